@@ -1,9 +1,4 @@
-"""The one place where what went wrong becomes a message on stderr and an exit code.
-
-Knows the exception tree and nothing of the commands it guards.
-
-Which exit code a rest of the graph ends with.
-"""
+"""Turn whatever a command raises into a message on stderr and an exit code; and the exit code of a turn."""
 
 import atexit
 import contextlib
@@ -11,7 +6,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
@@ -25,149 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["exit_code_of", "run_guarded"]
 
-_FAILED = 1
-_INTERRUPTED = 130
-
-
-def run_guarded(command: Callable[[], object]) -> int:
-    """Run a command to its exit code, whatever it raises."""
-    _fill_closed_streams()
-    left_by: list[int] = []
-
-    def leave(number: int, _frame: FrameType | None) -> NoReturn:
-        left_by.append(128 + number)
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    code = _flushed(_run(command, left_by))
-    _keep(code)
-    return code
-
-
-def _run(command: Callable[[], object], left_by: Sequence[int]) -> int:
-    try:
-        command()
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else _FAILED * (leaving.code is not None)
-    except AgentError as failure:
-        _tell(escape(str(failure), multiline=True))
-        _tell_debugged(failure)
-        return failure.exit_code
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except BrokenPipeError:
-        return _FAILED
-    except Exception as bug:  # noqa: BLE001 - the boundary of the command line: a user never sees a traceback
-        # After a signal, others made an error of their own of it: a module that was being loaded, for one.
-        return left_by[0] if left_by else _fault(bug)
-    return 0
-
-
-def _fault(bug: Exception) -> int:
-    if isinstance(bug, OSError) and bug.errno == errno.ENOSPC:
-        _tell_full()
-    else:
-        _tell_bug(bug)
-    return _FAILED
-
-
-def _fill_closed_streams() -> None:
-    """Put nothing in the place of a standard stream the program was started without.
-
-    Else the next file that is opened, the database perhaps, takes its number, and the streams are None.
-    """
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        if getattr(sys, name) is None:
-            nothing = os.open(os.devnull, os.O_RDWR)
-            if nothing != number and not _is_open(number):
-                os.dup2(nothing, number)
-            setattr(sys, name, os.fdopen(nothing, mode))
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
-
-
-def _tell_bug(bug: Exception) -> None:
-    from graph_agent.app.toolset import redactor
-    from graph_agent.cli.startup import log_traceback
-
-    path = log_traceback(bug)
-    where = f"the details are in {path}" if path else "the details could not be written to the log file"
-    said = redactor()(str(bug))
-    _tell(escape(f"unexpected {type(bug).__name__}: {said}; this is a fault of graph-agent, {where}"))
-
-
-def _tell_full() -> None:
-    """Where it is the output itself that takes no more, its last flush tells that."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return
-    _tell(
-        "there is no space left on the disk, or where the output goes: make room; "
-        "`graph-agent calls` shows what was done"
-    )
-
-
-def _tell_debugged(failure: AgentError) -> None:
-    if os.environ.get("GRAPH_AGENT_DEBUG"):
-        from graph_agent.cli.startup import log_debug_traceback
-
-        _tell(escape(log_debug_traceback(failure)))
-
-
-def _tell(safe: str) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"graph-agent: {safe}\n")
-
-
-def _flushed(code: int) -> int:
-    """Flush the streams now: one that takes no more must not become a complaint while Python shuts down."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _drop(sys.stdout)
-        code = code or _FAILED
-    except (OSError, ValueError) as failure:
-        _tell(escape(f"the output could not be written: {failure}"))
-        _drop(sys.stdout)
-        code = code or _FAILED
-    try:
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        _drop(sys.stderr)
-    return code
-
-
-def _drop(stream: TextIO) -> None:
-    """Let what the stream still holds go nowhere."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _keep(code: int) -> None:
-    """From here on all is done and told: a signal ends the process with this very code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: os._exit(code))
-    # Python takes its handlers away last of all, and what is ignored stays ignored.
-    atexit.register(_ignore_signals)
-
-
-def _ignore_signals() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-
-_BY_STATUS: "dict[TurnStatus, ExitCode]" = {
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_EXIT_CODES: "dict[TurnStatus, ExitCode]" = {
     "done": ExitCode.DONE,
     "awaiting_approval": ExitCode.APPROVALS_PENDING,
     "interrupted": ExitCode.RECOVERY_PENDING,
@@ -180,10 +34,125 @@ _BY_STATUS: "dict[TurnStatus, ExitCode]" = {
 }
 
 
-def exit_code_of(rest: "TurnResult") -> ExitCode:
-    """The code for a rest; with questions of both kinds open, recovery wins."""
-    if any(item.question.kind == "recovery" for item in rest.questions):
+def exit_code_of(result: "TurnResult") -> ExitCode:
+    """The exit code of a turn's result; if both kinds of questions are open, the one for recovery."""
+    if any(item.question.kind == "recovery" for item in result.questions):
         return ExitCode.RECOVERY_PENDING
-    if rest.unmet:
+    if result.unmet:
         return ExitCode.FAILED
-    return ExitCode.APPROVALS_PENDING if rest.questions else _BY_STATUS[rest.status]
+    return ExitCode.APPROVALS_PENDING if result.questions else _EXIT_CODES[result.status]
+
+
+def run_guarded(command: Callable[[], object]) -> int:
+    """Run a command; returns its exit code, whatever it raises."""
+    _open_missing_streams()
+    exit_codes_of_signals: list[int] = []
+
+    def leave(number: int, _frame: FrameType | None) -> NoReturn:
+        exit_codes_of_signals.append(128 + number)
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    code = _flush(_run(command, exit_codes_of_signals))
+    # Everything is done and printed: from here on a signal ends the process with this very code.
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: os._exit(code))
+    # Python removes its handlers at the very end, but leaves ignored signals ignored.
+    atexit.register(_ignore_signals)
+    return code
+
+
+def _run(command: Callable[[], object], exit_codes_of_signals: list[int]) -> int:
+    code: int = ExitCode.DONE
+    try:
+        command()
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else ExitCode.FAILED * (leaving.code is not None)
+    except AgentError as failure:
+        _print(escape(str(failure), multiline=True))
+        if os.environ.get("GRAPH_AGENT_DEBUG"):
+            from graph_agent.cli.startup import log_debug_traceback
+
+            _print(escape(log_debug_traceback(failure)))
+        code = failure.exit_code
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        code = ExitCode.FAILED
+    except Exception as bug:  # noqa: BLE001 - the boundary of the command line: a user never sees a traceback
+        if exit_codes_of_signals:  # A module that was being imported turned the signal's exit into its own error.
+            code = exit_codes_of_signals[0]
+        else:
+            _print_unexpected(bug)
+            code = ExitCode.FAILED
+    return code
+
+
+def _print_unexpected(bug: Exception) -> None:
+    if isinstance(bug, OSError) and bug.errno == errno.ENOSPC:
+        # If stdout itself is full, its last flush reports that.
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            _print("No space left on the disk. Free some space; `graph-agent calls` shows what was done.")
+        return
+    from graph_agent.app.toolset import redactor
+    from graph_agent.cli.startup import log_traceback
+
+    path = log_traceback(bug)
+    details = f"Details: {path}" if path else "The details could not be written to the log file."
+    message = redactor()(str(bug))
+    _print(escape(f"Unexpected {type(bug).__name__}: {message}. This is a bug in graph-agent. {details}"))
+
+
+def _print(safe: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"graph-agent: {safe}\n")
+
+
+def _open_missing_streams() -> None:
+    """Open /dev/null for standard streams that the process was started without.
+
+    Otherwise the next opened file, perhaps the database, would get their number, and the streams would be None.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                try:
+                    os.fstat(number)
+                except OSError:
+                    os.dup2(null, number)
+            setattr(sys, name, os.fdopen(null, mode))
+
+
+def _flush(code: int) -> int:
+    """Flush the streams now, so that a failure is no complaint at Python's shutdown; returns the exit code."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+        code = code or ExitCode.FAILED
+    except (OSError, ValueError) as failure:
+        _print(escape(f"Cannot write the output: {failure}"))
+        _discard(sys.stdout)
+        code = code or ExitCode.FAILED
+    try:
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        _discard(sys.stderr)
+    return code
+
+
+def _discard(stream: TextIO) -> None:
+    """Send what the stream still buffers to /dev/null."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _ignore_signals() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""The exit codes of the command line. Light: help is printed without what a run needs."""
+"""The exit codes of the command line and their meanings. Help prints them, so this module imports nothing else."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -7,7 +7,7 @@ __all__ = ["MEANINGS", "ExitCode"]
 
 
 class ExitCode(IntEnum):
-    """What scripts may rely on."""
+    """The exit codes that scripts can rely on."""
 
     DONE = 0
     FAILED = 1
@@ -35,4 +35,4 @@ MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.INTERRUPTED: "stopped by Ctrl-C",
     ExitCode.TERMINATED: "ended by SIGTERM",
 }
-"""What each says, as help and docs print it."""
+"""The meaning of each, as help and docs print it."""

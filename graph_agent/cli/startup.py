@@ -1,17 +1,6 @@
-"""A headless run that a signal ends before it has begun: its one object is printed all the same.
+"""Process-wide setup: the result line of a run that is killed while loading, garbage collection, log file, stdout.
 
-While modules are loaded nothing is at stake, so the process ends at once. Loads nothing itself.
-
-When the search for cyclic garbage runs: not while the program loads, and later only in what came since.
-
-Loading makes hundreds of thousands of objects and hardly any garbage. Looking through all of them again and again
-takes an eighth of the time to the first request, and each full look later some 50 ms of a step.
-
-The private log file: tracebacks and warnings of libraries go there, never to the terminal.
-
-Standard output for one writer alone: what libraries and tools of others print there reaches stderr instead.
-
-Knows nothing of what is written.
+Imports nothing of the program that is slow: it runs before everything else.
 """
 
 import contextlib
@@ -46,64 +35,36 @@ __all__ = [
     "result_on_signal",
 ]
 
-_before: dict[int, Any] = {}
-"""What a signal meant before anybody wanted to be told of it: handlers are of the process, and so is this."""
+_STDOUT, _STDERR = 1, 2
+_MAX_LOG_BYTES = 1_000_000
 
-_USED = {
-    **dict.fromkeys(
-        ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "requests"), 0
-    ),
-    "estimated": False,
-    "cost": 0.0,
-    "currency": None,
-}
+_LOADING_OBJECTS = 1_000_000
+"""More objects than loading makes: it makes hardly any garbage, and looking for it takes an eighth of the time."""
+
+_DEFAULT_THRESHOLD = gc.get_threshold()
+
+_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "requests")
+_NO_USAGE = {**dict.fromkeys(_TOKENS, 0), "estimated": False, "cost": 0.0, "currency": None}
+
+_previous_handlers: dict[int, Any] = {}
+"""The signal handlers that `print_result_on_signal` replaced."""
 
 
-def parse_run_options(words: Sequence[str]) -> tuple[str, str | None]:
-    """Format and thread of a headless run as they stand on the command line, before anything can read it whole."""
-    options = words[: words.index("--")] if "--" in words else words
+def parse_run_options(arguments: Sequence[str]) -> tuple[str, str | None]:
+    """Output format and thread of a `run` command line, before the real parser is loaded."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if next((word for word in options if not word.startswith("-")), "") != "run":
         return "text", None
-    named = dict(zip(options, [*options[1:], ""], strict=True)) | {
+    values = dict(zip(options, [*options[1:], ""], strict=True)) | {
         name: value for name, is_joined, value in (word.partition("=") for word in options) if is_joined
     }
-    output = named.get("--output", "")
-    return output if output in ("json", "stream-json") else "text", named.get("--thread")
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """Ends the process with one line on stdout."""
-
-    line: bytes
-
-    def __call__(self, number: int, _frame: FrameType | None) -> NoReturn:
-        with contextlib.suppress(OSError):
-            os.write(1, self.line)
-        os._exit(128 + number)
-
-
-def print_result_on_signal(output: str, thread_id: str | None) -> None:
-    """From now on print the result of a run in this format where SIGTERM, SIGHUP or SIGINT end it."""
-    if output == "text":
-        return
-    line = f"{json.dumps(_report(output, thread_id), ensure_ascii=False)}\n".encode(errors="backslashreplace")
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        before = signal.signal(number, _Ending(line))
-        if not isinstance(before, _Ending):
-            _before[number] = before
-
-
-def restore_signals() -> None:
-    """Signals mean again what they meant before, unless somebody else has set them since."""
-    for number, before in _before.items():
-        if isinstance(signal.getsignal(number), _Ending):
-            signal.signal(number, before)
+    output = values.get("--output", "")
+    return output if output in ("json", "stream-json") else "text", values.get("--thread")
 
 
 @contextlib.contextmanager
 def result_on_signal(output: str, thread_id: str | None) -> Iterator[None]:
-    """The same within the block, unless it ended that itself."""
+    """`print_result_on_signal` within the block, unless the block itself restores the handlers."""
     print_result_on_signal(output, thread_id)
     try:
         yield
@@ -111,68 +72,75 @@ def result_on_signal(output: str, thread_id: str | None) -> Iterator[None]:
         restore_signals()
 
 
-def _report(output: str, thread_id: str | None) -> dict[str, object]:
-    event = {"seq": 1, "type": "result"} if output == "stream-json" else {}
-    return {
-        **event,
+def print_result_on_signal(output: str, thread_id: str | None) -> None:
+    """From now on, SIGTERM, SIGHUP and SIGINT print the JSON result of a stopped run and end the process."""
+    if output == "text":
+        return
+    result = {
+        **({"seq": 1, "type": "result"} if output == "stream-json" else {}),
         "status": "stopped",
         "thread_id": thread_id,
         "checkpoint_id": None,
         "answer": "",
         "pending_approvals": [],
         "interrupted_calls": [],
-        "usage": _USED,
+        "usage": _NO_USAGE,
         "error": "ended by a signal",
     }
+    line = f"{json.dumps(result, ensure_ascii=False)}\n".encode(errors="backslashreplace")
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        previous = signal.signal(number, _PrintAndExit(line))
+        if not isinstance(previous, _PrintAndExit):
+            _previous_handlers[number] = previous
 
 
-_LOADING_OBJECTS = 1_000_000
-"""More than loading makes; a command that opens no thread, and reads a large database, is searched at this pace."""
+def restore_signals() -> None:
+    """Restore the previous handlers, except where another one was set since."""
+    for number, previous in _previous_handlers.items():
+        if isinstance(signal.getsignal(number), _PrintAndExit):
+            signal.signal(number, previous)
 
-_USUAL = gc.get_threshold()
+
+@dataclass(frozen=True, slots=True)
+class _PrintAndExit:
+    """Signal handler that ends the process with one line on stdout."""
+
+    line: bytes
+
+    def __call__(self, number: int, _frame: FrameType | None) -> NoReturn:
+        with contextlib.suppress(OSError):
+            os.write(_STDOUT, self.line)
+        os._exit(128 + number)
 
 
 def reduce_gc() -> None:
-    """From the start of the program on."""
-    gc.set_threshold(_LOADING_OBJECTS, *_USUAL[1:])
+    """Collect hardly any garbage while the program loads; call at its start."""
+    gc.set_threshold(_LOADING_OBJECTS, *_DEFAULT_THRESHOLD[1:])
 
 
 def restore_gc() -> None:
-    """All is loaded: what there is stays for good. Not so a second time: then there is a thread that was closed."""
-    if gc.get_threshold() != _USUAL:
+    """Exempt all that is loaded from collection, and collect as usual from now on. Only the first call counts."""
+    if gc.get_threshold() != _DEFAULT_THRESHOLD:
         gc.freeze()
-        gc.set_threshold(*_USUAL)
-
-
-_LIMIT_BYTES = 1_000_000
+        gc.set_threshold(*_DEFAULT_THRESHOLD)
 
 
 def log_to_file() -> None:
-    """Send what is logged or warned of, by us or by a library, to the log file instead of the terminal.
-
-    All of it with `--debug`.
-    """
+    """Send log records and warnings, also of libraries, to the log file; with `--debug`, all levels."""
     if os.environ.get("GRAPH_AGENT_DEBUG"):
         logging.getLogger().setLevel(logging.DEBUG)
-    logging.getLogger().addHandler(_PrivateFile(_log_file()))
+    logging.getLogger().addHandler(_PrivateFileHandler(_log_file()))
     logging.captureWarnings(capture=True)
 
 
 def log_traceback(error: BaseException) -> Path | None:
-    """Write an unexpected error down with its traceback; None when there is nowhere to write."""
+    """Write an unexpected error with its traceback to the log file; None if that is impossible."""
     path = _log_file()
-    record = logging.LogRecord(
-        "graph_agent",
-        logging.ERROR,
-        __file__,
-        0,
-        f"{type(error).__name__}",
-        None,
-        (type(error), error, error.__traceback__),
-    )
+    details = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("graph_agent", logging.ERROR, __file__, 0, f"{type(error).__name__}", None, details)
     try:
-        handler = _PrivateFile(path)
-        handler.stream = handler._open()  # noqa: SLF001 - the file is opened here so that a failure is ours to see
+        handler = _PrivateFileHandler(path)
+        handler.stream = handler._open()  # noqa: SLF001 - opened here to catch a failure
         handler.emit(record)
         handler.close()
     except OSError:
@@ -180,41 +148,42 @@ def log_traceback(error: BaseException) -> Path | None:
     return None if handler.has_failed else path
 
 
-def log_debug_traceback(failure: BaseException) -> str:
-    """With `--debug` writes the traceback of a failure down, and says where it is; empty without."""
+def log_debug_traceback(error: BaseException) -> str:
+    """With `--debug`, log the traceback of an expected error and return a note about it; else an empty text."""
     if not os.environ.get("GRAPH_AGENT_DEBUG"):
         return ""
-    return f"its traceback is in {log_traceback(failure) or 'no file: the log cannot be written'}"
+    path = log_traceback(error)
+    return f"Details: {path}" if path else "The details could not be written to the log file."
 
 
 def _log_file() -> Path:
     return data_dir(os.environ) / "logs" / "graph-agent.log"
 
 
-class _Scrubbed(logging.Formatter):
-    """Whatever a library puts into a message or a traceback, no key gets into the file."""
+class _RedactingFormatter(logging.Formatter):
+    """Redacts known secrets in messages and tracebacks."""
 
     def format(self, record: logging.LogRecord) -> str:
-        # What it takes to know the keys is loaded with the first record, of which there mostly is none.
+        # Imported with the first record: usually there is none.
         from graph_agent.app.toolset import redactor
 
         return redactor()(super().format(record))
 
 
-class _PrivateFile(RotatingFileHandler):
-    """Opened at the first record, readable by its owner alone, cut at about a megabyte."""
+class _PrivateFileHandler(RotatingFileHandler):
+    """A log file that only its owner can read, opened at the first record and rotated at about a megabyte."""
 
     has_failed = False
-    """Whether a record was lost, on a full disk for one."""
+    """Whether a record was lost, e.g. on a full disk."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, maxBytes=_LIMIT_BYTES, backupCount=1, encoding="utf-8", delay=True)
-        formatter = _Scrubbed("%(asctime)s %(process)d %(name)s %(levelname)s %(message)s")
+        super().__init__(path, maxBytes=_MAX_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
+        formatter = _RedactingFormatter("%(asctime)s %(process)d %(name)s %(levelname)s %(message)s")
         formatter.converter = time.gmtime
         self.setFormatter(formatter)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the name is the framework's
-        """A record that cannot be written is no reason to show a traceback on the terminal."""
+        """Do not print a traceback if a record cannot be written."""
         self.has_failed = True
 
     def _open(self) -> TextIOWrapper:
@@ -224,34 +193,31 @@ class _PrivateFile(RotatingFileHandler):
         return super()._open()
 
 
-_STDOUT, _STDERR = 1, 2
-
-
 def reserve_stdout() -> Callable[[str], None]:
-    """From now on the only way to what stdout was; each text is out when the function returns.
+    """Redirect what libraries print to stderr; returns the only function that writes to stdout, and flushes it.
 
-    For the rest of the process, also after the caller is done: what a plug-in says at its exit would stand behind
-    the one object that a program reads. Where stdout is not the process's own, nothing is taken from anybody.
+    This holds for the rest of the process: a plug-in that prints at exit must not spoil the JSON.
+    If `sys.stdout` is not the process's own stdout, nothing is redirected.
     """
-    given = sys.stdout
-    if not _is_first(given):
-        return lambda text: print(text, end="", file=given, flush=True)
-    given.flush()
-    kept = os.dup(_STDOUT)
+    stdout = sys.stdout
+    if not _is_process_stdout(stdout):
+        return lambda text: print(text, end="", file=stdout, flush=True)
+    stdout.flush()
+    descriptor = os.dup(_STDOUT)
     os.dup2(_STDERR, _STDOUT)
 
     def write(text: str) -> None:
-        left = memoryview(text.encode(given.encoding, given.errors or "strict"))
-        while left:
+        remaining = memoryview(text.encode(stdout.encoding, stdout.errors or "strict"))
+        while remaining:
             try:
-                left = left[os.write(kept, left) :]
+                remaining = remaining[os.write(descriptor, remaining) :]
             except BlockingIOError:
-                select.select([], [kept], [])
+                select.select([], [descriptor], [])
 
     return write
 
 
-def _is_first(stream: TextIO) -> bool:
+def _is_process_stdout(stream: TextIO) -> bool:
     try:
         return stream.fileno() == _STDOUT
     except (OSError, ValueError):

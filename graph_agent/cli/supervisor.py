@@ -1,6 +1,6 @@
-"""Runs the work of a session while listening for signals and a time limit.
+"""Run the work of a session while listening for signals and a time limit.
 
-A stop by the user ends the turn for good; a termination or a time limit suspends it so that a later life goes on.
+Ctrl-C stops the turn. Other signals and the time limit suspend it, so that the next run resumes it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ __all__ = ["SupervisedResult", "catch_signals", "run_supervised", "run_until_sig
 
 T = TypeVar("T")
 
-_CODES = {
+_EXIT_CODES = {
     signal.SIGINT: ExitCode.INTERRUPTED,
     signal.SIGTERM: ExitCode.TERMINATED,
     signal.SIGHUP: ExitCode.HANGUP,
@@ -29,73 +29,66 @@ class SupervisedResult(Generic[T]):
     """How supervised work ended."""
 
     code: ExitCode | None
-    """Why it was cut short; None when it came to its own end."""
+    """Why it was ended early; None if it was not."""
     result: T | None
-    """What the work returned; None when it was suspended before it could."""
-
-
-@contextlib.contextmanager
-def catch_signals(caught: Callable[[ExitCode], None], *signals: signal.Signals) -> Iterator[None]:
-    """Call back in the event loop for each of these signals, with the exit code it asks for."""
-    loop = asyncio.get_running_loop()
-    before = {number: signal.getsignal(number) for number in signals}
-    for number in signals:
-        loop.add_signal_handler(number, caught, _CODES[number])
-    try:
-        yield
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
-            # The loop leaves the system's default behind, which ends the process without its exit code.
-            signal.signal(number, before[number])
-
-
-async def run_until_signal(work: Coroutine[Any, Any, T]) -> SupervisedResult[T]:
-    """Run work that nothing rests on yet to its end; a signal breaks it off, however that fails.
-
-    Not by an exception out of nowhere: libraries that are being loaded turn that into errors of their own.
-    """
-    running = asyncio.create_task(work)
-    caught: list[ExitCode] = []
-
-    def catch(code: ExitCode) -> None:
-        caught.append(code)
-        running.cancel()
-
-    with catch_signals(catch, *_CODES):
-        await asyncio.wait({running})
-    if running.cancelled() or (caught and running.exception() is not None):
-        return SupervisedResult(caught[0] if caught else None, None)
-    return SupervisedResult(caught[0] if caught else None, running.result())
+    """The return value of the work; None if it was suspended before."""
 
 
 async def run_supervised(
     session: Conversation, work: Coroutine[Any, Any, T], *, timeout_seconds: float | None = None
 ) -> SupervisedResult[T]:
-    """Run the work to its end, to the user's stop, or to a suspension."""
+    """Run work of a session until it returns, Ctrl-C stops it, or a signal or the time limit suspends it."""
     running = asyncio.create_task(work)
-    cut: asyncio.Future[ExitCode] = asyncio.get_running_loop().create_future()
+    ended_early: asyncio.Future[ExitCode] = asyncio.get_running_loop().create_future()
 
-    def catch(code: ExitCode) -> None:
-        if not cut.done():
-            cut.set_result(code)
+    def end_early(code: ExitCode) -> None:
+        if not ended_early.done():
+            ended_early.set_result(code)
 
-    with catch_signals(catch, *_CODES):
-        waited: set[asyncio.Future[Any]] = {running, cut}
-        await asyncio.wait(waited, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+    with catch_signals(end_early, *_EXIT_CODES):
+        futures: set[asyncio.Future[Any]] = {running, ended_early}
+        await asyncio.wait(futures, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
-            cut.cancel()
+            ended_early.cancel()
             return SupervisedResult(None, running.result())
-        code = cut.result() if cut.done() else ExitCode.LIMIT
-        if code is ExitCode.INTERRUPTED:
-            await session.stop()
-        else:
-            await session.shut_down()
-    return SupervisedResult(code, await _outcome(running))
+        code = ended_early.result() if ended_early.done() else ExitCode.LIMIT
+        await (session.stop() if code is ExitCode.INTERRUPTED else session.shut_down())
+    with contextlib.suppress(asyncio.CancelledError):  # Suspended work may end by being cancelled.
+        return SupervisedResult(code, await running)
+    return SupervisedResult(code, None)
 
 
-async def _outcome(running: asyncio.Task[T]) -> T | None:
-    """Wait for work that was told to end; suspended work may end by being cancelled."""
-    with contextlib.suppress(asyncio.CancelledError):
-        return await running
-    return None
+async def run_until_signal(work: Coroutine[Any, Any, T]) -> SupervisedResult[T]:
+    """Run work that has no side effects yet, such as opening a session; a signal cancels it.
+
+    A cancelled import can fail with any exception, which is then ignored.
+    """
+    running = asyncio.create_task(work)
+    caught: list[ExitCode] = []
+
+    def cancel(code: ExitCode) -> None:
+        caught.append(code)
+        running.cancel()
+
+    with catch_signals(cancel, *_EXIT_CODES):
+        await asyncio.wait({running})
+    code = caught[0] if caught else None
+    if running.cancelled() or (caught and running.exception() is not None):
+        return SupervisedResult(code, None)
+    return SupervisedResult(code, running.result())
+
+
+@contextlib.contextmanager
+def catch_signals(on_signal: Callable[[ExitCode], None], *signals: signal.Signals) -> Iterator[None]:
+    """Call back in the event loop for each of these signals, with the exit code it asks for."""
+    loop = asyncio.get_running_loop()
+    previous = {number: signal.getsignal(number) for number in signals}
+    for number in signals:
+        loop.add_signal_handler(number, on_signal, _EXIT_CODES[number])
+    try:
+        yield
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+            # The loop leaves the system's default handler, which would end the process without its exit code.
+            signal.signal(number, previous[number])

@@ -1,4 +1,4 @@
-"""Which version this is. Loads nothing else: scripts ask for it often."""
+"""Print the version. A module of its own, because it must load nothing else: scripts ask for the version often."""
 
 import sys
 

@@ -91,7 +91,7 @@ def test_streams_that_are_closed_or_full_end_a_run_without_a_traceback(set_up: S
     )
 
     assert (closed.returncode, closed.stderr) == (0, b"")
-    assert (full.returncode, b"no space left" in full.stderr, b"fault" in full.stderr) == (1, True, False)
+    assert (full.returncode, b"No space left" in full.stderr, b"bug" in full.stderr) == (1, True, False)
 
 
 def _bare(bench: Bench, data: bytes, *arguments: str) -> "subprocess.CompletedProcess[bytes]":

@@ -167,7 +167,7 @@ def test_a_call_killed_while_it_ran_is_asked_about_with_its_output_and_not_run_a
     first.ends()
 
     second = desk.chat("resume")
-    second.sees("The last life of this thread")
+    second.sees("The previous session")
     second.sees("Interrupted")
     second.sees("halfway")
     second.sees("[c]ancel")

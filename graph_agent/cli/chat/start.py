@@ -82,7 +82,7 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
         opening: ThreadOpening = chat.ThreadOpening(
             lambda bus: open_target(chosen, bell.listen(servers.listen(completer.listen(bus)))),
             target.exists,
-            target.last_life,
+            target.last_run,
         )
         return opening
 

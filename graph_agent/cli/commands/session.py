@@ -11,7 +11,6 @@ from graph_agent.cli.options import Database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     from graph_agent.cli.headless.run import RunRequest
     from graph_agent.cli.session_target import Target
@@ -93,7 +92,7 @@ def chat(
     from graph_agent.cli.session_target import absolute_paths, resolve_target
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
-    _chat(resolve_target(flags, workspace=workspace, thread=thread, resume=None), message)
+    _open_chat(resolve_target(flags, workspace=workspace, thread=thread, resume=None), message)
 
 
 def resume(
@@ -113,7 +112,7 @@ def resume(
     from graph_agent.cli.session_target import absolute_paths, resolve_target
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
-    _chat(resolve_target(flags, workspace=workspace, thread=None, resume=identifier), None)
+    _open_chat(resolve_target(flags, workspace=workspace, thread=None, resume=identifier), None)
 
 
 def run(
@@ -140,7 +139,9 @@ def run(
     db: Database = None,
 ) -> None:
     """Run one turn non-interactively; the exit code tells you how it ended."""
-    with _starting(output, thread):
+    from graph_agent.cli.startup import result_on_signal
+
+    with result_on_signal(output.value, thread):
         from graph_agent.cli.headless.pending_answers import PendingAnswers
         from graph_agent.cli.headless.run import RunRequest
         from graph_agent.cli.session_target import absolute_paths, resolve_target
@@ -154,11 +155,11 @@ def run(
             "max_cost": max_cost,
         }
         target = resolve_target(flags, workspace=workspace, thread=thread, resume=resume)
-        text = _prompt(prompt, target, trusted_once=trust)
+        text = _read_prompt(prompt, target, trusted_once=trust)
         settlement = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
         settlement.require_pending_calls(may_exist=target.exists)
         order = RunRequest(text, output.value, settlement, timeout, target.thread_id, resolve_database(db))
-        code = _loaded_run()(order, target)
+        code = _load_run()(order, target)
     raise typer.Exit(code)
 
 
@@ -170,11 +171,11 @@ def _flags(
     no_stream: bool,
     max_steps: int | None,
 ) -> dict[str, object]:
-    match_choice = "bypassPermissions" if skip_permissions else mode
-    return {"model": model, "mode": match_choice, "db": db, "no_stream": no_stream, "max_steps": max_steps}
+    chosen = "bypassPermissions" if skip_permissions else mode
+    return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "max_steps": max_steps}
 
 
-def _prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str | None:
+def _read_prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str | None:
     from graph_agent.cli.chat.command_table import expand_command
 
     if prompt == "-":
@@ -186,34 +187,28 @@ def _prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str 
     return expand_command(prompt, target.workspace, trusted_once=trusted_once)
 
 
-def _chat(target: "Target", message: str | None) -> None:
+def _open_chat(target: "Target", message: str | None) -> None:
     from graph_agent.cli.chat.start import open_chat
 
-    _take_interrupts()
+    _restore_ctrl_c()
     raise typer.Exit(open_chat(target, message))
 
 
-def _starting(output: Output, thread: str | None) -> "AbstractContextManager[None]":
-    from graph_agent.cli.startup import result_on_signal
-
-    return result_on_signal(output.value, thread)
-
-
-def _loaded_run() -> "Callable[[RunRequest, Target], int]":
-    import graph_agent.app.opening  # noqa: F401 - loaded before the event loop starts to listen for signals
+def _load_run() -> "Callable[[RunRequest, Target], int]":
+    import graph_agent.app.opening  # noqa: F401 - loaded before the event loop listens for signals
     from graph_agent.cli.headless.run import run_headless
     from graph_agent.cli.session_target import open_target
     from graph_agent.cli.startup import log_to_file, restore_signals
 
     log_to_file()
 
-    def headless(order: "RunRequest", target: "Target") -> int:
-        _take_interrupts()
+    def run_order(order: "RunRequest", target: "Target") -> int:
+        _restore_ctrl_c()
         return run_headless(order, lambda bus: open_target(target, bus), restore_signals)
 
-    return headless
+    return run_order
 
 
-def _take_interrupts() -> None:
+def _restore_ctrl_c() -> None:
     """Replace the startup handler, which ends the process at once: Ctrl-C asks a session to stop."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,11 +7,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from graph_agent.cli.errors import run_guarded
+from graph_agent.cli.errors import exit_code_of, run_guarded
+from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.errors import ThreadHeld, UsageError
+from graph_agent.session.turn_result import TurnStatus
+from tests.fakes.scripted_session import approval, recovery, rest
 from tests.scenarios.command import Command
 
 _ROOT = Path(__file__).parents[3]
@@ -74,8 +78,7 @@ def test_a_fault_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Pa
     log = tmp_path / "data" / "logs" / "graph-agent.log"
     assert (program.returncode, out) == (1, "")
     assert err == (
-        "graph-agent: unexpected ZeroDivisionError: two\\nlines; this is a fault of graph-agent, "
-        f"the details are in {log}\n"
+        f"graph-agent: Unexpected ZeroDivisionError: two\\nlines. This is a bug in graph-agent. Details: {log}\n"
     )
     assert "Traceback" in log.read_text()
     assert [stat.S_IMODE(path.stat().st_mode) for path in (log.parent, log)] == [0o700, 0o600]
@@ -129,7 +132,7 @@ def test_a_full_device_is_named_as_what_it_is(tmp_path: Path) -> None:
 
     out, err = ended.communicate()
 
-    assert (ended.returncode, out, "no space left" in err, "unexpected" in err) == (1, "", True, False)
+    assert (ended.returncode, out, "No space left" in err, "Unexpected" in err) == (1, "", True, False)
 
 
 @pytest.mark.parametrize("command", [["--version"], ["--help"], ["config", "path"], ["threads", "export", "shop"]])
@@ -167,7 +170,7 @@ def test_with_debug_the_traceback_of_a_failure_is_in_the_private_log_and_its_pla
 
     log = tmp_path / "data" / "logs" / "graph-agent.log"
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False)
-    assert ended.stderr.endswith(f"its traceback is in {log}\n")
+    assert ended.stderr.endswith(f"Details: {log}\n")
     assert "NothingYet" in log.read_text()
 
 
@@ -207,3 +210,38 @@ def test_characters_the_terminal_cannot_encode_do_not_break_the_output(tmp_path:
     out, _ = program.communicate()
 
     assert (program.returncode, re.sub("é|\\\\xe9", "e", out)) == (0, "\\ud800 e\n")
+
+
+_APPROVAL = approval("call-a", "bash", {"command": "ls"})
+_RECOVERY = recovery("call-b", "bash", {"command": "make"})
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("done", 0),
+        ("failed", 1),
+        ("resumable", 1),
+        ("awaiting_approval", 3),
+        ("interrupted", 4),
+        ("limit", 5),
+        ("model_error", 6),
+        ("held", 7),
+        ("stopped", 130),
+    ],
+)
+def test_each_status_has_its_code(status: TurnStatus, code: int) -> None:
+    assert exit_code_of(rest(status)) == code
+
+
+def test_no_status_is_without_a_code() -> None:
+    assert [exit_code_of(rest(status)) for status in get_args(TurnStatus)].count(ExitCode.DONE) == 1
+
+
+def test_open_approvals_end_with_3_and_recovery_wins_over_them() -> None:
+    assert exit_code_of(rest("awaiting_approval", questions=(_APPROVAL,))) == 3
+    assert exit_code_of(rest("awaiting_approval", questions=(_APPROVAL, _RECOVERY))) == 4
+
+
+def test_a_turn_whose_answer_tells_that_nothing_was_done_has_failed() -> None:
+    assert exit_code_of(rest("done", "Not understood", unmet="not understood")) == 1

@@ -1,13 +1,19 @@
 import json
+import logging
+import os
 import signal
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from graph_agent.cli.headless.report import failure_report
-from graph_agent.cli.startup import parse_run_options, result_on_signal
+from graph_agent.cli.startup import log_to_file, log_traceback, parse_run_options, reserve_stdout, result_on_signal
+from tests.fakes.openai_server import TC, FakeOpenAI
+from tests.scenarios.command import Command
 
 _CUT = """
 import os, signal, sys
@@ -72,3 +78,131 @@ def test_afterwards_signals_mean_what_they_meant_before(output: str) -> None:
 )
 def test_what_a_run_is_to_print_is_known_before_its_line_is_read(line: str, asked: tuple[str, str | None]) -> None:
     assert parse_run_options(line.split()) == asked
+
+
+_A_PROGRAM = """
+import gc, sys
+from pathlib import Path
+
+searches = []
+gc.callbacks.append(lambda phase, told: searches.append((phase, told["generation"])))
+usual = gc.get_threshold()
+from graph_agent.__main__ import main
+
+sys.argv = ["graph-agent", "run", "list files"]
+main()
+told = ("start", 2) in searches, gc.get_freeze_count() > 0, gc.get_threshold() == usual
+Path("told").write_text(str(told))
+"""
+
+
+def test_loading_is_never_searched_for_garbage_and_what_was_loaded_is_searched_no_more(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+
+    subprocess.run(
+        [sys.executable, "-c", _A_PROGRAM],
+        cwd=tmp_path / "work",
+        env={**os.environ, "GRAPH_AGENT_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        check=True,
+    )
+
+    assert (tmp_path / "work/told").read_text() == "(False, True, True)"
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
+    before = list(logging.getLogger().handlers)
+    yield tmp_path / "data" / "logs" / "graph-agent.log"
+    logging.captureWarnings(capture=False)
+    for handler in [one for one in logging.getLogger().handlers if one not in before]:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+def test_the_file_appears_with_the_first_record_and_is_private_under_any_umask(log: Path) -> None:
+    umask = os.umask(0)
+    try:
+        log_to_file()
+        before = log.exists()
+        logging.getLogger("some.library").warning("careful")
+    finally:
+        os.umask(umask)
+
+    assert (before, stat.S_IMODE(log.stat().st_mode), "careful" in log.read_text()) == (False, 0o600, True)
+
+
+def test_a_traceback_names_the_error_and_the_line(log: Path) -> None:
+    try:
+        dict[str, int]()["gone"]
+    except KeyError as error:
+        path = log_traceback(error)
+
+    assert path == log
+    assert log.read_text().splitlines()[-1] == "KeyError: 'gone'"
+
+
+def test_what_a_library_warns_of_goes_to_the_file_and_not_to_the_terminal(tmp_path: Path) -> None:
+    with FakeOpenAI([TC("c1", "glob", {"pattern": "*"})], strict=True) as server:
+        command = Command(tmp_path, server.base_url)
+        (command.workspace / ".gitignore").write_text("[[]id]\n")
+        (command.workspace / "a.txt").touch()
+
+        done = command("run", "look")
+
+    log = tmp_path / "home" / "data" / "logs" / "graph-agent.log"
+    assert (done.returncode, "Warning" in done.stderr, "FutureWarning" in log.read_text()) == (0, False, True)
+
+
+def test_what_cannot_be_written_to_the_file_is_not_shown_on_the_terminal(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.parent.parent.mkdir()
+    log.parent.symlink_to("/dev/null")
+    log_to_file()
+
+    logging.getLogger("some.library").warning("careful")
+
+    assert (capsys.readouterr().err, log_traceback(KeyError("gone"))) == ("", None)
+
+
+_GC_PROGRAM = """
+import os, sys
+from graph_agent.cli.startup import reserve_stdout
+print("before")
+write = reserve_stdout()
+print("others")
+write("own\\n")
+os.write(1, b"descriptor\\n")
+"""
+
+
+def test_stdout_is_the_writers_alone_and_others_reach_stderr() -> None:
+    done = subprocess.run([sys.executable, "-c", _GC_PROGRAM], capture_output=True, text=True, check=True)
+
+    assert (done.stdout, sorted(done.stderr.splitlines())) == ("before\nown\n", ["descriptor", "others"])
+
+
+def test_a_reader_that_is_gone_is_an_error_of_the_writer_and_nothing_is_said_at_exit() -> None:
+    program = f"{_GC_PROGRAM}\ntry:\n    write('x')\nexcept BrokenPipeError:\n    sys.stderr.write('gone')\n"
+    program = program.replace('print("before")\n', "").replace('write("own\\n")\n', "sys.stdin.read()\n")
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        _, told = process.communicate("")
+
+    assert sorted(told.split()) == ["descriptor", "gone", "others"]
+
+
+def test_a_stream_that_was_put_in_its_place_is_written_to(capsys: pytest.CaptureFixture[str]) -> None:
+    reserve_stdout()("own\n")
+
+    assert capsys.readouterr().out == "own\n"

@@ -30,7 +30,7 @@ def _graph_agent(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.Comp
         (("run", "x", "--max-steps", "0"), "max-steps"),
         (("run", "x", "--mode", "yolo"), "yolo"),
         (("run", "x", "--workspace", "no-such-folder"), "'no-such-folder' is not a folder"),
-        (("run", "x", "--thread", "a", "--resume", "b"), "twice"),
+        (("run", "x", "--thread", "a", "--resume", "b"), "cannot be combined"),
         (("run", "x", "--approve", "all"), "a new thread has none"),
         (("chat",), "needs a terminal"),
     ],

@@ -64,7 +64,7 @@ class Scene:
             await asking.ask_all(self._questions)
         finally:
             self.answered = asking.answered
-        return self.shown
+        return self._stream.getvalue().splitlines()
 
     @property
     def shown(self) -> list[str]:
