@@ -1,6 +1,6 @@
-"""What the chat offers at Tab: slash commands and what may follow them, and files after an @.
+"""Completion in the chat: slash commands and their arguments, and files after an @.
 
-Asked in a thread of its own, so that no key waits for a disk. What cannot be read offers nothing.
+It runs in a thread of its own, so that no key waits for a disk. What cannot be read completes nothing.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ _VALUES = {
     "tools": ("tools", "name"),
     "revoke": ("policy", "grant"),
 }
-"""Command of the chat, and of which command's which parameter its argument is the same."""
+"""Slash command to the command and parameter that its argument is completed like."""
 _MOST_CHECKPOINTS = 50
 
 
 class ChatCompleter(Completer):
-    """Knows the workspace, the database, and from the session's events the thread."""
+    """Completes for one workspace and database, and for the thread that the session's events name."""
 
     def __init__(self, workspace: Path, database: Path) -> None:
         self._workspace = workspace
@@ -45,7 +45,7 @@ class ChatCompleter(Completer):
         self._names: FileNames | None = None
 
     def listen(self, bus: "EventBus") -> "EventBus":
-        """The bus of a new session, listened to from now on."""
+        """Listen to this bus from now on; returns it."""
         bus.subscribe(self)
         return bus
 
@@ -85,7 +85,7 @@ class ChatCompleter(Completer):
                 yield _completion(f"/{name}", -len(typed) - 1, usage, does)
 
     def _every_command(self) -> Iterator[tuple[str, str, str]]:
-        """Those of the program first: whoever needs them need not wait until files are read."""
+        """The built-in commands first: they need not wait until files are read."""
         yield from ((name, command.usage, command.does) for name, command in COMMANDS.items())
         own = importlib.import_module("graph_agent.app.chat_input").user_commands(self._workspace)
         yield from ((name, one.usage, one.does) for name, one in own.known.items() if name not in COMMANDS)

@@ -1,7 +1,4 @@
-"""What the slash commands that only look show: the views of the commands of the same names, for one thread.
-
-`/rewind` in the chat: shows what it takes, asks, and carries it out on a thread that nobody holds meanwhile.
-"""
+"""The slash commands that read, shown by the views of the commands of the same name; and `/rewind`."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,17 +32,17 @@ __all__ = ["ReadCommands", "parse_rewind", "rewind_from_chat"]
 
 @dataclass(frozen=True, slots=True)
 class ReadCommands:
-    """What is looked at."""
+    """The read commands of one thread."""
 
     database: Path
     thread_id: str
     mode: str
-    """Says which tools are offered."""
+    """It decides which tools are enabled."""
     servers: Mapping[str, ServerChanged] = field(default_factory=dict)
-    """How the servers of the session are doing."""
+    """The MCP servers of the session, by name."""
 
     def view(self, name: str, argument: str) -> Callable[[], None]:
-        """The view of this name, to be called away from the event loop; it prints."""
+        """The view of this name: a function that prints, to be called in a thread."""
         views: dict[str, Callable[[], None]] = {
             "threads": partial(list_threads, self.database, as_json=False),
             "calls": partial(self._calls, argument),
@@ -82,7 +79,7 @@ class ReadCommands:
             case [old, new]:
                 show_difference(self.database, old, new, None, as_json=False)
             case _:
-                raise UsageError("/diff takes two checkpoints at most; /history lists them")
+                raise UsageError("/diff takes two checkpoints at most. List them with /history.")
 
     def _graph(self) -> None:
         from graph_agent.cli.views.graph import show_graph
@@ -115,19 +112,19 @@ class ReadCommands:
                 plan = reader.inspection(self.thread_id).state.values.get("todo") or []
         except (NothingYet, UnknownId):
             plan = []
-        print_lines(format_todo(plan) or ["There is no plan yet."])
+        print_lines(format_todo(plan) or ["No todo list yet."])
 
     def _export(self, file: str) -> None:
-        # Loaded with the part that knows the settings, which hold what must not go out.
+        # Loads the settings, which hold the secrets to redact.
         from graph_agent.cli.views.thread_files import export_thread
 
         if not file:
-            print_lines(["name a file, such as /export thread.html; .md is a page too, .json can be imported"])
+            print_lines(["Name a file, for example /export thread.html (.html and .md to read, .json to import)."])
             return
         export_thread(self.database, self.thread_id, None, None, str(Path(file).expanduser()))
 
     def _policy(self, argument: str) -> None:
-        # Loaded with the part that writes, which nothing else here needs.
+        # Loads what writes the database, which no other command here needs.
         from graph_agent.cli.views.policy import list_policy, revoke_permission
 
         verb, _, named = argument.partition(" ")
@@ -137,7 +134,7 @@ class ReadCommands:
             list_policy(self.database, as_json=False)
 
     def _tools(self, name: str) -> None:
-        # The tools themselves are loaded with it, which looking at threads need not wait for.
+        # Loads the tools, which the other commands need not wait for.
         from graph_agent.cli.views.tools import list_tools, show_tool
 
         if name:
@@ -150,27 +147,27 @@ _SCOPES: dict[str, RewindScope] = {"--files-only": "files", "--chat-only": "chat
 _OPTIONS = frozenset(("--undo", "--force", "--dry-run", *_SCOPES))
 
 
-def parse_rewind(wish: str, thread_id: str) -> "RewindRequest":
-    """What was typed, as an order about this thread.
+def parse_rewind(arguments: str, thread_id: str) -> "RewindRequest":
+    """The typed arguments as a request about this thread.
 
     Raises:
-        UsageError: it is not to be understood.
+        UsageError: the arguments are not valid.
     """
     from graph_agent.app.rewind import RewindRequest
 
-    words = wish.split()
+    words = arguments.split()
     options = [word for word in words if word.startswith("--")]
-    places = [word for word in words if not word.startswith("--")]
+    checkpoints = [word for word in words if not word.startswith("--")]
     unknown = [option for option in options if option not in _OPTIONS]
     scopes = [_SCOPES[option] for option in options if option in _SCOPES]
     is_undo = "--undo" in options
-    if unknown or len(scopes) > 1 or len(places) != (not is_undo):
+    if unknown or len(scopes) > 1 or len(checkpoints) != (not is_undo):
         raise UsageError(
-            "/rewind takes a CHECKPOINT, or --undo in place of one, and then --files-only or --chat-only, --force, "
-            "--dry-run; /history lists the checkpoints"
+            "Usage: /rewind CHECKPOINT|--undo [--files-only|--chat-only] [--force] [--dry-run]. "
+            "List the checkpoints with /history."
         )
     return RewindRequest(
-        thread_id if is_undo else f"{thread_id}:{places[0]}",  # never a checkpoint of another thread
+        thread_id if is_undo else f"{thread_id}:{checkpoints[0]}",  # never a checkpoint of another thread
         scope=scopes[0] if scopes else "both",
         is_undo=is_undo,
         is_dry="--dry-run" in options,
@@ -178,8 +175,8 @@ def parse_rewind(wish: str, thread_id: str) -> "RewindRequest":
     )
 
 
-async def rewind_from_chat(database: Path, order: "RewindRequest", agrees: Callable[[], Awaitable[bool]]) -> None:
-    """Carry it out once the person agrees, who sees first what it takes. Fails as `rewind` does."""
+async def rewind_from_chat(database: Path, order: "RewindRequest", confirm: Callable[[], Awaitable[bool]]) -> None:
+    """Show the plan of a rewind, ask, and rewind a thread that no session holds; raises what `rewind` raises."""
     from graph_agent.app.rewind import rewind
 
     seen = await rewind(database, replace(order, is_dry=True), lambda _: False)
@@ -188,7 +185,7 @@ async def rewind_from_chat(database: Path, order: "RewindRequest", agrees: Calla
     if not (order.is_dry or is_stopped):
         print_lines(format_survey(seen.plan))
         was_shown = True
-        if await agrees():
+        if await confirm():
             done = await rewind(database, order, lambda _: True)
     with suppress(typer.Exit):
         print_rewind(done, is_dry=order.is_dry, as_json=False, was_shown=was_shown)

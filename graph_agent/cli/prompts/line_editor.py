@@ -111,30 +111,31 @@ class LineEditor:
             InputClosed: Ctrl-D on an empty line.
         """
         self._take_back = take_back
-        beginning, self._unfinished = self._unfinished, Document()
         self._typing = self._messages
         try:
-            return await self._read(self._messages, "> ", beginning)
+            return await self._read(self._messages, "> ", self._restore_unfinished)
         finally:
             self._typing = None
 
     async def answer(self, prompt: str) -> str:
         """Read an answer; raises InputInterrupted or InputClosed. A wide prompt is folded between words."""
         columns = terminal_output().get_size().columns
-        return await self._read(self._answers, folded_prompt(prompt, columns), Document())
+        return await self._read(self._answers, folded_prompt(prompt, columns))
 
     @contextlib.asynccontextmanager
     async def during_turn(self, keys: TurnKeys) -> AsyncIterator[None]:
         """Edit a line while a turn runs; what is left of it is the beginning of the next message."""
         session = self._busy
-        beginning, self._unfinished = self._unfinished, Document()
         self._take_back, self._turn, self._typing = keys.take_back, keys, session
         deferred = self._deferred = list[KeyPress]()
         started = asyncio.Event()
+
+        def begin() -> None:
+            self._restore_unfinished()
+            started.set()
+
         # Whoever runs the turn handles the signal.
-        prompt = session.prompt_async(
-            default=beginning, pre_run=started.set, handle_sigint=False, set_exception_handler=False
-        )
+        prompt = session.prompt_async(pre_run=begin, handle_sigint=False, set_exception_handler=False)
         typing = asyncio.create_task(prompt)
         await asyncio.wait({typing, asyncio.create_task(started.wait())}, return_when=asyncio.FIRST_COMPLETED)
         # An Esc that came with the last line is still taken for the beginning of a sequence.
@@ -179,16 +180,22 @@ class LineEditor:
         store_typeahead(self._source, [*keys, *self._source.flush_keys()])
         self.keep_typed_ahead()
 
-    async def _read(self, session: PromptSession[str], prompt: str, beginning: Document) -> str:
+    def _restore_unfinished(self) -> None:
+        """Begin the line with what is unfinished; called when it can take in text, so that none falls between."""
+        unfinished, self._unfinished = self._unfinished, Document()
+        if unfinished.text and self._typing is not None:
+            self._typing.default_buffer.document = unfinished
+
+    async def _read(self, session: PromptSession[str], prompt: str, begin: Callable[[], None] | None = None) -> str:
         # A prompt that ended within Ctrl-R would hand the keys of this one to that search.
         session.layout.focus(session.default_buffer)
         try:
             if not self._is_plain:
                 self._drawn = session
-                return await session.prompt_async([(_PROMPT_STYLE, prompt)], default=beginning)
+                return await session.prompt_async([(_PROMPT_STYLE, prompt)], pre_run=begin)
             with _Echo(prompt, session.default_buffer) as echo:
                 self._drawn = echo
-                return await session.prompt_async(default=beginning, pre_run=echo.update)
+                return await session.prompt_async(pre_run=begin)
         except EOFError:
             raise InputClosed from None
         finally:

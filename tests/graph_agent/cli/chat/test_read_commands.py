@@ -23,7 +23,7 @@ async def test_each_look_shows_the_thread_it_was_made_for(
 
     assert THREAD in shown["threads"]
     assert THREAD in shown["inspect"]
-    assert shown["todo"] == "There is no plan yet.\n"
+    assert shown["todo"] == "No todo list yet.\n"
     look.view("inspect", "messages.2.content")()
     assert "hello" in capsys.readouterr().out
 
@@ -50,6 +50,6 @@ async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pyt
 
     assert capsys.readouterr().out.splitlines() == [
         f"Wrote {tmp_path / 'page.html'}.",
-        "name a file, such as /export thread.html; .md is a page too, .json can be imported",
+        "Name a file, for example /export thread.html (.html and .md to read, .json to import).",
     ]
     assert "<title>hi</title>" in (tmp_path / "page.html").read_text()

@@ -102,7 +102,9 @@ async def test_looking_before_anything_was_written_says_so(
 
     said = [await talk.says(command) + capsys.readouterr().out for command in ("/threads", "/todo", "/inspect")]
 
-    assert ["No threads yet" in said[0], "no plan yet" in said[1], "there is nothing yet" in said[2]] == [True] * 3
+    assert ["No threads yet" in said[0], "No todo list yet" in said[1], "there is nothing yet" in said[2]] == [
+        True
+    ] * 3
 
 
 async def test_the_model_is_shown_with_the_others_and_changed(tmp_path: Path) -> None:

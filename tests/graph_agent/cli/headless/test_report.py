@@ -94,7 +94,7 @@ def test_a_run_that_never_rested_reports_its_error() -> None:
 
 
 def test_what_waits_is_told_with_the_way_to_answer_it() -> None:
-    evil = approval("call-a", "bash", {"command": "ls"}, display="bash \x1b[2Jls")
+    evil = approval("call-a", "bash", {"command": "ls"}, summary="bash \x1b[2Jls")
 
     lines = list(pending_lines(rest("interrupted", questions=(evil, _RECOVERY))))
 
@@ -114,7 +114,7 @@ def test_a_call_is_one_line_with_status_time_and_reason() -> None:
     stream = io.StringIO()
     news = ProgressReporter(stream)
 
-    news(1, ToolCallCreated({"call_id": "c1", "tool_name": "bash", "display": "bash ls"}))
+    news(1, ToolCallCreated({"call_id": "c1", "tool_name": "bash", "summary": "bash ls"}))
     news(2, ToolCallStarted("c1", "bash", "bash ls"))
     news(3, TextDelta("not news"))
     news(4, ToolCallFinished("c1", "bash", "error", "bash ls", error="exit code 3"))

@@ -105,8 +105,8 @@ def test_stream_json_numbers_its_events_and_ends_with_the_result(
         "started",
         "turn_started",
         "step_started",
-        "text_arrived",
-        "model_replied",
+        "text_delta",
+        "message",
         "turn_ended",
         "result",
     ]
@@ -225,6 +225,6 @@ def test_a_thread_is_compacted_by_command_and_a_short_one_is_left_as_it_is(tmp_p
     )
 
     told = json.loads(first.stdout)["compacted"]
-    assert (first.exit_code, second.exit_code, told["how"]) == (0, 0, "outline")
+    assert (first.exit_code, second.exit_code, told["method"]) == (0, 0, "outline")
     assert told["tokens_after"] < told["tokens_before"]
     assert json.loads(second.stdout) == {"thread_id": thread["thread_id"], "compacted": None}

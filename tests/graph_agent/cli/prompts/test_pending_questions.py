@@ -81,7 +81,7 @@ async def test_each_question_gets_its_own_answer_at_once(tmp_path: Path) -> None
 
 
 async def test_several_questions_are_listed_before_the_first_is_asked(tmp_path: Path) -> None:
-    shown = await Scene(tmp_path, approval("c1", "bash", {}, display="$ ls\x1b[2J", risk="high"), B).asked("y", "y")
+    shown = await Scene(tmp_path, approval("c1", "bash", {}, summary="$ ls\x1b[2J", risk="high"), B).asked("y", "y")
 
     assert shown[:3] == [
         "2 calls need your decision before any of them runs:",

@@ -41,8 +41,8 @@ def test_the_warning_is_folded_between_words() -> None:
     page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), 50, "")
 
     assert _plain(page)[1:3] == [
-        "  ! This may be impossible to undo. Read ",
-        "    all of it before you answer. ",
+        "  ! This may be impossible to undo. Read all of ",
+        "    it before you answer. ",
     ]
 
 
@@ -101,7 +101,7 @@ def test_a_recovery_shows_what_happened_times_output_and_finding() -> None:
 
     assert _plain(recovery_page(item, 100, "")) == [
         "Interrupted: bash  MEDIUM risk  c1",
-        "  It was approved and never started: nothing can have happened, a retry is safe.",
+        "  It was approved but never started: nothing happened, and a retry is safe.",
         "  attempt: 1",
         "  approved: 2026-11-28T01:00:00.000Z",
         "  command: make",

@@ -45,7 +45,7 @@ def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> No
     output = "".join(f"line {number}\n" for number in range(1, 12))
 
     told = _told(
-        ToolCallCreated({"call_id": "c1", "tool_name": "bash", "display": "seq 11"}),
+        ToolCallCreated({"call_id": "c1", "tool_name": "bash", "summary": "seq 11"}),
         ToolCallStarted("c1", "bash", "seq 11", attempt=2),
         ToolCallProgress("c1", "shell_output", "line 1\n"),
         ToolCallFinished("c1", "bash", "success", "seq 11", output),
