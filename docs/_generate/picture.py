@@ -1,8 +1,8 @@
-"""Draws docs/session.svg: a short chat as the program really shows it, played in a pseudo-terminal.
+"""Draws docs/session.svg: a short chat, played in a pseudo-terminal.
 
     python -m docs._generate.picture
 
-A test holds the picture against what such a chat shows now, but for what differs from run to run.
+A test compares the picture with what the chat shows now, except for what differs from run to run.
 """
 
 import os
@@ -20,7 +20,7 @@ import pyte
 
 from docs._generate.terminal import draw, lines_of
 
-__all__ = ["play", "steadied", "text_in"]
+__all__ = ["normalize", "play", "text_in"]
 
 _COLUMNS, _ROWS = 96, 48
 _QUIET_SECONDS = 0.3
@@ -34,7 +34,7 @@ _STEPS = (
     ("/calls\r", ("Created hello.txt", ">")),
     ("", ("hello.txt +1 -0", ">")),
 )
-"""What is typed, and what stands on the screen before it is; a line that is a mark alone is a prompt."""
+"""What is typed, and the texts that must be on the screen before; a line that is only `>` is a prompt."""
 
 
 def play(folder: Path) -> pyte.Screen:
@@ -58,8 +58,8 @@ def play(folder: Path) -> pyte.Screen:
     return screen
 
 
-def steadied(lines: Iterable[str], folder: Path) -> str:
-    """The text without blanks, and without all that is another in each run or on each machine."""
+def normalize(lines: Iterable[str], folder: Path) -> str:
+    """The text without blanks and without what differs between runs or machines."""
     told = "".join(line.replace(str(folder), "/tmp/demo") for line in lines)  # noqa: S108 - where the picture is made
     told = re.sub(r"\s|─|│", "", told.partition("offline command mode, no model · ")[0])
     return re.sub(r"call_[0-9a-f]{32}|[0-9a-f]{8}(?=success)|\d{4}-\d\d-\d\d\d\d:\d\d:\d\d|\d\.\ds", "*", told)
@@ -72,19 +72,19 @@ def text_in(picture: str) -> list[str]:
 
 
 def _until(chat: "pexpect.spawn[str]", stream: pyte.ByteStream, screen: pyte.Screen, wanted: Sequence[str]) -> None:
-    """Read until all of it stands on the screen and nothing more has come for a while."""
+    """Read until all texts are on the screen and no output has come for a while."""
     deadline, last = time.monotonic() + 30, time.monotonic()
     while time.monotonic() < deadline:
         try:
             stream.feed(_read(chat))
             last = time.monotonic()
         except pexpect.TIMEOUT:
-            if time.monotonic() - last > _QUIET_SECONDS and all(_stands(screen, one) for one in wanted):
+            if time.monotonic() - last > _QUIET_SECONDS and all(_is_shown(screen, one) for one in wanted):
                 return
     raise TimeoutError(f"{wanted!r} did not appear")
 
 
-def _stands(screen: pyte.Screen, wanted: str) -> bool:
+def _is_shown(screen: pyte.Screen, wanted: str) -> bool:
     return any(line.strip() == wanted or (wanted != ">" and wanted in line) for line in screen.display)
 
 

@@ -1,4 +1,4 @@
-"""Draws docs/demo.svg: `graph-agent demo` as it really runs, scrolling by as a terminal does.
+"""Draws docs/demo.svg: a run of `graph-agent demo` that scrolls like a terminal.
 
     python -m docs._generate.recording
 
@@ -19,7 +19,7 @@ import pyte
 
 from docs._generate.terminal import STILL, draw, lines_of
 
-__all__ = ["COLUMNS", "picture", "play", "steadied", "transcript_in"]
+__all__ = ["COLUMNS", "normalize", "picture", "play", "transcript_in"]
 
 COLUMNS = 96
 """Width of the terminal it is played in; the demo cuts its tables to it."""
@@ -47,7 +47,7 @@ _STEADY: tuple[tuple[str, str], ...] = (
 
 
 def play() -> str:
-    """What the demo writes to a terminal, answering by itself."""
+    """The output of the demo, which answers its own questions."""
     demo = pexpect.spawn(
         sys.executable,
         ["-m", "graph_agent", "demo", "--yes"],
@@ -63,8 +63,8 @@ def play() -> str:
     return str(demo.before).replace("\r\n", "\n")
 
 
-def steadied(written: str) -> str:
-    """The text with stand-ins for all that is new in each run."""
+def normalize(written: str) -> str:
+    """The text with fixed values for everything that differs between runs."""
     for pattern, stand_in in _STEADY:
         written = re.sub(pattern, stand_in, written, flags=re.MULTILINE)
     return _ID.sub(_numbered(), written)
@@ -156,4 +156,4 @@ def _seconds(line: str) -> float:
 
 
 if __name__ == "__main__":
-    (_ROOT / "docs" / "demo.svg").write_text(picture(steadied(play())), encoding="utf-8")
+    (_ROOT / "docs" / "demo.svg").write_text(picture(normalize(play())), encoding="utf-8")

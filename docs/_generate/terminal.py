@@ -1,7 +1,4 @@
-"""What stands on a terminal as a picture: the cells of an emulated screen, drawn as SVG.
-
-Knows nothing of what was played on it.
-"""
+"""Draw the cells of an emulated terminal screen as SVG."""
 
 import re
 from io import StringIO
@@ -23,7 +20,7 @@ _DIM = {"brown": "yellow", "default": None}
 
 
 def lines_of(screen: pyte.Screen) -> list[Text]:
-    """The lines that are not empty below the last one that holds something."""
+    """The lines of the screen, without empty ones at its end."""
     lines = [_line(screen.buffer[row], screen.columns) for row in range(screen.lines)]
     while lines and not lines[-1].plain.strip():
         lines.pop()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from docs._generate.recording import steadied
+from docs._generate.recording import normalize
 
 __all__ = ["Follower", "steps_of"]
 
@@ -36,7 +36,7 @@ class Follower:
             self._ids |= dict(zip(_tails(shown), _tails(came), strict=False))
             self._shown += f"$ {command}\n{shown}"
             self._came += f"$ {typed}\n{came}"
-        return steadied(self._shown), steadied(self._came)
+        return normalize(self._shown), normalize(self._came)
 
     def _with_own_ids(self, command: str) -> str:
         for theirs, ours in self._ids.items():

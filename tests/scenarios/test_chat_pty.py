@@ -302,7 +302,7 @@ def test_a_background_shell_that_ends_is_told_above_the_line_that_is_typed(open_
 def test_the_picture_of_a_session_in_the_readme_shows_what_such_a_chat_shows() -> None:
     with tempfile.TemporaryDirectory() as folder:
         screen = picture.play(Path(folder))
-        shown = picture.steadied([line.plain for line in lines_of(screen)], Path(folder))
+        shown = picture.normalize([line.plain for line in lines_of(screen)], Path(folder))
 
     drawn = picture.text_in((ROOT / "docs/session.svg").read_text(encoding="utf-8"))
-    assert shown == picture.steadied(drawn, Path(folder)), "run `python -m docs._generate.picture`"
+    assert shown == picture.normalize(drawn, Path(folder)), "run `python -m docs._generate.picture`"

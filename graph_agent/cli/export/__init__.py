@@ -1,3 +1,3 @@
-"""A thread as a page to read or to hand on: Markdown, or one HTML file that needs nothing else."""
+"""A thread as a page to read or to hand on: Markdown, or one self-contained HTML file."""
 
 __all__: list[str] = []

@@ -1,7 +1,4 @@
-"""A thread as one HTML page: it loads nothing, runs nothing, and shows whatever was said as text.
-
-How the HTML page looks, in light and in dark. Text only: nothing of it is loaded from anywhere.
-"""
+"""A thread as one self-contained HTML page: it loads nothing, runs nothing, and shows all content as text."""
 
 import base64
 import hashlib
@@ -77,25 +74,27 @@ footer { margin-top: 3rem; color: var(--dim); font-size: .85rem; }
 """
 
 _FOLDED_FROM = 16
-"""Lines from which on a result is folded away."""
+"""Lines from which on a result is collapsed."""
 _LINE_KINDS = {"+": "add", "-": "del", "@": "hunk", "\\": "head"}
 _WHO = {"user": "You", "assistant": "Assistant"}
 
 
-def html_page(told: Transcript, graph: GraphView) -> Iterator[str]:
-    """The pieces of the page."""
+def html_page(transcript: Transcript, graph: GraphView) -> Iterator[str]:
+    """The page, piece by piece."""
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_policy(STYLE)}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
-    yield f"<title>{_safe(told.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>"
-    yield f"<h1>{_safe(told.title)}</h1>\n<dl>"
-    yield from (f"<dt>{name}</dt><dd>{_safe(value)}</dd>" for name, value in thread_facts(told).items() if value)
+    yield f"<title>{_safe(transcript.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>"
+    yield f"<h1>{_safe(transcript.title)}</h1>\n<dl>"
+    yield from (
+        f"<dt>{name}</dt><dd>{_safe(value)}</dd>" for name, value in thread_facts(transcript).items() if value
+    )
     yield "</dl>"
-    numbers = {id(call): number for number, call in enumerate(told.calls, 1)}
-    if told.calls:
-        yield from _timeline(told.calls)
-    for number, turn in enumerate(told.turns, 1):
+    numbers = {id(call): number for number, call in enumerate(transcript.calls, 1)}
+    if transcript.calls:
+        yield from _timeline(transcript.calls)
+    for number, turn in enumerate(transcript.turns, 1):
         yield f'<h2 id="turn-{number}">Turn {number} <small>{_safe(format_utc(turn[0].at))}</small></h2>'
         for message in turn:
             yield from _message(message, numbers)
@@ -201,5 +200,5 @@ def _shortened(text: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """The text as text: what a browser would obey, hide or turn round becomes visible."""
+    """Quoted text: markup, invisible and direction-changing characters become visible."""
     return quoted(escape(text, multiline=True))

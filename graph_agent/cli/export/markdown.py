@@ -1,4 +1,4 @@
-"""A thread as Markdown. What was said stays inside quotes and fences, whatever signs it holds."""
+"""A thread as Markdown. Messages and results stay inside quotes and fences, whatever characters they contain."""
 
 import json
 import re
@@ -17,20 +17,20 @@ from graph_agent.cli.render.escape import escape
 
 __all__ = ["markdown_page"]
 
-_SIGNS = re.compile(r"([\\`*_\[\]<>#|!~])")
-_TAG_OR_PICTURE = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
+_SPECIAL_CHARACTERS = re.compile(r"([\\`*_\[\]<>#|!~])")
+_TAG_OR_IMAGE = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _WHO = {"user": "You", "assistant": "Assistant"}
 
 
-def markdown_page(told: Transcript) -> Iterator[str]:
+def markdown_page(transcript: Transcript) -> Iterator[str]:
     """The lines of the page."""
-    yield f"# {_plain(told.title)}"
+    yield f"# {_plain(transcript.title)}"
     yield ""
-    for name, value in thread_facts(told).items():
+    for name, value in thread_facts(transcript).items():
         if value:
             yield f"- {name}: {_plain(value)}"
-    for number, turn in enumerate(told.turns, 1):
+    for number, turn in enumerate(transcript.turns, 1):
         yield ""
         yield f"## Turn {number}, {format_utc(turn[0].at)}"
         for message in turn:
@@ -43,7 +43,7 @@ def _message(message: TranscriptMessage) -> Iterator[str]:
         yield ""
         yield f"**{_WHO.get(message.role, _plain(message.role))}**{spent}"
         yield ""
-        yield from (f"> {line}".rstrip() for line in _tamed(message.text))
+        yield from (f"> {line}".rstrip() for line in _without_html(message.text))
     for call in message.calls:
         yield from _call(call)
 
@@ -75,12 +75,12 @@ def _fenced(kind: str, text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """The text on one line, none of its signs followed."""
-    return _SIGNS.sub(r"\\\1", escape(" ".join(text.split())))
+    """The text on one line, with Markdown characters escaped."""
+    return _SPECIAL_CHARACTERS.sub(r"\\\1", escape(" ".join(text.split())))
 
 
-def _tamed(text: str) -> Iterator[str]:
-    """The text as the Markdown it is, but its tags are text and its pictures are links: nothing is loaded by it."""
+def _without_html(text: str) -> Iterator[str]:
+    """The text as Markdown, but tags become text and images links, so that nothing is loaded."""
     fence = ""
     for line in escape(text, multiline=True).split("\n"):
         found = _FENCE.match(line)
@@ -89,6 +89,6 @@ def _tamed(text: str) -> Iterator[str]:
         elif found and found[1].startswith(fence) and not line.strip().strip(fence[0]):
             fence = ""
         elif not fence:
-            yield _TAG_OR_PICTURE.sub(lambda sign: f"\\{sign[0]}", line)
+            yield _TAG_OR_IMAGE.sub(lambda sign: f"\\{sign[0]}", line)
             continue
         yield line

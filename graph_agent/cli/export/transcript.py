@@ -1,6 +1,6 @@
-"""What a page tells of a thread: its turns, what was said in them, and each call where the model asked for it.
+"""The content of an exported page: the turns of a thread, their messages, and the calls of each message.
 
-Knows nothing of how a page looks. Secrets that are known are taken out here, before anything is laid out.
+Known secrets are redacted here.
 """
 
 import re
@@ -26,8 +26,8 @@ __all__ = [
     "thread_facts",
 ]
 
-_TELLING = ("command", "file_path", "path", "pattern", "url", "question")
-"""Arguments that say what a call is about, the first that it has."""
+_SUBJECT_ARGUMENTS = ("command", "file_path", "path", "pattern", "url", "question")
+"""Arguments that name the subject of a call; the first one that it has is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class TranscriptCall:
 
     record: Mapping[str, Any]
     result: str
-    """What the model was told, or what is known while it was told nothing yet."""
+    """The result that the model received; before that, what is known."""
 
     @property
     def diff(self) -> str:
-        """What it changed, as a unified diff; of a call that has not run, what it would change."""
+        """Its change as a unified diff; of a call that has not run, the proposed change."""
         preview = self.record.get("preview") or {}
         made = (self.record.get("metadata") or {}).get("diff")
         if isinstance(made, dict) and made.get("unified"):
@@ -50,21 +50,21 @@ class TranscriptCall:
 
     @property
     def about(self) -> str:
-        """One line that says what it is about."""
+        """Its subject, on one line."""
         arguments = self.record.get("arguments") or {}
-        named = (arguments[name] for name in _TELLING if arguments.get(name))
+        named = (arguments[name] for name in _SUBJECT_ARGUMENTS if arguments.get(name))
         return " ".join(str(next(named, "")).split())
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran; None where that is not known."""
+        """Run time; None if unknown."""
         begin, end = (_time(self.record.get(name)) for name in ("started_at", "ended_at"))
         return None if begin is None or end is None else max((end - begin).total_seconds(), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptMessage:
-    """One message, with the calls it asked for."""
+    """One message, with the calls it requested."""
 
     role: str
     at: str
@@ -84,7 +84,7 @@ class Transcript:
 
     @property
     def turns(self) -> list[list[TranscriptMessage]]:
-        """The messages, a list for each turn; each begins with what the user said."""
+        """The messages of each turn; a turn begins with a user message."""
         turns: list[list[TranscriptMessage]] = []
         for message in self.messages:
             if message.role == "user" or not turns:
@@ -99,25 +99,25 @@ class Transcript:
 
 
 def read_transcript(database: Path, text: str, here: str | None, secrets: Sequence[str] = ()) -> Transcript:
-    """Read the thread that the text means, as its newest checkpoint shows it.
+    """Read the thread of an id at its newest checkpoint.
 
     Raises:
-        UnknownId: nothing fits the text, or several ids do.
+        UnknownId: no id matches, or several do.
         NothingYet: there is no database.
     """
     with open_reader(database) as reader:
         target = reader.resolve(text, here)
         thread = reader.thread(target.thread_id)
         transcript, calls = reader.transcript(target.thread_id), reader.calls(target.thread_id)
-    hidden = _Hidden(secrets)
-    messages = tuple(_messages(transcript, calls, hidden))
-    title = hidden.of(thread.title) or f"Thread {thread.thread_id}"
+    redactor = _Redactor(secrets)
+    messages = tuple(_messages(transcript, calls, redactor))
+    title = redactor.of(thread.title) or f"Thread {thread.thread_id}"
     return Transcript(thread, title, messages, sum_tokens(transcript))
 
 
-def thread_facts(told: Transcript) -> dict[str, str]:
-    """What stands at the top of a page."""
-    thread = told.thread
+def thread_facts(transcript: Transcript) -> dict[str, str]:
+    """The facts at the top of a page."""
+    thread = transcript.thread
     return {
         "thread": thread.thread_id,
         "status": thread.status,
@@ -127,13 +127,13 @@ def thread_facts(told: Transcript) -> dict[str, str]:
         "created": format_utc(thread.created_at),
         "updated": format_utc(thread.updated_at),
         "turns": str(thread.turns),
-        "calls": str(len(told.calls)),
-        "tokens": format_usage(usage_report(thread.usage or {**told.tokens, "unpriced_requests": 1})),
+        "calls": str(len(transcript.calls)),
+        "tokens": format_usage(usage_report(thread.usage or {**transcript.tokens, "unpriced_requests": 1})),
     }
 
 
 def call_facts(call: TranscriptCall) -> Iterator[str]:
-    """What stands beside a call: how long it took, how risky it was, who let it run."""
+    """The facts beside a call: run time, risk, who approved it."""
     record = call.record
     if call.seconds is not None:
         yield f"{call.seconds:.1f} s"
@@ -156,13 +156,13 @@ def format_tokens(tokens: Mapping[str, int]) -> str:
 
 
 def format_utc(iso: str | None) -> str:
-    """A stored time to the second; a page is read anywhere, so in UTC."""
+    """A stored time to the second, in UTC: a page is read anywhere."""
     found = _time(iso)
     return found.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if found else (iso or "")
 
 
-class _Hidden:
-    """Stars in place of secrets, in every text of a JSON value."""
+class _Redactor:
+    """Replaces secrets by stars in every text of a JSON value."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         longest_first = sorted(secrets, key=len, reverse=True)
@@ -183,7 +183,7 @@ class _Hidden:
 
 
 def _messages(
-    transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], hidden: _Hidden
+    transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], redactor: _Redactor
 ) -> Iterator[TranscriptMessage]:
     entries = list(transcript)
     records = {view.record["call_id"]: view.record for view in calls}
@@ -191,8 +191,8 @@ def _messages(
     for entry in entries:
         if entry.role in ("system", "tool"):
             continue
-        asked = [_call(call, records, results, hidden) for call in entry.body.get("tool_calls") or ()]
-        text = hidden.of(plain_text(entry.body.get("content")))
+        asked = [_call(call, records, results, redactor) for call in entry.body.get("tool_calls") or ()]
+        text = redactor.of(plain_text(entry.body.get("content")))
         yield TranscriptMessage(entry.role, entry.at, text, sum_tokens([entry]), tuple(asked))
 
 
@@ -200,7 +200,7 @@ def _call(
     asked: Mapping[str, Any],
     records: Mapping[str, Mapping[str, Any]],
     results: Mapping[str, TranscriptEntry],
-    hidden: _Hidden,
+    redactor: _Redactor,
 ) -> TranscriptCall:
     call_id = str(asked.get("id"))
     unknown = {
@@ -210,10 +210,10 @@ def _call(
         "status": "unknown",
     }
     record = records.get(call_id, unknown)
-    told = results.get(call_id)
+    entry = results.get(call_id)
     known = record.get("error_msg") or record.get("result") or ""
-    result = str(known) if told is None else plain_text(told.body.get("content"))
-    return TranscriptCall(hidden.of(dict(record)), hidden.of(result))
+    result = str(known) if entry is None else plain_text(entry.body.get("content"))
+    return TranscriptCall(redactor.of(dict(record)), redactor.of(result))
 
 
 def _time(iso: Any) -> datetime | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from docs._generate.recording import COLUMNS, picture, steadied, transcript_in
+from docs._generate.recording import COLUMNS, normalize, picture, transcript_in
 from tests.architecture.checkout import ROOT
 from tests.fakes.pty_program import PtyProgram
 
@@ -58,7 +58,7 @@ def test_without_a_terminal_it_shows_what_the_picture_of_the_readme_shows_and_le
 
     assert (shown.returncode, shown.stderr) == (0, "")
     recorded = transcript_in((ROOT / "docs/demo.svg").read_text(encoding="utf-8"))
-    assert transcript_in(picture(steadied(shown.stdout))) == recorded, "run `python -m docs._generate.recording`"
+    assert transcript_in(picture(normalize(shown.stdout))) == recorded, "run `python -m docs._generate.recording`"
     assert "\x1b" not in shown.stdout
     assert list(short_folder.iterdir()) == []
     assert processes_in(short_folder) == []
@@ -86,13 +86,13 @@ def test_the_picture_shows_a_kill_its_evidence_one_charge_and_the_way_back() -> 
 def test_stand_ins_differ_where_ids_do_and_short_forms_end_their_long_ones() -> None:
     a, b = "call_" + "a" * 32, "call_" + "b" * 32
 
-    steady = steadied(f"{a} {b} {'a' * 8} {'b' * 8} kill -9 77 took 12 s ago")
+    steady = normalize(f"{a} {b} {'a' * 8} {'b' * 8} kill -9 77 took 12 s ago")
     first, second, short_first, short_second, *rest = steady.split()
 
     assert first != second
     assert (first.endswith(short_first), second.endswith(short_second)) == (True, True)
     assert " ".join(rest) == "kill -9 4100 took just now"
-    assert steadied(steady.replace("just now", "3 s ago")) == steady
+    assert normalize(steady.replace("just now", "3 s ago")) == steady
 
 
 def test_a_person_answers_and_may_leave_in_the_middle_of_it(tmp_path: Path) -> None:
