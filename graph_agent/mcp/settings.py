@@ -13,7 +13,7 @@ from typing import Any
 
 from graph_agent.config.settings import McpServer
 from tools.paths import find_program
-from tools.shell_ops.start import child_environment
+from tools.shell_ops.shell_command import child_environment
 
 __all__ = [
     "ServerUnreachable",

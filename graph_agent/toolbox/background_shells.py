@@ -34,7 +34,7 @@ from tools.shell_ops.background import (
     start_background_command,
 )
 from tools.shell_ops.output import clean_output, format_exit_code, last_complete_byte, read_exit_code
-from tools.shell_ops.start import ShellCommand
+from tools.shell_ops.shell_command import ShellCommand
 
 __all__ = ["Shells", "ending_in_words", "lasting", "readable_end"]
 
@@ -113,7 +113,7 @@ class Shells:
             raise
         child.release()
         self._watch(number, new, shell)
-        await shell.settle(_AT_ONCE_S)
+        await shell.wait(_AT_ONCE_S)
         return self._told(await self._view(await self._record(number)))
 
     async def read(self, context: ToolContext, shell_id: str) -> NewOutput | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tools.base import ToolContext
 from tools.shell_ops.background import NewOutput, ShellView, TooManyShells
-from tools.shell_ops.start import ShellCommand
+from tools.shell_ops.shell_command import ShellCommand
 
 __all__ = ["OneShell"]
 

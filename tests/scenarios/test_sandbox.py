@@ -97,7 +97,7 @@ def test_without_a_sandbox_nothing_runs_where_one_is_required(tmp_path: Path) ->
         told = [str(message["content"]) for message in server.bodies[-1]["messages"] if message["role"] == "tool"]
 
     assert (code, (command.workspace / "witness").exists()) == (0, False)
-    assert "for want of a sandbox" in told[0]
+    assert "because there is no sandbox" in told[0]
 
 
 def test_switched_off_commands_run_with_the_user_s_rights_and_the_prompt_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The walls around what the agent starts: what they let through, and which of the system's means keep them."""
+"""The sandbox around the programs that the agent starts: what it allows, and the system's means that enforce it."""
 
 from tools.sandbox.mounts import ProtectedNames, SandboxRules
 from tools.sandbox.sandbox import Sandbox, SandboxBackend, SandboxLaunch, SandboxUnavailable, detect_backend

@@ -1,10 +1,8 @@
-"""The kernel's own rules on files, TCP and signals, set by three system calls, and the launcher that lives by them.
+"""Landlock and seccomp: the launcher that confines itself with them and then becomes the program.
 
-The launcher is this file run by an interpreter of its own, because a process with threads cannot be confined as a
-whole: it confines itself and becomes the program. Standard library only, as nothing else is on its path. Says
-nothing when all is well; when it cannot confine itself it starts nothing.
-
-A small filter of system calls, as the kernel takes it: for what Landlock cannot forbid. Needs no library.
+A process with threads cannot be confined as a whole, so this file is run by an interpreter of its own. It uses the
+standard library only, because nothing else is on its path. It prints nothing unless it fails, and then it starts
+nothing.
 """
 
 import ctypes
@@ -17,7 +15,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["FAILED", "become", "compiled", "is_known_machine", "landlock_abi", "readable_around", "restrict"]
+__all__ = ["FAILED", "become", "is_known_machine", "landlock_abi", "readable_around", "restrict", "seccomp_filter"]
 
 FAILED = 126
 """Exit code of the launcher when nothing was started."""
@@ -29,14 +27,14 @@ _NO_NEW_PRIVILEGES = 38
 _SECCOMP, _FILTER = 22, 2
 _DROP_CAPABILITY = 24
 _KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7))
-"""Of root's those about the owners of files, about signals and about becoming another user."""
+"""Of root's capabilities those about the owners of files, signals and becoming another user."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
-_OPEN_FOLDERS = ("/dev/shm", "/dev/pts")  # noqa: S108 - shared memory, where semaphores lie
+_OPEN_FOLDERS = ("/dev/shm", "/dev/pts")  # noqa: S108 - shared memory, which holds semaphores
 
 _WRITE_FILE, _READ_FILE = 1 << 1, 1 << 2
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _CHANGES = sum(1 << bit for bit in (1, *range(4, 13)))
-"""Write, remove and make: all there was in the first version."""
+"""Write, remove and make: all rights of the first version."""
 _FILE_CHANGES = _WRITE_FILE | _TRUNCATE
 _TCP = 0b11
 _ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
@@ -47,30 +45,30 @@ def landlock_abi() -> int:
     return max(0, int(_syscall(_CREATE, None, 0, _ASK_VERSION)))
 
 
-def become(terms: dict[str, Any], program: list[str]) -> None:
-    """Confine this process and become the program; returns by an exception only.
+def become(rules: dict[str, Any], program: list[str]) -> None:
+    """Confine this process and become the program; returns only by an exception.
 
-    The terms: `writable` and `hidden` paths, `network`, and `filter`, the instructions for the kernel in hex.
+    The rules: `writable` and `hidden` paths, `network`, and `filter`, the seccomp instructions in hex.
     """
     _drop_capabilities()
     restrict(
-        writable=(*terms["writable"], *_OPEN_FOLDERS),
-        readable=readable_around(terms["hidden"]),
+        writable=(*rules["writable"], *_OPEN_FOLDERS),
+        readable=readable_around(rules["hidden"]),
         files=_DEVICES,
-        network=terms["network"],
+        network=rules["network"],
     )
-    _filter(bytes.fromhex(terms["filter"]))
+    _filter(bytes.fromhex(rules["filter"]))
     os.execv(program[0], program)  # noqa: S606 - the one purpose
 
 
 def restrict(*, writable: Iterable[str], readable: Iterable[str], files: Iterable[str], network: bool) -> None:
-    """Confine this thread, and all it starts, for good: it must be the only thread.
+    """Confine this thread, and all that it starts, permanently; it must be the only thread.
 
     Args:
         writable: folders in which anything may be changed.
         readable: folders and files whose content may be read.
         files: files, devices for instance, that may be written but not replaced.
-        network: whether TCP stays open, where the kernel can close it.
+        network: whether TCP stays open; only newer kernels can close it.
 
     Raises:
         OSError: the kernel refuses; nothing may be started then.
@@ -93,7 +91,7 @@ def restrict(*, writable: Iterable[str], readable: Iterable[str], files: Iterabl
 
 
 def readable_around(hidden: Iterable[str]) -> list[str]:
-    """Folders and files that together hold everything but what is hidden: rules can only ever add."""
+    """Folders and files that together hold everything except what is hidden, as rules can only add access."""
     return sorted(_around("/", {path for path in hidden if path != "/"}))
 
 
@@ -115,7 +113,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # What is not there needs no rule.
+        return  # What does not exist needs no rule.
     try:
         if not os.path.isdir(f"/proc/self/fd/{handle}"):  # noqa: PTH112 - as above
             rights &= _FILE_CHANGES | _READ_FILE
@@ -138,7 +136,7 @@ def _drop_capabilities() -> None:
             try:
                 _prctl(_DROP_CAPABILITY, number)
             except OSError:
-                return  # Beyond the last one, or not root: then there is nothing to drop.
+                return  # This is beyond the last capability, or the user is not root and has none to drop.
 
 
 def _prctl(option: int, first: int, second: Any = 0) -> None:
@@ -165,14 +163,14 @@ def _checked(number: int, *arguments: "int | bytes | None") -> int:
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
-"""Where in the kernel's description of a call these stand."""
+"""Offsets in the kernel's description of a system call."""
 _X32 = 0x40000000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _NAMESPACES = 0x7E020080
 """The flags of clone that make namespaces."""
 
 _MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1), "arm64": (0xC00000B7, 1)}
-"""The kernel's name for a machine, and the column of the tables below that holds its numbers."""
+"""The kernel's number for a machine, and the column of its system call numbers in the tables below."""
 _SOCKET = (41, 198)
 _CLONE = (56, 220)
 _UNSHARE = (272, 97)
@@ -198,7 +196,7 @@ _FORBIDDEN = (
     (248, 217),  # add_key
     (249, 218),  # request_key
     (250, 219),  # keyctl
-    (425, 425),  # io_uring_setup: its rings make sockets and open files past this filter
+    (425, 425),  # io_uring_setup: its rings create sockets and open files past this filter
 )
 
 
@@ -207,8 +205,8 @@ def is_known_machine(machine: str = "") -> bool:
     return (machine or platform.machine()) in _MACHINES
 
 
-def compiled(*, network: bool, machine: str = "") -> bytes:
-    """The filter as an array of the kernel's instructions; without network only local sockets can be made."""
+def seccomp_filter(*, network: bool, machine: str = "") -> bytes:
+    """The filter as an array of kernel instructions; without network only local sockets can be created."""
     name, column = _MACHINES[machine or platform.machine()]
     families = (_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK) if network else (_AF_UNIX,)
     program = [
@@ -237,7 +235,7 @@ def _fail(number: int) -> bytes:
 
 
 def _when(number: int, steps: list[bytes]) -> list[bytes]:
-    """These steps for one system call, whose number has been loaded; the last of them returns."""
+    """Steps for one system call, whose number has been loaded; the last of them returns."""
     return [_op(_JUMP_EQUAL, number, skip_if_false=len(steps)), *steps]
 
 

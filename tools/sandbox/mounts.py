@@ -1,11 +1,4 @@
-"""Where files are mounted over others in a sandbox: one table, in which the more exact path always wins.
-
-What a sandbox lets a command do, whichever means keep it. Values only.
-
-Whether something is there, as far as this user may know: what cannot be looked at counts as absent.
-
-Of a folder that may not be entered `Path.exists` would raise, and PATH names such folders after a change of user.
-"""
+"""What a sandbox allows, whichever backend enforces it, and the table of what is mounted where."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,36 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
-__all__ = ["Mount", "ProtectedNames", "SandboxRules", "in_order", "is_folder", "path_exists"]
-
-Kind = Literal["write", "read", "empty"]
-
-
-class Mount(NamedTuple):
-    """One path and what becomes of it."""
-
-    path: Path
-    kind: Kind
-    """write: as it is; read: as it is, unchangeable; empty: nothing in it, unchangeable."""
-    source: Path | None = None
-    """What is shown there instead; None for the path itself."""
-
-    def lies_in(self, folder: Path) -> bool:
-        """Whether it is below a folder, or the folder itself."""
-        return self.path.is_relative_to(folder)
-
-
-_RANK: dict[Kind, int] = {"write": 0, "read": 1, "empty": 2}
-
-
-def in_order(mounts: list[Mount]) -> Iterator[Mount]:
-    """Outer before inner, and of one path only the strictest: so that nothing opens what another one closed."""
-    strictest: dict[Path, Mount] = {}
-    for mount in mounts:
-        known = strictest.get(mount.path)
-        if known is None or _RANK[mount.kind] > _RANK[known.kind]:
-            strictest[mount.path] = mount
-    yield from sorted(strictest.values(), key=lambda mount: len(mount.path.parts))
+__all__ = ["Mount", "ProtectedNames", "SandboxRules", "is_folder", "ordered_mounts", "path_exists"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +14,13 @@ class ProtectedNames:
     """Names that decide what runs later, or hold keys."""
 
     is_protected: Callable[[PurePath], bool] = lambda _: False
-    """Whether a path, relative to a writable root, may not be written."""
+    """Whether a path, relative to a writable root, must not be written."""
     folders: tuple[str, ...] = ()
-    """Folders that may not come to be at the top of a writable root either."""
+    """Folders that must not be created at the top of a writable root either: a placeholder takes their place."""
     files: tuple[str, ...] = ()
     """Files of which the same is true."""
-    others: tuple[str, ...] = ()
-    """Names that are taken away again when they came to be there."""
+    removed: tuple[str, ...] = ()
+    """Names that get no placeholder; they are removed again if they appear there."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +31,44 @@ class SandboxRules:
     """Folders, resolved; the workspace is the first."""
     network: bool = False
     hidden: tuple[Path, ...] = ()
-    """Key stores and the agent's own places; those that do not exist are no matter."""
+    """Key stores and the agent's own files; those that do not exist are ignored."""
     names: ProtectedNames = field(default_factory=ProtectedNames)
     visible: tuple[Path, ...] = ()
-    """What must be seen though it lies in a folder for temporary files, which is replaced by a private one."""
+    """What must be visible although it is in a shared temporary folder, which a private one replaces."""
+
+
+MountKind = Literal["write", "read", "empty"]
+_STRICTNESS: dict[MountKind, int] = {"write": 0, "read": 1, "empty": 2}
+
+
+class Mount(NamedTuple):
+    """One path and how it appears in the sandbox."""
+
+    path: Path
+    kind: MountKind
+    """write: as it is; read: as it is, but not writable; empty: without content, and not writable."""
+    source: Path | None = None
+    """What appears there instead; None for the path itself."""
+
+
+def ordered_mounts(mounts: list[Mount]) -> Iterator[Mount]:
+    """Outer before inner, and of each path only the strictest, so that no mount opens what another one closed."""
+    strictest: dict[Path, Mount] = {}
+    for mount in mounts:
+        known = strictest.get(mount.path)
+        if known is None or _STRICTNESS[mount.kind] > _STRICTNESS[known.kind]:
+            strictest[mount.path] = mount
+    yield from sorted(strictest.values(), key=lambda mount: len(mount.path.parts))
+
+
+# `Path.exists` raises for a folder that this user may not enter; PATH names such folders after a change of user.
 
 
 def path_exists(path: Path) -> bool:
-    """Whether the path leads to anything."""
+    """Whether the path leads to anything, as far as this user may know."""
     return os.path.exists(path)  # noqa: PTH110 - never raises
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it leads to a folder."""
+    """Whether the path leads to a folder, as far as this user may know."""
     return os.path.isdir(path)  # noqa: PTH112 - never raises

@@ -1,10 +1,6 @@
-"""Commands that go on in the background, as tools see them: the one port, and what comes and goes through it.
+"""Background shells: the port that tools use, and the commands that continue after the call that started them.
 
-Who keeps them, and for how long, is not decided here.
-
-A command that goes on after the call that started it: watched until it ends, by itself or because it should.
-
-A background command that an earlier process of ours started: nobody's child, and known by its traces alone.
+Who keeps them, and for how long, is decided by the implementation of the port.
 """
 
 import asyncio
@@ -21,7 +17,7 @@ from typing import Literal, Protocol
 from tools.context import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
 from tools.sandbox.sandbox import SandboxUnavailable
-from tools.shell_ops.output import Spool, clean_output, exit_code_file, open_spool, read_exit_code
+from tools.shell_ops.output import exit_code_file, open_spool, read_exit_code
 from tools.shell_ops.process import (
     ChildProcess,
     Process,
@@ -32,12 +28,18 @@ from tools.shell_ops.process import (
     is_namespace_init,
     send_signal,
 )
-from tools.shell_ops.start import ShellCommand, exit_code, format_sandbox_failure, spawn, walls
+from tools.shell_ops.shell_command import (
+    ShellCommand,
+    command_sandbox,
+    exit_code,
+    format_sandbox_failure,
+    sandbox_error,
+    spawn,
+)
 
 __all__ = [
     "BackgroundCommand",
     "BackgroundShells",
-    "Body",
     "NewOutput",
     "ReattachedProcesses",
     "ShellEndReason",
@@ -46,18 +48,18 @@ __all__ = [
     "TooManyShells",
     "background_unavailable",
     "start_background_command",
-    "started",
+    "start_in_background",
     "unknown_shell",
 ]
 
 
 class TooManyShells(Exception):
-    """So many run already that no more are started; the message says what to do."""
+    """As many background shells run as are allowed; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class ShellView:
-    """One of them, as it is now."""
+    """The current state of a background shell."""
 
     shell_id: str
     command: str
@@ -68,37 +70,37 @@ class ShellView:
     """Written so far."""
     unread_bytes: int = 0
     code: int | None = None
-    """Exit code, or minus the signal; None while it runs, and where nobody knows."""
+    """Exit code, or minus the signal; None while it runs, and if it is unknown."""
     trouble: str = ""
-    """Why the command itself never ran: its sandbox could not be set up."""
+    """Why its sandbox could not be set up, so that the command did not run."""
 
 
 @dataclass(frozen=True)
 class NewOutput:
-    """What one of them has written since it was last read."""
+    """What a background shell has written since it was last read."""
 
     view: ShellView
     spool: Path
-    """Where it stands, `start` to `end`; the file may be gone."""
+    """The file that contains it, from `start` to `end`; it may have been removed."""
     start: int
     end: int
 
 
 class BackgroundShells(Protocol):
-    """The background shells of a session. Ids are never given twice; a thread sees its own alone."""
+    """The background shells of a session. Ids are never reused; a thread can see only its own shells."""
 
     async def start(self, run: ShellCommand) -> ShellView:
-        """Start a command; what is needed to find it again is durable before it is let go.
+        """Start a command; what is needed to find it again is stored durably before it runs.
 
         Raises:
-            NoRoom: the thread has as many as it may have.
-            NoSandbox: nothing may run without one, and there is none.
+            TooManyShells: the thread has as many as it may have.
+            SandboxUnavailable: a sandbox is required and there is none.
             OSError: the system refuses.
         """
         ...
 
     async def read(self, context: ToolContext, shell_id: str) -> NewOutput | None:
-        """What is new, which counts as read from now on; a call that asks again gets the same and what came since.
+        """The unread output, which counts as read from now on; a repeated call gets the same and what followed.
 
         None: the thread has no such shell.
         """
@@ -113,77 +115,80 @@ class BackgroundShells(Protocol):
         ...
 
     async def find(self, shell_id: str) -> ShellView | None:
-        """Look one up, whichever thread it belongs to."""
+        """Find one, whichever thread it belongs to."""
         ...
 
 
-async def started(run: ShellCommand, shells: BackgroundShells | None) -> ToolResult:
-    """The result of a call that starts one."""
+async def start_in_background(run: ShellCommand, shells: BackgroundShells | None) -> ToolResult:
+    """Start a command as a background shell and return the result of the call."""
     if shells is None:
         return background_unavailable()
     try:
         view = await shells.start(run)
     except TooManyShells as full:
         return failure(ToolErrorType.EXECUTION, str(full))
-    except SandboxUnavailable as refusal:
-        return failure(ToolErrorType.PERMISSION, f"The command was not run, for want of a sandbox: {refusal}.")
+    except SandboxUnavailable as error:
+        return failure(ToolErrorType.PERMISSION, f"The command was not run, because there is no sandbox: {error}.")
     except OSError as error:
         return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror or error}.")
-    return _told(view)
+    return _format_started(view)
 
 
-def _told(view: ShellView) -> ToolResult:
+def _format_started(view: ShellView) -> ToolResult:
     metadata = {"shell": view.shell_id}
     if view.trouble:
         return failure(ToolErrorType.EXECUTION, format_sandbox_failure(view.trouble), **metadata)
-    look = f'bash_output(id="{view.shell_id}") shows what it writes'
+    how = f'bash_output(id="{view.shell_id}") shows its output'
     if view.is_running:
-        told = f"Started in the background as {view.shell_id}. {look}, bash_kill ends it."
-        return ToolResult(told, display=f"{view.shell_id} runs in the background", metadata=metadata)
-    told = f"Started in the background as {view.shell_id}, and it has ended already: {view.state}. {look}."
-    return ToolResult(told, display=f"{view.shell_id}: {view.state}", metadata=metadata)
+        output = f"Started in the background as {view.shell_id}. {how}, bash_kill ends it."
+        return ToolResult(output, display=f"{view.shell_id} runs in the background", metadata=metadata)
+    output = f"Started in the background as {view.shell_id}, and it has ended already: {view.state}. {how}."
+    return ToolResult(output, display=f"{view.shell_id}: {view.state}", metadata=metadata)
 
 
 def background_unavailable() -> ToolResult:
-    """For tools that nobody gave the port."""
-    return failure(ToolErrorType.EXECUTION, "There are no background shells here; run the command without it.")
+    """The result where there is no implementation of the port."""
+    message = "Background shells are not available here; run the command without background."
+    return failure(ToolErrorType.EXECUTION, message)
 
 
 def unknown_shell(shell_id: str, known: list[ShellView]) -> ToolResult:
-    """For an id that the thread has no shell of."""
-    named = ", ".join(view.shell_id for view in known[-10:])
-    there = f"it has {named}" if named else "it has none; bash with background=true starts one"
+    """The result for an id that the thread has no shell of."""
+    ids = ", ".join(view.shell_id for view in known[-10:])
+    there = f"it has {ids}" if ids else "it has none; bash with background=true starts one"
     return failure(ToolErrorType.NOT_FOUND, f"This thread has no background shell {shell_id!r}: {there}.")
 
 
 ShellEndReason = Literal[
     "exited", "kill", "output_limit", "session", "found_dead", "exited_unobserved", "sandbox_failed"
 ]
-"""own: by itself. kill: bash_kill. flood: it wrote too much. session: with the session. found: with the next one,
-as its own had died. unseen: by itself, while nobody watched. walls: its sandbox could not be set up."""
-_LOOK_S = 0.1
-_TROUBLE_BYTES = 1_000
+"""Why a background shell ended.
+
+exited: on its own. kill: by bash_kill. output_limit: it wrote too much. session: with its session. found_dead: by
+the next session, because its own had died. exited_unobserved: on its own while no session ran. sandbox_failed: its
+sandbox could not be set up.
+"""
 
 
 @dataclass(frozen=True)
 class ShellExit:
-    """How one ended."""
+    """How a background shell ended."""
 
     why: ShellEndReason
     code: int | None = None
-    """Exit code, or minus the signal; None where nobody saw it."""
+    """Exit code, or minus the signal; None if nobody observed it."""
     trouble: str = ""
-    """What the walls said that could not be put up."""
+    """What the sandbox printed that could not be set up."""
 
 
-class Body(Protocol):
-    """The processes of a command."""
+class CommandProcesses(Protocol):
+    """The processes of a command: a child of this process, or of an earlier one."""
 
     @property
     def traces(self) -> ProcessTraces: ...
 
     async def wait(self, seconds: float) -> bool:
-        """Wait this long at most for its first process to end; whether it has."""
+        """Wait at most this long for the first process to exit; returns whether it has."""
         ...
 
     async def terminate(self) -> None:
@@ -191,7 +196,7 @@ class Body(Protocol):
         ...
 
     async def end_leftovers(self) -> tuple[str, ...]:
-        """Ask what the first process left running to end, and wait a little."""
+        """Ask what the first process left running to end, and wait a little; returns what that was, in words."""
         ...
 
     def kill_all(self) -> None:
@@ -199,127 +204,126 @@ class Body(Protocol):
         ...
 
     def detach(self) -> None:
-        """Look at it no more."""
+        """Stop watching it and let it run."""
         ...
 
 
+_POLL_S = 0.1
+
+
 class BackgroundCommand:
-    """One such command, held back until it is let go, then watched by a task of its own.
+    """A command that a task watches until it ends, on its own or because it should.
 
     Args:
-        body: its processes.
-        size: how much it has written.
-        most_bytes: how much it may write.
-        ending: says how it ended, when all of it has.
-        held: what is given back then.
+        processes: its processes.
+        size: returns how much it has written.
+        max_bytes: how much it may write.
+        ending: returns how it ended, when all of it has.
+        held: resources that are released then.
     """
 
     def __init__(
         self,
-        body: Body,
+        processes: CommandProcesses,
         size: Callable[[], int],
-        most_bytes: int,
+        max_bytes: int,
         ending: Callable[[ShellEndReason], ShellExit],
         held: AsyncExitStack,
     ) -> None:
-        self._body = body
+        self._processes = processes
         self._size = size
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._ending = ending
         self._held = held
-        self._asked: ShellEndReason | None = None
+        self._reason: ShellEndReason | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
     def traces(self) -> ProcessTraces:
-        """What its processes are known by."""
-        return self._body.traces
+        """What identifies its processes."""
+        return self._processes.traces
 
     def watch(self, ended: Callable[[ShellExit], Awaitable[None]]) -> None:
-        """Watch it from now on, until it has ended and that was taken in."""
-        # In a context of its own: what belongs to the call that started it must not live on with it.
+        """Watch it from now on, until it has ended and `ended` has returned."""
+        # The task gets an empty context, so that nothing of the call that started it outlives that call.
         self._task = asyncio.create_task(self._watch(ended), context=contextvars.Context())
 
-    async def settle(self, seconds: float) -> None:
-        """Give it this long to end, as a command does that cannot even begin."""
+    async def wait(self, seconds: float) -> None:
+        """Wait at most this long for it to end, as a command does that cannot even start."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=seconds)
 
     async def end(self, why: ShellEndReason) -> None:
-        """End it with everything it started; returns when that was taken in."""
-        self._asked = self._asked or why
+        """End it with everything it started; returns after `ended` has."""
+        self._reason = self._reason or why
         if self._task is not None:
             await asyncio.shield(self._task)
 
     async def discard(self) -> None:
-        """End one that is not watched yet."""
-        self._body.kill_all()
+        """Kill one that is not watched yet."""
+        self._processes.kill_all()
         await self._held.aclose()
 
     async def detach(self) -> None:
-        """Watch it no more, and let it go on."""
+        """Stop watching it and let it run."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-        self._body.detach()
+        self._processes.detach()
         await self._held.aclose()
 
     async def _watch(self, ended: Callable[[ShellExit], Awaitable[None]]) -> None:
-        while not await self._body.wait(_LOOK_S):
-            if self._size() > self._most_bytes:
-                self._asked = self._asked or "output_limit"
-            if self._asked is not None:
-                await self._body.terminate()
+        while not await self._processes.wait(_POLL_S):
+            if self._size() > self._max_bytes:
+                self._reason = self._reason or "output_limit"
+            if self._reason is not None:
+                await self._processes.terminate()
                 break
         else:
-            await self._body.end_leftovers()
-        self._body.kill_all()
-        outcome = self._ending(self._asked or "exited")
+            await self._processes.end_leftovers()
+        self._processes.kill_all()
+        end = self._ending(self._reason or "exited")
         await self._held.aclose()
-        await ended(outcome)
+        await ended(end)
 
 
 async def start_background_command(
     run: ShellCommand, path: Path, *, outlives: bool
 ) -> tuple[BackgroundCommand, ChildProcess]:
-    """A command of this process, held back; `outlives`: it can go on when this process ends.
+    """A command of this process, which waits for its release; `outlives`: it may continue when this process ends.
 
     Raises:
-        NoSandbox, OSError: it cannot be started.
+        SandboxUnavailable, OSError: it cannot be started.
     """
     async with AsyncExitStack() as opening:
         spool = opening.enter_context(open_spool(path))
-        told = os.open(
-            exit_code_file(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
-        opening.callback(os.close, told)
-        confined = await opening.enter_async_context(walls(run.context, "always" if outlives else "session"))
-        child = spawn(run, spool, told, confined)
-        most = run.context.limits.spool_bytes
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        report = os.open(exit_code_file(path), flags, 0o600)
+        opening.callback(os.close, report)
+        lasts: Literal["always", "session"] = "always" if outlives else "session"
+        launch = await opening.enter_async_context(command_sandbox(run.context, lasts))
+        child = spawn(run, spool, report, launch)
+        max_bytes = run.context.limits.spool_bytes
 
         def ending(why: ShellEndReason) -> ShellExit:
-            return _ending(why, child, run, spool, path)
+            if not child.has_started:
+                return ShellExit("sandbox_failed", trouble=sandbox_error(spool))
+            if why == "output_limit":
+                spool.cut(max_bytes)
+            return ShellExit(why, exit_code(child, run, has_reported=read_exit_code(path) is not None))
 
-        return BackgroundCommand(child, lambda: spool.size, most, ending, opening.pop_all()), child
+        return BackgroundCommand(child, lambda: spool.size, max_bytes, ending, opening.pop_all()), child
     raise AssertionError("unreachable: nothing here swallows an exception")
-
-
-def _ending(why: ShellEndReason, child: ChildProcess, run: ShellCommand, spool: Spool, path: Path) -> ShellExit:
-    if not child.began:
-        return ShellExit("sandbox_failed", trouble=clean_output(spool.read(0, _TROUBLE_BYTES)).strip())
-    if why == "output_limit":
-        spool.cut(run.context.limits.spool_bytes)
-    return ShellExit(why, exit_code(child, run, has_told=read_exit_code(path) is not None))
 
 
 _GRACE_S = 2.0
 _LINGER_S = 0.2
-_LOOK_S_ADOPTED = 0.02
-_ROUNDS = 5
+_REATTACHED_POLL_S = 0.02
+_KILL_ROUNDS = 5
 
 
 class ReattachedProcesses:
-    """The body of a command that goes on without the process that started it."""
+    """The processes of a command that an earlier process started: known by their traces, and not our children."""
 
     def __init__(self, traces: ProcessTraces) -> None:
         self._traces = traces
@@ -327,53 +331,52 @@ class ReattachedProcesses:
 
     @property
     def traces(self) -> ProcessTraces:
-        """What its processes are known by."""
+        """What identifies its processes."""
         return self._traces
 
     async def wait(self, seconds: float) -> bool:
-        """Wait this long at most for its first process to end; whether it has."""
+        """See `CommandProcesses.wait`."""
         if is_alive(self._first):
             await asyncio.sleep(seconds)
         return not is_alive(self._first)
 
     async def terminate(self) -> None:
-        """Ask all of it to end, and wait a little."""
-        await self._ask(self._asked())
+        """See `CommandProcesses.terminate`."""
+        found = find_processes(self._traces)
+        keepers = [process for process in found if is_namespace_init(process.pid)]
+        if keepers:
+            # The sandbox's own processes would end at once, and with them what should get time to end.
+            found = [process for process in found if process not in keepers and process != self._first]
+        await self._ask_to_end(found)
 
     async def end_leftovers(self) -> tuple[str, ...]:
-        """Ask what the first process left running to end; in words, what that was."""
-        await self._are_gone(_LINGER_S)
+        """See `CommandProcesses.end_leftovers`."""
+        await self._wait_until_gone(_LINGER_S)
         left = find_processes(self._traces)
         named = tuple(command_line(process.pid) for process in left)
-        await self._ask(left)
+        await self._ask_to_end(left)
         return named
 
     def kill_all(self) -> None:
-        """Kill what is left."""
-        for _ in range(_ROUNDS):
+        """See `CommandProcesses.kill_all`."""
+        for _ in range(_KILL_ROUNDS):
             left = find_processes(self._traces)
             if not left:
                 return
             for process in left:
                 send_signal(process, signal.SIGKILL)
-            time.sleep(_LOOK_S_ADOPTED)
+            time.sleep(_REATTACHED_POLL_S)
 
     def detach(self) -> None:
-        """Nothing is held of it."""
+        """See `CommandProcesses.detach`; there is nothing to release."""
 
-    def _asked(self) -> list[Process]:
-        """All but the walls themselves: they would fall at once, and with them what was only asked to end."""
-        found = find_processes(self._traces)
-        within = [process for process in found if is_namespace_init(process.pid)]
-        return [one for one in found if one not in within and one != self._first] if within else found
-
-    async def _ask(self, processes: list[Process]) -> None:
+    async def _ask_to_end(self, processes: list[Process]) -> None:
         for process in processes:
             send_signal(process, signal.SIGTERM)
         if processes:
-            await self._are_gone(_GRACE_S)
+            await self._wait_until_gone(_GRACE_S)
 
-    async def _are_gone(self, seconds: float) -> None:
+    async def _wait_until_gone(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while find_processes(self._traces) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
-            await asyncio.sleep(_LOOK_S_ADOPTED)
+            await asyncio.sleep(_REATTACHED_POLL_S)

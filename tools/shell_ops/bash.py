@@ -1,6 +1,6 @@
-"""Running a shell command. Whether it may run is not decided here.
+"""The bash tool: runs a shell command. Whether it may run is decided elsewhere.
 
-What a command leaves running ends with the call, also where it left its session; the result says what that was.
+What a command leaves running ends with the call, even if it left its session; the result says what that was.
 """
 
 import asyncio
@@ -30,19 +30,27 @@ from tools.base import (
 from tools.paths import PathRefused, containing_root, resolve
 from tools.running import run_in_thread
 from tools.sandbox.sandbox import SandboxUnavailable
-from tools.shell_ops.background import BackgroundShells, started
+from tools.shell_ops.background import BackgroundShells, start_in_background
 from tools.shell_ops.changed_files import WorkspaceSnapshot, changed_files, take_snapshot
-from tools.shell_ops.output import CommandEnd, Spool, open_spool, told
+from tools.shell_ops.output import CommandEnd, Spool, format_result, open_spool
 from tools.shell_ops.process import ChildProcess
-from tools.shell_ops.start import ShellCommand, exit_code, exit_trap, sandbox_failure, spawn, walls
+from tools.shell_ops.shell_command import (
+    ShellCommand,
+    command_sandbox,
+    exit_code,
+    exit_trap,
+    format_sandbox_failure,
+    sandbox_error,
+    spawn,
+)
 
 __all__ = ["BashArgs", "BashTool"]
 
-_Stop = Literal["timeout", "flood"]
-_LOOK_S = 0.05
-"""How often the output of a running command is looked at."""
-_NOTED = 100
-"""So many changed files are named; of the others it is said how many there are."""
+_Stop = Literal["timeout", "output_limit"]
+_POLL_S = 0.05
+"""How often the output of a running command is read."""
+_MAX_NAMED_FILES = 100
+"""So many changed files are named, and the number of the others."""
 
 
 class BashArgs(BaseModel):
@@ -62,7 +70,7 @@ class BashArgs(BaseModel):
 
 
 class BashTool(BaseTool):
-    """See the module."""
+    """Runs a command with bash in the workspace."""
 
     name = "bash"
     description = (
@@ -76,16 +84,16 @@ class BashTool(BaseTool):
     category = "shell"
     args_schema = BashArgs
     max_result_chars = 40_000
-    """Its output is cut to the context's limit already; the lines about its ending come on top."""
+    """Its output is already cut to the context's limit; the notes on how it ended are added."""
     timeout_s = 660
-    """Only a net below the command's own limit, which is 600 seconds at most."""
+    """A safety net: the command has its own limit of 600 seconds at most."""
     shells: BackgroundShells | None = None
-    """Given by whoever opens a session."""
+    """Set when a session is opened."""
     shell: tuple[str, ...] = ()
-    """What goes before the command where that is not for bash."""
+    """The words before the command, if it is for another shell than bash."""
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Refuses what the shell could not be given."""
+        """Reject what cannot be passed to a shell."""
         command = str(args["command"])
         if not command.strip():
             return "command: it is empty; say what to run."
@@ -96,15 +104,15 @@ class BashTool(BaseTool):
         return [CommandTarget(str(args["command"]), str(args.get("working_directory") or ""))]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """Whether it goes on in the background, and the first line of the command."""
+        """Whether it runs in the background, and the first line of the command."""
         first, *more = str(args["command"]).strip().split("\n")
         place = "in the background " if args.get("background") else ""
         return f"{place}$ {first}" + (f" (+{len(more)} lines)" if more else "")
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:
         """The command and the folder it would run in."""
-        surroundings = self.context_or_default(context)
-        place = args.get("working_directory") or surroundings.cwd or surroundings.workspace
+        here = self.context_or_default(context)
+        place = args.get("working_directory") or here.cwd or here.workspace
         return Preview("text", f"{args['command']}\n[in {place}]")
 
     async def execute(
@@ -117,21 +125,23 @@ class BashTool(BaseTool):
         background: bool = False,
         context: ToolContext | None = None,
     ) -> ToolResult:
-        """Run it to its end, its limit, or its cancellation; nothing of it is left running, unless it was to be."""
-        surroundings = self.context_or_default(context)
+        """Run it to its end, its limit, or its cancellation; only background commands are left running."""
+        here = self.context_or_default(context)
         if objection := self.validate({"command": command}):
             return failure(ToolErrorType.VALIDATION, objection)
         try:
-            start = _start_folder(working_directory, surroundings)
+            start = _start_folder(working_directory, here)
         except PathRefused as refused:
             return refused.as_result()
         if background:
-            run = ShellCommand(command, timeout, start, surroundings, self.shell, tells="code")
-            return await started(run, self.shells)
+            run = ShellCommand(command, timeout, start, here, self.shell, reports="code")
+            return await start_in_background(run, self.shells)
         try:
-            return await _run(ShellCommand(command, min(timeout, 600), start, surroundings, self.shell))
-        except SandboxUnavailable as refusal:
-            return failure(ToolErrorType.PERMISSION, f"The command was not run, for want of a sandbox: {refusal}.")
+            return await _run(ShellCommand(command, min(timeout, 600), start, here, self.shell))
+        except SandboxUnavailable as error:
+            return failure(
+                ToolErrorType.PERMISSION, f"The command was not run, because there is no sandbox: {error}."
+            )
 
 
 def _start_folder(given: str, context: ToolContext) -> Path:
@@ -146,54 +156,55 @@ def _start_folder(given: str, context: ToolContext) -> Path:
     if resolved.path.is_dir():
         return resolved.path
     if given:
-        raise PathRefused(ToolErrorType.NOT_FOUND, f"working_directory {given!r} is no folder; look with ls.")
-    return context.workspace  # the folder the shell stood in is gone
+        raise PathRefused(ToolErrorType.NOT_FOUND, f"working_directory {given!r} is not a folder; check with ls.")
+    return context.workspace  # the shell's current folder was removed
 
 
 async def _run(run: ShellCommand) -> ToolResult:
     context = run.context
     path = context.blobs.spool(context.thread_id, context.call_id, context.attempt) if context.blobs else None
     before = await run_in_thread(take_snapshot, context.workspace, context.limits.look_s)
-    began = time.monotonic()
+    started_at = time.monotonic()
     with open_spool(path) as spool, _report_pipe() as (source, sink):
-        async with walls(context) as confined:
+        async with command_sandbox(context) as launch:
             try:
-                child = spawn(run, spool, sink, confined)
+                child = spawn(run, spool, sink, launch)
             except OSError as error:
                 return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror}.")
             stopped, left = await _supervise(child, run, spool)
-        if stopped is None and not child.began:
-            return sandbox_failure(spool)
-        folder = _reported(source)
-        ending = CommandEnd(
-            code=exit_code(child, run, has_told=folder is not None),
+        if stopped is None and not child.has_started:
+            return failure(ToolErrorType.EXECUTION, format_sandbox_failure(sandbox_error(spool)))
+        folder = _reported_folder(source)
+        is_inside = folder is not None and containing_root((context.workspace, *context.roots), folder) is not None
+        end = CommandEnd(
+            code=exit_code(child, run, has_reported=folder is not None),
             stopped=stopped,
             timeout_s=run.timeout,
-            seconds=time.monotonic() - began,
-            folder=_kept_folder(folder, run),
-            outside=folder if folder is not None and not _is_in(context, folder) else None,
+            seconds=time.monotonic() - started_at,
+            folder=folder if folder and is_inside and folder != run.start and folder.is_dir() else None,
+            outside=folder if not is_inside else None,
             start=run.start,
             left=left,
             exit_trap=exit_trap(sink),
-            limits=context.sandbox.restrictions if context.sandbox and confined else "",
-            undone=tuple(confined.undone) if confined else (),
-            placeholders=confined.placeholders if confined else (),
+            restrictions=context.sandbox.restrictions if context.sandbox and launch else "",
+            restored=tuple(launch.restored) if launch else (),
+            placeholders=launch.placeholders if launch else (),
         )
-        result = await run_in_thread(told, run.command, ending, spool, context)
+        result = await run_in_thread(format_result, run.command, end, spool, context)
     if context.sandbox is not None:
-        result.metadata["sandbox"] = confined.kind if confined else "none"
-    return result if before is None else await run_in_thread(_with_changes, result, before, context)
+        result.metadata["sandbox"] = launch.kind if launch else "none"
+    return result if before is None else await run_in_thread(_add_changed_files, result, before, context)
 
 
-def _with_changes(result: ToolResult, before: WorkspaceSnapshot, context: ToolContext) -> ToolResult:
+def _add_changed_files(result: ToolResult, before: WorkspaceSnapshot, context: ToolContext) -> ToolResult:
     after = take_snapshot(context.workspace, context.limits.look_s, besides=before)
     if after is None:
         return result
     changed = [os.fsencode(name).decode("utf-8", "replace") for name in changed_files(before, after)]
-    noted: dict[str, Any] = {"changed_files": changed[:_NOTED]}
-    if len(changed) > _NOTED:
-        noted["changed_files_more"] = len(changed) - _NOTED
-    return replace(result, metadata={**result.metadata, **noted})
+    metadata: dict[str, Any] = {**result.metadata, "changed_files": changed[:_MAX_NAMED_FILES]}
+    if len(changed) > _MAX_NAMED_FILES:
+        metadata["changed_files_more"] = len(changed) - _MAX_NAMED_FILES
+    return replace(result, metadata=metadata)
 
 
 async def _supervise(child: ChildProcess, run: ShellCommand, spool: Spool) -> tuple[_Stop | None, tuple[str, ...]]:
@@ -220,10 +231,10 @@ async def _supervise(child: ChildProcess, run: ShellCommand, spool: Spool) -> tu
 
 async def _watch(child: ChildProcess, run: ShellCommand, spool: Spool) -> _Stop | None:
     deadline = time.monotonic() + run.timeout
-    while not await child.wait(_LOOK_S):
+    while not await child.wait(_POLL_S):
         spool.follow(lambda text: run.context.progress(ShellOutput(text)))
         if spool.size > run.context.limits.spool_bytes:
-            return "flood"
+            return "output_limit"
         if time.monotonic() > deadline:
             return "timeout"
     return None
@@ -231,7 +242,7 @@ async def _watch(child: ChildProcess, run: ShellCommand, spool: Spool) -> _Stop 
 
 @contextmanager
 def _report_pipe() -> Iterator[tuple[int, int]]:
-    """A pipe for the folder in which the shell ends; never waited for, as a background child may hold it open."""
+    """A pipe for the shell's last folder; never waited for, because a background process may keep it open."""
     source, sink = os.pipe()
     os.set_blocking(source, False)
     try:
@@ -241,20 +252,9 @@ def _report_pipe() -> Iterator[tuple[int, int]]:
         os.close(sink)
 
 
-def _reported(source: int) -> Path | None:
+def _reported_folder(source: int) -> Path | None:
     try:
         lines = os.read(source, 64 * 1024).decode("utf-8", "surrogateescape").rstrip("\n")
     except BlockingIOError:
         return None
     return Path(lines) if lines.startswith("/") and "\0" not in lines else None
-
-
-def _kept_folder(folder: Path | None, run: ShellCommand) -> Path | None:
-    """Where the shell stands from now on, when that changes: only folders that exist, in the workspace."""
-    if folder is None or folder == run.start or not folder.is_dir() or not _is_in(run.context, folder):
-        return None
-    return folder
-
-
-def _is_in(context: ToolContext, folder: Path) -> bool:
-    return containing_root((context.workspace, *context.roots), folder) is not None

@@ -1,4 +1,4 @@
-"""Ending a background shell with everything it started."""
+"""The bash_kill tool: ends a background shell with everything it started."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ class BashKillArgs(BaseModel):
 
 
 class BashKillTool(BaseTool):
-    """See the module."""
+    """Ends a background shell."""
 
     name = "bash_kill"
     description = "End a background shell that bash started, with every process it started."
@@ -36,7 +36,7 @@ class BashKillTool(BaseTool):
     category = "shell"
     args_schema = BashKillArgs
     shells: BackgroundShells | None = None
-    """Given by whoever opens a session."""
+    """Set when a session is opened."""
 
     def signature(self, args: Mapping[str, Any]) -> str:
         """The id."""
@@ -46,19 +46,19 @@ class BashKillTool(BaseTool):
         """One line."""
         return f"end background shell {args['id']}"
 
-    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:  # noqa: ARG002 - any thread's
+    async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:  # noqa: ARG002 - shells of any thread
         """What runs there."""
         view = await self.shells.find(str(args["id"])) if self.shells is not None else None
         return Preview("text", f"$ {view.command}\n[{view.state}]" if view else self.display_call(args))
 
     async def execute(self, *, id: str, context: ToolContext | None = None) -> ToolResult:  # noqa: A002 - the argument's fixed name
-        """SIGTERM to all of it, SIGKILL to what is left after a moment; one that has ended stays as it is."""
+        """Send SIGTERM to all of it, then SIGKILL to what is left; one that has ended is left alone."""
         if self.shells is None:
             return background_unavailable()
-        surroundings = self.context_or_default(context)
-        view = await self.shells.end(surroundings, id)
+        here = self.context_or_default(context)
+        view = await self.shells.end(here, id)
         if view is None:
-            return unknown_shell(id, await self.shells.all(surroundings))
+            return unknown_shell(id, await self.shells.all(here))
         unread = f" bash_output shows the {view.unread_bytes} bytes not read yet." if view.unread_bytes else ""
         return ToolResult(
             f"{view.shell_id}: {view.state}.{unread}",
@@ -71,7 +71,7 @@ class BashKillTool(BaseTool):
         shell_id = str(call.arguments.get("id", ""))
         view = await self.shells.find(shell_id) if self.shells is not None else None
         if view is None:
-            return Reconciliation("unknown", f"Nothing is known here of a background shell {shell_id!r}.")
+            return Reconciliation("unknown", f"There is no background shell {shell_id!r} here.")
         if view.is_running:
             return Reconciliation("not_applied", f"{shell_id} is still running.")
-        return Reconciliation("already_applied", f"{shell_id} runs no more: {view.state}.")
+        return Reconciliation("already_applied", f"{shell_id} has ended: {view.state}.")

@@ -1,4 +1,4 @@
-"""The background shells of a thread at a glance."""
+"""The bash_list tool: lists the background shells of a thread."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,12 @@ from tools.shell_ops.background import BackgroundShells, ShellView, background_u
 
 __all__ = ["BashListTool"]
 
-_SHOWN = 20
+_MAX_SHOWN = 20
 _COMMAND_CHARS = 100
 
 
 class BashListTool(BaseTool):
-    """See the module."""
+    """Lists the background shells of a thread."""
 
     name = "bash_list"
     description = "List the background shells that bash started in this conversation, running or ended."
@@ -22,7 +22,7 @@ class BashListTool(BaseTool):
     category = "shell"
     args_schema = NoArguments
     shells: BackgroundShells | None = None
-    """Given by whoever opens a session."""
+    """Set when a session is opened."""
 
     def display_call(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - there are no arguments
         """One line."""
@@ -34,14 +34,14 @@ class BashListTool(BaseTool):
             return background_unavailable()
         views = await self.shells.all(self.context_or_default(context))
         running = sum(view.is_running for view in views)
-        lines = [_line(view) for view in views[-_SHOWN:]]
-        if len(views) > _SHOWN:
-            lines.insert(0, f"({len(views) - _SHOWN} older ones, all ended)")
+        lines = [_line(view) for view in views[-_MAX_SHOWN:]]
+        if len(views) > _MAX_SHOWN:
+            lines.insert(0, f"({len(views) - _MAX_SHOWN} older ones, all ended)")
         listed = [{"shell": view.shell_id, "is_running": view.is_running, "state": view.state} for view in views]
         return ToolResult(
             "\n".join(lines) or "There are no background shells.",
             display=f"{running} running, {len(views) - running} ended",
-            metadata={"shells": listed[-_SHOWN:]},
+            metadata={"shells": listed[-_MAX_SHOWN:]},
         )
 
 

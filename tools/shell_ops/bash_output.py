@@ -1,4 +1,4 @@
-"""Reading what a background shell has written since it was last read."""
+"""The bash_output tool: reads what a background shell has written since it was last read."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from tools.base import BaseTool, ToolContext, ToolKind, ToolResult, ToolRiskLeve
 from tools.running import run_in_thread
 from tools.shell_ops.background import BackgroundShells, NewOutput, background_unavailable, unknown_shell
 from tools.shell_ops.output import input_hint, open_existing_spool, read_output_range
-from tools.shell_ops.start import strip_exit_trap
+from tools.shell_ops.shell_command import strip_exit_trap
 
 __all__ = ["BashOutputArgs", "BashOutputTool"]
 
 _WAIT_S = 2.0
-"""Where nothing is new it waits so long for something: a model that asks again and again need not ask so often."""
-_LOOK_S = 0.1
+"""How long it waits for new output, so that a model that polls does so less often."""
+_POLL_S = 0.1
 
 
 class BashOutputArgs(BaseModel):
@@ -26,7 +26,7 @@ class BashOutputArgs(BaseModel):
 
 
 class BashOutputTool(BaseTool):
-    """See the module."""
+    """Reads the new output of a background shell."""
 
     name = "bash_output"
     description = (
@@ -38,12 +38,12 @@ class BashOutputTool(BaseTool):
     category = "shell"
     args_schema = BashOutputArgs
     max_result_chars = 40_000
-    """Its output is cut to the context's limit already; the line about its state comes on top."""
+    """Its output is already cut to the context's limit; the line on its state is added."""
     shells: BackgroundShells | None = None
-    """Given by whoever opens a session."""
+    """Set when a session is opened."""
 
     def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - for any shell
-        """Never: what one call has read is not new for the next."""
+        """No: what one call has read is not new for the next."""
         return False
 
     def signature(self, args: Mapping[str, Any]) -> str:
@@ -58,30 +58,30 @@ class BashOutputTool(BaseTool):
         """The new output, shortened as that of any command, and the state."""
         if self.shells is None:
             return background_unavailable()
-        surroundings = self.context_or_default(context)
-        output = await _new_output(self.shells, surroundings, id)
+        here = self.context_or_default(context)
+        output = await _new_output(self.shells, here, id)
         if output is None:
-            return unknown_shell(id, await self.shells.all(surroundings))
-        return await run_in_thread(_told, output, surroundings)
+            return unknown_shell(id, await self.shells.all(here))
+        return await run_in_thread(_format_output, output, here)
 
 
 async def _new_output(shells: BackgroundShells, context: ToolContext, shell_id: str) -> NewOutput | None:
-    for _ in range(round(_WAIT_S / _LOOK_S)):
+    for _ in range(round(_WAIT_S / _POLL_S)):
         view = next((view for view in await shells.all(context) if view.shell_id == shell_id), None)
         if view is None or view.unread_bytes or not view.is_running:
             break
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_POLL_S)
     return await shells.read(context, shell_id)
 
 
-def _told(output: NewOutput, context: ToolContext) -> ToolResult:
+def _format_output(output: NewOutput, context: ToolContext) -> ToolResult:
     view = output.view
     metadata: dict[str, Any] = {"shell": view.shell_id, "is_running": view.is_running, "exit_code": view.code}
     try:
         with open_existing_spool(output.spool) as spool:
             text, noted = read_output_range(spool, context, output.start, output.end)
     except FileNotFoundError:
-        text, noted = "(its output was cleared away)", {}
+        text, noted = "(its output was removed)", {}
     text = strip_exit_trap(text)
     shown = text.rstrip("\n") or ("(no new output)" if output.start or view.is_running else "(no output)")
     parts = (shown, f"[{view.state}]", input_hint(text, view.code or 0))

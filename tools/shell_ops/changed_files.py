@@ -1,8 +1,8 @@
-"""Which files of a git work tree a command changed. Compares looks at the files; knows nothing of the command.
+"""Which files of a git work tree a command changed, by comparing two snapshots.
 
-Safe in a folder that somebody else wrote: git is asked for names alone, those it keeps and those it does not
-ignore. For that it reads its index and the ignore files; it compares no content, so no filter of the repository is
-run, and monitor, hooks, pager, fetching and locks are switched off. What git ignores is not looked at.
+Safe in a folder that somebody else wrote: git is asked for names only, those in its index and those it does not
+ignore. It compares no content and so runs no filter of the repository, and its monitor, hooks, pager, fetching and
+locks are switched off. Ignored files are not compared.
 """
 
 import os
@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tools.paths import contains, find_program
-from tools.shell_ops.start import child_environment
+from tools.shell_ops.shell_command import child_environment
 
 __all__ = ["WorkspaceSnapshot", "changed_files", "take_snapshot"]
 
-_MOST_INDEX_BYTES = 4 * 1024 * 1024
-"""Of about 40,000 files: more are not looked at in time, and it is not tried."""
-_BETWEEN_CLOCKS = 512
-"""After so many files it is looked whether there is time left."""
+_MAX_INDEX_BYTES = 4 * 1024 * 1024
+"""The size for about 40,000 files; a snapshot of more would take too long, so it is not tried."""
+_CLOCK_INTERVAL = 512
+"""After so many files the time is checked."""
 _OFF = (
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -42,11 +42,11 @@ _ARGUMENTS = (
 )
 
 WorkspaceSnapshot = Mapping[str, tuple[int, ...]]
-"""Each file, relative to the workspace, with what changes when its content does."""
+"""Each file, relative to the workspace, with the metadata that changes with its content."""
 
 
 def take_snapshot(workspace: Path, seconds: float, besides: Iterable[str] = ()) -> WorkspaceSnapshot | None:
-    """The files there are, and those of `besides` that stand; None where git or the time does not allow it."""
+    """The files that git knows, and those of `besides` that exist; None if git or the time does not allow it."""
     deadline = time.monotonic() + seconds
     git = find_program("git")
     if git is None or not _is_worth_trying(workspace) or contains(workspace, Path(git).resolve()):
@@ -69,21 +69,21 @@ def take_snapshot(workspace: Path, seconds: float, besides: Iterable[str] = ()) 
 
 
 def changed_files(before: WorkspaceSnapshot, after: WorkspaceSnapshot) -> list[str]:
-    """The files that came, went or were written between two looks, by name."""
+    """The files that were created, removed or written between two snapshots, sorted."""
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
 def _is_worth_trying(workspace: Path) -> bool:
-    """Whether the workspace lies in a work tree of a size that can be looked at in time."""
+    """Whether the workspace is in a work tree that is small enough."""
     for folder in (workspace, *workspace.parents):
         try:
             (folder / ".git").lstat()
         except OSError:
             continue
         try:
-            return (folder / ".git" / "index").lstat().st_size <= _MOST_INDEX_BYTES
+            return (folder / ".git" / "index").lstat().st_size <= _MAX_INDEX_BYTES
         except OSError:
-            # Nothing was added yet, or .git is the file of a linked work tree.
+            # Nothing has been added yet, or .git is the file of a linked work tree.
             return True
     return False
 
@@ -92,10 +92,10 @@ def _states(workspace: Path, names: Iterable[str], deadline: float) -> Workspace
     seen: dict[str, tuple[int, ...]] = {}
     root = str(workspace)
     for number, name in enumerate(names):
-        if number % _BETWEEN_CLOCKS == 0 and time.monotonic() > deadline:
+        if number % _CLOCK_INTERVAL == 0 and time.monotonic() > deadline:
             return None
         try:
-            found = os.lstat(os.path.join(root, name))  # noqa: PTH118 - of thousands of names each costs
+            found = os.lstat(os.path.join(root, name))  # noqa: PTH118 - faster, for thousands of names
         except OSError:
             continue
         if not stat.S_ISDIR(found.st_mode):

@@ -1,9 +1,4 @@
-"""Raw output of a command made readable: no escape sequences, no overwritten progress lines; any bytes survive.
-
-The private file a command writes to, and the look at its end while it grows.
-
-What came of a command, in words: nothing is called a success that only looks like one.
-"""
+"""The output of commands: the private file they write to, made readable, and the result of a command."""
 
 import os
 import re
@@ -25,6 +20,7 @@ __all__ = [
     "clean_output",
     "exit_code_file",
     "format_exit_code",
+    "format_result",
     "incomplete_tail_length",
     "input_hint",
     "last_complete_byte",
@@ -32,7 +28,6 @@ __all__ = [
     "open_spool",
     "read_exit_code",
     "read_output_range",
-    "told",
 ]
 
 _ESCAPES = re.compile(
@@ -46,15 +41,19 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def clean_output(raw: bytes) -> str:
-    """The text a person would have read in the end; undecodable bytes become replacement characters."""
+    """The text that remains on a terminal in the end; undecodable bytes become replacement characters."""
     text = _ESCAPES.sub("", raw.decode("utf-8", "replace")).replace("\r\n", "\n")
     if "\r" in text:
-        text = "\n".join(_last_state(line) for line in text.split("\n"))
+        text = "\n".join(_last_overwrite(line) for line in text.split("\n"))
     return _CONTROLS.sub("", text)
 
 
+def _last_overwrite(line: str) -> str:
+    return next(filter(None, reversed(line.split("\r"))), "")
+
+
 def incomplete_tail_length(raw: bytes) -> int:
-    """How many bytes at the end may be the beginning of a character that goes on in the next piece."""
+    """How many bytes at the end may be the beginning of a character that the next piece completes."""
     for back in range(1, min(4, len(raw) + 1)):
         byte = raw[-back]
         if byte < 0x80:
@@ -64,14 +63,6 @@ def incomplete_tail_length(raw: bytes) -> int:
             return back if needed > back else 0
     return 0
 
-
-def _last_state(line: str) -> str:
-    states = [state for state in line.split("\r") if state]
-    return states[-1] if states else ""
-
-
-_CODE_FILE = ".code"
-"""Ending of the name of the file beside the spool of a background command that takes its exit code."""
 
 _PIECE_BYTES = 64 * 1024
 
@@ -89,8 +80,8 @@ class Spool:
         """Bytes written so far."""
         return os.fstat(self._source).st_size
 
-    def follow(self, tell: Callable[[str], None]) -> None:
-        """Tell what has come since the last time; only the end of what came in a flood."""
+    def follow(self, report: Callable[[str], None]) -> None:
+        """Report what was written since the last time; of very much only the end."""
         size = self.size
         if size <= self._position:
             return
@@ -99,10 +90,10 @@ class Spool:
         kept = len(piece) - incomplete_tail_length(piece)
         self._position = start + kept
         if text := clean_output(piece[:kept]):
-            tell(text)
+            report(text)
 
     def cut(self, size: int) -> None:
-        """Give back what lies behind this size."""
+        """Free what is stored beyond this size."""
         os.ftruncate(self.sink, size)
 
     def read(self, start: int = 0, count: int | None = None) -> bytes:
@@ -116,47 +107,9 @@ class Spool:
         return b"".join(parts)
 
 
-def last_complete_byte(path: Path, start: int) -> int:
-    """Up to where the file can be read from here without cutting a character in two."""
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            return max(start, size - incomplete_tail_length(os.pread(file.fileno(), 4, max(start, size - 4))))
-    except FileNotFoundError:
-        return start
-
-
-def exit_code_file(spool: Path) -> Path:
-    """Where the shell of a background command writes its exit code."""
-    return spool.with_name(f"{spool.name}{_CODE_FILE}")
-
-
-def read_exit_code(spool: Path) -> int | None:
-    """The exit code that the shell wrote down; None where it could not."""
-    try:
-        text = exit_code_file(spool).read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None
-
-
-@contextmanager
-def open_existing_spool(path: Path) -> Iterator[Spool]:
-    """The spool of a command that somebody else keeps.
-
-    Raises:
-        FileNotFoundError: it is gone.
-    """
-    source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        yield Spool(source, source)
-    finally:
-        os.close(source)
-
-
 @contextmanager
 def open_spool(path: Path | None) -> Iterator[Spool]:
-    """The spool at a path, or one without a name that goes with the process."""
+    """The spool at a path, or one without a name that is gone when the process ends."""
     if path is None:
         sink, name = tempfile.mkstemp(prefix="graph-agent-")
         source = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
@@ -173,42 +126,42 @@ def open_spool(path: Path | None) -> Iterator[Spool]:
         os.close(source)
 
 
-_WHOLE_BYTES = 1024 * 1024
-"""Up to here all of the output is cleaned; of more, the beginning and the end."""
-_NAMED = 5
-"""So many processes are told by what they run, and how many there are beyond."""
-_LISTED = 3
-"""So many names that are not there are no chance: the folder was listed."""
-_SEVERAL = re.compile(r"[|;&\n]")
-_AS_ONE = re.compile(r"&&|[<>]&|&>")
-"""What hides no failure: a chain that stops at one, and redirections like `2>&1`."""
-_NO_TERMINAL = re.compile(
-    r"/dev/tty['\"]?: (?:no such device|cannot open)|open ['\"]?/dev/tty"
-    r"|/dev/tty[^\n]*no such device|no such device[^\n]*/dev/tty",
-    re.IGNORECASE,
-)
-"""Said of the terminal itself: told whatever the exit code, as the code is often that of what came after."""
-_NO_INPUT = re.compile(
-    r"not (?:from )?a t(?:ty|erminal)|failed tty get|no tty present|terminal is required|terminal prompts disabled"
-    r"|EOFError|EOF when reading|inappropriate ioctl",
-    re.IGNORECASE,
-)
+@contextmanager
+def open_existing_spool(path: Path) -> Iterator[Spool]:
+    """The spool of a background command, for reading.
 
-_ASKED = re.compile(r"[?:>)\]] *\Z")
-"""How the last line of a program ends that asked something and got no answer."""
+    Raises:
+        FileNotFoundError: it was removed.
+    """
+    source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield Spool(source, source)
+    finally:
+        os.close(source)
 
-_READ_ONLY = re.compile(r"read-only file system|\bEROFS\b", re.IGNORECASE)
-_REFUSED = re.compile(
-    r"permission denied|operation not permitted|device or resource busy|\bE(?:ACCES|PERM|BUSY)\b"
-    r"|gpg failed to sign",
-    re.IGNORECASE,
-)
-_UNREACHED = re.compile(
-    r"network is unreachable|could ?n(?:o|')t resolve host|name or service not known|name resolution"
-    r"|no address associated|nodename nor servname|cannot assign requested address|connection refused"
-    r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND|ECONNREFUSED)\b",
-    re.IGNORECASE,
-)
+
+def last_complete_byte(path: Path, start: int) -> int:
+    """Up to where the file can be read from `start` without splitting a character."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            return max(start, size - incomplete_tail_length(os.pread(file.fileno(), 4, max(start, size - 4))))
+    except FileNotFoundError:
+        return start
+
+
+def exit_code_file(spool: Path) -> Path:
+    """Where the shell of a background command writes its exit code."""
+    return spool.with_name(f"{spool.name}.code")
+
+
+def read_exit_code(spool: Path) -> int | None:
+    """The exit code that the shell wrote; None if it could not."""
+    try:
+        text = exit_code_file(spool).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
 
 
 @dataclass(frozen=True)
@@ -217,58 +170,65 @@ class CommandEnd:
 
     code: int
     """Exit code of the shell, or minus the signal that killed it."""
-    stopped: Literal["timeout", "flood"] | None
+    stopped: Literal["timeout", "output_limit"] | None
     timeout_s: float
     seconds: float
     folder: Path | None
-    """Where the shell stands from now on, when that changed."""
+    """The folder of the shell from now on, if it changed."""
     outside: Path | None
-    """Where the shell ended when that is outside the workspace."""
+    """The folder in which the shell ended, if it is outside the workspace."""
     start: Path
     left: tuple[str, ...] = ()
-    """What the command left running and was stopped with it, in words."""
-    limits: str = ""
-    """Of the sandbox it ran in, in words; empty without one."""
-    undone: tuple[Path, ...] = ()
-    """What the command made or changed that the sandbox put back."""
+    """The processes that the command left running and that were ended with it, in words."""
+    restrictions: str = ""
+    """Those of the sandbox it ran in, in words; empty without one."""
+    restored: tuple[Path, ...] = ()
+    """Protected names that the command created or changed and the sandbox restored."""
     placeholders: tuple[str, ...] = ()
-    """Names that only the sandbox made the command see."""
+    """Names that only the sandbox made visible to the command."""
     exit_trap: str = ""
-    """What was put before the command; the shell quotes it in syntax errors, where it would only puzzle."""
+    """What preceded the command; the shell quotes it in syntax errors, where it would be confusing."""
 
 
-def told(command: str, ending: CommandEnd, spool: Spool, context: ToolContext) -> ToolResult:
+def format_result(command: str, end: CommandEnd, spool: Spool, context: ToolContext) -> ToolResult:
     """The result of a command that has ended."""
-    if ending.stopped == "flood":
+    if end.stopped == "output_limit":
         spool.cut(context.limits.spool_bytes)
     text, metadata = read_output_range(spool, context, 0, spool.size)
-    text = text.replace(ending.exit_trap, "") if ending.exit_trap else text
-    status = _status(command, ending, context.limits.spool_bytes)
-    hint = input_hint(text, ending.code)
-    walls = _walls(text, ending)
-    seen = _seen_stand_ins(text, ending)
-    parts = (text.rstrip("\n") or "(no output)", f"[{status}]", hint, seen, walls, _left(ending), _folder(ending))
-    output = "\n".join(part for part in parts if part)
-    metadata |= {"exit_code": ending.code if ending.code >= 0 else None, "seconds": round(ending.seconds, 3)}
-    if ending.code < 0:
-        metadata["signal"] = _signal_name(-ending.code)
-    if ending.left:
-        metadata["ended_processes"] = list(ending.left)
-    if ending.folder is not None:
-        metadata["cwd"] = str(ending.folder)
-    if ending.stopped == "timeout":
-        return failure(ToolErrorType.TIMEOUT, _with_next(status), output=output, **metadata)
-    if ending.stopped or ending.code != 0:
-        return failure(ToolErrorType.EXECUTION, _with_next(status), output=output, **metadata)
+    text = text.replace(end.exit_trap, "") if end.exit_trap else text
+    status = _format_status(command, end, context.limits.spool_bytes)
+    notes = (
+        input_hint(text, end.code),
+        _placeholder_note(text, end),
+        _restored_note(end),
+        _sandbox_hint(text, end),
+        _left_note(end),
+        _folder_note(end),
+    )
+    output = "\n".join(filter(None, (text.rstrip("\n") or "(no output)", f"[{status}]", *notes)))
+    metadata |= {"exit_code": end.code if end.code >= 0 else None, "seconds": round(end.seconds, 3)}
+    if end.code < 0:
+        metadata["signal"] = _signal_name(-end.code)
+    if end.left:
+        metadata["ended_processes"] = list(end.left)
+    if end.folder is not None:
+        metadata["cwd"] = str(end.folder)
+    if end.stopped or end.code != 0:
+        kind = ToolErrorType.TIMEOUT if end.stopped == "timeout" else ToolErrorType.EXECUTION
+        return failure(kind, f"The command failed: {status}.", output=output, **metadata)
     return ToolResult(output, display=status, metadata=metadata)
 
 
+_MAX_CLEANED_BYTES = 1024 * 1024
+"""Up to this size the whole output is cleaned; of more, the beginning and the end."""
+
+
 def read_output_range(spool: Spool, context: ToolContext, start: int, end: int) -> tuple[str, dict[str, Any]]:
-    """A part of the output, readable and cut to the context's limit, and what is to be noted of it."""
+    """A part of the output, readable and cut to the context's limit, with its metadata."""
     size, limit = end - start, context.limits.result_chars
-    if size <= _WHOLE_BYTES:
-        shaped = limit_result(ToolResult(clean_output(spool.read(start, size))), limit, context.blobs)
-        return shaped.output, {"output_bytes": size, **shaped.metadata}
+    if size <= _MAX_CLEANED_BYTES:
+        limited = limit_result(ToolResult(clean_output(spool.read(start, size))), limit, context.blobs)
+        return limited.output, {"output_bytes": size, **limited.metadata}
     reference = store_blob(spool.read(start, size), context.blobs)
     how = (
         f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
@@ -279,27 +239,28 @@ def read_output_range(spool: Spool, context: ToolContext, start: int, end: int) 
     return text, metadata | ({"blob": reference} if reference else {})
 
 
-def _status(command: str, ending: CommandEnd, spool_bytes: int) -> str:
-    if ending.stopped == "timeout":
-        return f"stopped after {ending.timeout_s:g} seconds, its time limit; what it did until then stays done"
-    if ending.stopped == "flood":
+_SEVERAL_COMMANDS = re.compile(r"[|;&\n]")
+_HIDES_NO_FAILURE = re.compile(r"&&|[<>]&|&>")
+"""A chain that stops at a failure, and redirections such as `2>&1`."""
+
+
+def _format_status(command: str, end: CommandEnd, spool_bytes: int) -> str:
+    if end.stopped == "timeout":
+        return f"stopped after {end.timeout_s:g} seconds, its time limit; what it did until then stays done"
+    if end.stopped == "output_limit":
         return f"stopped because it wrote more than {spool_bytes} bytes; only those were kept"
-    return format_exit_code(ending.code, command)
+    return format_exit_code(end.code, command)
 
 
 def format_exit_code(code: int, command: str) -> str:
-    """An exit code, or minus a signal, told for what it is."""
+    """An exit code, or minus a signal, and what it means."""
     if code < 0:
         return f"killed by signal {_signal_name(-code)}"
     name = _signal_name(code - 128) if 128 < code < 193 else ""
     by_signal = f", which usually means signal {name}" if name else ""
-    is_hiding = _SEVERAL.search(_AS_ONE.sub(" ", command.strip())) is not None
-    last = ", that of the last command; earlier ones may have failed" if is_hiding else ""
+    hides_others = _SEVERAL_COMMANDS.search(_HIDES_NO_FAILURE.sub(" ", command.strip())) is not None
+    last = ", that of the last command; earlier ones may have failed" if hides_others else ""
     return f"exit code {code}{by_signal}{last}"
-
-
-def _with_next(status: str) -> str:
-    return f"The command failed: {status}."
 
 
 def _signal_name(number: int) -> str:
@@ -309,52 +270,87 @@ def _signal_name(number: int) -> str:
         return f"number {number}" if number > 31 else ""
 
 
+_NO_TERMINAL = re.compile(
+    r"/dev/tty['\"]?: (?:no such device|cannot open)|open ['\"]?/dev/tty"
+    r"|/dev/tty[^\n]*no such device|no such device[^\n]*/dev/tty",
+    re.IGNORECASE,
+)
+"""Messages about the terminal itself: they count whatever the exit code, which may be that of a later command."""
+_NO_INPUT = re.compile(
+    r"not (?:from )?a t(?:ty|erminal)|failed tty get|no tty present|terminal is required|terminal prompts disabled"
+    r"|EOFError|EOF when reading|inappropriate ioctl",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"[?:>)\]] *\Z")
+"""How the output of a program ends that asked something and got no answer."""
+
+
 def input_hint(text: str, code: int) -> str:
-    """What helps where a command failed for want of input; empty where it did not."""
-    wanted_input = _NO_INPUT.search(text) or _ASKED.search(text)
+    """Advice if a command failed because it asked for input; otherwise empty."""
+    wanted_input = _NO_INPUT.search(text) or _QUESTION.search(text)
     if not _NO_TERMINAL.search(text) and (code == 0 or not wanted_input):
         return ""
     return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
 
 
-def _walls(text: str, ending: CommandEnd) -> str:
-    """What the sandbox had to do with it."""
-    undone = ""
-    if ending.undone:
-        named = ", ".join(str(path) for path in ending.undone)
-        undone = f"[the sandbox put back what may not be changed: {named}]"
-    failed = ending.code != 0 and (_REFUSED.search(text) or _UNREACHED.search(text))
-    if not ending.limits or not (failed or _READ_ONLY.search(text)):
-        return undone
-    hint = (
-        f"[it ran in the sandbox, where {ending.limits}, and names that decide what runs later cannot be changed. "
-        "If that is why it failed, do not get around it: say so and call for it again; the user can let that one "
-        "call run outside of the sandbox, or change the settings sandbox_write and sandbox_network]"
+_READ_ONLY = re.compile(r"read-only file system|\bEROFS\b", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"permission denied|operation not permitted|device or resource busy|\bE(?:ACCES|PERM|BUSY)\b"
+    r"|gpg failed to sign",
+    re.IGNORECASE,
+)
+_UNREACHABLE = re.compile(
+    r"network is unreachable|could ?n(?:o|')t resolve host|name or service not known|name resolution"
+    r"|no address associated|nodename nor servname|cannot assign requested address|connection refused"
+    r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND|ECONNREFUSED)\b",
+    re.IGNORECASE,
+)
+
+
+def _restored_note(end: CommandEnd) -> str:
+    paths = ", ".join(map(str, end.restored))
+    return f"[the sandbox restored protected names: {paths}]" if paths else ""
+
+
+def _sandbox_hint(text: str, end: CommandEnd) -> str:
+    """Advice if the sandbox may be why the command failed."""
+    failed = end.code != 0 and (_REFUSED.search(text) or _UNREACHABLE.search(text))
+    if not end.restrictions or not (failed or _READ_ONLY.search(text)):
+        return ""
+    return (
+        f"[it ran in the sandbox, where {end.restrictions}, and names that decide what runs later cannot be "
+        "changed. If that is why it failed, do not work around it: say so and make the call again; the user can "
+        "let that one call run outside the sandbox, or change the settings sandbox_write and sandbox_network]"
     )
-    return f"{undone}\n{hint}" if undone else hint
 
 
-def _seen_stand_ins(text: str, ending: CommandEnd) -> str:
-    """Told where they were listed, or may be why it failed: a `.env` that cannot be read is not there at all."""
-    shown = [one for one in ending.placeholders if re.search(rf"(?<![\w.-]){re.escape(one)}(?![\w.-])", text)]
-    if not shown or (ending.code == 0 and len(shown) < _LISTED):
+_LISTED = 3
+"""So many placeholders in the output mean that the folder was listed."""
+
+
+def _placeholder_note(text: str, end: CommandEnd) -> str:
+    """Where placeholders were listed, or may be why it failed: an unreadable `.env` does not exist at all."""
+    shown = [name for name in end.placeholders if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text)]
+    if not shown or (end.code == 0 and len(shown) < _LISTED):
         return ""
-    return f"[not there, but kept closed by the sandbox while a command runs: {', '.join(shown)}]"
+    return f"[these do not exist; the sandbox only shows them while a command runs: {', '.join(shown)}]"
 
 
-def _left(ending: CommandEnd) -> str:
-    if not ending.left:
+_NAMED = 5
+"""So many processes are named, and the number of the others."""
+
+
+def _left_note(end: CommandEnd) -> str:
+    if not end.left:
         return ""
-    named = [one.replace(ending.exit_trap, "") if ending.exit_trap else one for one in ending.left[:_NAMED]]
-    more = f" and {len(ending.left) - _NAMED} more" if len(ending.left) > _NAMED else ""
+    named = [one.replace(end.exit_trap, "") if end.exit_trap else one for one in end.left[:_NAMED]]
+    more = f" and {len(end.left) - _NAMED} more" if len(end.left) > _NAMED else ""
     return f"[it left processes running, which were ended with the call: {', '.join(named)}{more}]"
 
 
-def _folder(ending: CommandEnd) -> str:
-    if ending.folder is not None:
-        return f"[working directory is now {ending.folder}]"
-    if ending.outside is not None:
-        return (
-            f"[the shell ended outside the workspace, in {ending.outside}; the next one starts in {ending.start}]"
-        )
+def _folder_note(end: CommandEnd) -> str:
+    if end.folder is not None:
+        return f"[working directory is now {end.folder}]"
+    if end.outside is not None:
+        return f"[the shell ended outside the workspace, in {end.outside}; the next one starts in {end.start}]"
     return ""

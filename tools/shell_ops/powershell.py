@@ -1,4 +1,4 @@
-"""Running a PowerShell command, where PowerShell is installed. Nobody here can read one before it runs."""
+"""The powershell tool, offered where PowerShell is installed. Its commands cannot be parsed before they run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ class PowershellArgs(BashArgs):
 
 
 class PowershellTool(BashTool):
-    """See the module."""
+    """Runs a command with PowerShell in the workspace."""
 
     name = "powershell"
     description = (
@@ -49,7 +49,7 @@ class PowershellTool(BashTool):
         background: bool = False,
         context: ToolContext | None = None,
     ) -> ToolResult:
-        """As bash does it; an error where PowerShell has gone since it was offered."""
+        """Run it as bash does; an error if PowerShell was removed after the tool was offered."""
         program = find_powershell(self.context_or_default(context).workspace)
         if program is None:
             return failure(ToolErrorType.NOT_FOUND, "PowerShell (pwsh) is not installed here; use bash.")
@@ -65,6 +65,6 @@ class PowershellTool(BashTool):
 
 
 def find_powershell(workspace: Path) -> str | None:
-    """Where it is; None where it is not installed, or only the workspace brings it."""
+    """Its path; None if it is not installed, or if only the workspace contains it."""
     program = find_program("pwsh")
     return None if program is None or contains(workspace.resolve(), Path(program).resolve()) else program

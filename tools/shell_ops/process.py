@@ -1,16 +1,11 @@
-"""A command in a session of its own: held back until it is let go, watched, and ended with everything it started.
+"""Processes of commands: a child that waits for its release, is watched and ends with all that it started.
 
-Nothing is piped through this process: the command writes into a file, so nothing is lost when the agent dies.
+The command writes into a file and not through this process, so no output is lost when the agent dies.
 
-In a sandbox with processes of its own all of a command would end with its first process, unseen. So a shell waits
-in there with it, tells how it ended, and keeps the rest alive until that was looked at.
-
-The processes a command has started, wherever they went. Decides nothing about them.
-
-A daemon leaves group and session and is adopted by somebody else, so these alone do not find it. What it keeps
-unless it sheds it on purpose is its environment, which carries the command's mark, and its open files, among them
-the command's spool. One that sheds all of that after its parent is gone is not found. Outside Linux only the group
-can be told.
+A daemon leaves its group and session and gets another parent, so these alone do not find it. Unless it drops them
+on purpose, it keeps its environment, which carries the command's mark, and its open files, among them the
+command's spool. One that drops all of that after its parent has exited is not found. Outside Linux only the group
+is known.
 """
 
 import asyncio
@@ -40,34 +35,34 @@ __all__ = [
 ]
 
 CALL_MARK = "GRAPH_AGENT_CALL"
-"""Variable with the marks of the calls a process runs under: several, separated by commas, in nested agents."""
+"""Variable with the marks of the calls that a process belongs to: several, with commas, in nested agents."""
 
-_SHOWN = 80
+_MAX_COMMAND_CHARS = 80
 
 
 class Process(NamedTuple):
-    """A process, told from every other that has had or will have its number."""
+    """A process, distinct from all others that have had or will have its number."""
 
     pid: int
     started: str
-    """As `start_time` tells it."""
+    """As `start_time` returns it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessTraces:
-    """What the processes of one command are known by."""
+    """What identifies the processes of one command."""
 
     group: int
-    """Of the command's first process, which leads group and session."""
+    """Of the command's first process, which leads its group and session."""
     started: str
     """Start time of that process."""
     mark: str = ""
     spool: str = ""
-    """Path of the file that takes the output, as the kernel names it."""
+    """Path of the file with its output, as the kernel names it."""
 
 
 def start_time(pid: int) -> str:
-    """When a process started, as the kernel tells it; empty when there is no such process or no way to know."""
+    """When a process started, as the kernel writes it; empty if there is no such process or no way to know."""
     if sys.platform != "linux":
         return _ps("lstart=", pid)
     stat = _stat(pid)
@@ -75,23 +70,23 @@ def start_time(pid: int) -> str:
 
 
 def command_line(pid: int) -> str:
-    """What a process runs, shortened; its number where that cannot be told."""
+    """What a process runs, shortened, with its number; the number alone if that is unknown."""
     if sys.platform != "linux":
         shown = _ps("command=", pid)
     else:
         shown = " ".join(_read(pid, "cmdline").decode("utf-8", "replace").split("\0")).strip()
-    return f"{shown[:_SHOWN]} (pid {pid})" if shown else f"pid {pid}"
+    return f"{shown[:_MAX_COMMAND_CHARS]} (pid {pid})" if shown else f"pid {pid}"
 
 
 def find_processes(traces: ProcessTraces) -> list[Process]:
-    """The living processes of a command."""
+    """The running processes of a command."""
     if not traces.started:
         return []
-    return _by_group(traces) if sys.platform != "linux" else _by_traces(traces)
+    return _find_by_group(traces) if sys.platform != "linux" else _find_by_traces(traces)
 
 
 def send_signal(process: Process, number: signal.Signals) -> None:
-    """Signal exactly this process; nothing when it is gone, or not ours to signal."""
+    """Signal exactly this process; nothing happens if it is gone or may not be signalled."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform != "linux":
             if start_time(process.pid) == process.started:
@@ -99,7 +94,7 @@ def send_signal(process: Process, number: signal.Signals) -> None:
             return
         handle = os.pidfd_open(process.pid)
         try:
-            # Looked at with the handle open: from here on the number cannot become another's unnoticed.
+            # With the handle open, the number cannot become that of another process unnoticed.
             if start_time(process.pid) == process.started:
                 signal.pidfd_send_signal(handle, number)
         finally:
@@ -115,9 +110,9 @@ def is_alive(process: Process) -> bool:
 
 
 def is_namespace_init(pid: int) -> bool:
-    """Whether a pid namespace began with it: it is its first process, or the shell that waits in there.
+    """Whether it is the first process of a pid namespace, or the shell that waits in there.
 
-    Neither is part of what the command started. Numbers are not given again while the namespace stands.
+    Neither is part of what the command started. Numbers are not reused while the namespace exists.
     """
     line = next((line for line in _read(pid, "status").split(b"\n") if line.startswith(b"NSpid:")), b"")
     numbers = line.split()[1:]
@@ -132,12 +127,12 @@ class _Stat(NamedTuple):
     started: int
 
 
-def _by_traces(traces: ProcessTraces) -> list[Process]:
+def _find_by_traces(traces: ProcessTraces) -> list[Process]:
     table = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
     leader = table.get(traces.group)
-    # The number may be another's by now. While any of the group lives, it cannot be.
-    is_still_its_own = leader is None or str(leader.started) == traces.started
-    groups = {traces.group} if is_still_its_own else set()
+    # The number may belong to another process by now, but not while any process of the group runs.
+    is_same = leader is None or str(leader.started) == traces.started
+    groups = {traces.group} if is_same else set()
     candidates = {
         pid: stat
         for pid, stat in table.items()
@@ -153,7 +148,7 @@ def _by_traces(traces: ProcessTraces) -> list[Process]:
     return [Process(pid, str(table[pid].started)) for pid in sorted(found)]
 
 
-def _by_group(traces: ProcessTraces) -> list[Process]:
+def _find_by_group(traces: ProcessTraces) -> list[Process]:
     if start_time(traces.group) not in (traces.started, ""):
         return []
     listed = subprocess.run(["ps", "-ax", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=False)
@@ -172,7 +167,7 @@ def _carries(pid: int, mark: str) -> bool:
 
 
 def _writes(pid: int, stat: _Stat, spool: str) -> bool:
-    # What this process is just starting shares all open files until its program is loaded, and is no daemon.
+    # A child that is just being started shares all open files until its program is loaded, and is not a daemon.
     if not spool or stat.parent == os.getpid() or stat.session == os.getsid(0):
         return False
     return any(_opened_for_writing(pid, number) for number in _open_files(pid, spool))
@@ -187,7 +182,7 @@ def _open_files(pid: int, path: str) -> Iterator[str]:
 
 
 def _opened_for_writing(pid: int, number: str) -> bool:
-    """Somebody who only reads along, `tail -f` for one, is no part of the command."""
+    """A program that only reads, such as `tail -f`, is not part of the command."""
     _, _, flags = _read(pid, f"fdinfo/{number}").partition(b"flags:")
     return bool(flags) and int(flags.split()[0], 8) & os.O_ACCMODE != os.O_RDONLY
 
@@ -197,7 +192,7 @@ def _pids() -> list[int]:
 
 
 def _stat(pid: int) -> _Stat | None:
-    # The second field is the program's name in parentheses and may hold blanks and parentheses itself.
+    # The second field is the program's name in parentheses, which may contain blanks and parentheses.
     fields = _read(pid, "stat").rpartition(b")")[2].split()
     if not fields:
         return None
@@ -217,34 +212,37 @@ def _ps(wanted: str, pid: int) -> str:
 
 
 _GATE = 'IFS= read -r go || exit 125; exec "$@" </dev/null'
-"""The shell waits at its input for a line. When the agent dies first, the input ends and nothing is run."""
-_GATE_WITHIN = (
+"""The shell waits for a line on its input. If the agent dies first, the input ends and nothing is run."""
+_GATE_IN_NAMESPACE = (
     "exec {kept}>&1 >/dev/null 2>&1; trap : TERM; IFS= read -r go || exit 125; echo begun >&0; "
     '(exec "$@" </dev/null >&{kept} 2>&1 {kept}>&-); code=$?; echo "$code" >&0; IFS= read -r go; exit "$code"'
 )
-"""The same in a sandbox: its input is a socket, on which it tells that the command began and how it ended. What it
-has to say of its own goes nowhere: the output, one file for both streams, is the command's."""
+"""The same in a pid namespace, where all processes end with the first one.
+
+So the shell stays: on its input, a socket, it reports that the command began and how it ended, and keeps the
+namespace until the agent has looked at it. Its own messages are discarded, as the output belongs to the command.
+"""
 _TERM_GRACE_S = 2.0
-_LOOK_S = 0.01
-"""How often the exit is looked for where the kernel does not tell it."""
+_POLL_S = 0.01
+"""How often the exit is looked for if the kernel does not report it."""
 _LINGER_S = 0.2
-"""What ends by itself right after the command, the reader of its output for one, is let do so."""
-_LEFT_GRACE_S = 1.0
-_ROUNDS = 5
-"""A process may fork while the others are being read; after a few rounds nothing new can be left."""
+"""Time for processes that end on their own right after the command, such as the reader of its output."""
+_LEFTOVER_GRACE_S = 1.0
+_KILL_ROUNDS = 5
+"""A process may fork while the others are being listed; after a few rounds nothing new can be left."""
 
 
 class ChildProcess:
-    """One command. Create it, `release` it, wait for `ended`, then `end_all`, whatever happened in between.
+    """One command. Create it, `release` it, wait for its exit, then `kill_all`, whatever happened in between.
 
     Args:
         arguments: the command.
         cwd: where it starts.
         environment: all of its variables.
-        output: takes both its streams.
-        report: a descriptor that it gets besides.
-        mark: what its processes carry, see `MARK`.
-        walls: what starts a program in a pid namespace of its own; none for a command without.
+        output: receives its stdout and stderr.
+        report: a further descriptor that it gets.
+        mark: what its processes carry, see `CALL_MARK`.
+        namespace: the words that start a program in a pid namespace; empty for a command without one.
     """
 
     def __init__(
@@ -256,21 +254,26 @@ class ChildProcess:
         output: int,
         report: int,
         mark: str = "",
-        walls: Sequence[str] = (),
+        namespace: Sequence[str] = (),
     ) -> None:
-        self._walls = tuple(walls)
+        self._namespace = tuple(namespace)
         self._gate, gate = socket.socketpair()
-        self._said = b""
+        self._reported = b""
+        script = _GATE
+        if namespace:
+            # Shells know descriptors of one digit only.
+            kept = next(number for number in range(3, 10) if number not in (report, output))
+            script = _GATE_IN_NAMESPACE.format(kept=kept)
         try:
             self._process = subprocess.Popen(
-                [*walls, "/bin/sh", "-c", _within(report, output) if walls else _GATE, "gate", *arguments],
+                [*namespace, "/bin/sh", "-c", script, "gate", *arguments],
                 stdin=gate.fileno(),
                 stdout=output,
                 stderr=output,
                 cwd=cwd,
                 env=dict(environment),
                 start_new_session=True,
-                # The spool once more, for it to be known by: a daemon redirects its three streams.
+                # The spool once more, to identify a daemon, which redirects its three streams.
                 pass_fds=(report, output),
             )
         except BaseException:
@@ -288,42 +291,42 @@ class ChildProcess:
 
     @property
     def traces(self) -> ProcessTraces:
-        """What its processes are known by; the command leads its own session, so it is its own group."""
+        """What identifies its processes; the command leads its own session, so it is its own group."""
         return self._traces
 
     @property
     def returncode(self) -> int | None:
-        """Exit code, or minus the signal; known after `end_all`. In a sandbox a signal is 128 and its number."""
+        """Exit code, or minus the signal; known after `kill_all`. In a namespace a signal is 128 and its number."""
         return self._process.returncode if self._code is None else self._code
 
     @property
     def is_sandboxed(self) -> bool:
-        """Whether it runs in a namespace of its own."""
-        return bool(self._walls)
+        """Whether it runs in a pid namespace."""
+        return bool(self._namespace)
 
     @property
-    def began(self) -> bool:
-        """Whether the command itself was started, and not only its walls; known when it has ended."""
-        return not self._walls or bool(self._said)
+    def has_started(self) -> bool:
+        """Whether the command itself was started, and not only its sandbox; known when it has ended."""
+        return not self._namespace or bool(self._reported)
 
     @property
     def _code(self) -> int | None:
-        """What the shell within told of the command's end."""
-        _, *told = self._said.split(b"\n")
-        return int(told[0]) if len(told) > 1 else None
+        """The exit code that the shell in the namespace reported."""
+        _, *reported = self._reported.split(b"\n")
+        return int(reported[0]) if len(reported) > 1 else None
 
     def release(self) -> None:
         """Let the command run."""
         self._is_released = True
-        # A pipe that is broken means: killed from outside while it waited. Its exit will say so.
+        # A broken pipe means that it was killed from outside while it waited, which its exit will show.
         with contextlib.suppress(BrokenPipeError):
             self._gate.send(b"go\n")
-        if not self._walls:
+        if not self._namespace:
             self._gate.close()
 
-    def ended(self) -> bool:
-        """Whether the command's first process has exited. It stays unreaped, so that its group cannot be reused."""
-        if self._walls and self._has_told():
+    def has_exited(self) -> bool:
+        """Whether the command's first process has exited. It is not reaped, so that its group cannot be reused."""
+        if self._namespace and self._has_reported():
             return True
         if self._process.returncode is not None:
             return True
@@ -332,34 +335,34 @@ class ChildProcess:
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for the first process to exit, this long at most; whether it has."""
-        if self.ended():
+        """Wait at most this long for the first process to exit; returns whether it has."""
+        if self.has_exited():
             return True
         if self._exit is None:
-            await asyncio.sleep(min(seconds, _LOOK_S))
-            return self.ended()
-        stirred = asyncio.Event()
+            await asyncio.sleep(min(seconds, _POLL_S))
+            return self.has_exited()
+        readable = asyncio.Event()
         loop = asyncio.get_running_loop()
-        watched = (self._exit, self._gate.fileno()) if self._walls else (self._exit,)
-        for handle in watched:
-            loop.add_reader(handle, stirred.set)
+        handles = (self._exit, self._gate.fileno()) if self._namespace else (self._exit,)
+        for handle in handles:
+            loop.add_reader(handle, readable.set)
         try:
             async with asyncio.timeout(seconds):
-                await stirred.wait()
+                await readable.wait()
         except TimeoutError:
             return False
         finally:
-            for handle in watched:
+            for handle in handles:
                 loop.remove_reader(handle)
-        return self.ended()
+        return self.has_exited()
 
     async def terminate(self) -> None:
-        """Ask all of it to end, and wait a little; a second cancellation cuts the waiting short."""
-        if not self._walls:
+        """Ask all of it to end, and wait a little; a second cancellation ends the waiting."""
+        if not self._namespace:
             self._signal(signal.SIGTERM)
         elif not self._is_released:
-            return  # Nothing is in the walls yet. Their own group is never asked to end: they would fall at once.
-        for process in self._left():
+            return  # Nothing runs in the namespace yet; its own processes would end at once if they were asked to.
+        for process in self._leftovers():
             send_signal(process, signal.SIGTERM)
         deadline = time.monotonic() + _TERM_GRACE_S
         try:
@@ -369,14 +372,14 @@ class ChildProcess:
             return
 
     async def end_leftovers(self) -> tuple[str, ...]:
-        """After its first process has exited: ask what it left running to end; in words, what that was."""
+        """After its first process has exited, ask what it left running to end; returns what that was, in words."""
         if await self._are_gone(_LINGER_S):
             return ()
-        left = self._left()
+        left = self._leftovers()
         named = tuple(command_line(process.pid) for process in left)
         for process in left:
             send_signal(process, signal.SIGTERM)
-        await self._are_gone(_LEFT_GRACE_S)
+        await self._are_gone(_LEFTOVER_GRACE_S)
         return named
 
     def kill_all(self) -> None:
@@ -384,67 +387,57 @@ class ChildProcess:
         if self._is_over:
             return
         self._is_over = True
-        kept = (
-            [process for process in find_processes(self._traces) if is_namespace_init(process.pid)]
-            if self._walls
-            else []
-        )
+        keepers: list[Process] = []
+        if self._namespace:
+            keepers = [process for process in find_processes(self._traces) if is_namespace_init(process.pid)]
         self._signal(signal.SIGKILL)
-        for _ in range(_ROUNDS):
-            left = self._left()
+        for _ in range(_KILL_ROUNDS):
+            left = self._leftovers()
             if not left:
                 break
             for process in left:
                 send_signal(process, signal.SIGKILL)
         self._process.wait()
-        _wait_for_end(kept)
-        self._gate.close()
-        if self._exit is not None:
-            os.close(self._exit)
+        # The first process of a namespace is gone only after all others.
+        deadline = time.monotonic() + _LEFTOVER_GRACE_S
+        while any(map(is_alive, keepers)) and time.monotonic() < deadline:
+            time.sleep(_POLL_S / 10)
+        self._close()
 
     def detach(self) -> None:
-        """Look at it no more and end nothing: it goes on without this process."""
+        """Stop watching it and let it run; it continues without this process."""
         self._is_over = True
-        # It would be complained of as a process that nobody waited for.
+        # Python would warn about a process that nobody waited for.
         self._process.returncode = self._process.poll() or 0
+        self._close()
+
+    def _close(self) -> None:
         self._gate.close()
         if self._exit is not None:
             os.close(self._exit)
 
-    def _has_told(self) -> bool:
-        """Whether the shell within has told how the command ended."""
+    def _has_reported(self) -> bool:
+        """Whether the shell in the namespace has reported the end of the command."""
         with contextlib.suppress(BlockingIOError, ConnectionError):
-            self._said += self._gate.recv(64)
+            self._reported += self._gate.recv(64)
         return self._code is not None
 
-    def _left(self) -> list[Process]:
-        """What lives besides the first process, which is reaped on its own, and what keeps the walls up."""
+    def _leftovers(self) -> list[Process]:
+        """What runs besides the first process, which is reaped on its own, and what keeps the namespace."""
         left = [process for process in find_processes(self._traces) if process.pid != self._traces.group]
-        return [process for process in left if not is_namespace_init(process.pid)] if self._walls else left
+        return [process for process in left if not is_namespace_init(process.pid)] if self._namespace else left
 
     async def _are_gone(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while self._left():
+        while self._leftovers():
             if time.monotonic() > deadline:
                 return False
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
         return True
 
     def _signal(self, number: signal.Signals) -> None:
         try:
             os.killpg(self._process.pid, number)
         except (ProcessLookupError, PermissionError):
-            # The group is gone, or (macOS) holds only processes that have exited already.
+            # The group is gone, or (macOS) contains only processes that have exited already.
             return
-
-
-def _within(*used: int) -> str:
-    """The script of the shell within; shells know descriptors of one digit only."""
-    return _GATE_WITHIN.format(kept=next(number for number in range(3, 10) if number not in used))
-
-
-def _wait_for_end(processes: Sequence[Process]) -> None:
-    """Wait for processes that have been killed: the first of a namespace is gone when all others are."""
-    deadline = time.monotonic() + _LEFT_GRACE_S
-    while any(map(is_alive, processes)) and time.monotonic() < deadline:
-        time.sleep(_LOOK_S / 10)

@@ -1,7 +1,4 @@
-"""Runs a command of the user's own on a text, to its end or its limit, with nothing of it left running.
-
-Knows nothing of what the command is for. What it says on stderr is kept, the rest only where it is asked for.
-"""
+"""Runs a command of the user's own, such as a hook, with a text as its input; nothing of it is left running."""
 
 import asyncio
 import os
@@ -15,17 +12,18 @@ from typing import IO, Literal
 
 from tools.shell_ops.output import clean_output
 from tools.shell_ops.process import CALL_MARK, ChildProcess
-from tools.shell_ops.start import child_environment
+from tools.shell_ops.shell_command import child_environment
 
 __all__ = ["UserCommandResult", "run_user_command"]
 
-_SHELL = "/bin/sh"
-_ON_INPUT = 'exec /bin/sh -c "$1" <"$2" >"$3"'
-_LOOK_S = 0.2
-_MOST_BYTES = 1024 * 1024
-_TOLD_BYTES = 8 * 1024
-_SCREEN = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY")
-"""What programs need that show the user something; no command of the model gets these."""
+_SCRIPT = 'exec /bin/sh -c "$1" <"$2" >"$3"'
+_POLL_S = 0.2
+_MAX_OUTPUT_BYTES = 1024 * 1024
+_KEPT_BYTES = 8 * 1024
+_DISPLAY_VARIABLES = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY")
+"""What programs need to show something to the user; no command of the model gets these."""
+
+_Stop = Literal["", "timeout", "output_limit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +31,45 @@ class UserCommandResult:
     """How it ended."""
 
     exit_code: int | None
-    """Exit code, or minus the signal; None of one that was stopped."""
+    """Exit code, or minus the signal; None if it was stopped."""
     stderr: str = ""
-    """What it wrote to stderr, from the beginning, without control characters."""
-    stopped: Literal["", "timeout", "output_limit"] = ""
+    """The beginning of its stderr, without control characters."""
+    stopped: _Stop = ""
     stdout: str = ""
-    """What it wrote to stdout, likewise; empty where nobody asked for it."""
+    """The beginning of its stdout likewise, if it was captured."""
 
 
 async def run_user_command(
     command: str, text: str, cwd: Path, seconds: float, *, capture_stdout: bool = False
 ) -> UserCommandResult:
-    """Run it with the text on its input; a cancellation ends it with all it started.
-
-    With `capture_stdout` its stdout is kept as well.
+    """Run it with the text as its input; a cancellation ends it with all that it started.
 
     Raises:
         OSError: the system refuses.
     """
     with (
-        tempfile.TemporaryFile() as fed,
-        tempfile.TemporaryFile() as said,
-        tempfile.NamedTemporaryFile(prefix="graph-agent-") as written,
+        tempfile.TemporaryFile() as stdin,
+        tempfile.TemporaryFile() as stderr,
+        tempfile.NamedTemporaryFile(prefix="graph-agent-") as stdout,
     ):
-        fed.write(text.encode("utf-8", "replace"))
-        fed.flush()
-        fed.seek(0)
-        heard = written.name if capture_stdout else os.devnull
-        child = _child((command, f"/dev/fd/{fed.fileno()}", heard), cwd, fed.fileno(), said.fileno())
+        stdin.write(text.encode("utf-8", "replace"))
+        stdin.flush()
+        stdin.seek(0)
+        mark = secrets.token_hex(16)
+        marks = ",".join(filter(None, (os.environ.get(CALL_MARK), mark)))
+        display = {name: os.environ[name] for name in _DISPLAY_VARIABLES if name in os.environ}
+        target = stdout.name if capture_stdout else os.devnull
+        child = ChildProcess(
+            ["/bin/sh", "-c", _SCRIPT, "hook", command, f"/dev/fd/{stdin.fileno()}", target],
+            cwd=cwd,
+            environment={**child_environment(os.environ), **display, "PWD": str(cwd), CALL_MARK: marks},
+            output=stderr.fileno(),
+            report=stdin.fileno(),
+            mark=mark,
+        )
         try:
             child.release()
-            stopped = await _watch(child, (said.fileno(), written.fileno()), seconds)
+            stopped = await _watch(child, (stderr.fileno(), stdout.fileno()), seconds)
             if stopped:
                 await child.terminate()
         except asyncio.CancelledError:
@@ -71,37 +77,20 @@ async def run_user_command(
             raise
         finally:
             child.kill_all()
-        return UserCommandResult(
-            None if stopped else child.returncode, _beginning(said), stopped, _beginning(written)
-        )
+        code = None if stopped else child.returncode
+        return UserCommandResult(code, _beginning(stderr), stopped, _beginning(stdout))
 
 
-def _beginning(file: IO[bytes]) -> str:
-    file.seek(0)
-    return clean_output(file.read(_TOLD_BYTES)).strip()
-
-
-def _child(words: Sequence[str], cwd: Path, fed: int, said: int) -> ChildProcess:
-    mark = secrets.token_hex(16)
-    marks = ",".join(filter(None, (os.environ.get(CALL_MARK), mark)))
-    screen = {name: os.environ[name] for name in _SCREEN if name in os.environ}
-    return ChildProcess(
-        [_SHELL, "-c", _ON_INPUT, "hook", *words],
-        cwd=cwd,
-        environment={**child_environment(os.environ), **screen, "PWD": str(cwd), CALL_MARK: marks},
-        output=said,
-        report=fed,
-        mark=mark,
-    )
-
-
-async def _watch(
-    child: ChildProcess, outputs: Sequence[int], seconds: float
-) -> Literal["", "timeout", "output_limit"]:
+async def _watch(child: ChildProcess, outputs: Sequence[int], seconds: float) -> _Stop:
     deadline = time.monotonic() + seconds
-    while not await child.wait(max(0.0, min(_LOOK_S, deadline - time.monotonic()))):
-        if any(os.fstat(output).st_size > _MOST_BYTES for output in outputs):
+    while not await child.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
+        if any(os.fstat(output).st_size > _MAX_OUTPUT_BYTES for output in outputs):
             return "output_limit"
         if time.monotonic() >= deadline:
             return "timeout"
     return ""
+
+
+def _beginning(file: IO[bytes]) -> str:
+    file.seek(0)
+    return clean_output(file.read(_KEPT_BYTES)).strip()

@@ -38,7 +38,7 @@ def test_shell_start_files_have_a_placeholder_in_the_home_folder_only(tmp_path: 
 
     assert elsewhere is not None
     assert at_home is not None
-    assert (".bashrc" in elsewhere.rules.names.others, ".bashrc" in at_home.rules.names.files) == (True, True)
+    assert (".bashrc" in elsewhere.rules.names.removed, ".bashrc" in at_home.rules.names.files) == (True, True)
     assert ".vscode" in elsewhere.rules.names.folders
     placed = [*elsewhere.rules.names.files, *at_home.rules.names.files, *at_home.rules.names.folders]
     assert [name for name in placed if not name.startswith(".")] == []

@@ -4,8 +4,8 @@ from tools.sandbox.bubblewrap import NAMESPACE_OPTIONS, bubblewrap_arguments
 from tools.sandbox.mounts import Mount, SandboxRules
 
 
-def _mounts(terms: SandboxRules, private: Path, *more: Mount) -> list[tuple[str, ...]]:
-    words = bubblewrap_arguments("/usr/bin/bwrap", terms, private, more)
+def _mounts(rules: SandboxRules, private: Path, *more: Mount) -> list[tuple[str, ...]]:
+    words = bubblewrap_arguments("/usr/bin/bwrap", rules, private, more)
     start = words.index("--bind")
     return [
         tuple(words[at : at + 3])
@@ -14,7 +14,7 @@ def _mounts(terms: SandboxRules, private: Path, *more: Mount) -> list[tuple[str,
     ]
 
 
-def test_its_own_program_comes_first_and_the_command_is_left_to_be_added(tmp_path: Path) -> None:
+def test_bubblewrap_comes_first_and_the_caller_appends_the_command(tmp_path: Path) -> None:
     words = bubblewrap_arguments("/usr/bin/bwrap", SandboxRules((tmp_path,)), tmp_path, ())
 
     assert (tuple(words[: len(NAMESPACE_OPTIONS) + 1]), words[-1]) == (("/usr/bin/bwrap", *NAMESPACE_OPTIONS), "--")
@@ -25,7 +25,7 @@ def test_an_open_network_is_shared(tmp_path: Path) -> None:
     assert "--share-net" in bubblewrap_arguments("bwrap", SandboxRules((tmp_path,), network=True), tmp_path, ())
 
 
-def test_the_workspace_lies_over_the_private_folder_and_what_is_closed_over_both(tmp_path: Path) -> None:
+def test_the_workspace_is_mounted_over_the_private_folder_and_closed_paths_over_both(tmp_path: Path) -> None:
     private, workspace = tmp_path / "private", tmp_path / "ws"
     workspace.mkdir()
     closed = workspace / ".vscode"
@@ -36,11 +36,11 @@ def test_the_workspace_lies_over_the_private_folder_and_what_is_closed_over_both
     assert mounts[-2:] == [("--bind", str(workspace), str(workspace)), ("--ro-bind", str(closed), str(closed))]
 
 
-def test_a_workspace_that_is_the_temporary_folder_itself_stays_what_it_is(tmp_path: Path) -> None:
+def test_a_workspace_that_is_the_temporary_folder_is_not_replaced(tmp_path: Path) -> None:
     assert ("--bind", "/tmp", "/tmp") in _mounts(SandboxRules((Path("/tmp"),)), tmp_path)
 
 
-def test_hidden_folders_are_emptied_and_hidden_files_shown_empty(tmp_path: Path) -> None:
+def test_hidden_folders_and_files_appear_empty(tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".netrc").write_text("secret")
     hidden = (tmp_path / ".ssh", tmp_path / ".netrc", tmp_path / "gone")
@@ -52,19 +52,19 @@ def test_hidden_folders_are_emptied_and_hidden_files_shown_empty(tmp_path: Path)
     assert "gone" not in words
 
 
-def test_what_lies_in_a_hidden_folder_is_hidden_with_it_unless_something_between_is_opened(tmp_path: Path) -> None:
+def test_a_hidden_folder_hides_its_content_except_below_an_opened_folder(tmp_path: Path) -> None:
     for name in ("data/blobs", "data/ws/.ssh"):
         (tmp_path / name).mkdir(parents=True)
     hidden = (tmp_path / "data", tmp_path / "data/blobs", tmp_path / "data/ws/.ssh")
-    terms = SandboxRules((tmp_path / "data/ws",), hidden=hidden, visible=(tmp_path,))
+    rules = SandboxRules((tmp_path / "data/ws",), hidden=hidden, visible=(tmp_path,))
 
-    words = bubblewrap_arguments("bwrap", terms, tmp_path, ())
+    words = bubblewrap_arguments("bwrap", rules, tmp_path, ())
 
     emptied = [words[at + 1] for at, word in enumerate(words) if word == "--tmpfs" and words[at + 1] != "/run"]
     assert emptied == [str(tmp_path / "data"), str(tmp_path / "data/ws/.ssh")]
 
 
-def test_of_temporary_files_only_those_that_are_needed_are_seen(tmp_path: Path) -> None:
+def test_only_needed_temporary_files_are_visible(tmp_path: Path) -> None:
     workspace, programs = tmp_path / "ws", tmp_path / "bin"
     workspace.mkdir()
     programs.mkdir()

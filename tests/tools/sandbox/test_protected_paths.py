@@ -1,11 +1,33 @@
+import os
+import stat
+import tempfile
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.walls import NAMES
-from tools.sandbox.mounts import Mount
-from tools.sandbox.protected_paths import protected_mounts
+from tools.sandbox.mounts import Mount, ProtectedNames
+from tools.sandbox.protected_paths import (
+    WatchedPath,
+    empty_file,
+    key_stores,
+    placeholders,
+    private_folder,
+    protected_mounts,
+    remove_stale_placeholders,
+    repository_mounts,
+    restore,
+    watched_paths,
+)
+
+_FEW = ProtectedNames(folders=(".vscode", ".git"), files=(".envrc", ".gitattributes"), removed=(".bashrc",))
 
 
-def test_protected_names_are_found_some_levels_down_and_their_insides_are_not_looked_at(tmp_path: Path) -> None:
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_protected_names_are_found_some_levels_down_but_not_searched(tmp_path: Path) -> None:
     for name in (".vscode/.env", "a/b/.envrc", "node_modules/p/.env", "a/b/c/d/e/.env", "src/main.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -15,7 +37,7 @@ def test_protected_names_are_found_some_levels_down_and_their_insides_are_not_lo
     assert found == {Mount(tmp_path / ".vscode", "read"), Mount(tmp_path / "a/b/.envrc", "read")}
 
 
-def test_of_a_link_under_a_protected_name_the_target_in_the_folder_is_meant(tmp_path: Path) -> None:
+def test_a_link_under_a_protected_name_closes_its_target_in_the_folder(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / ".idea").symlink_to("real")
     (tmp_path / ".vscode").symlink_to("/etc")
@@ -23,5 +45,168 @@ def test_of_a_link_under_a_protected_name_the_target_in_the_folder_is_meant(tmp_
     assert list(protected_mounts(tmp_path, NAMES)) == [Mount(tmp_path / "real", "read")]
 
 
-def test_a_folder_that_cannot_be_read_holds_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_folder_has_no_protected_paths(tmp_path: Path) -> None:
     assert list(protected_mounts(tmp_path / "gone", NAMES)) == []
+
+
+def _repository(folder: Path) -> Path:
+    (folder / "hooks").mkdir(parents=True)
+    (folder / "config").touch()
+    return folder
+
+
+def test_a_repository_stays_writable_except_for_what_runs_programs(tmp_path: Path) -> None:
+    git = _repository(tmp_path / ".git")
+    sub = _repository(git / "modules" / "sub")
+
+    assert set(repository_mounts(git)) == {
+        Mount(git, "write"),
+        Mount(git / "config", "read"),
+        Mount(git / "hooks", "read"),
+        Mount(sub / "config", "read"),
+        Mount(sub / "hooks", "read"),
+    }
+
+
+def test_the_repository_behind_a_worktree_is_treated_alike(tmp_path: Path) -> None:
+    git = _repository(tmp_path / "main" / ".git")
+    own = git / "worktrees" / "w"
+    own.mkdir(parents=True)
+    (own / "commondir").write_text("../..\n")
+    pointer = tmp_path / "w" / ".git"
+    pointer.parent.mkdir()
+    pointer.write_text(f"gitdir: {own}\n")
+    (own / "gitdir").write_text(f"{pointer}\n")
+
+    found = set(repository_mounts(pointer))
+
+    read = [pointer, git / "config", git / "hooks", own / "commondir", own / "gitdir"]
+    assert found == {Mount(git, "write"), Mount(own, "write"), *(Mount(path, "read") for path in read)}
+
+
+def test_the_folder_of_a_submodule_is_writable(tmp_path: Path) -> None:
+    module = _repository(tmp_path / ".git" / "modules" / "sub")
+    (module / "config").write_text("[core]\n\tbare = false\n\tworktree = ../../../sub\n")
+    pointer = tmp_path / "sub" / ".git"
+    pointer.parent.mkdir()
+    pointer.write_text("gitdir: ../.git/modules/sub\n")
+
+    assert Mount(module, "write") in set(repository_mounts(pointer))
+
+
+@pytest.mark.parametrize("text", ["gitdir: {}/other/.git", "gitdir: /nowhere", "something else", ""])
+def test_an_unconfirmed_git_file_is_closed_and_opens_nothing(tmp_path: Path, text: str) -> None:
+    _repository(tmp_path / "other" / ".git")
+    pointer = tmp_path / ".git"
+    pointer.write_text(text.format(tmp_path))
+
+    assert list(repository_mounts(pointer)) == [Mount(pointer, "read")]
+
+
+def test_absent_names_have_placeholders_which_are_gone_afterwards(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+
+    with placeholders((tmp_path, tmp_path / "gone"), _FEW) as placed:
+        kinds = {path.name: path.is_socket() for path in placed}
+
+    assert kinds == {".vscode": False, ".envrc": True, ".gitattributes": False}
+    assert _names(tmp_path) == [".git"]
+
+
+def test_only_the_last_holder_of_a_folder_removes_placeholders(tmp_path: Path) -> None:
+    with placeholders((tmp_path,), _FEW):
+        with placeholders((tmp_path,), _FEW) as inner:
+            both = len(inner)
+        left = _names(tmp_path)
+
+    assert (both, left, _names(tmp_path)) == (4, [".envrc", ".git", ".gitattributes", ".vscode"], [])
+
+
+def test_placeholders_of_a_dead_process_are_removed_and_lookalikes_are_not(tmp_path: Path) -> None:
+    os.mknod(tmp_path / ".envrc", stat.S_IFSOCK)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git").chmod(0o555)
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".gitattributes").write_text("")
+
+    remove_stale_placeholders(tmp_path, _FEW)
+    remove_stale_placeholders(tmp_path / "gone", _FEW)
+
+    assert _names(tmp_path) == [".gitattributes", ".vscode"]
+
+
+def test_new_and_changed_paths_are_restored_and_named(tmp_path: Path) -> None:
+    git = tmp_path / ".git"
+    git.mkdir()
+    (git / "config").touch()
+    (tmp_path / ".vscode").symlink_to("settings")
+    watched = watched_paths((tmp_path,), _FEW, [git])
+    (git / "commondir").write_text("evil")
+    (tmp_path / ".bashrc").touch()
+    (git / "hooks").mkdir()
+    (git / "hooks" / "pre-commit").touch()
+    (tmp_path / ".vscode").unlink()
+    (tmp_path / ".vscode").mkdir()
+
+    restored = restore(watched)
+
+    assert WatchedPath(git / "config", None) not in watched
+    assert set(restored) == {git / "commondir", git / "hooks", tmp_path / ".vscode", tmp_path / ".bashrc"}
+    assert (_names(tmp_path), _names(git)) == ([".git", ".vscode"], ["config"])
+    assert (tmp_path / ".vscode").readlink() == Path("settings")
+
+
+def test_nothing_is_restored_if_nothing_changed(tmp_path: Path) -> None:
+    assert restore(watched_paths((tmp_path,), _FEW, [tmp_path])) == ()
+
+
+def test_existing_key_stores_are_found_with_links_resolved(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    (tmp_path / ".ssh").symlink_to("dotfiles")
+    (tmp_path / "config" / "gh").mkdir(parents=True)
+    (tmp_path / ".gitconfig").touch()
+
+    found = key_stores(tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "config")})
+
+    here = [path for path in found if path.is_relative_to(tmp_path)]
+    assert here == [tmp_path / "dotfiles", tmp_path / "config" / "gh"]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("temporary")
+def test_a_name_has_one_folder_that_nobody_else_can_enter() -> None:
+    folder = private_folder("t1")
+
+    assert (private_folder("t1") == folder, private_folder("t2") == folder) == (True, False)
+    assert (folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
+
+
+@pytest.mark.usefixtures("temporary")
+def test_an_old_folder_is_removed_when_another_is_created() -> None:
+    old = private_folder("old")
+    (old / "file").touch()
+    os.utime(old, (0, 0))
+
+    private_folder("new")
+
+    assert not old.exists()
+
+
+def test_a_link_in_place_of_the_folder_is_not_followed(temporary: Path) -> None:
+    (temporary / "elsewhere").mkdir(mode=0o700)
+    (temporary / f"graph-agent-{os.geteuid()}").symlink_to("elsewhere")
+
+    with pytest.raises(PermissionError, match="only you can enter"):
+        private_folder("t1")
+
+
+@pytest.mark.usefixtures("temporary")
+def test_the_empty_file_is_empty_and_read_only() -> None:
+    path = empty_file()
+
+    assert (empty_file(), path.read_bytes(), path.stat().st_mode & 0o733) == (path, b"", 0o400)

@@ -1,4 +1,4 @@
-"""The probes of a sandbox, one by one, by real commands in real sandboxes."""
+"""What a sandbox allows and prevents, tried by real commands in real sandboxes."""
 
 import asyncio
 import json
@@ -33,8 +33,8 @@ async def _run(around: ToolSurroundings, command: str, **context: Any) -> ToolRe
     return await BashTool().execute(command=command, timeout=20, context=around.context(**context))
 
 
-async def _in(kind: str, around: ToolSurroundings, command: str, **terms: Any) -> str:
-    result = await _run(around, command, sandbox=sandbox(kind, around.workspace, **terms))
+async def _in(kind: str, around: ToolSurroundings, command: str, **rules: Any) -> str:
+    result = await _run(around, command, sandbox=sandbox(kind, around.workspace, **rules))
     return result.output
 
 
@@ -49,9 +49,9 @@ async def test_files_are_written_in_the_workspace_and_nowhere_else(
         "for place in ~/mine ~/new /etc/new /new ../new; do echo x > $place; done"
     )
 
-    told = await _in(kind, around, command)
+    output = await _in(kind, around, command)
 
-    assert (told.startswith("mine"), (home / "mine").read_text()) == (True, "mine")
+    assert (output.startswith("mine"), (home / "mine").read_text()) == (True, "mine")
     assert [
         path for path in (home / "new", Path("/etc/new"), Path("/new"), tmp_path / "new") if path.exists()
     ] == []
@@ -59,7 +59,7 @@ async def test_files_are_written_in_the_workspace_and_nowhere_else(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_further_folder_is_written_where_it_was_opened(
+async def test_a_further_writable_folder_can_be_written(
     kind: str, around: ToolSurroundings, tmp_path: Path
 ) -> None:
     (tmp_path / "cache").mkdir()
@@ -70,30 +70,30 @@ async def test_a_further_folder_is_written_where_it_was_opened(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_keys_cannot_be_read_and_the_rest_of_the_home_can(kind: str, around: ToolSurroundings) -> None:
+async def test_keys_cannot_be_read_and_other_files_of_the_home_can(kind: str, around: ToolSurroundings) -> None:
     home = Path.home()
     (home / ".ssh").mkdir()
     (home / ".ssh" / "id").write_text("secret")
     (home / ".netrc").write_text("secret")
     (home / ".gitconfig").write_text("[user]\nname = Me\n")
 
-    told = await _in(
+    output = await _in(
         kind, around, "cat ~/.ssh/id ~/.netrc; cat ~/.gitconfig", hidden=(home / ".ssh", home / ".netrc")
     )
 
-    assert ("secret" in told, "name = Me" in told) == (False, True)
+    assert ("secret" in output, "name = Me" in output) == (False, True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_keys_are_hidden_in_a_home_of_thousands_of_files_too(kind: str, around: ToolSurroundings) -> None:
+async def test_keys_are_hidden_in_a_home_of_thousands_of_files(kind: str, around: ToolSurroundings) -> None:
     home = Path.home()
     for number in range(3_000):
         (home / f"{number:0>60}").touch()
     (home / ".netrc").write_text("secret")
 
-    told = await _in(kind, around, f"cat ~/.netrc; cat ~/{2_999:0>60} && echo read", hidden=(home / ".netrc",))
+    output = await _in(kind, around, f"cat ~/.netrc; cat ~/{2_999:0>60} && echo read", hidden=(home / ".netrc",))
 
-    assert ("secret" in told, "read" in told) == (False, True)
+    assert ("secret" in output, "read" in output) == (False, True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -134,67 +134,65 @@ async def test_nothing_is_sent_while_the_network_is_closed(kind: str, around: To
     (around.workspace / "connect.py").write_text(_CONNECT.replace("PORT", str(port)))
     command = f"python3 connect.py | sort | uniq -c; getent hosts example.com; echo x > /dev/tcp/127.0.0.1/{port}"
 
-    told = await _in(kind, around, command)
+    output = await _in(kind, around, command)
 
     # A datagram to a network of its own reaches nobody, and says nothing of it.
-    assert ("refused" in told, "example.com" in told, "/dev/tcp" in told) == (True, False, True)
-    assert "sent" not in told or kind == "bubblewrap"
+    assert ("refused" in output, "example.com" in output, "/dev/tcp" in output) == (True, False, True)
+    assert "sent" not in output or kind == "bubblewrap"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_an_open_network_is_open(kind: str, around: ToolSurroundings, port: int) -> None:
+async def test_the_network_can_be_opened(kind: str, around: ToolSurroundings, port: int) -> None:
     (around.workspace / "connect.py").write_text(_CONNECT.replace("PORT", str(port)))
 
-    told = await _in(kind, around, "python3 connect.py", network=True)
+    output = await _in(kind, around, "python3 connect.py", network=True)
 
-    assert told == "sent\nsent\n[exit code 0]"
+    assert output == "sent\nsent\n[exit code 0]"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_local_sockets_and_devices_and_semaphores_still_work(kind: str, around: ToolSurroundings) -> None:
     script = "import socket, multiprocessing; socket.socketpair(); multiprocessing.Lock(); print('well')"
 
-    told = await _in(kind, around, f'python3 -c "{script}"; echo x > /dev/null && head -c 3 /dev/zero | wc -c')
+    output = await _in(kind, around, f'python3 -c "{script}"; echo x > /dev/null && head -c 3 /dev/zero | wc -c')
 
-    assert told.startswith("well\n3\n")
+    assert output.startswith("well\n3\n")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("flag", ["-U", "-n", "-m", "-p"])
-async def test_no_further_namespace_can_be_made(kind: str, flag: str, around: ToolSurroundings) -> None:
-    told = await _in(kind, around, f"unshare {flag} -f true && echo made")
+async def test_no_namespace_can_be_created(kind: str, flag: str, around: ToolSurroundings) -> None:
+    output = await _in(kind, around, f"unshare {flag} -f true && echo made")
 
-    assert "made" not in told
+    assert "made" not in output
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_no_privilege_can_be_won(kind: str, around: ToolSurroundings) -> None:
+async def test_no_privilege_can_be_gained(kind: str, around: ToolSurroundings) -> None:
     command = "grep -E '^(NoNewPrivs|CapEff)' /proc/self/status; mount -t tmpfs x /mnt; mknod b b 8 0"
 
-    told = await _in(kind, around, command)
+    output = await _in(kind, around, command)
 
-    assert "NoNewPrivs:\t1" in told
-    assert kind == "landlock" or "CapEff:\t0000000000000000" in told
+    assert "NoNewPrivs:\t1" in output
+    assert kind == "landlock" or "CapEff:\t0000000000000000" in output
     assert not (around.workspace / "b").exists()
     assert not os.path.ismount("/mnt")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_nobody_outside_can_be_signalled(kind: str, around: ToolSurroundings) -> None:
+async def test_no_process_outside_can_be_signalled(kind: str, around: ToolSurroundings) -> None:
     outsider = await asyncio.create_subprocess_exec("sleep", "30")
 
-    told = await _in(kind, around, f"kill -9 {outsider.pid} || echo refused")
+    output = await _in(kind, around, f"kill -9 {outsider.pid} || echo refused")
 
     alive = outsider.returncode is None
     outsider.kill()
     await outsider.wait()
-    assert (alive, "refused" in told) == (True, True)
+    assert (alive, "refused" in output) == (True, True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_temporary_files_stay_with_the_thread_and_are_seen_by_nobody_else(
-    kind: str, around: ToolSurroundings
-) -> None:
+async def test_temporary_files_belong_to_the_thread_alone(kind: str, around: ToolSurroundings) -> None:
     thread = f"t-{kind}-{os.getpid()}"
 
     await _run(around, "echo kept > $TMPDIR/note", sandbox=sandbox(kind, around.workspace), thread_id=thread)
@@ -205,60 +203,52 @@ async def test_temporary_files_stay_with_the_thread_and_are_seen_by_nobody_else(
     assert not (Path(tempfile.gettempdir()) / "note").exists()
 
 
-async def test_the_machine_s_temporary_files_and_sockets_are_out_of_sight(around: ToolSurroundings) -> None:
+async def test_shared_temporary_files_and_sockets_are_hidden(around: ToolSurroundings) -> None:
     with tempfile.NamedTemporaryFile() as file:
-        told = await _in("bubblewrap", around, f"ls {file.name}; ls /run | wc -l")
+        output = await _in("bubblewrap", around, f"ls {file.name}; ls /run | wc -l")
 
-    assert ("No such file" in told, "\n0\n" in told) == (True, True)
-
-
-PROTECTED = (
-    ".bashrc",
-    ".windsurf/rules",
-    ".vscode/tasks.json",
-    ".mcp.json",
-    ".envrc",
-    ".env",
-    ".graph-agent/config.toml",
-    ".git/hooks/pre-commit",
-)
+    assert ("No such file" in output, "\n0\n" in output) == (True, True)
 
 
-@pytest.mark.parametrize("name", PROTECTED)
-async def test_a_protected_name_does_not_come_to_be_and_no_trace_is_left(
-    name: str, around: ToolSurroundings
-) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".bashrc", ".windsurf/rules", ".vscode/tasks.json", ".mcp.json", ".envrc", ".env",
+        ".graph-agent/config.toml", ".git/hooks/pre-commit",
+    ],
+)  # fmt: skip
+async def test_a_protected_name_cannot_be_created_and_no_trace_is_left(name: str, around: ToolSurroundings) -> None:
     command = f"mkdir -p $(dirname {name}); rm -rf {name}; echo x > {name} && echo planted; echo y > other"
 
-    told = await _in("bubblewrap", around, command)
+    output = await _in("bubblewrap", around, command)
 
-    put_back = f"put back what may not be changed: {around.workspace}/{Path(name).parts[0]}]"
-    assert "planted" not in told or put_back in told
+    restored = f"restored protected names: {around.workspace}/{Path(name).parts[0]}]"
+    assert "planted" not in output or restored in output
     assert [path.name for path in around.workspace.iterdir()] == ["other"]
 
 
 @pytest.mark.parametrize("name", [".vscode/tasks.json", ".mcp.json", ".env", "deep/er/.env", "certs/server.key"])
-async def test_a_protected_file_that_is_there_stays_as_it_is(name: str, around: ToolSurroundings) -> None:
+async def test_an_existing_protected_file_cannot_be_changed(name: str, around: ToolSurroundings) -> None:
     path = around.workspace / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
     command = f"echo x > {name}; rm -f {name}; mv {name} away; echo y > new && mv new {name}; cat {name}"
 
-    told = await _in("bubblewrap", around, command)
+    output = await _in("bubblewrap", around, command)
 
-    assert (path.read_text(), "mine" in told) == ("mine", True)
+    assert (path.read_text(), "mine" in output) == ("mine", True)
 
 
-async def test_a_link_under_a_protected_name_is_put_back(around: ToolSurroundings) -> None:
+async def test_a_link_under_a_protected_name_is_restored(around: ToolSurroundings) -> None:
     (around.workspace / "settings").mkdir()
     (around.workspace / "settings" / "a").write_text("mine")
     (around.workspace / ".vscode").symlink_to("settings")
 
-    told = await _in("bubblewrap", around, "echo x > .vscode/a; rm .vscode; mkdir .vscode; echo x > .vscode/a")
+    output = await _in("bubblewrap", around, "echo x > .vscode/a; rm .vscode; mkdir .vscode; echo x > .vscode/a")
 
     assert (around.workspace / ".vscode").is_symlink()
     assert (around.workspace / ".vscode" / "a").read_text() == "mine"
-    assert f"[the sandbox put back what may not be changed: {around.workspace}/.vscode]" in told
+    assert f"[the sandbox restored protected names: {around.workspace}/.vscode]" in output
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -277,18 +267,16 @@ async def test_a_commit_works_and_what_git_runs_later_cannot_be_changed(around: 
         "echo .. > .git/commondir; echo x > .git/config.worktree"
     )
 
-    told = await _in("bubblewrap", around, f"{_COMMIT}; git log --oneline; {attacks}")
+    output = await _in("bubblewrap", around, f"{_COMMIT}; git log --oneline; {attacks}")
 
     git = around.workspace / ".git"
     assert _git(around.workspace, "log", "--format=%s", "--name-only").split() == ["one", "file"]
     assert "fsmonitor" not in (git / "config").read_text()
     assert [name for name in ("hooks/pre-commit", "commondir", "config.worktree") if (git / name).exists()] == []
-    assert "??" not in told
+    assert "??" not in output
 
 
-async def test_a_commit_works_in_a_worktree_whose_repository_lies_elsewhere(
-    around: ToolSurroundings, tmp_path: Path
-) -> None:
+async def test_a_commit_works_in_a_worktree_of_another_folder(around: ToolSurroundings, tmp_path: Path) -> None:
     main = tmp_path / "main"
     main.mkdir()
     _git(main, "init", "-q")
@@ -305,9 +293,7 @@ async def test_a_commit_works_in_a_worktree_whose_repository_lies_elsewhere(
     assert _git(main, "config", "--list")
 
 
-async def test_a_file_that_only_claims_to_belong_to_a_repository_opens_nothing(
-    around: ToolSurroundings, tmp_path: Path
-) -> None:
+async def test_an_unconfirmed_git_file_opens_no_repository(around: ToolSurroundings, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     _git(other, "init", "-q")
@@ -318,42 +304,40 @@ async def test_a_file_that_only_claims_to_belong_to_a_repository_opens_nothing(
     assert not (other / ".git" / "planted").exists()
 
 
-async def test_the_end_of_one_command_opens_nothing_for_another(around: ToolSurroundings) -> None:
-    walls = sandbox("bubblewrap", around.workspace)
+async def test_the_end_of_one_command_does_not_open_the_sandbox_of_another(around: ToolSurroundings) -> None:
+    box = sandbox("bubblewrap", around.workspace)
     waiting = "touch ready; until test -e go; do sleep 0.02; done; mkdir -p .vscode; echo x > .vscode/a"
-    long = asyncio.ensure_future(_run(around, waiting, sandbox=walls, call_id="c1"))
+    long = asyncio.ensure_future(_run(around, waiting, sandbox=box, call_id="c1"))
     await until((around.workspace / "ready").exists)
 
-    await _run(around, "true", sandbox=walls, call_id="c2")
+    await _run(around, "true", sandbox=box, call_id="c2")
     (around.workspace / "go").touch()
-    told = (await long).output
+    output = (await long).output
 
-    assert ("Read-only file system" in told, (around.workspace / ".vscode").exists()) == (True, False)
+    assert ("Read-only file system" in output, (around.workspace / ".vscode").exists()) == (True, False)
 
 
-async def test_what_cannot_be_had_is_done_without_or_refused_as_the_user_wants(around: ToolSurroundings) -> None:
-    terms = SandboxRules((around.workspace,))
+async def test_without_a_backend_a_command_runs_or_is_refused_as_configured(around: ToolSurroundings) -> None:
+    rules = SandboxRules((around.workspace,))
     nothing = SandboxBackend("none", why="nothing to make one of")
 
-    loose = await _run(around, "echo ran", sandbox=Sandbox(terms, look=lambda: nothing))
-    strict = await _run(around, "touch witness", sandbox=Sandbox(terms, is_required=True, look=lambda: nothing))
+    loose = await _run(around, "echo ran", sandbox=Sandbox(rules, look=lambda: nothing))
+    strict = await _run(around, "touch witness", sandbox=Sandbox(rules, is_required=True, look=lambda: nothing))
 
     assert (loose.output, loose.metadata["sandbox"]) == ("ran\n[exit code 0]", "none")
     assert strict.metadata == {"error_type": "permission"}
-    assert 'nothing to make one of. The setting sandbox = "required"' in str(strict.error)
+    assert 'nothing to make one of. With the setting sandbox = "required"' in str(strict.error)
     assert not (around.workspace / "witness").exists()
 
 
-def test_a_folder_for_temporary_files_that_is_not_one_s_own_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_private_folder_open_to_others_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / f"graph-agent-{os.geteuid()}").mkdir(mode=0o777)
     (tmp_path / f"graph-agent-{os.geteuid()}").chmod(0o777)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
-    walls = sandbox("bubblewrap", tmp_path)
+    box = sandbox("bubblewrap", tmp_path)
 
-    with pytest.raises(SandboxUnavailable, match="not a folder of yours alone"), walls.launch("t"):
+    with pytest.raises(SandboxUnavailable, match="only you can enter"), box.launch("t"):
         pass
 
 
@@ -362,16 +346,16 @@ import asyncio, concurrent.futures.thread, json, os, sys
 from pathlib import Path
 from tests.fakes.walls import NAMES
 from tools.base import ToolContext
-from tools.sandbox import Means, Sandbox, Terms
+from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 from tools.shell_ops.bash import BashTool
 
 os.setgid(65534)
 os.setuid(65534)
 workspace, kind, command = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-means = Means(kind, program=sys.argv[4], abi=int(sys.argv[5]))
+backend = SandboxBackend(kind, program=sys.argv[4], abi=int(sys.argv[5]))
 sys.executable = sys.argv[6]  # The one of the tests may be out of reach for others.
-walls = Sandbox(Terms((workspace,), names=NAMES), look=lambda: means)
-context = ToolContext(workspace, sandbox=walls)
+box = Sandbox(SandboxRules((workspace,), names=NAMES), look=lambda: backend)
+context = ToolContext(workspace, sandbox=box)
 result = asyncio.run(BashTool().execute(command=command, context=context))
 print(json.dumps([result.output, result.metadata]))
 """
@@ -379,8 +363,8 @@ print(json.dumps([result.output, result.metadata]))
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_holds_for_another_user_too(kind: str) -> None:
-    means = sandbox(kind, Path("/nowhere")).backend
+def test_the_sandbox_holds_for_another_user(kind: str) -> None:
+    backend = sandbox(kind, Path("/nowhere")).backend
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     if python is None:
         pytest.skip("NOT TESTED, no Python here that another user can run")
@@ -393,7 +377,7 @@ def test_it_holds_for_another_user_too(kind: str) -> None:
     )
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _AS_NOBODY, folder, kind, command, means.program, str(means.abi), python],
+            [sys.executable, "-c", _AS_NOBODY, folder, kind, command, backend.program, str(backend.abi), python],
             cwd=Path(__file__).parents[3],
             env={"PATH": os.environ["PATH"], "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
@@ -401,11 +385,11 @@ def test_it_holds_for_another_user_too(kind: str) -> None:
             check=False,
         )
         assert done.stderr == ""
-        told, metadata = json.loads(done.stdout)
+        output, metadata = json.loads(done.stdout)
     finally:
         shutil.rmtree(folder)
 
-    assert (told.startswith("x\n65534\n"), metadata["sandbox"]) == (True, kind)
+    assert (output.startswith("x\n65534\n"), metadata["sandbox"]) == (True, kind)
     planted = [] if kind == "bubblewrap" else ["planted"]
-    assert [word for word in ("made", "planted") if word in told] == planted
-    assert "CapEff:\t0000000000000000" in told
+    assert [word for word in ("made", "planted") if word in output] == planted
+    assert "CapEff:\t0000000000000000" in output

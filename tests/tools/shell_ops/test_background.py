@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.tool_ports import ToolSurroundings
-from tools.shell_ops.background import ShellView, TooManyShells, started, unknown_shell
-from tools.shell_ops.start import ShellCommand
+from tools.shell_ops.background import ShellView, TooManyShells, start_in_background, unknown_shell
+from tools.shell_ops.shell_command import ShellCommand
 
 
 class _Refusing:
@@ -25,7 +25,7 @@ class _Refusing:
 async def test_a_refusal_is_a_result_that_says_why(tmp_path: Path, refusal: Exception, told: str) -> None:
     context = ToolSurroundings(tmp_path).context()
 
-    result = await started(ShellCommand("true", 1, context.workspace, context), _Refusing(refusal))  # type: ignore[arg-type]  # only starts
+    result = await start_in_background(ShellCommand("true", 1, context.workspace, context), _Refusing(refusal))  # type: ignore[arg-type]  # only starts
 
     assert (result.error, result.metadata) == (told, {"error_type": "execution"})
 

@@ -3,14 +3,14 @@ from pathlib import Path
 from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import is_running, until
 from tools.shell_ops.background import BackgroundCommand, ShellExit, start_background_command
-from tools.shell_ops.start import ShellCommand
+from tools.shell_ops.shell_command import ShellCommand
 
 
 async def _going(
     folder: Path, command: str, ended: list[ShellExit], *, outlives: bool = False
 ) -> BackgroundCommand:
     context = ToolSurroundings(folder).context()
-    run = ShellCommand(command, 1, context.workspace, context, tells="code")
+    run = ShellCommand(command, 1, context.workspace, context, reports="code")
     shell, child = await start_background_command(run, folder / "out", outlives=outlives)
 
     async def take_in(outcome: ShellExit) -> None:
@@ -40,7 +40,7 @@ async def test_being_ended_twice_is_being_ended_once_and_the_first_reason_counts
 
 async def test_one_that_was_never_let_go_leaves_nothing(tmp_path: Path) -> None:
     context = ToolSurroundings(tmp_path).context()
-    run = ShellCommand("touch ran", 1, context.workspace, context, tells="code")
+    run = ShellCommand("touch ran", 1, context.workspace, context, reports="code")
     shell, _ = await start_background_command(run, tmp_path / "out", outlives=False)
 
     await shell.discard()

@@ -49,9 +49,9 @@ async def test_whether_it_worked_is_found_out_after_a_kill_of_the_agent(life: Ba
     await life.kill("sh1")
 
     assert (before, running, await tool.reconcile(call)) == (
-        Reconciliation("unknown", "Nothing is known here of a background shell 'sh1'."),
+        Reconciliation("unknown", "There is no background shell 'sh1' here."),
         Reconciliation("not_applied", "sh1 is still running."),
-        Reconciliation("already_applied", "sh1 runs no more: ended by bash_kill."),
+        Reconciliation("already_applied", "sh1 has ended: ended by bash_kill."),
     )
 
 

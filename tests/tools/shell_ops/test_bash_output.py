@@ -94,7 +94,7 @@ async def test_output_that_was_cleared_away_is_told(life: Background) -> None:
     await life.start("true")
     life.blobs.drop_spools("t1")
 
-    assert (await life.output("sh1")).output == "(its output was cleared away)\n[exit code 0]"
+    assert (await life.output("sh1")).output == "(its output was removed)\n[exit code 0]"
 
 
 @pytest.mark.parametrize("shell", ["sh9", "nonsense", "", "sh1 ; x", "sh99999999999999999999"])
@@ -115,4 +115,4 @@ async def test_another_thread_does_not_see_it(life: Background) -> None:
 async def test_without_a_session_there_are_none(tmp_path: Path) -> None:
     result = await BashOutputTool().execute(id="sh1", context=ToolSurroundings(tmp_path).context())
 
-    assert result.error == "There are no background shells here; run the command without it."
+    assert result.error == "Background shells are not available here; run the command without background."

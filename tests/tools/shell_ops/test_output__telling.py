@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import ToolResult
-from tools.shell_ops.output import CommandEnd, open_spool, told
+from tools.shell_ops.output import CommandEnd, format_result, open_spool
 
 _START = Path("/w")
 
@@ -26,7 +26,7 @@ def _told(around: ToolSurroundings, raw: bytes, command: str = "x", **ending: An
     }
     with open_spool(None) as spool:
         os.write(spool.sink, raw)
-        return told(command, CommandEnd(**(values | ending)), spool, around.context())
+        return format_result(command, CommandEnd(**(values | ending)), spool, around.context())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_names_that_only_the_sandbox_made_are_told_where_they_puzzle(
 ) -> None:
     output = _told(ToolSurroundings(tmp_path), raw, code=code, placeholders=(".env", ".git", ".hg")).output
 
-    told = f"\n[not there, but kept closed by the sandbox while a command runs: {named}]" if named else ""
+    told = f"\n[these do not exist; the sandbox only shows them while a command runs: {named}]" if named else ""
     assert output == f"{raw.decode()}[exit code {code}]{told}"
 
 

@@ -178,7 +178,7 @@ async def test_where_the_sandbox_may_be_why_it_failed_the_way_out_is_told(
     assert ("sandbox_write and sandbox_network" in output) == is_hinted
 
 
-async def test_walls_that_cannot_be_put_up_let_nothing_run(around: ToolSurroundings, tmp_path: Path) -> None:
+async def test_nothing_runs_if_the_sandbox_cannot_be_set_up(around: ToolSurroundings, tmp_path: Path) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
     broken.chmod(0o755)
@@ -190,7 +190,7 @@ async def test_walls_that_cannot_be_put_up_let_nothing_run(around: ToolSurroundi
 
     assert result.error == (
         "The sandbox could not be set up, and the command did not run: bwrap: no room. "
-        "The user can look with `graph-agent doctor`."
+        "The user can check it with `graph-agent doctor`."
     )
     assert not (around.workspace / "witness").exists()
 

@@ -1,4 +1,4 @@
-from tools.shell_ops.start import INTERACTION_OFF, child_environment
+from tools.shell_ops.shell_command import INTERACTION_OFF, child_environment
 
 _SECRETS = (
     "ANTHROPIC_API_KEY",

@@ -17,7 +17,7 @@ def _program(folder: Path, text: str) -> None:
     (folder / "bwrap").chmod(0o755)
 
 
-def test_bubblewrap_is_taken_where_it_really_starts(programs: Path) -> None:
+def test_bubblewrap_is_used_if_it_starts(programs: Path) -> None:
     _program(programs, "#!/bin/sh\nexit 0\n")
 
     found = detect_backend()
@@ -25,7 +25,7 @@ def test_bubblewrap_is_taken_where_it_really_starts(programs: Path) -> None:
     assert (found.kind, found.program, found.why) == ("bubblewrap", str(programs / "bwrap"), "")
 
 
-def test_without_it_the_next_best_is_taken_and_it_is_said_why(programs: Path) -> None:
+def test_without_bubblewrap_landlock_is_used_with_the_reason(programs: Path) -> None:
     needs("landlock")
 
     found = detect_backend()
@@ -34,7 +34,7 @@ def test_without_it_the_next_best_is_taken_and_it_is_said_why(programs: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("message", "why"),
     [
         ("bwrap: Unknown option --disable-userns", "it is too old: version 0.8 or newer is needed"),
         ("bwrap: setting up uid map: Permission denied", "the system restricts user namespaces"),
@@ -45,8 +45,8 @@ def test_without_it_the_next_best_is_taken_and_it_is_said_why(programs: Path) ->
         ("", "exit code 1"),
     ],
 )
-def test_what_hinders_it_is_told(programs: Path, said: str, why: str) -> None:
-    _program(programs, f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
+def test_the_reason_of_a_failure_is_given(programs: Path, message: str, why: str) -> None:
+    _program(programs, f'#!/bin/sh\necho "{message}" >&2\nexit 1\n')
 
     found = detect_backend()
 
@@ -54,7 +54,7 @@ def test_what_hinders_it_is_told(programs: Path, said: str, why: str) -> None:
     assert f"{programs / 'bwrap'} does not work here: {why}" in found.why
 
 
-def test_what_is_no_program_is_no_sandbox(programs: Path) -> None:
+def test_a_file_that_is_not_a_program_is_not_used(programs: Path) -> None:
     _program(programs, "not a program")
 
     assert "does not work here: OSError" in detect_backend().why
