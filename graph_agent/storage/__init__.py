@@ -1,6 +1,6 @@
-"""Durable storage on one SQLite file: checkpoints, journal, decisions, locks, blobs.
+"""Durable storage: checkpoints, journal, decisions, locks and blobs.
 
-Importing the package imports nothing else: short-lived commands use single modules without the graph framework.
+Importing the package imports nothing else: short-lived commands use single modules without LangGraph.
 """
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Content-addressed bytes in files beside the database: before-images, big outputs, and spools of running calls."""
+"""Content-addressed files beside the database: before-images, large outputs, and output files of running calls."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ class FileBlobs:
         self.folder = folder
 
     def put(self, data: bytes) -> str:
-        """See `Blobs.put`. Durable when this returns, so that a row may name it.
+        """Store bytes, durably when this returns, so that a row may name them.
 
         Raises:
             StorageError: the disk failed; nothing half-written has the blob's name.
@@ -41,7 +41,7 @@ class FileBlobs:
                     os.utime(path)
                 else:
                     self._write(path, zlib.compress(data))
-            # Also where the file stood already: the process that wrote it may not have come this far.
+            # Also where the file existed already: the process that wrote it may not have got this far.
             sync_folder(path.parent)
         except OSError as error:
             raise translate_error(path, error) from error
@@ -50,22 +50,20 @@ class FileBlobs:
     def get(self, reference: str) -> bytes:
         match = _REFERENCE.fullmatch(reference)
         if match is None:
-            raise StorageError(
-                f"{reference!r} is no reference to a blob; one looks like `blob:sha256:` and 64 digits"
-            )
+            raise StorageError(f"{reference!r} is not a reference to a blob (`blob:sha256:` and 64 digits)")
         path = self._path(match[1])
         try:
             data = zlib.decompress(path.read_bytes())
         except FileNotFoundError as error:
             raise StorageError(
-                f"{reference!r} is gone: there is no {str(path)!r}; put it back from a backup"
+                f"{reference!r} is missing: there is no file {str(path)!r}. Restore it from a backup."
             ) from error
         except OSError as error:
             raise translate_error(path, error) from error
         except zlib.error as error:
-            raise _torn(reference, path) from error
+            raise _damaged(reference, path) from error
         if hashlib.sha256(data).hexdigest() != match[1]:
-            raise _torn(reference, path)
+            raise _damaged(reference, path)
         return data
 
     def spool(self, thread_id: str, call_id: str, attempt: int) -> Path:
@@ -100,7 +98,7 @@ class FileBlobs:
 
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
-        """No blob goes while one is put; any number of writers may put at once."""
+        """No blob is removed while one is stored; any number of writers may store at once."""
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             flock(descriptor, kind)
@@ -112,7 +110,7 @@ class FileBlobs:
         return self.folder / "objects" / digest[:2] / digest[2:]
 
     def _write(self, path: Path, content: bytes) -> None:
-        """Under a name of its own first: the blob's name appears with the whole content or not at all."""
+        """Write under a temporary name first: the blob's name appears with the complete content or not at all."""
         draft = path.with_name(f"{path.name}.{uuid4().hex}.draft")
         try:
             with os.fdopen(open_private_file(draft), "wb") as file:
@@ -128,7 +126,7 @@ def _safe(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _torn(reference: str, path: Path) -> StorageError:
+def _damaged(reference: str, path: Path) -> StorageError:
     return StorageError(
-        f"{reference!r} is damaged: {str(path)!r} no longer holds what was stored; restore a backup"
+        f"{reference!r} is damaged: {str(path)!r} no longer holds what was stored. Restore it from a backup."
     )

@@ -1,7 +1,7 @@
 """Decodes what LangGraph's msgpack serializer stored, without importing or calling anything a stored value names.
 
-`PlainDecoder` gives JSON values: a message becomes the dictionary of its fields, any other object a dictionary that
-names its type. The serializer of the saver decodes with the same code and builds messages instead.
+`PlainDecoder` gives JSON values: a message becomes the dictionary of its fields, any other object a dictionary
+that names its type. The serializer of the saver decodes with the same code and builds messages instead.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Values as JSON text for columns that people and plain tools read. Knows no table."""
+"""Values as JSON text for columns that people and plain tools read."""
 
 import json
 from functools import partial

@@ -1,7 +1,7 @@
 """The names that earlier versions stored, turned into today's. No other module knows them.
 
-Checkpoints and their writes are renamed when they are decoded; rows of tables when a database is migrated, when an
-older database is read without migrating it, and when an exported thread is imported.
+Checkpoints and their writes are renamed when they are decoded; rows of tables when a database is migrated, when
+an older database is read without migrating it, and when an exported thread is imported.
 """
 
 import json

@@ -1,9 +1,4 @@
-"""Private files and folders: created closed to everyone else whatever the umask; existing ones are left alone.
-
-Who but the owner can read what the agent keeps: the database, what lies beside it, and folders of its own.
-
-Copies that have their name only once they are whole: killed or failed halfway, none of that name is there.
-"""
+"""Private files and folders: created closed to other users, checked for it, and replaced atomically."""
 
 import os
 import stat
@@ -51,14 +46,14 @@ def open_private_file(path: Path) -> int:
 
 
 def create_private_file(path: Path) -> None:
-    """Create an empty file where none stands, and make its name survive a power failure."""
+    """Create an empty file where there is none, and make its name survive a power failure."""
     if not path.exists():
         os.close(open_private_file(path))
         sync_folder(path.parent)
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one that takes its name; None where there is none."""
+    """Identifies a file among others that may take its name; None where there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -116,7 +111,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def exposed_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
-    """Of the database, of what belongs to it and of the folders, what is yours and others may read."""
+    """Files of the database and the folders that belong to you and that others may read."""
     return [
         one
         for one, status in _kept(path, folders)
@@ -125,12 +120,12 @@ def exposed_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
 
 
 def files_of_other_users(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
-    """Of the same, what belongs to another user: it cannot be closed, and may not be writable either."""
+    """Those that belong to another user: you cannot restrict them, and may not be able to write them."""
     return [one for one, status in _kept(path, folders) if status.st_uid != os.geteuid()]
 
 
 def restrict_permissions(files: Iterable[Path]) -> list[Path]:
-    """Take the rights of all others off; which ones that could not be done for."""
+    """Take the permissions of other users away; returns the files for which that failed."""
     left = []
     for one in files:
         try:
@@ -164,9 +159,9 @@ def _named(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
 
 @contextmanager
 def draft_file(target: Path) -> Iterator[Path]:
-    """A private draft of a database beside the target, whose name it takes, on the disk, as the block ends.
+    """A private draft of a database beside the target; it takes the target's name, synced, when the block ends.
 
-    What a killed process leaves of one is named `TARGET.….draft`, and its journal after that.
+    A killed process leaves it as `TARGET.….draft`.
     """
     draft = target.with_name(f"{target.name}.{uuid4().hex}.draft")
     try:

@@ -1,7 +1,7 @@
 """What a checkpoint may hold: JSON values, chat messages, and the few values that LangGraph itself writes.
 
-Writing refuses everything else, so that a node that puts a rich object into the state fails at once. Reading builds
-only the types of a fixed table: a crafted row neither runs code nor imports a module.
+Writing refuses everything else, so that a node that puts a rich object into the state fails at once. Reading
+builds only the types of a fixed table: a crafted row neither runs code nor imports a module.
 """
 
 from collections.abc import Iterable, Mapping

@@ -139,12 +139,12 @@ def _nobodys() -> None:
 
 
 def _alike() -> None:
-    found = SqliteShells._found
+    found = SqliteShells._select
 
     async def alike(self: SqliteShells, query: str, key: str | int) -> list[ShellRecord]:
         return [replace(record, read_by="") for record in await found(self, query, key)]
 
-    SqliteShells._found = alike  # type: ignore[method-assign]  # the point of an ablation
+    SqliteShells._select = alike  # type: ignore[method-assign]  # the point of an ablation
 
 
 class Missing(NamedTuple):

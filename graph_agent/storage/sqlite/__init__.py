@@ -1,1 +1,1 @@
-"""The one SQLite file: checkpoints, journal, ledger, locks, search."""
+"""The SQLite implementation of the storage ports."""

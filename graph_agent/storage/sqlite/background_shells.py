@@ -1,4 +1,4 @@
-"""The background shells in SQLite: one row each, joined with the journal row of the call that started it."""
+"""Background shells in SQLite: one row each, joined with the journal row of the call that started it."""
 
 import json
 import sqlite3
@@ -49,13 +49,13 @@ class SqliteShells:
         return int(number or 0)
 
     async def of_thread(self, thread_id: str) -> list[ShellRecord]:
-        return await self._found(_OF_THREAD, storable(thread_id))
+        return await self._select(_OF_THREAD, storable(thread_id))
 
     async def running(self, thread_id: str) -> list[ShellRecord]:
-        return await self._found(_RUNNING, storable(thread_id))
+        return await self._select(_RUNNING, storable(thread_id))
 
     async def get(self, number: int) -> ShellRecord | None:
-        return next(iter(await self._found(_ONE, number)), None)
+        return next(iter(await self._select(_ONE, number)), None)
 
     async def read(self, number: int, call_id: str, start: int, until: int) -> None:
         row = (storable(call_id), start, until, number)
@@ -65,7 +65,7 @@ class SqliteShells:
         row = (self._clock.now(), json_text(asdict(ending)), number)
         return await self._database.write(lambda connection: connection.execute(_END, row).rowcount == 1)
 
-    async def _found(self, query: str, key: str | int) -> list[ShellRecord]:
+    async def _select(self, query: str, key: str | int) -> list[ShellRecord]:
         def find(connection: sqlite3.Connection) -> list[ShellRecord]:
             return [_record(row) for row in connection.execute(query, (key,))]
 

@@ -1,6 +1,6 @@
-"""The ledger: the newest record of every call a thread ever made, over all model messages and branches.
+"""The call log: the newest record of every call of a thread, over all model messages and branches.
 
-A call that is open on a branch which the thread came away from is marked: nobody asks about it any more.
+A call that is open on a branch which its thread left is marked abandoned: nobody asks about it any more.
 """
 
 import json
@@ -12,10 +12,10 @@ from graph_agent.calls import NEW_MESSAGE, merge_calls
 from graph_agent.storage.json_text import json_text, storable
 
 __all__ = [
+    "abandon_open_calls",
     "fold_calls",
-    "hold_against",
-    "leave_behind",
-    "start_again",
+    "reconcile",
+    "restart_from",
 ]
 
 _INSERT = """
@@ -32,15 +32,15 @@ _IN_JOURNAL = """
 SELECT 1 FROM journal WHERE thread_id = ? AND call_id = ? AND outcome IS NOT NULL
     AND json_extract(outcome, '$.output') = ?
 """
-_LONG = 256
-_LEAVE = """
+_LONG_RESULT = 256
+_ABANDON = """
 UPDATE call_log SET abandoned = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
 """
 
-_TOLD = """
+_LOGGED = """
 SELECT status, coalesce(json_extract(record, '$.attempt'), 1) FROM call_log WHERE thread_id = ? AND call_id = ?
 """
-_WAITS = "UPDATE call_log SET abandoned = 0 WHERE thread_id = ? AND call_id = ?"
+_REOPEN = "UPDATE call_log SET abandoned = 0 WHERE thread_id = ? AND call_id = ?"
 
 
 def fold_calls(connection: sqlite3.Connection, place: tuple[str, str, str], write: Mapping[Any, Any]) -> None:
@@ -54,34 +54,34 @@ def fold_calls(connection: sqlite3.Connection, place: tuple[str, str, str], writ
         _fold_one(connection, place, (call_id, change), is_whole=NEW_MESSAGE in write)
 
 
-def start_again(connection: sqlite3.Connection, place: tuple[str, str, str], writes: Iterable[Any]) -> None:
-    """Make the ledger that of a checkpoint which was taken up again, given all writes that its calls rest on.
+def restart_from(connection: sqlite3.Connection, place: tuple[str, str, str], writes: Iterable[Any]) -> None:
+    """Make the ledger that of a checkpoint that was resumed, given all writes that its calls depend on.
 
-    Each call of that state gets the record that it has there; what is open elsewhere is left behind.
+    Each call of that state gets the record that it has there; what is open elsewhere is abandoned.
     """
-    leave_behind(connection, place[0])
-    sound = [_sound(write) for write in writes if isinstance(write, Mapping)]
+    abandon_open_calls(connection, place[0])
+    sound = [_mergeable(write) for write in writes if isinstance(write, Mapping)]
     for call_id, record in merge_calls({}, sound).items():
         _fold_one(connection, place, (call_id, record), is_whole=True)
 
 
-def leave_behind(connection: sqlite3.Connection, thread_id: str) -> None:
-    """Mark what is open: the thread goes elsewhere."""
-    connection.execute(_LEAVE, (thread_id,))
+def abandon_open_calls(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Mark the open calls of a thread that continues from another checkpoint."""
+    connection.execute(_ABANDON, (thread_id,))
 
 
-def hold_against(connection: sqlite3.Connection, place: tuple[str, str, str], calls: Mapping[Any, Any]) -> None:
+def reconcile(connection: sqlite3.Connection, place: tuple[str, str, str], calls: Mapping[Any, Any]) -> None:
     """Correct what the ledger tells otherwise than the calls of a state; what it tells alike stays as it is."""
     for call_id, record in _changes(calls):
-        row = connection.execute(_TOLD, (place[0], call_id)).fetchone()
+        row = connection.execute(_LOGGED, (place[0], call_id)).fetchone()
         if row == (record.get("status"), _attempt(record)):
-            connection.execute(_WAITS, (place[0], call_id))
+            connection.execute(_REOPEN, (place[0], call_id))
         else:
             _fold_one(connection, place, (call_id, record), is_whole=True)
 
 
-def _sound(write: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
-    """What the reducer takes without a complaint."""
+def _mergeable(write: Mapping[Any, Any]) -> dict[str, Mapping[Any, Any]]:
+    """The part of a write that the reducer accepts."""
     changes = {
         call_id: change
         for call_id, change in _changes(write)
@@ -130,7 +130,7 @@ def _fold_one(
 def _without_copy(connection: sqlite3.Connection, thread_id: str, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """The record without a long result that the journal holds word for word; readers take it from there."""
     result = record.get("result")
-    if not isinstance(result, str) or len(result) < _LONG:
+    if not isinstance(result, str) or len(result) < _LONG_RESULT:
         return record
     key = (thread_id, storable(str(record.get("call_id"))), storable(result))
     if connection.execute(_IN_JOURNAL, key).fetchone() is None:

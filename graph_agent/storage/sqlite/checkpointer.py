@@ -1,15 +1,6 @@
-"""Checkpoints of the graph, on the database's own thread. Knows the framework's contract, and nothing of its nodes.
+"""LangGraph's checkpointer over the database: every write is one transaction, committed when the method returns.
 
-Every method that writes is one transaction and returns when it is committed. The two tables have the format of the
-framework's own SQLite savers.
-
-Proof that a checkpoint is on disk, read from the database itself: it holds in every durability mode.
-
-What the framework's savers offer and this program does not: the database belongs to a thread of its own.
-
-Which checkpoints a listing means, found by id and by what their metadata say.
-
-The ids of checkpoints: they sort by the time that is in them, and what sorts last is where a thread stands.
+The two tables have the format of LangGraph's own SQLite savers.
 """
 
 import asyncio
@@ -41,7 +32,7 @@ from graph_agent.storage.legacy_names import current_channel
 from graph_agent.storage.serializer import StrictSerializer, unwrap_value, wrap_snapshot
 from graph_agent.storage.sqlite.database import Database, release_free_pages
 from graph_agent.storage.sqlite.deltas import delta_history
-from graph_agent.storage.sqlite.projections import Projections, StoredCheckpoint, forget, nodes_after
+from graph_agent.storage.sqlite.projections import Projections, StoredCheckpoint, delete_thread_rows, nodes_after
 from graph_agent.storage.sqlite.pruning import (
     Codec,
     PruneResult,
@@ -193,7 +184,7 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
 
         found, newest = await self._database.run(read)
         # The framework takes the next id from the clock. Where that was set back, what comes next would sort below
-        # what stands, and be forgotten by the next life.
+        # what stands, and be lost to the next run.
         setattr(framework_ids, _LAST_TIME, max(getattr(framework_ids, _LAST_TIME) or 0, time_in(newest)))
         return found
 
@@ -237,7 +228,7 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
                 self._projections.fold(connection, stored)
 
         self._walked = None
-        is_passed = self._is_passed_at_once(checkpoint)
+        is_passed = self._is_followed_at_once(checkpoint)
         await (self._database.quick_write(store) if is_passed else self._database.write(store))
         return _config(thread_id, namespace, checkpoint["id"])
 
@@ -269,7 +260,7 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete everything that is stored about a thread, journal and decisions included."""
-        await self._write(lambda connection: forget(connection, thread_id))
+        await self._write(lambda connection: delete_thread_rows(connection, thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, also those later ones rest on: prune a thread in use instead.
@@ -315,13 +306,13 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """`keep_latest` keeps each namespace's head and every ancestor that its delta channels rest on.
 
-        `delete` and `delete_all` forget the threads. `cut` is how this program prunes its own threads.
+        `delete` and `delete_all` delete_thread_rows the threads. `cut` is how this program prunes its own threads.
         """
 
         def prune(connection: sqlite3.Connection) -> None:
             for thread_id in thread_ids:
                 if strategy in ("delete", "delete_all"):
-                    forget(connection, thread_id)
+                    delete_thread_rows(connection, thread_id)
                 else:
                     keep_latest(connection, thread_id, self._decoder)
 
@@ -362,7 +353,7 @@ class CheckpointSaver(AsyncOnly, BaseCheckpointSaver[str]):
         self._walked = None
         return await self._database.write(work, synced=synced)
 
-    def _is_passed_at_once(self, checkpoint: Checkpoint) -> bool:
+    def _is_followed_at_once(self, checkpoint: Checkpoint) -> bool:
         following = nodes_after(checkpoint)
         return bool(following) and self._deciding.issuperset(following)
 
@@ -403,13 +394,13 @@ _POLL_S = 0.01
 class SqliteBarrier:
     """The port `Barrier`. Checkpoints are stored in order, so one that stands proves all before it."""
 
-    def __init__(self, database: Database, patience_s: float = 5.0) -> None:
+    def __init__(self, database: Database, timeout_s: float = 5.0) -> None:
         self._database = database
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
 
     async def wait(self, thread_id: str, checkpoint_id: str) -> bool:
         key = (thread_id, checkpoint_id)
-        give_up = time.monotonic() + self._patience_s
+        give_up = time.monotonic() + self._timeout_s
         while True:
             if await self._database.quick_read(lambda connection: connection.execute(_STATEMENT, key).fetchone()):
                 return True

@@ -1,9 +1,8 @@
-"""The database: one connection, worked with in the order that was asked for. Knows nothing of what is stored.
+"""The database: one connection, whose work runs in the order in which it was requested.
 
-Nothing here keeps the event loop waiting for a disk or for another process: such work is done on a thread of the
-database's own. A write transaction that waited on the loop's thread for a commit that needs that very loop would
-wait for ever. A few rows that wait for neither are read or written where they are asked for: waking a thread takes
-longer than that.
+Nothing here blocks the event loop on a disk or another process: such work runs on the database's own thread. A
+write transaction on the loop's thread that waited for a commit which needs that loop would wait for ever. A few
+rows that wait for neither are read or written directly: waking a thread takes longer.
 """
 
 import asyncio
@@ -85,7 +84,7 @@ class _Job:
     work: Callable[[], Any]
     future: "asyncio.Future[Any]"
 
-    def settle(self, result: Any, error: BaseException | None) -> None:
+    def resolve(self, result: Any, error: BaseException | None) -> None:
         """Called back on the loop."""
         if self.future.done():
             return
@@ -103,7 +102,7 @@ class Database:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
-        self._ahead = 0
+        self._pending = 0
         """How much of what was asked for is not settled yet."""
         self._in_use = threading.Lock()
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
@@ -155,7 +154,7 @@ class Database:
 
         The work may be done twice: once more on the database's thread, where the file was busy at first.
         """
-        at_once = self._at_once(work)
+        at_once = self._directly(work)
         return await self.run(work) if at_once is None else at_once[0]
 
     async def quick_write(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -191,10 +190,10 @@ class Database:
             raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
         return self._connection
 
-    def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> tuple[T] | None:
+    def _directly(self, work: Callable[[sqlite3.Connection], T]) -> tuple[T] | None:
         """What came of the work; None where it has to wait for its turn, for a lock, or for another process."""
         connection = self._opened()
-        if self._ahead or not self._in_use.acquire(blocking=False):
+        if self._pending or not self._in_use.acquire(blocking=False):
             return None
         try:
             self._require_same_file()
@@ -216,30 +215,30 @@ class Database:
         """SQLite goes on writing to a file that has no name any more, and nobody would ever read it."""
         if file_identity(self.path) != self._file:
             raise StorageError(
-                f"the database {str(self.path)!r} was removed or replaced while this process worked with it; "
-                "nothing more is done, as it would be forgotten. Put the right file in its place, then go on"
+                f"the database {str(self.path)!r} was removed or replaced while this process used it. "
+                "Restore the right file, then continue; until then nothing is written, as it would be lost"
             )
 
     async def _submit(self, work: Callable[[], T]) -> T:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._ahead += 1
-        future.add_done_callback(self._settle)
+        self._pending += 1
+        future.add_done_callback(self._on_done)
         self._jobs.put(_Job(work, future))
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            await _settled(future)
+            await _wait_until_done(future)
             raise
 
-    def _settle(self, future: "asyncio.Future[Any]") -> None:  # noqa: ARG002 - called back by it
-        self._ahead -= 1
+    def _on_done(self, future: "asyncio.Future[Any]") -> None:  # noqa: ARG002 - called back by it
+        self._pending -= 1
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             with self._in_use:
                 result, error = self._attempt(job.work)
             try:
-                job.future.get_loop().call_soon_threadsafe(job.settle, result, error)
+                job.future.get_loop().call_soon_threadsafe(job.resolve, result, error)
             except RuntimeError:
                 # The loop that asked is closed: nobody is left to be told.
                 continue
@@ -269,7 +268,7 @@ def _without_cursor(result: Any) -> Any:
     return None
 
 
-async def _settled(future: "asyncio.Future[Any]") -> None:
+async def _wait_until_done(future: "asyncio.Future[Any]") -> None:
     """Wait for the future, however often this task is cancelled meanwhile; its outcome is dropped."""
     while not future.done():
         try:

@@ -109,7 +109,7 @@ class SqliteDecisions:
         self._database = database
 
     async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
-        """See `Decisions.insert`. An older answer that was given to other arguments does not stand in the way."""
+        """Record an answer; one that was given for other arguments is superseded."""
 
         def insert(connection: sqlite3.Connection) -> Answer:
             key = _key(thread_id, question)
@@ -159,7 +159,7 @@ class SqliteDecisions:
         await self._database.write(lambda connection: connection.executemany(_APPLY, rows))
 
     async def supersede(self, thread_id: str, call_ids: Sequence[str], at: str) -> None:
-        """Take back every answer to these calls: time travel asks again, an approval is never used twice."""
+        """Supersede every answer to these calls: time travel asks again, an approval is never used twice."""
         named = {"thread_id": thread_id, "ids": json_text(list(call_ids)), "at": at}
         await self._database.write(lambda connection: connection.execute(_SUPERSEDE, named))
 

@@ -1,9 +1,8 @@
-"""What a delta channel rests on: its writes along the line of ancestors, back to the nearest stored value.
+"""Delta channels and branches, derived from the stored checkpoints alone.
 
-Branches of a thread: where each left the one before, and which rows of the transcript it therefore shows.
-
-A branch begins with a checkpoint that does not rest on the head, whoever stored it: an older checkpoint was taken
-up again. Derived from the checkpoints alone: nothing has to be noted beforehand, and a kill leaves nothing over.
+A delta channel depends on its writes along the line of ancestors, back to the nearest stored value. A branch
+begins with a checkpoint that is no descendant of the head: an older checkpoint was resumed. It shows the rows
+of the transcript up to where it left the branch before.
 """
 
 import json
@@ -101,9 +100,10 @@ ORDER BY 2 DESC LIMIT 1
 """
 """Ends a statement whose `line` has ids of checkpoints: the branch and the last row the newest one shows."""
 
-# A copy rests on the parent of the checkpoint that it copies. What that one brought counts too: it is told from
-# other children of the parent by its lower step. An earlier branch on the line brings what it showed when it began.
-_LEFT = f"""
+# A copy has the parent of the checkpoint that it copies. What that one applied counts too: its lower step
+# distinguishes it from other children of the parent. An earlier branch on the line counts with what it showed when
+# it began.
+_BRANCH_POINT = f"""
 WITH RECURSIVE line (id) AS (
     SELECT checkpoint_id FROM checkpoints
     WHERE thread_id = :thread_id AND checkpoint_ns = '' AND parent_checkpoint_id IS :parent_id
@@ -135,7 +135,7 @@ def begin_branch(
     """Begin a branch with the checkpoint of `place`: thread, checkpoint and time."""
     thread_id, checkpoint_id, at = place
     named = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "at": at, "parent_id": parent_id, "step": step}
-    parent_branch, from_seq = connection.execute(_LEFT, named).fetchone() or (0, 0)
+    parent_branch, from_seq = connection.execute(_BRANCH_POINT, named).fetchone() or (0, 0)
     connection.execute(_BEGIN, {**named, "parent_branch": parent_branch, "from_seq": from_seq})
     connection.execute(_ENTER, named)
     count_turns(connection, thread_id)

@@ -1,4 +1,4 @@
-"""What went wrong below, in words a user can act on: the one place that knows error codes."""
+"""Translates errors of SQLite and the operating system into messages that a user can act on."""
 
 import errno
 import sqlite3
@@ -21,11 +21,11 @@ _OURS = (
     sqlite3.NotSupportedError,
     sqlite3.DataError,
 )
-_FULL = "the disk is full or a size limit was reached; free some space, then go on: nothing acknowledged is lost"
+_FULL = "the disk is full or a size limit was reached. Free some space, then continue: nothing acknowledged is lost"
 _READ_ONLY = (
     "it cannot be written; check the owner and permissions of the file and its folder, or name another with --db"
 )
-_DAMAGED = "it is damaged or not a database; put back a backup, or name another file with --db"
+_DAMAGED = "it is damaged or not a database. Restore a backup, or name another file with --db"
 
 _BY_SQLITE_CODE: dict[int, tuple[type[StorageError], str]] = {
     sqlite3.SQLITE_FULL: (StorageError, _FULL),
@@ -38,7 +38,7 @@ _BY_SQLITE_CODE: dict[int, tuple[type[StorageError], str]] = {
     sqlite3.SQLITE_NOTADB: (DamagedDatabase, _DAMAGED),
     sqlite3.SQLITE_BUSY: (
         StorageError,
-        f"another process has kept it busy for {BUSY_TIMEOUT_S:.0f} seconds; find it with `fuser`, then try again",
+        f"another process has kept it busy for {BUSY_TIMEOUT_S:.0f} seconds. Find it with `fuser`, then try again",
     ),
 }
 _BY_ERRNO = {
@@ -52,12 +52,12 @@ _BY_ERRNO = {
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether it says no more than that another process is at work on the file."""
+    """Whether another process merely keeps the file busy."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def translate_error(path: Path, error: sqlite3.Error | OSError | UnicodeDecodeError) -> AgentError:
-    """The exception to raise instead of this one; it names the file, what is the matter and what to do."""
+    """The exception to raise instead: it names the file, the problem and what to do."""
     if isinstance(error, OSError):
         advice = _BY_ERRNO.get(error.errno or 0, "check the path, or name another with --db")
         return StorageError(f"cannot use {str(error.filename or path)!r} ({error.strerror}): {advice}")

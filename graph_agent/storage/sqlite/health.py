@@ -1,4 +1,4 @@
-"""Looks a database over and copies it, beside whoever works with it. Changes nothing in it."""
+"""Checks a database and copies it, beside other processes. Changes nothing in it."""
 
 import os
 import sqlite3

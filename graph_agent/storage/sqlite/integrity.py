@@ -1,6 +1,7 @@
-"""Which checkpoints are whole: readable, and with all that their state rests on. For databases that lost something.
+"""Finds checkpoints that are complete: readable, with everything that their state depends on.
 
-A state that lacks a step in the middle looks sound, and tells the model what never happened: it is better gone.
+A state that lacks a step in the middle looks valid and reports to the model what never happened: it is better
+removed.
 """
 
 import json
@@ -31,7 +32,7 @@ _DROP_WRITES = "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND
 Key = tuple[str, str, str]
 
 
-class _Whole(NamedTuple):
+class _Complete(NamedTuple):
     versions: Mapping[str, Any]
     written: frozenset[str] | None
     """The channels that were written at it; None where a write cannot be read."""
@@ -49,22 +50,22 @@ def count_unreadable_values(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str | None = None) -> dict[str, int]:
-    """Take away the checkpoints whose state cannot be told any more, of one thread or of all; how many, by thread.
+    """Delete the checkpoints whose state cannot be rebuilt, of one thread or of all; returns how many, by thread.
 
-    Of a step that is under way and cannot be read, what it wrote goes: it is done again. That counts as one, too.
+    The writes of an unfinished step that cannot be read are deleted too, and counted: the step runs again.
     """
     decoder = MessageDecoder()
-    whole: dict[Key, _Whole] = {}
+    complete: dict[Key, _Complete] = {}
     dropped: Counter[str] = Counter()
     for thread, namespace, checkpoint_id, parent_id, *stored in connection.execute(_ALL, (thread_id,)).fetchall():
         key = (thread, namespace, checkpoint_id)
-        parent = whole.get((thread, namespace, parent_id or ""))
-        versions = _whole_versions(_content(checkpoint_id, stored, decoder), parent, is_first=parent_id is None)
+        parent = complete.get((thread, namespace, parent_id or ""))
+        versions = _complete_versions(_content(checkpoint_id, stored, decoder), parent, is_first=parent_id is None)
         written = None if versions is None else _written(connection, key, decoder)
         if versions is None:
             connection.execute(_DROP, key)
         else:
-            whole[key] = _Whole(versions, written)
+            complete[key] = _Complete(versions, written)
         if written is None:
             dropped[thread] += 1
             connection.execute(_DROP_WRITES, key)
@@ -72,7 +73,7 @@ def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str |
 
 
 def _content(checkpoint_id: str, stored: list[Any], decoder: Decoder) -> Mapping[str, Any] | None:
-    """A checkpoint; None where it cannot be read, or says what none says."""
+    """A checkpoint; None where it cannot be read, or is no valid one."""
     kind, content, metadata = stored
     try:
         checkpoint = decoder.checkpoint(kind, content)
@@ -86,7 +87,7 @@ def _content(checkpoint_id: str, stored: list[Any], decoder: Decoder) -> Mapping
 
 
 def _has_its_shape(checkpoint: Mapping[str, Any]) -> bool:
-    """Whether what the framework and every reader take for granted is there."""
+    """Whether it has what LangGraph and every reader rely on."""
     values, versions, seen = (checkpoint.get(name) for name in _PARTS)
     if not (isinstance(values, Mapping) and isinstance(versions, Mapping) and isinstance(seen, Mapping)):
         return False
@@ -97,21 +98,21 @@ def _has_its_shape(checkpoint: Mapping[str, Any]) -> bool:
     )
 
 
-def _whole_versions(
-    checkpoint: Mapping[str, Any] | None, parent: _Whole | None, *, is_first: bool
+def _complete_versions(
+    checkpoint: Mapping[str, Any] | None, parent: _Complete | None, *, is_first: bool
 ) -> Mapping[str, Any] | None:
-    """The versions of its channels; None where it is not whole."""
+    """The versions of its channels; None where it is incomplete."""
     if checkpoint is None:
         return None
     versions: Mapping[str, Any] = checkpoint["channel_versions"]
     rested_on = [name for name in _DELTAS if name in versions and name not in checkpoint["channel_values"]]
-    if is_first or all(_is_told(name, versions, parent) for name in rested_on):
+    if is_first or all(_has_writes(name, versions, parent) for name in rested_on):
         return versions
     return None
 
 
-def _is_told(channel: str, versions: Mapping[str, Any], parent: _Whole | None) -> bool:
-    """Whether the parent is whole, and has the writes that changed the channel since."""
+def _has_writes(channel: str, versions: Mapping[str, Any], parent: _Complete | None) -> bool:
+    """Whether the parent is complete, and has the writes that changed the channel since."""
     if parent is None or parent.written is None:
         return False
     return versions[channel] == parent.versions.get(channel) or channel in parent.written

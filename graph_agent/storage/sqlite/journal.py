@@ -1,4 +1,4 @@
-"""The journal in SQLite: which calls began, in which life, and how they ended. Rows outlive their turn."""
+"""The journal in SQLite: which attempts started, in which run, and how they ended. Rows outlive their turn."""
 
 import json
 import sqlite3
@@ -23,7 +23,7 @@ SELECT call_id, attempt, owner, status, started_at, ended_at, outcome, intent,
     process_group, process_started, boot_id FROM journal
 """
 _ROWS = f"{_COLUMNS} WHERE thread_id = ? AND call_id = ? AND reverted = 0 ORDER BY attempt"
-_UNDONE = f"""
+_REVERTED = f"""
 {_COLUMNS} WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids)) AND reverted = 1
 ORDER BY call_id, attempt
 """  # noqa: S608 - names only
@@ -50,7 +50,7 @@ WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = '
     AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.thread_id = journal.thread_id
         AND later.call_id = journal.call_id AND later.attempt > journal.attempt)
 """
-_BREAK_OFF = """
+_INTERRUPT = """
 UPDATE journal SET status = ?, ended_at = ?
 WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = 'executing'
 """
@@ -70,7 +70,7 @@ class SqliteJournal:
     async def reverted(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
         named = {"thread_id": storable(thread_id), "ids": json_text(call_ids)}
         return await self._database.run(
-            lambda connection: [self._row(row) for row in connection.execute(_UNDONE, named)]
+            lambda connection: [self._row(row) for row in connection.execute(_REVERTED, named)]
         )
 
     async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
@@ -91,7 +91,7 @@ class SqliteJournal:
             finished = next((old for old in self._rows(connection, thread_id, call_id) if old.is_finished), None)
             if finished is not None:
                 return Claim(won=False, finished=finished)
-            # An attempt undone by a rewind is taken all the same: its number must not come back.
+            # A reverted attempt counts here: its number must not be used again.
             newest = connection.execute(
                 "SELECT max(attempt) FROM journal WHERE thread_id = ? AND call_id = ?", _key(thread_id, call_id)
             ).fetchone()[0]
@@ -119,7 +119,7 @@ class SqliteJournal:
         text = json_text(asdict(outcome))
 
         def finish(connection: sqlite3.Connection) -> bool:
-            # Before the transaction: the blob must stand before a row names it, and nobody waits for its sync.
+            # Before the transaction: the blob must exist before a row names it, and nobody waits for its sync.
             stored = text if len(text) <= INLINE_BYTES else json_text({"blob": self._blobs.put(text.encode())})
             values = (outcome.status, self._clock.now(), stored, *_key(thread_id, call_id), attempt, owner)
             with transaction(connection):
@@ -131,7 +131,7 @@ class SqliteJournal:
         self, thread_id: str, call_id: str, attempt: int, owner: str, status: Literal["interrupted", "not_started"]
     ) -> None:
         values = (status, self._clock.now(), *_key(thread_id, call_id), attempt, owner)
-        await self._database.write(lambda connection: connection.execute(_BREAK_OFF, values))
+        await self._database.write(lambda connection: connection.execute(_INTERRUPT, values))
 
     def _rows(self, connection: sqlite3.Connection, thread_id: str, call_id: str) -> list[JournalRow]:
         return [self._row(row) for row in connection.execute(_ROWS, _key(thread_id, call_id))]

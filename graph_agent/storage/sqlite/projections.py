@@ -1,16 +1,10 @@
-"""Tables for people and plain tools, derived from checkpoints: list entry, transcript and ledger of a thread.
+"""Tables derived from checkpoints for people and plain tools: list entry, transcript and call log of a thread.
 
-Written in the transaction of each checkpoint of the root graph, and rebuildable from what is stored there. What a
-step wrote stands on the checkpoint it started from, so a checkpoint brings the writes of its parent; values that
-came without writes (the first input, a fork) stand in the checkpoint itself. A checkpoint that does not rest on the
-head begins a branch. Odd values are passed over, never raised on: an error here would come back with every
-checkpoint of the thread.
-
-What the list of threads says about a checkpoint, read from the checkpoint alone, without the graph.
-
-The transcript: every message a thread ever held, on any branch, in the order in which it came, as plain rows.
-
-It is whole where the state holds the live window only: a compaction adds its summary here and takes nothing away.
+They are written in the transaction of each checkpoint of the root graph, and can be rebuilt from it. The writes
+of a step are stored at the checkpoint that it started from, so a checkpoint applies the writes of its parent;
+values that came without writes (the first input, a fork) are in the checkpoint itself. Odd values are skipped
+and never raise: an error here would recur with every checkpoint of the thread. The transcript keeps every
+message of every branch: a compaction adds its summary and removes nothing.
 """
 
 import json
@@ -26,15 +20,15 @@ from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import normalize_time
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.json_text import json_text, storable
-from graph_agent.storage.sqlite.call_log import fold_calls, hold_against, leave_behind, start_again
+from graph_agent.storage.sqlite.call_log import abandon_open_calls, fold_calls, reconcile, restart_from
 from graph_agent.storage.sqlite.deltas import VISIBLE, begin_branch, delta_history
 
 __all__ = [
     "Place",
     "Projections",
     "StoredCheckpoint",
+    "delete_thread_rows",
     "fold_messages",
-    "forget",
     "next_nodes",
     "nodes_after",
     "outcome",
@@ -150,14 +144,14 @@ def fold_messages(
             "role": _role(message),
             "body": json_text(_body(message)),
         }
-        if _stands(connection, row, message):
+        if _is_shown(connection, row, message):
             continue
         connection.execute(_INSERT, row)
         if row["role"] == "user":
             connection.execute(_TURN, {"thread_id": where.thread_id, "title": _title(message)})
 
 
-def _stands(connection: sqlite3.Connection, row: dict[str, Any], message: BaseMessage) -> bool:
+def _is_shown(connection: sqlite3.Connection, row: dict[str, Any], message: BaseMessage) -> bool:
     """Whether the branch shows the message already; its body is brought up to what it is now."""
     if message.response_metadata.get(SHORTENED):
         return connection.execute(_SHOWN, row).fetchone()[0] is not None
@@ -196,8 +190,8 @@ UPDATE threads SET checkpoint_id = :checkpoint_id, next_nodes = :next_nodes, out
     updated_at = :at
 WHERE thread_id = :thread_id AND
 """
-_GO_ON = f"{_MOVE} (checkpoint_id IS NULL OR checkpoint_id IN (:parent_id, :checkpoint_id))"
-_LEAVE = f"{_MOVE} checkpoint_id < :checkpoint_id"
+_ADVANCE = f"{_MOVE} (checkpoint_id IS NULL OR checkpoint_id IN (:parent_id, :checkpoint_id))"
+_SWITCH = f"{_MOVE} checkpoint_id < :checkpoint_id"
 _LISTED = "INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES (:thread_id, :at, :at)"
 _NO_HEAD = (
     "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', usage = NULL WHERE thread_id = ?"
@@ -208,7 +202,7 @@ FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY
 """
 _LOG = f"{_STORED} rowid"
 _NEWEST = f"{_STORED} checkpoint_id DESC LIMIT 1"
-_OF_A_THREAD = (
+_THREAD_TABLES = (
     "checkpoints",
     "writes",
     "threads",
@@ -268,14 +262,14 @@ class Projections:
         is_branch = _move_head(connection, place, stored)
         if is_branch:
             begin_branch(connection, place, stored.parent_id, stored.step)
-            start_again(connection, place, self._calls_so_far(connection, stored))
+            restart_from(connection, place, self._calls_so_far(connection, stored))
         for channel, value in self._values(connection, stored):
             if channel == "messages":
                 fold_messages(connection, place, _messages(value))
             elif isinstance(value, Mapping) and not is_branch:
                 fold_calls(connection, place, value)
 
-    def take_up(self, connection: sqlite3.Connection, stored: StoredCheckpoint, branch: int) -> None:
+    def fold_without_ancestors(self, connection: sqlite3.Connection, stored: StoredCheckpoint, branch: int) -> None:
         """Fold a checkpoint whose ancestors are gone: its branch is known, and it brings its values."""
         thread_id, at = stored.thread_id, timestamp(stored.checkpoint.get("ts"))
         place = (thread_id, str(stored.checkpoint["id"]), at)
@@ -283,12 +277,12 @@ class Projections:
         head = {**_head(place, stored), "branch": branch}
         if not connection.execute(f"{_MOVE} checkpoint_id IS NULL", head).rowcount:
             connection.execute(f"{_MOVE} 1", head)
-            leave_behind(connection, thread_id)
+            abandon_open_calls(connection, thread_id)
         connection.execute("UPDATE threads SET branch = :branch WHERE thread_id = :thread_id", head)
         own = {name: self._unwrap(value) for name, value in stored.values.items()}
         fold_messages(connection, place, _messages(own.get("messages", ())))
         if isinstance(calls := own.get("calls"), Mapping):
-            hold_against(connection, place, calls)
+            reconcile(connection, place, calls)
 
     def find_head(self, connection: sqlite3.Connection, thread_id: str) -> None:
         """After checkpoints were deleted: the newest that stands is the head. What was said and done stays."""
@@ -341,21 +335,21 @@ class Projections:
         return [self._unwrap(history["seed"]), *writes] if "seed" in history else writes
 
 
-def forget(connection: sqlite3.Connection, thread_id: str) -> None:
+def delete_thread_rows(connection: sqlite3.Connection, thread_id: str) -> None:
     """Delete every row of a thread, facts included. Its lease stays: a process may still hold the lock."""
-    for table in _OF_A_THREAD:
+    for table in _THREAD_TABLES:
         connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
 
 
 def _move_head(connection: sqlite3.Connection, place: tuple[str, str, str], stored: StoredCheckpoint) -> bool:
     """Make the checkpoint the head unless a newer one is; whether it leaves the line of the head so far."""
     head = _head(place, stored)
-    if connection.execute(_GO_ON, head).rowcount:
+    if connection.execute(_ADVANCE, head).rowcount:
         return False
     if connection.execute(_LISTED, head).rowcount:
-        connection.execute(_GO_ON, head)
+        connection.execute(_ADVANCE, head)
         return False
-    return connection.execute(_LEAVE, head).rowcount == 1
+    return connection.execute(_SWITCH, head).rowcount == 1
 
 
 def _head(place: tuple[str, str, str], stored: StoredCheckpoint) -> dict[str, Any]:

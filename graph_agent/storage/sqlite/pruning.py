@@ -1,15 +1,9 @@
-"""Cutting a thread's past off: its last turns stay travelable, and the first checkpoint left is enough alone.
+"""Prunes the checkpoints before a thread's last turns, and collects blobs that nothing names any more.
 
-A snapshot of every delta channel is written into that one before what it rests on goes. Later snapshots that can be
-rebuilt from writes go too, so that a thread grows with what is new in it. Transcript, ledger, journal and decisions
-stay: what was said and what was done is never forgotten.
-
-Copying and deleting checkpoints without cutting what a delta channel rests on.
-
-Collecting blobs and spools that nothing names any more; safe beside living writers.
-
-A blob is kept while any row names it, and for an hour after it was last put: a writer stores the blob first and the
-row that names it afterwards.
+A snapshot of every delta channel is written into the oldest checkpoint that stays before its ancestors are
+deleted. Later snapshots that can be rebuilt from writes go too, so that a thread grows with its content.
+Transcript, call log, journal and decisions stay. A blob is kept while any row names it, and for an hour after
+it was last stored: a writer stores the blob first and the row that names it afterwards.
 """
 
 import json
@@ -27,7 +21,7 @@ from graph_agent.errors import StorageError
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.sqlite.deltas import NEWEST_SHOWN, VISIBLE, ancestors, delta_history
-from graph_agent.storage.sqlite.rewinds import forget_contents
+from graph_agent.storage.sqlite.rewinds import release_contents
 
 __all__ = [
     "Codec",
@@ -44,9 +38,9 @@ __all__ = [
 ]
 
 _SLACK = 5
-"""A thread is cut by itself once it has a fifth more turns than are kept."""
+"""A thread is pruned automatically once it has a fifth more turns than are kept."""
 _SPARE_SNAPSHOTS = 3
-"""One at the cut, the newest one, and one that can go."""
+"""One at the prune point, the newest one, and one that can go."""
 _BIG_BYTES = 32 * 1024
 """A checkpoint longer than this holds a snapshot of the conversation."""
 
@@ -64,15 +58,15 @@ SELECT c.checkpoint_id FROM checkpoints c WHERE c.thread_id = :thread_id AND c.c
     AND (c.checkpoint_id >= :cut OR c.checkpoint_id = :head) AND c.parent_checkpoint_id IS NOT NULL
     AND c.parent_checkpoint_id < :cut AND c.parent_checkpoint_id <> :head
 """
-_GONE = "thread_id = :thread_id AND checkpoint_id < :cut AND checkpoint_id <> :head"
-_NOTE_GONE = f"""
+_PRUNED = "thread_id = :thread_id AND checkpoint_id < :cut AND checkpoint_id <> :head"
+_NOTE_PRUNED = f"""
 INSERT OR IGNORE INTO pruned_checkpoints (thread_id, checkpoint_id)
-SELECT thread_id, checkpoint_id FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}
+SELECT thread_id, checkpoint_id FROM checkpoints WHERE checkpoint_ns = '' AND {_PRUNED}
 """  # noqa: S608 - names only
 _REMOVE = (
-    f"DELETE FROM prune_points WHERE {_GONE}",  # noqa: S608 - names only
-    f"DELETE FROM writes WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
-    f"DELETE FROM checkpoints WHERE checkpoint_ns = '' AND {_GONE}",  # noqa: S608 - names only
+    f"DELETE FROM prune_points WHERE {_PRUNED}",  # noqa: S608 - names only
+    f"DELETE FROM writes WHERE checkpoint_ns = '' AND {_PRUNED}",  # noqa: S608 - names only
+    f"DELETE FROM checkpoints WHERE checkpoint_ns = '' AND {_PRUNED}",  # noqa: S608 - names only
 )
 _SHOWN_THERE = f"""
 WITH RECURSIVE line (id) AS (
@@ -94,7 +88,7 @@ WHERE thread_id = :thread_id AND checkpoint_ns = '' AND length(checkpoint) > :bi
     AND json_extract(CAST(metadata AS TEXT), '$.counters_since_delta_snapshot.messages') IS NULL
 ORDER BY checkpoint_id DESC
 """
-_BROKEN_OFF = """
+_UNFINISHED_REWIND = """
 SELECT 1 FROM rewinds WHERE status = 'planned' AND (thread_id = :thread_id OR EXISTS (
     SELECT 1 FROM json_each(plan, '$.sub_agents') AS along WHERE json_extract(along.value, '$[0]') = :thread_id))
 """
@@ -116,15 +110,15 @@ class Codec:
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """What went."""
+    """What was pruned."""
 
     checkpoints: int = 0
     snapshots: int = 0
-    """Copies of the state that were taken out of checkpoints that stay."""
+    """Snapshots that were removed from checkpoints that stay."""
 
 
 def should_prune(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> bool:
-    """Whether a thread at rest has grown enough past what is kept; costs no more however long it is."""
+    """Whether an idle thread has grown enough past what is kept; costs the same however long it is."""
     allowed = keep_turns + max(1, keep_turns // _SLACK)
     if _first_kept(connection, thread_id, allowed) is not None:
         return True
@@ -133,20 +127,19 @@ def should_prune(connection: sqlite3.Connection, thread_id: str, keep_turns: int
 
 
 def prune_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int, codec: Codec) -> PruneResult:
-    """Cut, within the transaction of the caller. Doing it again changes nothing.
+    """Prune in the caller's transaction. Repeating it changes nothing.
 
-    A thread with a rewind that was broken off, its own or one that takes it along, is left alone: it is to be
-    finished with what stands.
+    A thread with an interrupted rewind, its own or its parent's, is not pruned: the rewind needs what exists.
     """
-    if connection.execute(_BROKEN_OFF, {"thread_id": thread_id}).fetchone():
+    if connection.execute(_UNFINISHED_REWIND, {"thread_id": thread_id}).fetchone():
         return PruneResult()
     head = connection.execute("SELECT checkpoint_id FROM threads WHERE thread_id = ?", (thread_id,)).fetchone()
     cut = _first_kept(connection, thread_id, keep_turns)
     gone = 0
     if head is not None and head[0] is not None and cut is not None:
-        gone = _cut_at(connection, {"thread_id": thread_id, "cut": cut, "head": head[0]}, codec)
-    forget_contents(connection, thread_id)
-    return PruneResult(gone, _thin_out(connection, thread_id, codec))
+        gone = _prune_at(connection, {"thread_id": thread_id, "cut": cut, "head": head[0]}, codec)
+    release_contents(connection, thread_id)
+    return PruneResult(gone, _remove_spare_snapshots(connection, thread_id, codec))
 
 
 def _first_kept(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> str | None:
@@ -169,7 +162,7 @@ def _first_kept(connection: sqlite3.Connection, thread_id: str, keep_turns: int)
     return before if is_there and older.fetchone() else None
 
 
-def _cut_at(connection: sqlite3.Connection, named: Mapping[str, Any], codec: Codec) -> int:
+def _prune_at(connection: sqlite3.Connection, named: Mapping[str, Any], codec: Codec) -> int:
     thread_id = str(named["thread_id"])
     for (checkpoint_id,) in connection.execute(_BOUNDARIES, named).fetchall():
         here = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
@@ -177,12 +170,12 @@ def _cut_at(connection: sqlite3.Connection, named: Mapping[str, Any], codec: Cod
         connection.execute(
             "INSERT OR REPLACE INTO prune_points VALUES (?, ?, ?, ?)", (thread_id, checkpoint_id, *place)
         )
-        _make_whole(connection, (thread_id, "", checkpoint_id), codec)
-    connection.execute(_NOTE_GONE, named)
+        _store_snapshots(connection, (thread_id, "", checkpoint_id), codec)
+    connection.execute(_NOTE_PRUNED, named)
     return [connection.execute(statement, named).rowcount for statement in _REMOVE][-1]
 
 
-def _make_whole(connection: sqlite3.Connection, key: tuple[str, str, str], codec: Codec) -> None:
+def _store_snapshots(connection: sqlite3.Connection, key: tuple[str, str, str], codec: Codec) -> None:
     """Give a checkpoint a snapshot of every delta channel that it has none of."""
     kind, content, metadata = connection.execute(_ONE, (key[0], key[2])).fetchone()
     checkpoint = codec.decoder.checkpoint(kind, content)
@@ -199,10 +192,10 @@ def _make_whole(connection: sqlite3.Connection, key: tuple[str, str, str], codec
     _store(connection, (key[0], key[2]), {**checkpoint, "channel_values": values}, about, codec)
 
 
-def _thin_out(connection: sqlite3.Connection, thread_id: str, codec: Codec) -> int:
+def _remove_spare_snapshots(connection: sqlite3.Connection, thread_id: str, codec: Codec) -> int:
     """Take the snapshots out of checkpoints that can be rebuilt; the newest one and those at a cut stay."""
     taken = 0
-    for checkpoint_id in list(_spare(connection, thread_id)):
+    for checkpoint_id in list(_spare_snapshots(connection, thread_id)):
         kind, content, metadata = connection.execute(_ONE, (thread_id, checkpoint_id)).fetchone()
         checkpoint = codec.decoder.checkpoint(kind, content)
         values = checkpoint.get("channel_values") or {}
@@ -216,16 +209,16 @@ def _thin_out(connection: sqlite3.Connection, thread_id: str, codec: Codec) -> i
     return taken
 
 
-def _spare(connection: sqlite3.Connection, thread_id: str) -> Iterator[str]:
+def _spare_snapshots(connection: sqlite3.Connection, thread_id: str) -> Iterator[str]:
     """Checkpoints whose snapshot can go; the newest may too where one at a cut holds half of it already."""
     big = connection.execute(_BIG, {"thread_id": thread_id, "big": _BIG_BYTES}).fetchall()
-    loose = [(place, length) for place, length in big if _rests_on_something(connection, thread_id, place)]
+    loose = [(place, length) for place, length in big if _has_parent(connection, thread_id, place)]
     fixed = [length for place, length in big if (place, length) not in loose]
     is_newest_needed = bool(loose) and not any(2 * length >= loose[0][1] for length in fixed)
     yield from (place for place, _ in (loose[1:] if is_newest_needed else loose))
 
 
-def _rests_on_something(connection: sqlite3.Connection, thread_id: str, checkpoint_id: str) -> bool:
+def _has_parent(connection: sqlite3.Connection, thread_id: str, checkpoint_id: str) -> bool:
     parent = connection.execute(_ABOVE, (thread_id, checkpoint_id)).fetchone()[1]
     return parent is not None and connection.execute(_ABOVE, (thread_id, parent)).fetchone() is not None
 
@@ -272,7 +265,7 @@ def delete_runs(connection: sqlite3.Connection, run_ids: Iterable[str]) -> set[s
 def keep_latest(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) -> None:
     """Delete all but each namespace's head and the ancestors back to a snapshot of every delta channel of it."""
     for namespace, head in connection.execute(_HEADS, (thread_id,)).fetchall():
-        kept = {head, *_rested_on(connection, (thread_id, namespace, head), decoder)}
+        kept = {head, *_needed_ancestors(connection, (thread_id, namespace, head), decoder)}
         rows = connection.execute(
             "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
             (thread_id, namespace),
@@ -280,7 +273,7 @@ def keep_latest(connection: sqlite3.Connection, thread_id: str, decoder: Decoder
         _delete(connection, [(thread_id, namespace, row[0]) for row in rows if row[0] not in kept])
 
 
-def _rested_on(connection: sqlite3.Connection, key: tuple[str, str, str], decoder: Decoder) -> list[str]:
+def _needed_ancestors(connection: sqlite3.Connection, key: tuple[str, str, str], decoder: Decoder) -> list[str]:
     metadata = connection.execute(
         "SELECT metadata FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?", key
     ).fetchone()[0]
@@ -315,10 +308,10 @@ _COLUMNS = (
     ("checkpoints", "checkpoint"),
     ("writes", "value"),
 )
-_BESIDE = ".code"
+_COMPANION = ".code"
 """Ending of what lies beside the spool of a background shell and goes with it."""
 _OUTCOMES = "SELECT outcome FROM journal WHERE outcome LIKE '{\"blob\"%'"
-_UNSETTLED = """
+_UNFINISHED = """
 SELECT thread_id, call_id, attempt FROM journal WHERE status NOT IN ('success', 'error')
 UNION SELECT thread_id, call_id, attempt FROM background_shells WHERE ended_at IS NULL
 """
@@ -326,7 +319,7 @@ UNION SELECT thread_id, call_id, attempt FROM background_shells WHERE ended_at I
 
 @dataclass(frozen=True, slots=True)
 class GarbageResult:
-    """What went."""
+    """What was removed."""
 
     files: int = 0
     bytes: int = 0
@@ -356,7 +349,7 @@ def find_garbage(connection: sqlite3.Connection, blobs: FileBlobs, now: float | 
     """What nothing names and nobody has just written."""
     until = _until(now)
     kept = referenced_blobs(connection, blobs)
-    running = {blobs.spool_name(*row) for row in connection.execute(_UNSETTLED)}
+    running = {blobs.spool_name(*row) for row in connection.execute(_UNFINISHED)}
     return [path for path, is_kept in _files(blobs.folder, kept, running) if not is_kept and _is_old(path, until)]
 
 
@@ -385,7 +378,7 @@ def _files(folder: Path, kept: set[str], running: set[str]) -> Iterator[tuple[Pa
     for path in _below(folder / "objects"):
         yield path, f"{path.parent.name}{path.name}" in kept
     for path in _below(folder / "spool"):
-        yield path, f"{path.parent.name}/{path.name.removesuffix(_BESIDE)}" in running
+        yield path, f"{path.parent.name}/{path.name.removesuffix(_COMPANION)}" in running
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -1,27 +1,20 @@
 """The port `ReadStore` over an SQLite file: one statement per question, however much the file holds."""
 
-import hashlib
 import json
 import re
-import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
-from graph_agent.ports import Done, Grant, Intent, JournalRow
+from graph_agent.ports import Done, Grant, JournalRow
 from graph_agent.ports.read_store import (
-    Attempt,
     CallRow,
     IdKind,
     Lease,
     RunningShell,
     StandingAnswer,
-    StoredAnswer,
     StoredCheckpoint,
     StoredWrite,
     ThreadHead,
@@ -29,8 +22,17 @@ from graph_agent.ports.read_store import (
     TranscriptEntry,
 )
 from graph_agent.storage.decoder import PlainDecoder
-from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.read_connection import ReadConnection
+from graph_agent.storage.sqlite.row_values import (
+    CheckpointRow,
+    answers_of,
+    attempts_of,
+    calls_of,
+    entry_of,
+    intent_of,
+    json_or,
+    load_json,
+)
 
 __all__ = ["SqliteReadStore"]
 
@@ -73,15 +75,6 @@ _RECORD = """CASE WHEN NOT json_valid(l.record) OR l.status NOT IN ('success', '
         ORDER BY j.attempt DESC LIMIT 1)) || '' END"""
 _BRIEF_RECORD = """CASE WHEN NOT json_valid(l.record) THEN l.record
     ELSE json_remove(l.record, '$.result', '$.preview') || '' END"""
-_REQUIRED: Mapping[str, Any] = {
-    "call_id": "",
-    "tool_name": "",
-    "arguments": {},
-    "result": None,
-    "error_msg": None,
-}
-"""What every reader relies on, for a record that was stored incompletely."""
-
 _THREAD_COLUMNS = (
     "thread_id",
     "title",
@@ -190,24 +183,6 @@ _EXPORT_ORDER = {
     "rewinds": "id",
     "prune_points": "checkpoint_id",
 }
-_BLOB = "blob:sha256:"
-
-
-@dataclass(frozen=True)
-class _Checkpoint:
-    id: str
-    parent_id: str | None
-    _kind: str
-    _content: bytes
-    _metadata: bytes | None
-
-    @cached_property
-    def checkpoint(self) -> dict[str, Any]:
-        return PlainDecoder().checkpoint(self._kind, self._content)
-
-    @cached_property
-    def metadata(self) -> dict[str, Any]:
-        return PlainDecoder().metadata(self._metadata)
 
 
 class SqliteReadStore:
@@ -268,7 +243,7 @@ class SqliteReadStore:
         if not rows:
             return None
         [(checkpoint_id, nodes, outcome, turns, branch)] = rows
-        return ThreadHead(checkpoint_id, _json_or(nodes, []), outcome, turns, branch)
+        return ThreadHead(checkpoint_id, json_or(nodes, []), outcome, turns, branch)
 
     def newest_thread(self, workspace: str | None) -> str | None:
         rows = self._rows(_NEWEST_THREAD, (workspace,))
@@ -301,7 +276,9 @@ class SqliteReadStore:
             FROM (SELECT ? AS thread_id, value AS call_id FROM json_each(?)) w""",  # noqa: S608 - nothing from outside
             (thread_id, json.dumps(list(records))),
         )
-        found = {call_id: (self._attempts(attempts), _answers(answers)) for call_id, attempts, answers in rows}
+        found = {
+            call_id: (attempts_of(attempts, self.path), answers_of(answers)) for call_id, attempts, answers in rows
+        }
         return [CallRow(thread_id, record, *found[call_id]) for call_id, record in records.items()]
 
     def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
@@ -331,7 +308,7 @@ class SqliteReadStore:
                 status,
                 started_at,
                 ended_at,
-                intent=_intent(intent),
+                intent=intent_of(intent),
                 process_group=group,
                 process_started=group_started,
                 extra={} if boot is None else {"boot_id": boot},
@@ -348,7 +325,7 @@ class SqliteReadStore:
             (thread_id,),
         )
         return [
-            Done.recorded(attempt, _intent(intent), _load_json(record) if record else {})
+            Done.recorded(attempt, intent_of(intent), load_json(record) if record else {})
             for *attempt, intent, record in rows
         ]
 
@@ -374,7 +351,7 @@ class SqliteReadStore:
             "SELECT call_id, status, record, abandoned FROM call_log WHERE thread_id = ?", (thread_id,)
         )
         return {
-            call_id: (status, _json_or(record, {}), bool(abandoned)) for call_id, status, record, abandoned in rows
+            call_id: (status, json_or(record, {}), bool(abandoned)) for call_id, status, record, abandoned in rows
         }
 
     def calls_only_in_journal(self, thread_id: str) -> set[str]:
@@ -399,15 +376,15 @@ class SqliteReadStore:
 
     def checkpoint(self, thread_id: str, checkpoint_id: str) -> StoredCheckpoint | None:
         rows = self._rows(f"{_CHECKPOINTS} AND checkpoint_id = ?", (thread_id, checkpoint_id))
-        return _Checkpoint(*rows[0]) if rows else None
+        return CheckpointRow(*rows[0]) if rows else None
 
     def checkpoints(self, thread_id: str) -> list[StoredCheckpoint]:
-        return [_Checkpoint(*row) for row in self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id", (thread_id,))]
+        return [CheckpointRow(*row) for row in self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id", (thread_id,))]
 
     def ancestors(self, thread_id: str, checkpoint_id: str | None) -> Iterator[StoredCheckpoint]:
         seen = set()
         for row in self._connection.stream(_ANCESTORS, (thread_id, checkpoint_id)):
-            found = _Checkpoint(*row)
+            found = CheckpointRow(*row)
             if found.id in seen:
                 return
             seen.add(found.id)
@@ -447,7 +424,7 @@ class SqliteReadStore:
             (thread_id,),
         )
         for row in rows:
-            yield _entry(row)
+            yield entry_of(row)
 
     def newest_messages(
         self, thread_id: str, limit: int, *, with_system: bool
@@ -459,7 +436,7 @@ class SqliteReadStore:
             (thread_id, limit),
         )
         [(total,)] = self._rows(f"{_BRANCHES} SELECT count(*) {where}", (thread_id,))
-        return [_entry(row) for row in rows], total
+        return [entry_of(row) for row in rows], total
 
     def last_seq(self, thread_id: str) -> int:
         rows = self._rows("SELECT coalesce(max(seq), 0) FROM transcript WHERE thread_id = ?", (thread_id,))
@@ -543,8 +520,8 @@ class SqliteReadStore:
     def _thread(self, row: Sequence[Any]) -> ThreadRow:
         columns = dict(zip(_THREAD_COLUMNS, row, strict=False))
         queued, is_idle, is_asking, calls, usage = row[len(_THREAD_COLUMNS) :]
-        open_calls = [] if is_idle or not calls else self._decoded_calls(columns["thread_id"], calls)
-        used = None if usage is None else _load_json(usage)
+        open_calls = [] if is_idle or not calls else calls_of(columns["thread_id"], calls, self.path)
+        used = None if usage is None else load_json(usage)
         return ThreadRow(columns, queued, bool(is_idle), bool(is_asking), open_calls, used)
 
     def _calls(self, record: str, where: str, parameters: Sequence[Any]) -> Iterator[CallRow]:
@@ -556,88 +533,8 @@ class SqliteReadStore:
             parameters,
         )
         for thread_id, is_idle, is_abandoned, calls in rows:
-            for call in self._decoded_calls(thread_id, calls):
+            for call in calls_of(thread_id, calls, self.path):
                 yield call._replace(is_idle=bool(is_idle), is_abandoned=bool(is_abandoned))
-
-    def _decoded_calls(self, thread_id: str, calls: str) -> list[CallRow]:
-        return [
-            CallRow(
-                thread_id,
-                {**_REQUIRED, "call_id": call_id, **_record(record)},
-                self._attempts(attempts),
-                _answers(answers),
-            )
-            for call_id, record, attempts, answers in _load_json(calls)
-        ]
-
-    def _attempts(self, text: str) -> list[Attempt]:
-        return [
-            Attempt(number, status, ended_at, self._outcome(outcome) if outcome else None, started_at)
-            for number, status, ended_at, outcome, started_at in _load_json(text)
-        ]
-
-    def _outcome(self, text: str) -> Mapping[str, Any]:
-        """The outcome; empty where the file of a large one is gone or damaged."""
-        try:
-            outcome: Any = json.loads(text)
-            if isinstance(outcome, dict) and "blob" in outcome:
-                outcome = current_outcome(json.loads(_blob(str(outcome["blob"]), blob_dir(self.path))))
-        except (OSError, ValueError, zlib.error):
-            return {}
-        return outcome if isinstance(outcome, dict) else {}
-
-
-def _blob(reference: str, folder: Path) -> bytes:
-    digest = reference.removeprefix(_BLOB)
-    if not digest.isalnum():
-        raise ValueError(f"{reference!r} is not a reference to a blob")
-    content = zlib.decompress((folder / "objects" / digest[:2] / digest[2:]).read_bytes())
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise ValueError(f"{reference!r} does not hold the content of its digest")
-    return content
-
-
-def _answers(text: str) -> list[StoredAnswer]:
-    return [
-        StoredAnswer(question, attempt, digest, StandingAnswer(*answer))
-        for question, attempt, digest, *answer in _load_json(text)
-    ]
-
-
-def _record(text: str) -> dict[str, Any]:
-    record = _load_json(text)
-    if not isinstance(record, dict) or not isinstance(record.get("status"), str):
-        raise DamagedDatabase(
-            f"The call log holds {text!r:.80} instead of a call: the database was changed by another program."
-        )
-    return record
-
-
-def _entry(row: Sequence[Any]) -> TranscriptEntry:
-    seq, branch, message_id, role, body, checkpoint_id, at = row
-    return TranscriptEntry(seq, branch, message_id, role, _load_json(body), checkpoint_id, at)
-
-
-def _intent(text: str | None) -> Intent | None:
-    return None if text is None else Intent(**_load_json(text))
-
-
-def _load_json(text: str) -> Any:
-    if text == "[]":  # what most calls have of one or the other
-        return []
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DamagedDatabase(
-            f"A column that must hold JSON does not ({error}): the database was changed by another program."
-        ) from error
-
-
-def _json_or(text: str, default: Any) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError):
-        return default
 
 
 def _is_stored_literally(word: str) -> bool:

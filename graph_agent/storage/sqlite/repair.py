@@ -1,14 +1,8 @@
-"""Taking what can still be read of a damaged database over into a new file. The damaged one is kept whole.
+"""Salvages a damaged database, and rebuilds a thread's tables from its checkpoints.
 
-Rows are read by their place in the table, without any index, because an index is what is most often damaged. The
-new file takes the place of the damaged one only when it is complete and checked.
-
-Reading a damaged table row by row, past what cannot be read. Knows no table of ours.
-
-Deriving a thread's tables again from the checkpoints that stand. Knows where a line of checkpoints was cut.
-
-What rests on a checkpoint that is gone cannot be derived any more: those rows are kept as they are. A checkpoint
-whose parent is gone brings what its own snapshot holds.
+The readable rows are copied into a new file, by their place in the table and without any index, because an
+index is what is most often damaged. The new file replaces the damaged one, which is kept, only when it is
+complete and checked.
 """
 
 import os
@@ -313,7 +307,7 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
         if branch is None:
             projections.fold(connection, stored)
         else:
-            projections.take_up(connection, stored, branch)
+            projections.fold_without_ancestors(connection, stored, branch)
     count_turns(connection, thread_id)
     # What the journal knows is a fact, also where every checkpoint that told of it is gone.
     connection.executemany(_PUT_BACK, begun)

@@ -1,4 +1,4 @@
-"""Rewinds in SQLite: each is noted whole before the first file is touched, so that a killed one can be finished."""
+"""Rewinds in SQLite: each is noted before the first file is touched, so that a killed one can be finished."""
 
 import json
 import sqlite3
@@ -11,9 +11,9 @@ from graph_agent.ports import Clock, Done, FileImage, FileRestoration, Intent, R
 from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
-__all__ = ["SqliteRewinds", "forget_contents", "read_rewind"]
+__all__ = ["SqliteRewinds", "read_rewind", "release_contents"]
 
-_DONE_SINCE = """
+_ATTEMPTS_SINCE = """
 SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
 LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
 WHERE j.thread_id = ? AND j.started_at >= ? AND j.reverted = 0 AND j.status <> 'not_started'
@@ -26,14 +26,14 @@ _PLAN = """
 INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) VALUES (?, ?, ?, ?, ?, 'planned', ?)
 """
 _ONE = "SELECT id, thread_id, checkpoint_id, head, scope, plan FROM rewinds WHERE thread_id = ? AND"
-_STANDS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
+_EXISTS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
 _UNFINISHED = f"{_ONE} status = 'planned' ORDER BY id DESC LIMIT 1"
 _LAST = f"{_ONE} status = 'done' AND json_extract(plan, '$.reverts') IS NULL ORDER BY id DESC LIMIT 1"
 _COUNT_CALL = "UPDATE journal SET reverted = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
 _FORGET_FILE = "DELETE FROM file_states WHERE thread_id = ? AND path = ?"
-# Only the newest one that stands can be taken back, then the one before it: where one came from a checkpoint that
-# was pruned, it and all before it are out of reach, and so is what was taken back and every taking back itself.
-_FORGET_CONTENTS = """
+# Only the newest rewind can be undone, then the one before it: where one came from a checkpoint that was pruned, it
+# and all before it are out of reach, and so is every rewind that was undone and every undo itself.
+_RELEASE_CONTENTS = """
 UPDATE rewinds SET plan = json_set(plan, '$.files', json('[]'))
 WHERE thread_id = :thread_id AND status <> 'planned' AND json_array_length(plan, '$.files') > 0 AND (
     status = 'reverted' OR json_extract(plan, '$.reverts') IS NOT NULL OR id <= (
@@ -55,7 +55,7 @@ class SqliteRewinds:
 
     async def attempts_since(self, thread_id: str, at: str) -> Sequence[Done]:
         rows = await self._database.run(
-            lambda connection: connection.execute(_DONE_SINCE, (thread_id, at)).fetchall()
+            lambda connection: connection.execute(_ATTEMPTS_SINCE, (thread_id, at)).fetchall()
         )
         return [_done(row) for row in rows]
 
@@ -85,10 +85,10 @@ class SqliteRewinds:
         def insert(connection: sqlite3.Connection) -> int:
             # Nobody holds the threads of sub-agents while a person thinks about it: they may have been pruned.
             for place in places:
-                if connection.execute(_STANDS, place).fetchone() is None:
+                if connection.execute(_EXISTS, place).fetchone() is None:
                     raise UsageError(
-                        f"the sub-agent's thread {place[0]} was pruned or deleted meanwhile; nothing was done, "
-                        "order the rewind again"
+                        f"the sub-agent's thread {place[0]} was pruned or deleted meanwhile. Nothing was changed; "
+                        "start the rewind again"
                     )
             return connection.execute(_PLAN, row).lastrowid or 0
 
@@ -96,12 +96,12 @@ class SqliteRewinds:
 
     async def finish(self, rewind: Rewind) -> None:
         """See `Rewinds.finish`. What its threads saw of these files is forgotten: they read them again."""
-        now, undone = self._clock.now(), int(rewind.reverts is None)
+        now, is_reverted = self._clock.now(), int(rewind.reverts is None)
         threads = {rewind.thread_id: rewind.calls, **{one.thread_id: one.calls for one in rewind.sub_agents}}
 
         def finish(connection: sqlite3.Connection) -> None:
             for thread_id, calls in threads.items():
-                connection.executemany(_COUNT_CALL, [(undone, thread_id, *call) for call in calls])
+                connection.executemany(_COUNT_CALL, [(is_reverted, thread_id, *call) for call in calls])
                 connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
             connection.execute(_END, ("done", now, rewind.number))
             if rewind.reverts is not None:
@@ -120,9 +120,9 @@ class SqliteRewinds:
         return None if row is None else read_rewind(row)
 
 
-def forget_contents(connection: sqlite3.Connection, thread_id: str) -> None:
-    """Let go of the contents that rewinds of a thread noted and that no undo can reach any more."""
-    connection.execute(_FORGET_CONTENTS, {"thread_id": thread_id})
+def release_contents(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Drop the file contents that rewinds of a thread noted and that no undo can reach any more."""
+    connection.execute(_RELEASE_CONTENTS, {"thread_id": thread_id})
 
 
 def _done(row: Sequence[Any]) -> Done:

@@ -1,13 +1,9 @@
-"""Opening the database file: whose it is, which version it has, and how it comes up to ours. Knows no table.
+"""Opens the database file: checks that it is ours, undamaged and not newer, and migrates it.
 
-The application id is written before the file is switched to WAL, so that the raw header tells whose file this is
-without running anything of it, and a file of somebody else is refused untouched.
-
-Which tables a database has, and which one of a version must have. The index of words is none: it is optional.
-
-The write-ahead log beside a database that has lost its file, or came from another one. Changes nothing.
-
-SQLite itself would throw the one away, and write the other into a file that it has nothing to do with.
+The application id is written before the file is switched to WAL, so that the raw header identifies it without
+running anything of it; a file of another program is refused untouched. A write-ahead log whose database is
+missing or another one is refused too: SQLite itself would delete the one, and write the other into a file it
+does not belong to.
 """
 
 import os
@@ -168,7 +164,7 @@ def _has_tables(path: Path) -> bool:
     try:
         return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
     except UNREADABLE:
-        return False  # Whoever opens it for writing is told what is wrong with it.
+        return False  # Opening it for writing reports what is wrong with it.
     finally:
         connection.close()
 

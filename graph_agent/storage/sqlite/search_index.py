@@ -1,7 +1,8 @@
-"""The index of words that `threads search` looks into first. Knows how it is kept, and nothing of what is sought.
+"""Keeps the full-text index that `threads search` queries first.
 
-It may lag behind: a reader scans what is not in it. So it is brought up when a thread comes to rest, and costs no
-step anything. Triggers note what was indexed and is no longer so; they need no part of SQLite that may be missing.
+It may lag behind: a reader scans the messages that it lacks. So it is updated when a thread becomes idle, and
+costs no step anything. Triggers note what has to be removed from it; they need no part of SQLite that may be
+missing.
 """
 
 import sqlite3
@@ -15,7 +16,7 @@ _CREATE = """
 CREATE VIRTUAL TABLE IF NOT EXISTS search_index
 USING fts5 (text, content = '', columnsize = 0, detail = none, tokenize = 'ascii')
 """
-_TAKE_OUT = "INSERT INTO search_index (search_index, rowid, text) VALUES ('delete', ?, ?)"
+_REMOVE = "INSERT INTO search_index (search_index, rowid, text) VALUES ('delete', ?, ?)"
 _MISSING = """
 SELECT thread_id, seq, body FROM transcript t
 WHERE t.role NOT IN ('system', 'summary') AND NOT EXISTS (
@@ -31,17 +32,17 @@ AND t.seq > (SELECT coalesce(max(s.seq), 0) FROM search_entries s WHERE s.thread
 
 
 def has_search_index(connection: sqlite3.Connection) -> bool:
-    """Whether this build of SQLite can hold an index of words."""
+    """Whether this build of SQLite supports full-text indexes."""
     return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None
 
 
 def update_search_index(connection: sqlite3.Connection, thread_id: str | None = None) -> None:
-    """Take out what is gone, put in what is new of a thread, or of all, within the transaction of the caller."""
+    """Remove what is outdated and add what is new of a thread, or of all, in the caller's transaction."""
     if not has_search_index(connection):
         return
     connection.execute(_CREATE)
-    # First of all: the number of a row that is gone may be given again.
-    changed = _take_out(connection)
+    # First of all: the number of a removed row may be used again.
+    changed = _remove_outdated(connection)
     if changed is None or thread_id is None:
         statement, thread_id = _MISSING, None
     else:
@@ -49,12 +50,12 @@ def update_search_index(connection: sqlite3.Connection, thread_id: str | None = 
     _add(connection, connection.execute(statement, {"thread_id": thread_id}).fetchall())
 
 
-def _take_out(connection: sqlite3.Connection) -> int | None:
-    """Take out what is gone, and count it; None where the index did not hold it as it should, and was emptied."""
+def _remove_outdated(connection: sqlite3.Connection) -> int | None:
+    """Remove and count outdated messages; None where the index was inconsistent and has been emptied."""
     gone = connection.execute("SELECT id, body FROM search_removals").fetchall()
     try:
-        # Without contents of its own the index is told what it once was given.
-        connection.executemany(_TAKE_OUT, [(number, index_text(body)) for number, body in gone])
+        # The index keeps no contents: it needs the text again to remove it.
+        connection.executemany(_REMOVE, [(number, index_text(body)) for number, body in gone])
     except sqlite3.DatabaseError:
         connection.execute("INSERT INTO search_index (search_index) VALUES ('delete-all')")
         connection.execute("DELETE FROM search_entries")

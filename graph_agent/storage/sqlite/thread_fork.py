@@ -1,8 +1,8 @@
-"""A thread of its own from a checkpoint of another one. Knows tables only; the other thread is read, never changed.
+"""Makes a new thread from a checkpoint of another one, which is read and never changed.
 
-Everything up to the checkpoint is copied: its line of checkpoints, what the conversation shows there, every row of
-the journal about a call in it. Answers come along as history only: none stands in the new thread, so what is open
-is asked again. Contents in blobs are named by both. The sub-agents of these calls are copied as they stand now.
+Copied are the line of checkpoints, the conversation there, and every journal row of a call in it. Answers come
+along as history: none stands in the new thread, so what is open is asked again. Blobs are shared. The sub-
+agents of these calls are copied as they are now.
 """
 
 import json

@@ -1,11 +1,8 @@
-"""Takes an exported thread in, with its sub-agents: all rows in one transaction, once what they name is stored.
+"""Imports an exported thread with its sub-agents: all rows in one transaction, once the blobs they name are stored.
 
-Trusts no row.
-
-Permissions do not travel. No answer of a file stands, no permissive mode, nothing that was allowed "always"; and
-its checkpoints are noted as imported, so that a call which was open in one is judged and asked about anew.
-
-Reads an exported thread part by part, however long it is and however it is laid out. Believes nothing of it.
+Nothing in the file is trusted. Permissions are not imported: no answer of a file stands, no permissive mode, no
+saved permission; and its checkpoints are noted as imported, so that an open call is evaluated and asked about
+again.
 """
 
 import json
@@ -400,9 +397,9 @@ def _require_sound(row: Row, blobs: Blobs, decoder: Decoder) -> None:
         allowed = _ONE_OF.get((row.table, name))
         if allowed is not None and value not in allowed:
             raise invalid_file(f"a row of {row.table} has the {name} {value!r}, which cannot be imported")
-    look = _LOOKS.get(row.table)
+    check = _CHECKS.get(row.table)
     try:
-        sound = look is None or look(row.values, blobs, decoder)
+        sound = check is None or check(row.values, blobs, decoder)
     except (AgentError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid_file(f"a row of {row.table} cannot be read: {error}") from error
     if not sound:
@@ -438,8 +435,8 @@ def _record(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
 def _attempt(values: _Values, blobs: Blobs, _: Decoder) -> bool:
     outcome, intent = (json.loads(values[name] or "null") for name in ("outcome", "intent"))
     if outcome is not None:
-        told = Outcome(**(json.loads(blobs.get(outcome["blob"])) if "blob" in outcome else outcome))
-        if told.status not in ("success", "error") or not isinstance(told.output, str):
+        recorded = Outcome(**(json.loads(blobs.get(outcome["blob"])) if "blob" in outcome else outcome))
+        if recorded.status not in ("success", "error") or not isinstance(recorded.output, str):
             return False
     if intent is not None:
         Intent(**intent)
@@ -451,7 +448,7 @@ def _rewind(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
     return True
 
 
-_LOOKS: Mapping[str, Callable[[_Values, Blobs, Decoder], bool]] = {
+_CHECKS: Mapping[str, Callable[[_Values, Blobs, Decoder], bool]] = {
     "checkpoints": _checkpoint,
     "writes": _write,
     "transcript": _message,
@@ -459,4 +456,4 @@ _LOOKS: Mapping[str, Callable[[_Values, Blobs, Decoder], bool]] = {
     "journal": _attempt,
     "rewinds": _rewind,
 }
-"""A closer look at the rows that hold more than plain values."""
+"""A closer check at the rows that hold more than plain values."""

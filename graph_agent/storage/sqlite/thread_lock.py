@@ -1,11 +1,8 @@
-"""The right to run one thread: a kernel lock that dies with its process, and the lease row that says whose it is.
+"""The lock of one thread: an flock that the kernel releases when its process dies, and a lease row for others.
 
-The lock file is never unlinked, because a lock on an unlinked file excludes nobody; and its descriptor is closed in
-every program this one starts, because an orphan that inherited it would hold the thread for as long as it lives.
-
-The lease: who holds a thread, told by a row beside the lock. Information only; the kernel's lock decides.
-
-Having a whole database to oneself: no thread of it is held by another process, and none is opened meanwhile.
+The lock file is never unlinked, because a lock on an unlinked file excludes nobody; and its descriptor is
+closed in every child process, because an orphan that inherited it would hold the thread. The lease is
+information only.
 """
 
 import asyncio
@@ -37,17 +34,17 @@ ON CONFLICT DO UPDATE SET owner_token = excluded.owner_token, pid = excluded.pid
 """
 
 
-def write_lease(connection: sqlite3.Connection, thread_id: str, life: str, since: str) -> None:
+def write_lease(connection: sqlite3.Connection, thread_id: str, owner_token: str, since: str) -> None:
     """Say that this process holds the thread."""
     pid = os.getpid()
     host = storable(socket.gethostname())
-    connection.execute(_WRITE, (thread_id, life, pid, process_started(pid) or "", boot_id(), host, since))
+    connection.execute(_WRITE, (thread_id, owner_token, pid, process_started(pid) or "", boot_id(), host, since))
 
 
-def end_lease(connection: sqlite3.Connection, thread_id: str, life: str, at: str) -> None:
-    """Say that the life has let go; a later holder's lease is left alone."""
+def end_lease(connection: sqlite3.Connection, thread_id: str, owner_token: str, at: str) -> None:
+    """Say that the owner_token has let go; a later holder's lease is left alone."""
     connection.execute(
-        "UPDATE leases SET ended_at = ? WHERE thread_id = ? AND owner_token = ?", (at, thread_id, life)
+        "UPDATE leases SET ended_at = ? WHERE thread_id = ? AND owner_token = ?", (at, thread_id, owner_token)
     )
 
 
@@ -63,10 +60,10 @@ def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
     ).fetchone()
     if row is None:
         return None
-    pid, host, since, life, boot, started = row
+    pid, host, since, owner_token, boot, started = row
     is_here = host == storable(socket.gethostname())
     is_alive = not is_here or (boot == boot_id() and process_started(pid) == started)
-    return Holder(pid=pid, host=host, since=since, owner_token=life, is_alive=is_alive)
+    return Holder(pid=pid, host=host, since=since, owner_token=owner_token, is_alive=is_alive)
 
 
 _RETRIES = 25
@@ -81,7 +78,7 @@ def lock_file(database: Path, thread_id: str) -> Path:
 
 
 class FlockThreadLock:
-    """The port `ThreadLock`. One object holds one thread; taking it again renews the lease for a new life."""
+    """The port `ThreadLock`. One object holds one thread; taking it again renews the lease."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -89,44 +86,44 @@ class FlockThreadLock:
         self._descriptor: int | None = None
         self._held = ("", "")
 
-    async def acquire(self, thread_id: str, life: str) -> None:
+    async def acquire(self, thread_id: str, owner_token: str) -> None:
         if self._descriptor is not None:
-            await self._renew(thread_id, life)
+            await self._renew(thread_id, owner_token)
             return
         is_complete = False
         try:
             await self._wait_for_lock(thread_id)
-            self._held = (thread_id, life)
-            await self._write_lease(thread_id, life)
+            self._held = (thread_id, owner_token)
+            await self._write_lease(thread_id, owner_token)
             is_complete = True
         finally:
             if not is_complete:
-                self._let_go()
+                self._unlock()
 
     async def release(self) -> None:
         """See `ThreadLock.release`. The lease ends first: once the lock is free the row may be another's."""
         if self._descriptor is None:
             return
-        thread_id, life = self._held
+        thread_id, owner_token = self._held
         try:
             at = self._clock.now()
-            await self._database.write(lambda connection: end_lease(connection, thread_id, life, at))
+            await self._database.write(lambda connection: end_lease(connection, thread_id, owner_token, at))
         except StorageError:
             # Told already by whoever failed before, or not worth failing for: the lease of a process that ended
             # reads like that of one that died, and the lock is free all the same.
             return
         finally:
-            self._let_go()
+            self._unlock()
 
-    async def _renew(self, thread_id: str, life: str) -> None:
+    async def _renew(self, thread_id: str, owner_token: str) -> None:
         if self._held[0] != thread_id:
             raise InternalError(f"this lock holds thread {self._held[0]!r} and cannot take {thread_id!r} as well")
-        self._held = (thread_id, life)
-        await self._write_lease(thread_id, life)
+        self._held = (thread_id, owner_token)
+        await self._write_lease(thread_id, owner_token)
 
-    async def _write_lease(self, thread_id: str, life: str) -> None:
+    async def _write_lease(self, thread_id: str, owner_token: str) -> None:
         since = self._clock.now()
-        await self._database.write(lambda connection: write_lease(connection, thread_id, life, since))
+        await self._database.write(lambda connection: write_lease(connection, thread_id, owner_token, since))
 
     async def _wait_for_lock(self, thread_id: str) -> None:
         for tried in range(_RETRIES):
@@ -158,7 +155,7 @@ class FlockThreadLock:
         self._descriptor = descriptor
         return None
 
-    def _let_go(self) -> None:
+    def _unlock(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -184,11 +181,11 @@ def exclusive_access(path: Path) -> Iterator[None]:
             try:
                 flock(descriptor, LOCK_EX | LOCK_NB)
             except BlockingIOError as error:
-                raise ThreadHeld(_told(path, lock)) from error
+                raise ThreadHeld(_in_use_message(path, lock)) from error
         yield
 
 
-def _told(path: Path, lock: Path) -> str:
+def _in_use_message(path: Path, lock: Path) -> str:
     who = _holder_of(path, lock) or f"a process; find it with `fuser {lock}`"
     return f"{path} is in use by {who}: end that one first, as what it still writes would be lost"
 

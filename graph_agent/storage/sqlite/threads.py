@@ -1,9 +1,4 @@
-"""The list of threads: what the user chose for each. What its checkpoints say is written by the projections.
-
-Messages that wait for their turn, in SQLite.
-
-What a thread last knew of each file, in SQLite: a write is refused when the file has changed since.
-"""
+"""Threads as the user chose them, their queued messages, and what each last knew of files, in SQLite."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -140,7 +135,7 @@ class ThreadTable:
         await self._set("UPDATE threads SET model = ? WHERE thread_id = ?", label, thread_id)
 
     async def set_model_choice(self, thread_id: str, choice: Mapping[str, str]) -> None:
-        """Note that the thread goes on with a model that was chosen for it."""
+        """Store the model that was chosen for the thread."""
         await self._set(
             "UPDATE threads SET model_choice = ? WHERE thread_id = ?", json_text(dict(choice)), thread_id
         )

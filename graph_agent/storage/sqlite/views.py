@@ -1,7 +1,8 @@
 """Views that let one set of statements read databases of other programs and of earlier versions.
 
-Temporary tables and views supply what such a file lacks or names otherwise; nothing of them reaches the file. In a
-database of LangGraph's own SQLite saver every namespace of a subgraph is shown as a thread, `THREAD/NAMESPACE`.
+Temporary tables and views supply what such a file lacks or names otherwise; nothing of them reaches the file.
+In a database of LangGraph's own SQLite saver every namespace of a subgraph is shown as a thread,
+`THREAD/NAMESPACE`.
 """
 
 import json

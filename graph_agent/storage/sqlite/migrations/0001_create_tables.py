@@ -38,7 +38,7 @@ CREATE TABLE threads (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     checkpoint_id TEXT,                      -- the head
-    next_nodes TEXT NOT NULL DEFAULT '[]',   -- JSON list, from the head checkpoint alone; empty means at rest
+    next_nodes TEXT NOT NULL DEFAULT '[]',   -- JSON list, from the head checkpoint alone; empty means idle
     branch INTEGER NOT NULL DEFAULT 0,
     turns INTEGER NOT NULL DEFAULT 0,
     outcome TEXT NOT NULL DEFAULT '',        -- how the last turn ended: done, limit, stopped

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph_agent.calls import NEW_MESSAGE
-from graph_agent.storage.sqlite.call_log import fold_calls, start_again
+from graph_agent.storage.sqlite.call_log import fold_calls, restart_from
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.migrations import load_migrations
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.schema import create_tables
 from tests.graph_agent.storage.sqlite.looking import rows
 
 _RECORD = {"call_id": "c", "tool_name": "bash", "arguments": {}, "status": "pending", "attempt": 1, "risk": "high"}
@@ -86,7 +87,7 @@ _CHANGE = st.dictionaries(
 @given(st.lists(st.dictionaries(st.sampled_from(["c", "d", NEW_MESSAGE, 3]), _CHANGE | _VALUE), max_size=4))
 def test_no_write_makes_the_ledger_fail(writes: list[dict[Any, Any]]) -> None:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(load_migrations()[0].sql)
+    create_tables(connection, SCHEMA_VERSION)
 
     for write in writes:
         fold_calls(connection, ("t", "1", "now"), write)
@@ -111,7 +112,7 @@ async def test_taken_up_again_a_state_has_its_own_records_and_what_is_open_elsew
     odd = [None, {"c": {"status": ["x"]}}, {"c": {"attempt": "2"}}]
 
     await database.write(
-        lambda connection: start_again(connection, ("t", "9", "now"), [{NEW_MESSAGE: {}, "c": whole}, *odd])
+        lambda connection: restart_from(connection, ("t", "9", "now"), [{NEW_MESSAGE: {}, "c": whole}, *odd])
     )
 
     found = await rows(database, "SELECT call_id, record, abandoned, checkpoint_id FROM call_log ORDER BY seq")

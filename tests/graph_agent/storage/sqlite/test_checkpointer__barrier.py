@@ -29,10 +29,10 @@ async def test_a_checkpoint_on_its_way_is_waited_for(database: Database) -> None
 
 
 async def test_a_checkpoint_that_never_comes_is_given_up(database: Database) -> None:
-    assert await SqliteBarrier(database, patience_s=0.02).wait("t", "1") is False
+    assert await SqliteBarrier(database, timeout_s=0.02).wait("t", "1") is False
 
 
 async def test_a_checkpoint_of_another_thread_proves_nothing(database: Database) -> None:
     await CheckpointSaver(database).aput(config_of("other"), _CHECKPOINT, {}, {})
 
-    assert await SqliteBarrier(database, patience_s=0).wait("t", "1") is False
+    assert await SqliteBarrier(database, timeout_s=0).wait("t", "1") is False

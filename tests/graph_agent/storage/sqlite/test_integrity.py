@@ -73,7 +73,7 @@ async def test_a_call_that_ran_stays_in_the_ledger_when_the_checkpoints_that_tol
 ) -> None:
     async with await Database.open(stage.database) as database:
         before = await rows(
-            database, "SELECT call_id, ledger.status FROM call_log JOIN journal USING (call_id) ORDER BY 1"
+            database, "SELECT call_id, call_log.status FROM call_log JOIN journal USING (call_id) ORDER BY 1"
         )
         await database.write(lambda one: one.execute("DELETE FROM checkpoints WHERE rowid > 1"))
         saver = CheckpointSaver(database)

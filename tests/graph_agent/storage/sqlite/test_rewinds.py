@@ -6,7 +6,7 @@ from graph_agent.ports import Done, FileImage, FileRestoration, Intent, Outcome,
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
-from graph_agent.storage.sqlite.rewinds import SqliteRewinds, forget_contents
+from graph_agent.storage.sqlite.rewinds import SqliteRewinds, release_contents
 from graph_agent.storage.sqlite.threads import SqliteFileStates
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.looking import rows
@@ -94,7 +94,7 @@ async def test_contents_that_no_undo_can_reach_are_let_go_and_the_others_kept(
     rewinds: SqliteRewinds, journal: SqliteJournal, database: Database
 ) -> None:
     async def contents() -> list[int]:
-        await database.write(lambda connection: forget_contents(connection, "t"))
+        await database.write(lambda connection: release_contents(connection, "t"))
         return [
             row[0]
             for row in await rows(database, "SELECT json_array_length(plan, '$.files') FROM rewinds ORDER BY id")

@@ -70,7 +70,7 @@ async def test_rows_are_stored_under_the_id_and_their_checkpoints_noted_as_impor
         database, "SELECT checkpoint_id FROM checkpoints EXCEPT SELECT checkpoint_id FROM imported_checkpoints"
     )
     assert (heads, missing) == ([("t", "go", 2)], [])
-    assert await rows(database, "SELECT count(*) FROM search_index WHERE words MATCH 'done'") == [(1,)]
+    assert await rows(database, "SELECT count(*) FROM search_index WHERE search_index MATCH 'done'") == [(1,)]
 
 
 _REWIND = {

@@ -3,20 +3,6 @@ from graph_agent.storage.sqlite.threads import SqliteInbox
 from tests.fakes.stepping_clock import SteppingClock
 
 
-async def test_messages_wait_in_order_until_each_is_taken(database: Database, clock: SteppingClock) -> None:
-    inbox = SqliteInbox(database, clock)
-    for text in ("one", "two", "three\ud800"):
-        await inbox.queue("t", text, "chat")
-    await inbox.queue("other", "not yours", "chat")
-    waiting = await inbox.waiting("t")
-
-    await inbox.take("t", waiting[1][0])
-    await inbox.take("other", waiting[0][0])
-
-    assert [text for _, text in waiting] == ["one", "two", "three?"]
-    assert await inbox.waiting("t") == [waiting[0], waiting[2]]
-
-
 async def test_a_message_whose_turn_has_begun_waits_no_more_though_nobody_could_mark_it(
     database: Database, clock: SteppingClock
 ) -> None:
@@ -31,19 +17,6 @@ async def test_a_message_whose_turn_has_begun_waits_no_more_though_nobody_could_
     await database.write(lambda connection: connection.execute(statement, row))
 
     assert await inbox.waiting("t") == []
-
-
-async def test_a_message_is_taken_back_once_and_only_while_it_waits(
-    database: Database, clock: SteppingClock
-) -> None:
-    inbox = SqliteInbox(database, clock)
-    numbers = [await inbox.queue("t", text, "chat") for text in ("one", "two", "three")]
-    await inbox.take("t", numbers[0])
-
-    back = [await inbox.take_back("t", number) for number in (*numbers[:2], numbers[1])]
-    foreign = await inbox.take_back("other", numbers[2])
-
-    assert (back, foreign, await inbox.waiting("t")) == ([False, True, False], False, [(numbers[2], "three")])
 
 
 async def test_a_message_that_waits_goes_over_to_another_thread_once_though_that_one_took_one_of_its_number(

@@ -1,0 +1,142 @@
+"""Turns rows into the values of the read store."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from graph_agent.config.paths import blob_dir
+from graph_agent.errors import DamagedDatabase
+from graph_agent.ports import Intent
+from graph_agent.ports.read_store import Attempt, CallRow, StandingAnswer, StoredAnswer, TranscriptEntry
+from graph_agent.storage.decoder import PlainDecoder
+from graph_agent.storage.legacy_names import current_outcome
+
+__all__ = [
+    "CheckpointRow",
+    "answers_of",
+    "attempts_of",
+    "calls_of",
+    "entry_of",
+    "intent_of",
+    "json_or",
+    "load_json",
+]
+
+_BLOB = "blob:sha256:"
+_REQUIRED: Mapping[str, Any] = {
+    "call_id": "",
+    "tool_name": "",
+    "arguments": {},
+    "result": None,
+    "error_msg": None,
+}
+"""What every reader relies on, for a record that was stored incompletely."""
+
+
+@dataclass(frozen=True)
+class CheckpointRow:
+    """A checkpoint that is decoded when it is asked for."""
+
+    id: str
+    parent_id: str | None
+    _kind: str
+    _content: bytes
+    _metadata: bytes | None
+
+    @cached_property
+    def checkpoint(self) -> dict[str, Any]:
+        return PlainDecoder().checkpoint(self._kind, self._content)
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        return PlainDecoder().metadata(self._metadata)
+
+
+def calls_of(thread_id: str, calls: str, database: Path) -> list[CallRow]:
+    """Calls with their evidence, from the JSON text that statements select."""
+    return [
+        CallRow(
+            thread_id,
+            {**_REQUIRED, "call_id": call_id, **_record(record)},
+            attempts_of(attempts, database),
+            answers_of(answers),
+        )
+        for call_id, record, attempts, answers in load_json(calls)
+    ]
+
+
+def attempts_of(text: str, database: Path) -> list[Attempt]:
+    """Journal rows of a call, from JSON text."""
+    return [
+        Attempt(number, status, ended_at, _outcome(outcome, database) if outcome else None, started_at)
+        for number, status, ended_at, outcome, started_at in load_json(text)
+    ]
+
+
+def _outcome(text: str, database: Path) -> Mapping[str, Any]:
+    """The outcome; empty where the file of a large one is gone or damaged."""
+    try:
+        outcome: Any = json.loads(text)
+        if isinstance(outcome, dict) and "blob" in outcome:
+            outcome = current_outcome(json.loads(_blob(str(outcome["blob"]), blob_dir(database))))
+    except (OSError, ValueError, zlib.error):
+        return {}
+    return outcome if isinstance(outcome, dict) else {}
+
+
+def _blob(reference: str, folder: Path) -> bytes:
+    digest = reference.removeprefix(_BLOB)
+    if not digest.isalnum():
+        raise ValueError(f"{reference!r} is not a reference to a blob")
+    content = zlib.decompress((folder / "objects" / digest[:2] / digest[2:]).read_bytes())
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError(f"{reference!r} does not hold the content of its digest")
+    return content
+
+
+def answers_of(text: str) -> list[StoredAnswer]:
+    return [
+        StoredAnswer(question, attempt, digest, StandingAnswer(*answer))
+        for question, attempt, digest, *answer in load_json(text)
+    ]
+
+
+def _record(text: str) -> dict[str, Any]:
+    record = load_json(text)
+    if not isinstance(record, dict) or not isinstance(record.get("status"), str):
+        raise DamagedDatabase(
+            f"The call log holds {text!r:.80} instead of a call: the database was changed by another program."
+        )
+    return record
+
+
+def entry_of(row: Sequence[Any]) -> TranscriptEntry:
+    seq, branch, message_id, role, body, checkpoint_id, at = row
+    return TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
+
+
+def intent_of(text: str | None) -> Intent | None:
+    return None if text is None else Intent(**load_json(text))
+
+
+def load_json(text: str) -> Any:
+    if text == "[]":  # what most calls have of one or the other
+        return []
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedDatabase(
+            f"A column that must hold JSON does not ({error}): the database was changed by another program."
+        ) from error
+
+
+def json_or(text: str, default: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError):
+        return default
