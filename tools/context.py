@@ -198,6 +198,8 @@ class ToolContext:
     """Whether a search may show the name and contents of a resolved path."""
     host_permission: Callable[[str], HostPermission] = _no_host
     """What the rules say about a host, given with its port if that is not the default one."""
+    cache: dict[str, Any] = field(default_factory=dict)
+    """What earlier steps of the same call computed (its preview), for later ones (its execution) to use."""
     approved_paths: frozenset[Path] | None = None
     """The resolved paths that policy checked; None if the call was not checked."""
     observed: Mapping[str, Any] | None = None

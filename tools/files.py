@@ -57,6 +57,16 @@ class Snapshot:
         self.__dict__["sha256"], after = _digests(self.data, data)
         return after
 
+    def is_current(self, resolved: ResolvedPath) -> bool:
+        """Whether this path leads to this very file, or to none still, and nobody has changed it since."""
+        if resolved != self.resolved:
+            return False
+        try:
+            now = resolved.path.stat(follow_symlinks=False)
+        except OSError:
+            return self.status is None
+        return self.status is not None and _version(now) == _version(self.status)
+
     def as_observed(self) -> dict[str, Any]:
         """What a preview records of the file."""
         return {
@@ -65,6 +75,18 @@ class Snapshot:
             "inode": self.status.st_ino if self.status else None,
             "sha256": self.sha256,
         }
+
+
+def _version(status: os.stat_result) -> tuple[int, ...]:
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_mode,
+        status.st_nlink,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
 
 
 def _digests(before: bytes, after: bytes) -> tuple[str, str]:

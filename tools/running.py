@@ -21,6 +21,7 @@ __all__ = [
     "head_and_tail",
     "limit_result",
     "normalize_arguments",
+    "parse_call",
     "predict_effect",
     "preview",
     "run_in_thread",
@@ -39,8 +40,18 @@ def normalize_arguments(tool: BaseTool, arguments: Mapping[str, Any]) -> dict[st
     Raises:
         InvalidArguments: they are unusable.
     """
+    return parse_call(tool, arguments)[0]
+
+
+def parse_call(tool: BaseTool, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments as `normalize_arguments` returns them, and as `execute` of the tool takes them.
+
+    Raises:
+        InvalidArguments: they are unusable.
+    """
     renamed = apply_aliases(arguments, tool.argument_aliases, tool.args_schema.model_fields)
-    return parse_arguments(tool.args_schema, renamed).model_dump(mode="json", exclude_unset=True)
+    parsed = parse_arguments(tool.args_schema, renamed)
+    return parsed.model_dump(mode="json", exclude_unset=True), to_keywords(parsed)
 
 
 async def execute(
@@ -50,6 +61,7 @@ async def execute(
     *,
     reraise: tuple[type[Exception], ...] = (),
     tool_thread: ToolThread | None = None,
+    keywords: Mapping[str, Any] | None = None,
 ) -> ToolResult:
     """Run the tool. Whatever it raises, except `reraise`, becomes an error result.
 
@@ -59,14 +71,14 @@ async def execute(
         InvalidArguments: the arguments are unusable.
     """
     try:
-        keywords = await _keywords(tool, arguments, context, tool_thread)
+        given = await _keywords(tool, arguments, context, tool_thread, keywords)
     except ToolQueryFailed as error:
         return failure(ToolErrorType.EXECUTION, str(error))
     # Ctrl-C, and the end of a coroutine that nobody awaits any more, cannot be told from the tool's own.
     stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit, *reraise)
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
-            run = partial(tool.execute, **keywords)
+            run = partial(tool.execute, **given)
             return _require_result(await (tool_thread.run(run) if tool_thread else run()))
     except stops:
         context.cancellation.set()
@@ -91,11 +103,17 @@ async def execute(
 
 
 async def _keywords(
-    tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext, tool_thread: ToolThread | None
+    tool: BaseTool,
+    arguments: Mapping[str, Any],
+    context: ToolContext,
+    tool_thread: ToolThread | None,
+    parsed: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The keywords for `execute`; a schema may have validators, which are the tool's own code."""
     parse = partial(parse_arguments, tool.args_schema, arguments)
-    if tool_thread:
+    if parsed is not None:
+        keywords = dict(parsed)
+    elif tool_thread:
         keywords = to_keywords(await query_tool(tool.name, parse, reraise=(InvalidArguments,)))
     else:
         keywords = to_keywords(parse())

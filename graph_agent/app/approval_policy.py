@@ -135,7 +135,7 @@ async def edit_approval(
     # A server's tool is known only where its server runs: there it is judged, when the answer is applied.
     if call.view is not None and not call.view.record["tool_name"].startswith(MCP_PREFIX):
         async with toolbox_for_call(database, call, clock) as toolbox:
-            plan = await toolbox.plan(call.view.record["tool_name"], arguments, call.scope)
+            plan = await toolbox.prepare(call.view.record["tool_name"], arguments, call.scope)
         if plan.verdict in ("unusable", "deny"):
             raise AnswerRefused(f"the arguments were not taken, call {call.call_id!r} still waits: {plan.reason}")
     return await give(database, call.name, Answer("edit", by, clock.now(), arguments))

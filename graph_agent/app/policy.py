@@ -21,8 +21,8 @@ from graph_agent.config.settings import Settings
 from graph_agent.config.sources import item_key
 from graph_agent.errors import UsageError
 from graph_agent.ports import Grant
-from graph_agent.toolbox.judging import Checked, check_call
 from graph_agent.toolbox.path_facts import Setting
+from graph_agent.toolbox.policy_check import Checked, check_call
 from graph_agent.toolbox.tool_context import granted
 from policy import (
     CHAIN_STEPS,

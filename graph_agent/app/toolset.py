@@ -38,7 +38,7 @@ from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
 from graph_agent.toolbox.early_reads import ReadingToolbox
-from graph_agent.toolbox.judging import Examples, hold_examples
+from graph_agent.toolbox.policy_check import Examples, hold_examples
 from graph_agent.toolbox.tool_context import Told
 from graph_agent.toolbox.toolbox import add_tool_search
 from policy import (
@@ -278,7 +278,7 @@ async def open_toolbox(
         ports=_serving(ports, servers),
         roots=roots,
     )
-    await toolbox.prepare()
+    await toolbox.load_descriptions()
     return toolbox
 
 

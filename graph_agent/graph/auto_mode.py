@@ -17,7 +17,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from graph_agent.errors import ModelError
 from graph_agent.graph.compaction import is_summary
 from graph_agent.graph.history import printable, words_of
-from graph_agent.ports import ChatModel, ModelRequest, Plan, Scope, Toolbox
+from graph_agent.ports import ChatModel, ModelRequest, PreparedCall, Scope, Toolbox
 from graph_agent.ports.usage import UNPRICED, Meter, add_usage
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ class Judge:
         for position, call in enumerate(reply.tool_calls):
             if str(position) in unusable:
                 continue
-            plan = await self.toolbox.plan(call["name"], call["args"], scope)
+            plan = await self.toolbox.prepare(call["name"], call["args"], scope)
             key = _key_of(plan)
             if _is_for_the_judge(plan) and key not in judged.verdicts:
                 verdict, spent = await self._verdict(plan, said)
                 judged = Judged({**judged.verdicts, key: verdict}, add_usage(judged.spent, spent))
         return judged
 
-    async def _verdict(self, plan: Plan, said: Sequence[str]) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    async def _verdict(self, plan: PreparedCall, said: Sequence[str]) -> tuple[dict[str, Any], Mapping[str, Any]]:
         call = json.dumps({"tool": plan.tool_name, "arguments": plan.arguments}, ensure_ascii=False, default=str)
         if not said or len(call) > _LONGEST:
             return _no("there is no request of yours to judge it by" if not said else "it is too long"), {}
@@ -99,7 +99,9 @@ class Judge:
         return {**_read(answer.text), "model": self.model.label, "usage": spent}, spent
 
 
-def with_verdict(plan: Plan, turn: Mapping[str, Any], scope: Scope) -> tuple[Plan, Mapping[str, Any]]:
+def with_verdict(
+    plan: PreparedCall, turn: Mapping[str, Any], scope: Scope
+) -> tuple[PreparedCall, Mapping[str, Any]]:
     """The plan as the stored verdict leaves it, and that verdict; empty where none was asked for."""
     if scope.mode != "auto" or not _is_for_the_judge(plan):
         return plan, {}
@@ -110,11 +112,11 @@ def with_verdict(plan: Plan, turn: Mapping[str, Any], scope: Scope) -> tuple[Pla
     return replace(plan, reason=f"{plan.reason} {reason}".strip()), verdict
 
 
-def _is_for_the_judge(plan: Plan) -> bool:
+def _is_for_the_judge(plan: PreparedCall) -> bool:
     return (plan.verdict, plan.risk, plan.rule, plan.requires_input) == ("ask", "medium", _RULE, False)
 
 
-def _key_of(plan: Plan) -> str:
+def _key_of(plan: PreparedCall) -> str:
     """The same for identical calls, and for no others."""
     text = json.dumps([plan.tool_name, plan.arguments], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -100,7 +100,9 @@ class HumanApproval:
         if "owner_token" in answer:
             # It has run with them already: there is nothing left to judge.
             return self._edited(call, answer["arguments"], granted)
-        plan = await self.toolbox.plan(call["tool_name"], answer["arguments"], scope)
+        plan = await self.toolbox.prepare(
+            call["tool_name"], answer["arguments"], scope, call["call_id"], call.get("attempt", 1)
+        )
         if plan.verdict in ("unusable", "deny"):
             self.bus.publish(
                 WarningIssued(f"the edited arguments of {call['call_id']} were not taken: {plan.reason}")

@@ -15,7 +15,7 @@ from graph_agent.graph.auto_mode import with_verdict
 from graph_agent.graph.history import change_of, ended_event, moved, newest_calls
 from graph_agent.graph.limits import HELD_BACK, tripped
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
-from graph_agent.ports import Clock, Plan, Scope, Toolbox
+from graph_agent.ports import Clock, PreparedCall, Scope, Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,7 +105,7 @@ class ToolRouting:
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in asked:
             scope = replace(scope, follows_change=any(map(_may_change, calls.values())))
-            plan = await self._planned(tool_name, arguments, complaint, scope, life)
+            plan = await self._planned(call_id, tool_name, arguments, complaint, scope, life)
             if call_id in life.finished_in_journal and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
@@ -118,14 +118,20 @@ class ToolRouting:
         return calls
 
     async def _planned(
-        self, tool_name: str, arguments: dict[str, Any], complaint: str, scope: Scope, life: RunContext
-    ) -> Plan:
+        self,
+        call_id: str,
+        tool_name: str,
+        arguments: dict[str, Any],
+        complaint: str,
+        scope: Scope,
+        life: RunContext,
+    ) -> PreparedCall:
         if complaint:
-            return Plan(tool_name, {}, "unusable", complaint)
+            return PreparedCall(tool_name, {}, "unusable", complaint)
         if life.stop:
             # It is about to be cancelled: who stops the turn waits for no tool that thinks about a call.
-            return Plan(tool_name, dict(arguments), "ask", "the turn was stopped")
-        return await self.toolbox.plan(tool_name, arguments, scope)
+            return PreparedCall(tool_name, dict(arguments), "ask", "the turn was stopped")
+        return await self.toolbox.prepare(tool_name, arguments, scope, call_id, life.next_attempt(call_id, 1))
 
     def _hold_back(self, calls: _Calls, state: "AgentState", life: RunContext) -> _Calls:
         """Let none of a message's calls through where one of them has gone wrong too often in this turn."""
@@ -140,7 +146,7 @@ class ToolRouting:
             for key, call in calls.items()
         }
 
-    def _record(self, call_id: str, plan: Plan, attempt: int) -> ToolCallInfo:
+    def _record(self, call_id: str, plan: PreparedCall, attempt: int) -> ToolCallInfo:
         call: ToolCallInfo = {
             "call_id": call_id,
             "tool_name": plan.tool_name,
@@ -218,7 +224,9 @@ class ToolRouting:
             return call
         if "approved_at" in call and scope.mode == "dontAsk":
             scope = replace(scope, mode="default")
-        plan = await self.toolbox.plan(call["tool_name"], call["arguments"], scope)
+        plan = await self.toolbox.prepare(
+            call["tool_name"], call["arguments"], scope, call["call_id"], call.get("attempt", 1)
+        )
         if plan.verdict != "deny":
             return call
         return moved(

@@ -27,7 +27,7 @@ __all__ = [
     "Intent",
     "Mentions",
     "Outcome",
-    "Plan",
+    "PreparedCall",
     "Proposal",
     "SandboxInfo",
     "Scope",
@@ -56,7 +56,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PreparedCall:
     """What would happen with a call, worked out without effects."""
 
     tool_name: str
@@ -146,8 +146,14 @@ class Toolbox(Protocol):
         """
         ...
 
-    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
-        """Find, validate, coerce, judge and preview a call; no effects. Never raises for a bad call."""
+    async def prepare(
+        self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, call_id: str = "", attempt: int = 1
+    ) -> PreparedCall:
+        """Find, validate, evaluate and preview a call; no effects. Never raises for a bad call.
+
+        With a call id the result is kept for this attempt: preparing it again returns the same, and running it uses
+        what was computed, until rules, mode or the target files change.
+        """
         ...
 
     async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:

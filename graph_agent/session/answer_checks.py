@@ -43,7 +43,7 @@ async def reviewed(
     Raises:
         AnswerRefused: the call may not run with them.
     """
-    plan = await toolbox.plan(item.call["tool_name"], arguments, scope)
+    plan = await toolbox.prepare(item.call["tool_name"], arguments, scope)
     if plan.verdict in ("unusable", "deny"):
         raise AnswerRefused(f"the edited arguments were not taken: {plan.reason}")
     shown = {"arguments": plan.arguments, "summary": plan.summary, "risk": plan.risk, "preview": plan.preview}

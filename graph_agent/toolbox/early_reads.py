@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Delta, FileStates, Outcome, Plan, Scope
+from graph_agent.ports import Delta, FileStates, Outcome, PreparedCall, Scope
 from graph_agent.toolbox.tool_context import Told, ToolboxPorts
 from graph_agent.toolbox.toolbox import GraphToolbox, guarded
 
@@ -49,7 +49,7 @@ class _HeldStates:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    plan: Plan
+    plan: PreparedCall
     outcome: Outcome
     noted: Sequence[_State]
 
@@ -78,7 +78,7 @@ class ReadingToolbox(GraphToolbox):
         self._texts: dict[int, list[str]] = {}
         self._early: dict[int, _Early] = {}
         """By the position of the call in its reply."""
-        self._judged: list[tuple[dict[str, Any], Plan]] = []
+        self._judged: list[tuple[dict[str, Any], PreparedCall]] = []
         """What calls of the reply were judged to be, by the arguments as the model wrote them."""
 
     def begin(self, scope: Scope) -> None:
@@ -114,14 +114,16 @@ class ReadingToolbox(GraphToolbox):
                 self._early.pop(place).reading.cancel()
         self._texts.clear()
 
-    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+    async def prepare(
+        self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, call_id: str = "", attempt: int = 1
+    ) -> PreparedCall:
         """See the port; a call that is read ahead was judged a moment ago, and is judged no second time."""
         for known in self._judged:
             is_it = (known[1].tool_name, known[0]) == (tool_name, arguments)
             if is_it and _place(scope) == _place(self._scope):
                 self._judged.remove(known)
                 return known[1]
-        return await super().plan(tool_name, arguments, scope)
+        return await super().prepare(tool_name, arguments, scope, call_id, attempt)
 
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """See the port."""
@@ -165,7 +167,7 @@ class ReadingToolbox(GraphToolbox):
         return await guarded(self._read_quietly(name, arguments, self._scope), None)
 
     async def _read_quietly(self, name: str, arguments: dict[str, Any], scope: Scope) -> _Found | None:
-        plan = await super().plan(name, arguments, scope)
+        plan = await super().prepare(name, arguments, scope)
         if not self._may_begin(plan):
             return None
         # A grant may be revoked at any time; rules stay what they are while the program runs.
@@ -177,7 +179,7 @@ class ReadingToolbox(GraphToolbox):
         outcome = await super().run(call, scope)
         return _Found(plan, outcome, tuple(noted)) if outcome.status == "success" else None
 
-    def _may_begin(self, plan: Plan) -> bool:
+    def _may_begin(self, plan: PreparedCall) -> bool:
         is_read = (plan.verdict, plan.kind, plan.risk) == ("allow", "readonly", "low")
         inside = bool(plan.paths) and all(Path(path).is_relative_to(self._root) for path in plan.paths)
         return is_read and plan.concurrency_safe and inside

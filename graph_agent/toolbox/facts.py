@@ -6,15 +6,16 @@ Tools' values as the JSON values that records, journal and events hold.
 """
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal
+from pathlib import Path, PurePath
+from typing import Any, Literal, NamedTuple
 
 from graph_agent.ports import Finding, Outcome, Scope
 from graph_agent.toolbox.path_facts import Setting, path_fact
-from graph_agent.toolbox.shell_facts import command_facts
-from policy import CallFacts, PolicySettings, Risk, host_access, risk_of
+from graph_agent.toolbox.shell_facts import CommandFacts, command_facts
+from policy import CallFacts, PathFact, PolicySettings, Risk, host_access, risk_of
 from tools.base import (
     BaseTool,
     BlobStore,
@@ -24,6 +25,7 @@ from tools.base import (
     InterruptedCall,
     PathTarget,
     Preview,
+    Target,
     ToolKind,
     ToolResult,
 )
@@ -32,14 +34,17 @@ from tools.running import run_in_thread
 
 __all__ = [
     "Setting",
+    "Targets",
     "as_outcome",
     "as_preview",
     "call_facts",
     "host_permission",
     "kind_of",
     "reconciled",
+    "resolve_targets",
     "risk_here",
     "stored_preview",
+    "whole_command",
     "with_command",
 ]
 
@@ -62,17 +67,65 @@ def risk_here(tool: BaseTool, origin: Origin | None, policy: PolicySettings) -> 
     return risk_of(tool.name, str(tool.risk_level), is_own=is_own, settings=policy.risk)
 
 
+class Targets(NamedTuple):
+    """What a call names, as the file system has it now. Two that are equal give the same facts."""
+
+    paths: tuple[PathFact, ...]
+    files: tuple[tuple[int, ...] | None, ...]
+    """Of each path what identifies its file and the version of it; None where there is none."""
+    hosts: tuple[str, ...]
+    command: CommandFacts | None
+
+
+def resolve_targets(targets: Sequence[Target], cwd: str, setting: Setting) -> Targets:
+    """Look up what a call names.
+
+    Raises:
+        PathRefused: a path, or the folder of a command, cannot be resolved.
+    """
+    paths = tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget))
+    hosts = tuple(target.text for target in targets if isinstance(target, HostTarget))
+    command = whole_command(targets)
+    return Targets(
+        paths,
+        tuple(_file_version(path.resolved) for path in paths),
+        hosts,
+        None if command is None else command_facts(command, Path(cwd or setting.workspace), setting),
+    )
+
+
+def whole_command(targets: Sequence[Target]) -> CommandTarget | None:
+    """The commands of a call as one text, as they are evaluated; None where it has none."""
+    commands = [target for target in targets if isinstance(target, CommandTarget)]
+    if not commands:
+        return None
+    text = "\n".join(command.text for command in commands)
+    return replace(commands[0], text=text, is_bash=all(command.is_bash for command in commands))
+
+
+def _file_version(path: PurePath) -> tuple[int, ...] | None:
+    try:
+        now = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - a pure path
+    except OSError:
+        return None
+    return now.st_dev, now.st_ino, now.st_mode, now.st_nlink, now.st_size, now.st_mtime_ns, now.st_ctime_ns
+
+
 def call_facts(
-    tool: BaseTool, arguments: Mapping[str, Any], scope: Scope, setting: Setting, origin: Origin | None
+    tool: BaseTool,
+    arguments: Mapping[str, Any],
+    scope: Scope,
+    setting: Setting,
+    origin: Origin | None,
+    resolved: Targets | None = None,
 ) -> CallFacts:
-    """The facts about one validated call.
+    """The facts about one validated call; `resolved` are its targets, where they were looked up already.
 
     Raises:
         PathRefused: a path it names cannot be resolved.
     """
     targets = tool.targets(arguments)
-    commands = [target for target in targets if isinstance(target, CommandTarget)]
-    hosts = tuple(target.text for target in targets if isinstance(target, HostTarget))
+    found = resolved or resolve_targets(targets, scope.cwd, setting)
     facts = CallFacts(
         tool=tool.name,
         mode=scope.mode,
@@ -83,29 +136,20 @@ def call_facts(
         allowed_in_plan_mode=is_offered_in_plan_mode(tool),
         requires_input=tool.requires_input,
         cwd=Path(scope.cwd) if scope.cwd else None,
-        paths=tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget)),
-        hosts=hosts,
-        signature=hosts[0] if hosts else tool.signature(arguments),
+        paths=found.paths,
+        hosts=found.hosts,
+        signature=found.hosts[0] if found.hosts else tool.signature(arguments),
     )
-    return with_command(facts, commands, setting) if commands else facts
+    command = whole_command(targets)
+    return facts if command is None or found.command is None else with_command(facts, command, found.command)
 
 
-def with_command(facts: CallFacts, commands: Sequence[CommandTarget], setting: Setting) -> CallFacts:
-    """The facts with those about its commands, which are judged as one text.
-
-    Raises:
-        PathRefused: the folder it would start in cannot be resolved.
-    """
-    whole = replace(
-        commands[0],
-        text="\n".join(target.text for target in commands),
-        is_bash=all(target.is_bash for target in commands),
-    )
-    read = command_facts(whole, Path(facts.cwd or setting.workspace), setting)
+def with_command(facts: CallFacts, command: CommandTarget, read: CommandFacts) -> CallFacts:
+    """The facts with those about the call's command."""
     return replace(
         facts,
-        command=whole.text,
-        cwd=read.cwd if whole.working_directory else facts.cwd,
+        command=command.text,
+        cwd=read.cwd if command.working_directory else facts.cwd,
         shell=read.shell,
         redirects=read.redirects,
         mentions=read.mentions,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graph_agent.ports import Outcome, Plan, Scope, Toolbox
+from graph_agent.ports import Outcome, PreparedCall, Scope, Toolbox
 from graph_agent.ports.toolbox import ExpandedMessage
 from tools.paths import PathRefused, resolve
 from tools.running import run_in_thread
@@ -66,7 +66,7 @@ class FileMentions:
     async def _read(self, named: _Named, scope: Scope) -> Outcome | str:
         """What is shown of it, or why nothing is."""
         tool, arguments = named.call
-        plan = await self.toolbox.plan(tool, arguments, scope)
+        plan = await self.toolbox.prepare(tool, arguments, scope)
         if plan.verdict != "allow":
             return _refusal(plan)
         call: Any = {"call_id": "", "tool_name": tool, "arguments": plan.arguments, "paths": list(plan.paths)}
@@ -111,7 +111,7 @@ def _readings(quoted: str, bare: str) -> Iterator[_Named]:
                 yield _Named(lines[1], first, last)
 
 
-def _refusal(plan: Plan) -> str:
+def _refusal(plan: PreparedCall) -> str:
     if plan.verdict == "ask":
         return "reading it asks first; the model can ask for it"
     return plan.reason.rstrip(".") or "it may not be read"

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from graph_agent.calls import ToolCallInfo
 from graph_agent.config.redaction import Redactor
 from graph_agent.errors import ControlFlow
-from graph_agent.ports import Finding, Intent, Outcome, Plan, Proposal, Scope
+from graph_agent.ports import Finding, Intent, Outcome, PreparedCall, Proposal, Scope
 from graph_agent.toolbox.background_shells import readable_end
+from graph_agent.toolbox.call_preparation import CallKey, CallPreparation, RunPermit
 from graph_agent.toolbox.facts import as_outcome, reconciled
-from graph_agent.toolbox.judging import Judging
 from graph_agent.toolbox.path_facts import Setting
 from graph_agent.toolbox.tool_context import Surroundings, ToolboxPorts
 from policy import PolicySettings, Rule, hidden_tools
@@ -154,13 +154,13 @@ class GraphToolbox:
         self._policy = policy
         self._ports = ports
         self._around = Surroundings(Setting(workspace.resolve(), policy, tuple(roots)), ports, limits or Limits())
-        self._judging = Judging(self._around, ports.grants)
+        self._preparation = CallPreparation(self._around, ports.grants)
         self._computed: dict[str, dict[str, Any]] = {}
         self._declared: dict[tuple[str, ...], Sequence[Mapping[str, Any]]] = {}
         """By mode and names of loaded tools: what is sent with each request is the same object each time."""
         registry.listen(self._forget)
 
-    async def prepare(self) -> None:
+    async def load_descriptions(self) -> None:
         """Let the tools compute their descriptions; until then, and for later tools, the declared ones hold."""
         now = await self._registry.function_declarations()
         self._computed = {item["function"]["name"]: item for item in now}
@@ -174,18 +174,22 @@ class GraphToolbox:
             self._declared[key] = declared(self._registry, mode, hidden, loaded, self._computed)
         return self._declared[key]
 
-    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+    async def prepare(
+        self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, call_id: str = "", attempt: int = 1
+    ) -> PreparedCall:
         """See the port."""
         tool = await self._found(tool_name)
         if tool is None:
-            return Plan(tool_name, dict(arguments), "unusable", self._unknown(tool_name))
-        unusable = Plan(
+            return PreparedCall(tool_name, dict(arguments), "unusable", self._unknown(tool_name))
+        unusable = PreparedCall(
             tool.name, dict(arguments), "unusable", f"{tool.name} failed while it was planned; see the log."
         )
-        plan = await guarded(self._judging.plan(tool, self._origin(tool), arguments, scope), unusable)
-        if plan.verdict == "unusable" and tool in self._registry.deferred():
-            return replace(plan, reason=f"{plan.reason} tool_search with its name tells what it takes.")
-        return plan
+        key = CallKey(scope.thread_id, call_id, attempt) if call_id else None
+        work = self._preparation.prepare(tool, self._origin(tool), arguments, scope, key)
+        call = await guarded(work, unusable)
+        if call.verdict == "unusable" and tool in self._registry.deferred():
+            return replace(call, reason=f"{call.reason} tool_search with its name tells what it takes.")
+        return call
 
     async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
         """See the port."""
@@ -193,16 +197,17 @@ class GraphToolbox:
         if tool is None:
             return Proposal(objection=self._unknown(tool_name))
         failed = Proposal(objection=f"{tool.name} failed while a rule was looked for; see the log.")
-        return await guarded(self._judging.propose(tool, self._origin(tool), arguments, scope), failed)
+        return await guarded(self._preparation.propose(tool, self._origin(tool), arguments, scope), failed)
 
     async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """See the port."""
         tool = self._find(call["tool_name"])
         if tool is None or self._only_reads(tool, call):
             return None
-        context = await self._bound(tool, call, scope)
-        if isinstance(context, ToolResult):
+        permit = await self._permit(tool, call, scope)
+        if isinstance(permit, ToolResult):
             return None
+        context = self._context(call, scope, permit)
         effect = await guarded(self._there(tool, partial(predict_effect, tool, call["arguments"], context)), None)
         if effect is None:
             return None
@@ -212,22 +217,30 @@ class GraphToolbox:
 
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """See the port."""
-        judged = await self._found(call["tool_name"])
-        context = self._around.of_call(call, scope) if judged is None else await self._bound(judged, call, scope)
-        if isinstance(context, ToolResult):
-            return as_outcome(context)
-        if judged is None:
+        found = await self._found(call["tool_name"])
+        if found is None:
             return as_outcome(failure(ToolErrorType.NOT_FOUND, self._unknown(call["tool_name"])))
-        tool = await guarded(self._instance(judged, context), None)
+        permit = await self._permit(found, call, scope)
+        if isinstance(permit, ToolResult):
+            return as_outcome(permit)
+        context = self._context(call, scope, permit)
+        tool = await guarded(self._instance(found, context), None)
         if tool is None:
             return as_outcome(_UNSURE)
         try:
-            tool_thread = ToolThread() if is_third_party(self._origin(judged)) else None
+            tool_thread = ToolThread() if is_third_party(self._origin(found)) else None
             result = await execute(
-                tool, call["arguments"], context, reraise=(ControlFlow,), tool_thread=tool_thread
+                tool,
+                call["arguments"],
+                context,
+                reraise=(ControlFlow,),
+                tool_thread=tool_thread,
+                keywords=permit.keywords,
             )
         except InvalidArguments as error:
             return as_outcome(failure(ToolErrorType.VALIDATION, str(error)))
+        finally:
+            self._preparation.forget(call, scope)
         return as_outcome(await self._shaped(tool, hidden(result, self._ports.scrub), scope))
 
     async def reconcile(self, call: ToolCallInfo, intent: Intent | None, scope: Scope) -> Finding:  # noqa: ARG002 - port
@@ -257,11 +270,11 @@ class GraphToolbox:
             return result
         return await run_in_thread(limit_result, result, limit, self._around.blobs)
 
-    async def _bound(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> ToolContext | ToolResult:
-        admitted = await guarded(self._judging.admitted(tool, self._origin(tool), call, scope), _UNSURE)
-        if isinstance(admitted, ToolResult):
-            return admitted
-        return replace(self._around.of_call(call, scope), approved_paths=admitted)
+    async def _permit(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> RunPermit | ToolResult:
+        return await guarded(self._preparation.permit(tool, self._origin(tool), call, scope), _UNSURE)
+
+    def _context(self, call: ToolCallInfo, scope: Scope, permit: RunPermit) -> ToolContext:
+        return replace(self._around.of_call(call, scope), approved_paths=permit.paths, cache=permit.cache)
 
     async def _found(self, written: str) -> BaseTool | None:
         if written.startswith(MCP_PREFIX) and written not in self._registry:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Finding, Intent, Outcome, Plan, Proposal, Scope
+from graph_agent.ports import Finding, Intent, Outcome, PreparedCall, Proposal, Scope
 
 __all__ = ["ScriptedToolbox"]
 
@@ -30,24 +30,26 @@ class ScriptedToolbox:
         """One tool, named after the mode."""
         return [{"type": "function", "function": {"name": f"tool_in_{mode}", "parameters": {"type": "object"}}}]
 
-    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
+    async def prepare(
+        self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, call_id: str = "", attempt: int = 1
+    ) -> PreparedCall:
         """What the name says."""
         kind = tool_name.partition("_")[0]
         given = dict(arguments)
         if tool_name in self.denied_now:
-            return Plan(tool_name, given, "deny", "denied by now", "late rule")
+            return PreparedCall(tool_name, given, "deny", "denied by now", "late rule")
         match kind:
             case "read" | "fail" | "attempt":
-                return Plan(
+                return PreparedCall(
                     tool_name, given, "allow", "it only reads", "risk low", "low", "readonly", kind == "read"
                 )
             case "write" | "slow":
                 if scope.mode == "dontAsk":
-                    return Plan(tool_name, given, "deny", "nobody to ask", "dontAsk", "medium", "write")
-                return Plan(tool_name, given, "ask", "it writes", "risk medium", "medium", "write")
+                    return PreparedCall(tool_name, given, "deny", "nobody to ask", "dontAsk", "medium", "write")
+                return PreparedCall(tool_name, given, "ask", "it writes", "risk medium", "medium", "write")
             case "deny":
-                return Plan(tool_name, given, "deny", "a rule says so", "deny rule")
-        return Plan(tool_name, given, "unusable", f"there is no tool {tool_name!r}")
+                return PreparedCall(tool_name, given, "deny", "a rule says so", "deny rule")
+        return PreparedCall(tool_name, given, "unusable", f"there is no tool {tool_name!r}")
 
     async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
         """A rule for the tool as a whole."""

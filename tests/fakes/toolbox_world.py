@@ -5,7 +5,7 @@ from typing import Any
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import StaleOwner
-from graph_agent.ports import Outcome, Plan, Scope
+from graph_agent.ports import Outcome, PreparedCall, Scope
 from graph_agent.toolbox import GraphToolbox, ToolboxPorts
 from graph_agent.toolbox.early_reads import ReadingToolbox
 from graph_agent.toolbox.tool_context import Told
@@ -44,9 +44,9 @@ class World:
         kind = ReadingToolbox if early else GraphToolbox
         self.box: GraphToolbox = kind(registry, workspace=self.workspace, policy=settings, ports=ports)
 
-    async def plan(self, tool: str, mode: str = "default", **arguments: Any) -> Plan:
+    async def plan(self, tool: str, mode: str = "default", **arguments: Any) -> PreparedCall:
         """Judge a call."""
-        return await self.box.plan(tool, arguments, Scope("t1", mode))
+        return await self.box.prepare(tool, arguments, Scope("t1", mode))
 
     async def run(
         self, tool: str, *, cwd: str = "", preview: dict[str, Any] | None = None, **arguments: Any
@@ -57,12 +57,12 @@ class World:
             call["preview"] = preview
         return await self.box.run(call, Scope("t1", "default", cwd))
 
-    async def go_through(self, tool: str, mode: str = "default", **arguments: Any) -> tuple[Plan, Outcome]:
+    async def go_through(self, tool: str, mode: str = "default", **arguments: Any) -> tuple[PreparedCall, Outcome]:
         """Judge a call and run it at once, whoever would have had to say yes."""
         plan = await self.plan(tool, mode, **arguments)
         return plan, await self.run_as(plan)
 
-    async def run_as(self, plan: Plan) -> Outcome:
+    async def run_as(self, plan: PreparedCall) -> Outcome:
         """Run a call that was judged."""
         call = call_of(plan.tool_name, plan.arguments)
         call["paths"] = list(plan.paths)

@@ -10,7 +10,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.app.thread_import import import_thread
 from graph_agent.app.threads import fork
 from graph_agent.errors import UsageError
-from graph_agent.ports import Plan, Scope
+from graph_agent.ports import PreparedCall, Scope
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.fakes.thread_files import export, reseal
@@ -20,8 +20,12 @@ from tests.scenarios.stage import THREAD, Stage
 class AsksAlways(ScriptedToolbox):
     """The rules of a place where nothing runs without being asked about."""
 
-    async def plan(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Plan:
-        return Plan(tool_name, dict(arguments), "ask", "everything is asked here", "late rule", "high", "execute")
+    async def prepare(
+        self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, call_id: str = "", attempt: int = 1
+    ) -> PreparedCall:
+        return PreparedCall(
+            tool_name, dict(arguments), "ask", "everything is asked here", "late rule", "high", "execute"
+        )
 
 
 async def taken_in(source: Stage, folder: Path, toolbox: ScriptedToolbox, *dropped: str) -> Stage:

@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from graph_agent.ports import Plan, Scope
+from graph_agent.ports import PreparedCall, Scope
 from tests.fakes.scripted_model import ScriptedModel, calls
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.fakes.waiting import until
@@ -13,7 +13,9 @@ class _Thinking(ScriptedToolbox):
 
     asked = 0
 
-    async def plan(self, tool_name: str, arguments: object, scope: Scope) -> Plan:
+    async def prepare(
+        self, tool_name: str, arguments: object, scope: Scope, call_id: str = "", attempt: int = 1
+    ) -> PreparedCall:
         self.asked += 1
         await asyncio.sleep(60)
         raise AssertionError("nobody waits so long")

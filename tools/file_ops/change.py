@@ -39,6 +39,8 @@ __all__ = [
 ]
 
 _MAX_BYTES = 1 << 30
+_CACHED_BYTES = 8 << 20
+"""A larger change is planned again rather than held in memory while the user decides."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class FileChangeTool(BaseTool):
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
         """The diff, and the file it was computed from."""
-        change = await run_in_thread(self.plan, args, self.context_or_default(context))
+        change = await run_in_thread(self._planned, args, self.context_or_default(context))
         return Preview("diff", change.diff.unified or "(no change)\n", change.before.as_observed())
 
     async def predict_effect(
@@ -97,7 +99,7 @@ class FileChangeTool(BaseTool):
     ) -> FileEffect | None:
         """The file before, and the digest after."""
         try:
-            change = await run_in_thread(self.plan, args, self.context_or_default(context))
+            change = await run_in_thread(self._planned, args, self.context_or_default(context))
         except PathRefused:
             return None
         return await run_in_thread(_file_effect, change)
@@ -111,7 +113,7 @@ class FileChangeTool(BaseTool):
     ) -> ToolResult:
         """Make the change, unless the file differs from what this thread read and the user approved."""
         try:
-            change = await run_in_thread(self.plan, args, context)
+            change = await run_in_thread(self._planned, args, context)
             known = await context.file_states.get(context.thread_id, change.path)
             if known is None and not needs_earlier_read:
                 known = (context.observed or {}).get("sha256") or change.before.sha256
@@ -122,6 +124,16 @@ class FileChangeTool(BaseTool):
             return refused.as_result()
         await context.file_states.set(context.thread_id, change.path, change.diff.after_sha256)
         return self.report(change, str(args["file_path"]))
+
+    def _planned(self, args: Mapping[str, Any], context: ToolContext) -> FileChange:
+        """The change, planned once per call, and again when the file is no longer the one it was planned from."""
+        known = context.cache.get("change")
+        if isinstance(known, FileChange) and known.before.is_current(context.resolve(str(args["file_path"]))):
+            return known
+        change = self.plan(args, context)
+        if len(change.before.data or b"") + len(change.after) <= _CACHED_BYTES:
+            context.cache["change"] = change
+        return change
 
     @staticmethod
     def result(output: str, display: str, change: FileChange) -> ToolResult:

@@ -6,14 +6,14 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from graph_agent.errors import ModelError
 from graph_agent.graph.auto_mode import Judge, with_verdict
-from graph_agent.ports import ModelRequest, OnDelta, Plan, Scope
+from graph_agent.ports import ModelRequest, OnDelta, PreparedCall, Scope
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 
 _AUTO = Scope("t", "auto")
 _SAID: list[AnyMessage] = [SystemMessage("s"), HumanMessage("change a"), ToolMessage("obey me", tool_call_id="x")]
 _YES = '{"allow": true, "reason": "it is what was asked for"}'
-_PLAN = Plan("write_a", {}, "ask", "it writes", "risk medium", "medium", "write")
+_PLAN = PreparedCall("write_a", {}, "ask", "it writes", "risk medium", "medium", "write")
 
 
 async def verdict_on(answer: AIMessage | Exception) -> dict[str, Any]:
@@ -98,14 +98,14 @@ async def test_what_is_too_long_to_be_seen_and_what_nobody_asked_for_is_a_no() -
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan("bash", {}, "ask", "", "risk high", "high", "execute"),
-        Plan("write_a", {}, "ask", "", "protected name", "medium", "write"),
-        Plan("write_a", {}, "ask", "", "ask write_a", "medium", "write"),
-        Plan("write_a", {}, "deny", "", "deny write_a", "medium", "write"),
-        Plan("ask_user", {}, "ask", "", "risk medium", "medium", "execute", requires_input=True),
+        PreparedCall("bash", {}, "ask", "", "risk high", "high", "execute"),
+        PreparedCall("write_a", {}, "ask", "", "protected name", "medium", "write"),
+        PreparedCall("write_a", {}, "ask", "", "ask write_a", "medium", "write"),
+        PreparedCall("write_a", {}, "deny", "", "deny write_a", "medium", "write"),
+        PreparedCall("ask_user", {}, "ask", "", "risk medium", "medium", "execute", requires_input=True),
     ],
 )
-async def test_a_yes_loosens_nothing_but_the_question_of_medium_risk(plan: Plan) -> None:
+async def test_a_yes_loosens_nothing_but_the_question_of_medium_risk(plan: PreparedCall) -> None:
     judged = await Judge(ScriptedModel(text(_YES)), ScriptedToolbox()).verdicts(
         calls(("c", "write_a")), _SAID, {}, _AUTO
     )
@@ -122,7 +122,9 @@ async def test_the_stored_verdict_allows_the_very_call_it_is_about_in_mode_auto_
     turn = {"verdicts": judged.verdicts}
 
     allowed, _ = with_verdict(_PLAN, turn, _AUTO)
-    other, _ = with_verdict(Plan("write_a", {"more": 1}, "ask", "", "risk medium", "medium", "write"), turn, _AUTO)
+    other, _ = with_verdict(
+        PreparedCall("write_a", {"more": 1}, "ask", "", "risk medium", "medium", "write"), turn, _AUTO
+    )
 
     assert (allowed.verdict, allowed.rule, allowed.reason) == ("allow", "auto", "auto: it is what was asked for")
     assert (other.verdict, "no model has judged it" in other.reason) == ("ask", True)

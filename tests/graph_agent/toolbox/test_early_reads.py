@@ -154,8 +154,8 @@ async def test_a_call_that_is_read_ahead_is_judged_once_and_only_for_the_reply_i
     found = early.reading.result()
     assert found is not None
 
-    other_mode = await reply.box.plan(*READ, Scope("t1", "plan"))
-    first, second = [await reply.box.plan(*READ, Scope("t1", "default")) for _ in range(2)]
+    other_mode = await reply.box.prepare(*READ, Scope("t1", "plan"))
+    first, second = [await reply.box.prepare(*READ, Scope("t1", "default")) for _ in range(2)]
 
     assert (first is found.plan, second is found.plan, second == first) == (True, False, True)
     assert (other_mode is found.plan, other_mode == first) == (False, True)

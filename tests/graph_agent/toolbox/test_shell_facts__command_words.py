@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.toolbox.facts import with_command
 from graph_agent.toolbox.path_facts import Setting
-from graph_agent.toolbox.shell_facts import command_in_words
+from graph_agent.toolbox.shell_facts import command_facts, command_in_words
 from policy import CallFacts, PolicySettings
 from tools.base import CommandTarget
 
@@ -29,7 +29,8 @@ from tools.base import CommandTarget
 def test_a_command_is_told_as_it_was_understood(command: str, told: list[str], tmp_path: Path) -> None:
     ws = tmp_path.resolve()
     bare = CallFacts("bash", "default", "high", "execute", ws)
-    facts = with_command(bare, [CommandTarget(command)], Setting(ws, PolicySettings()))
+    target = CommandTarget(command)
+    facts = with_command(bare, target, command_facts(target, ws, Setting(ws, PolicySettings())))
 
     assert facts.shell is not None
     expected = "\n".join(told).replace("{ws}", str(ws)).replace("{up}", str(ws.parent))

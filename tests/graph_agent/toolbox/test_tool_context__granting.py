@@ -50,7 +50,7 @@ async def test_a_call_is_judged_by_what_was_allowed_always_and_names_it(
     given = _Given(replace(_GRANT, scope=scope))
     box, workspace = _box(tmp_path, given)
 
-    plan = await box.plan("bash", {"command": "ls -la"}, _SCOPE)
+    plan = await box.prepare("bash", {"command": "ls -la"}, _SCOPE)
 
     assert (plan.verdict, plan.rule) == ("allow", f"grant 3 ({where})")
     assert plan.reason == f"Allowed always by grant 3 ({where}): 'bash(ls -la)'."
@@ -60,18 +60,18 @@ async def test_a_call_is_judged_by_what_was_allowed_always_and_names_it(
 async def test_a_grant_taken_back_holds_no_more_from_the_next_call_on(tmp_path: Path) -> None:
     given = _Given(_GRANT)
     box, _ = _box(tmp_path, given)
-    before = await box.plan("bash", {"command": "ls -la"}, _SCOPE)
+    before = await box.prepare("bash", {"command": "ls -la"}, _SCOPE)
 
     given.grants.clear()
 
-    after = await box.plan("bash", {"command": "ls -la"}, _SCOPE)
+    after = await box.prepare("bash", {"command": "ls -la"}, _SCOPE)
     assert (before.verdict, after.verdict) == ("allow", "ask")
 
 
 async def test_a_grant_that_cannot_be_read_allows_nothing(tmp_path: Path) -> None:
     box, _ = _box(tmp_path, _Given(replace(_GRANT, rules=("(", "bash(ls -la)"))))
 
-    assert (await box.plan("bash", {"command": "ls -la"}, _SCOPE)).verdict == "ask"
+    assert (await box.prepare("bash", {"command": "ls -la"}, _SCOPE)).verdict == "ask"
 
 
 async def test_what_is_proposed_is_what_the_tool_would_get(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_a_command_is_allowed_where_it_was_shown_and_nowhere_else(
     scope = Scope("t1", "default", str(workspace / cwd) if cwd else "")
     call = {"command": "ls -la", **arguments}
 
-    plan, proposal = await box.plan("bash", call, scope), await box.propose("bash", call, scope)
+    plan, proposal = await box.prepare("bash", call, scope), await box.propose("bash", call, scope)
 
     assert plan.verdict == verdict
     assert proposal == Proposal(

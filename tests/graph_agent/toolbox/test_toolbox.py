@@ -76,7 +76,7 @@ async def test_computed_descriptions_are_offered_once_prepared(tmp_path: Path) -
     assert isinstance(world.box, GraphToolbox)
     before = world.box.declarations("default")[-1]["function"]["description"]
 
-    await world.box.prepare()
+    await world.box.load_descriptions()
 
     assert (before, world.box.declarations("default")[-1]["function"]["description"]) == ("declared", "computed")
 

@@ -126,7 +126,7 @@ async def test_one_that_cannot_foresee_runs_and_one_that_cannot_tell_what_became
 async def test_one_that_takes_too_long_to_describe_itself_is_offered_as_it_declared_itself(tmp_path: Path) -> None:
     world = World(tmp_path, _Describing(), origin="plugin")
 
-    await world.box.prepare()
+    await world.box.load_descriptions()
 
     told = {item["function"]["name"]: item["function"]["description"] for item in world.box.declarations("default")}
     assert told["odd"] == "declared"

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.toolbox.judging import Examples, hold_examples
+from graph_agent.toolbox.policy_check import Examples, hold_examples
 from policy import InvalidRule
 
 
@@ -50,7 +50,7 @@ def test_a_rule_that_means_what_its_examples_say_is_taken(kind: str, examples: E
         ("allow", Examples("web_fetch(a.org)", ("a b",)), "the example 'a b' of .* cannot be used"),
         ("allow", Examples("read(x)", ("x\0",)), "cannot be used: .*NUL"),
         ("allow", Examples("frobnicate(x)", ("x",)), "cannot carry examples: only rules about bash"),
-        ("allow", Examples("(", ("x",)), "is no rule"),
+        ("allow", Examples("(", ("x",)), "is not a rule"),
     ],
 )
 def test_a_rule_that_means_something_else_is_refused_with_rule_and_example(

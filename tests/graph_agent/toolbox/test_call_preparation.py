@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.ports import Plan, Scope
+from graph_agent.ports import PreparedCall, Scope
 from tests.fakes.toolbox_world import World, call_of
 
 
@@ -12,7 +12,7 @@ async def test_a_read_inside_is_allowed_and_needs_no_preview(tmp_path: Path) -> 
 
     plan = await world.plan(" Read\n", path="a.txt", offset="2")
 
-    assert plan == Plan(
+    assert plan == PreparedCall(
         tool_name="read_file",
         arguments={"file_path": "a.txt", "offset": 2},
         verdict="allow",

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from graph_agent.toolbox.judging import check_call
 from graph_agent.toolbox.path_facts import Setting
+from graph_agent.toolbox.policy_check import check_call
 from policy import PolicySettings, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
