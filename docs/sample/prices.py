@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from receipt import fmt
+
 
 def total(lines: list[str]) -> float:
     """What the whole basket costs."""
@@ -11,4 +13,4 @@ def total(lines: list[str]) -> float:
 
 if __name__ == "__main__":
     basket = Path(__file__).with_name("basket.txt").read_text().splitlines()
-    print(*basket, f"total {total(basket):.2f}", sep="\n")
+    print(fmt(basket, total(basket)))

@@ -9,7 +9,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import StorageError
 from graph_agent.ports import Done
-from graph_agent.session.file_history import changes_by_path, objection
+from graph_agent.session.file_history import changes_by_path, find_foreign_change
 from graph_agent.storage.blobs import FileBlobs
 from tools.diff import diff_texts
 from tools.files import sha256_hex, snapshot_at
@@ -105,7 +105,7 @@ def _changed(path: Path, changes: list[Done], world: _World) -> ChangedFile | No
     status: Literal["created", "modified", "removed"] = (
         "created" if before is None else "removed" if now is None else "modified"
     )
-    others = objection(None if now is None else sha256_hex(now), changes, world.done)
+    others = find_foreign_change(None if now is None else sha256_hex(now), changes, world.done)
     return ChangedFile(shown, status, diff, added, removed, others)
 
 

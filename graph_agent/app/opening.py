@@ -173,7 +173,7 @@ async def session_dependencies(
     shells = _shells(settings, store, bus, servers)
     saver, parts = CheckpointSaver(database, DECIDING), replace(_at_depth(parts, thread.depth), shells=shells)
     return SessionDependencies(
-        run=ThreadGraph(build_graph(parts, saver), thread.thread_id),
+        graph=ThreadGraph(build_graph(parts, saver), thread.thread_id),
         models=ThreadModels(model, store.threads, thread.thread_id),
         lock=FlockThreadLock(database, clock),
         decisions=SqliteDecisions(database),

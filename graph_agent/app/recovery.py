@@ -19,7 +19,13 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused, ConfigError, StorageError, UnknownId
 from graph_agent.inspect import CallView, Reader, Target
 from graph_agent.ports import Answer, Clock, JournalRow, Question, Scope, SystemClock
-from graph_agent.session.recovery import describe_question, end, living, process_traces, still_running
+from graph_agent.session.recovery import (
+    describe_question,
+    end_running,
+    explain_refused_retry,
+    process_traces,
+    running_pids,
+)
 from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
@@ -95,9 +101,9 @@ async def decide_calls(
     for key, (view, decision) in chosen.items():
         left = process_traces(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
         if end_processes and view.is_interrupted:
-            await end(left)
+            await end_running(left)
         if decision.kind == "retry" and view.is_interrupted:
-            _require_ended(view, living(left), end_processes=end_processes)
+            _require_ended(view, running_pids(left), end_processes=end_processes)
     now = (clock or SystemClock()).now()
     async with await Database.open(database) as opened:
         store = SqliteDecisions(opened)
@@ -165,7 +171,7 @@ def _target(reader: Reader, thread: str | None, text: str) -> Target:
 def _require_ended(view: CallView, left: Sequence[int], *, end_processes: bool) -> None:
     if left:
         advice = "" if end_processes else " (--end-processes ends them)"
-        raise AnswerRefused(f"{still_running(view.record['call_id'], left)}{advice}")
+        raise AnswerRefused(f"{explain_refused_retry(view.record['call_id'], left)}{advice}")
 
 
 def _decided_before(view: CallView) -> RecordedAnswer | None:

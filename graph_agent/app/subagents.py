@@ -10,7 +10,7 @@ from graph_agent.ports import Journal
 from graph_agent.ports.usage import UNLIMITED
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
-from graph_agent.session.subagents import Given, Order, SubAgents, SubAgentTask
+from graph_agent.session.subagents import SubAgentRequest, SubAgents, SubAgentTask, TaskCall
 from graph_agent.session.time_travel import last_reverted_attempt
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tools.agent_ops.new_task import NEW_TASK, NewTaskTool
@@ -65,27 +65,27 @@ class LocalSubAgentHost:
         """See the protocol."""
         return await self.threads.may_have_started_elsewhere(thread_id, call_id)
 
-    async def open(self, order: Order) -> Session:
+    async def open(self, request: SubAgentRequest) -> Session:
         """See the protocol."""
-        parent, task = self.thread, order.errand
-        steps = min(task.max_steps or parent.max_steps, parent.max_steps)
+        parent, task = self.thread, request.task
         child = replace(
             parent,
-            thread_id=order.thread_id,
-            mode=order.mode,
-            max_steps=steps,
+            thread_id=request.thread_id,
+            mode=request.mode,
+            max_steps=min(task.max_steps or parent.max_steps, parent.max_steps),
             from_checkpoint=None,
             depth=parent.depth + 1,
             budget=UNLIMITED,
-            shared_budget=order.shared_budget,
+            shared_budget=request.shared_budget,
         )
-        await self.threads.create_child(order.parent_thread, order.call_id, order.thread_id, task.description)
+        await self.threads.create_child(request.parent_thread, request.call_id, request.thread_id, task.description)
         registry = self.servers.registry
         wanted = registry.names() if task.tools is None else task.tools
         tools = SubAgentTools(select_tools(registry, frozenset(wanted)), self.servers)
-        parts = await self.join(child, order.bus, tools)
-        own = replace(parts, close=_nothing_is_its_own)
-        return await Session.open(child, replace(own, instructions=lambda: order.system) if order.system else own)
+        dependencies = replace(await self.join(child, request.bus, tools), close=_close_nothing)
+        if request.system_prompt:
+            dependencies = replace(dependencies, instructions=lambda: request.system_prompt)
+        return await Session.open(child, dependencies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class _Lent:
             context.progress(SubAgentStep(step, text))
 
         wanted = SubAgentTask(task.description, task.prompt, task.tools, task.max_steps)
-        told = await self.sub_agents.work(wanted, Given(context.thread_id, context.call_id, tell))
+        told = await self.sub_agents.work(wanted, TaskCall(context.thread_id, context.call_id, tell))
         if told.error:
             kind = ToolErrorType.CANCELLED if told.was_stopped else ToolErrorType.EXECUTION
             return failure(kind, told.error, output=told.output, **told.metadata)
@@ -125,5 +125,5 @@ def remove_new_task(registry: ToolRegistry) -> bool:
     return registry.origin(NEW_TASK) == "builtin" and registry.unregister(NEW_TASK)
 
 
-async def _nothing_is_its_own() -> None:
+async def _close_nothing() -> None:
     """Model and database are the parent's, which closes them."""

@@ -1,4 +1,4 @@
-"""A question seen with other arguments, and the answer "always". Lets the toolbox judge, records nothing."""
+"""Checks an answer before it is recorded: whether its kind fits the call, edited arguments, and "always"."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,50 +9,49 @@ from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, Answer, Grant, Scope, Toolbox
 from graph_agent.session.turn_result import OpenQuestion
 
-__all__ = ["WHERE", "attach_grant", "require_valid_answer", "reviewed"]
+__all__ = ["attach_grant", "require_valid_answer", "review_edit"]
 
-WHERE = {"thread": "in this thread", "project": "in this project", "user": "everywhere"}
-"""The scope of a grant, in words."""
+_GRANT_SCOPES = {"thread": "in this thread", "project": "in this project", "user": "everywhere"}
 
 
 def require_valid_answer(call: Mapping[str, object], kind: str) -> None:
-    """Refuse an answer of a kind that the call does not wait for.
+    """Reject an answer of a kind that the call does not wait for.
 
     Raises:
-        AnswerRefused: it says which kinds would do.
+        AnswerRefused: the message names the kinds that fit.
     """
     fitting = allowed_answers(call)
     if kind in fitting:
         return
-    call_id = call["call_id"]
+    call_id, choice = call["call_id"], ", ".join(fitting)
     if "answer" in fitting:
         raise AnswerRefused(
-            f"call {call_id!r} asks a question, which needs words: `graph-agent approvals answer {call_id} TEXT`, "
-            f"or `approvals reject {call_id}` to leave it unanswered"
+            f"Call {call_id!r} asks a question. Answer it: `graph-agent approvals answer {call_id} TEXT`, "
+            f"or leave it unanswered: `approvals reject {call_id}`."
         )
     if kind == "answer":
-        raise AnswerRefused(f"call {call_id!r} asks no question; choose one of {', '.join(fitting)}")
-    raise AnswerRefused(f"{kind!r} does not answer call {call_id!r}; choose one of {', '.join(fitting)}")
+        raise AnswerRefused(f"Call {call_id!r} asks no question. Choose one of {choice}.")
+    raise AnswerRefused(f"{kind!r} does not answer call {call_id!r}. Choose one of {choice}.")
 
 
-async def reviewed(
+async def review_edit(
     item: OpenQuestion, arguments: Mapping[str, Any], toolbox: Toolbox, scope: Scope
 ) -> OpenQuestion:
-    """The question as it reads with these arguments: judged, and with the change they would make.
+    """The question with these arguments: validated, evaluated by policy, with the preview of their effect.
 
     Raises:
-        AnswerRefused: the call may not run with them.
+        AnswerRefused: the arguments are invalid or denied.
     """
     plan = await toolbox.prepare(item.call["tool_name"], arguments, scope)
     if plan.verdict in ("unusable", "deny"):
-        raise AnswerRefused(f"the edited arguments were not taken: {plan.reason}")
+        raise AnswerRefused(f"The edited arguments were not accepted: {plan.reason}")
     shown = {"arguments": plan.arguments, "summary": plan.summary, "risk": plan.risk, "preview": plan.preview}
     call = cast("ToolCallInfo", {**item.call, **shown})
     return replace(item, call=call, question=replace(item.question, reason=plan.reason))
 
 
 def attach_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope, workspace: str) -> Answer:
-    """The answer with what it allows for later calls; its reason tells others, who see no grant."""
+    """The answer with the rules that it stores for later calls; its reason names them for readers of the record."""
     grant = Grant(
         scope=always.scope,
         rules=always.rules,
@@ -64,5 +63,4 @@ def attach_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope
         at=answer.at,
         folder=always.folder,
     )
-    told = f"always {WHERE[always.scope]}: {', '.join(always.rules)}"
-    return replace(answer, grant=grant, reason=told)
+    return replace(answer, grant=grant, reason=f"always {_GRANT_SCOPES[always.scope]}: {', '.join(always.rules)}")

@@ -1,4 +1,4 @@
-"""The open questions of a held thread and the answers they may get: judged, recorded, told. Runs no graph."""
+"""Answers to the open questions of a session: checked, then recorded. The graph applies them later."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,75 +7,76 @@ from typing import Any
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import ToolCallDecided, WarningIssued
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
-from graph_agent.session.answer_checks import attach_grant, require_valid_answer, reviewed
+from graph_agent.session.answer_checks import attach_grant, require_valid_answer, review_edit
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.graph_runner import GraphRunner
-from graph_agent.session.recovery import end, goes_on, living, still_running
+from graph_agent.session.recovery import end_running, explain_left_running, explain_refused_retry, running_pids
 from graph_agent.session.turn_result import OpenQuestion
 
-__all__ = ["Answering"]
+__all__ = ["AnswerRecorder"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
-    """Answers given by this process."""
+class AnswerRecorder:
+    """Records the answers that this process gives; see the methods of `Session` with the same names."""
 
     thread: Thread
-    parts: SessionDependencies
-    drive: GraphRunner
+    dependencies: SessionDependencies
+    runner: GraphRunner
 
     async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
-        """See `Session.reconsider`."""
-        return await reviewed(self._open(question), arguments, self.parts.toolbox, self.drive.scope)
+        """The question as it would be asked with these arguments."""
+        item = self._open_question(question)
+        return await review_edit(item, arguments, self.dependencies.toolbox, self.runner.scope)
 
     async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal:
-        """See `Session.propose`."""
-        call = self._open(question).call
+        """The rules that "always" would store."""
+        call = self._open_question(question).call
         given = call["arguments"] if arguments is None else arguments
-        return await self.parts.toolbox.propose(call["tool_name"], given, self.drive.scope)
+        return await self.dependencies.toolbox.propose(call["tool_name"], given, self.runner.scope)
 
     async def decide(self, question: Question, answer: Answer, always: AlwaysAllow | None) -> Answer:
-        """See `Session.decide`."""
-        item = self._open(question)
+        """Check and record an answer; returns the one that counts."""
+        item = self._open_question(question)
         kind, call_id = answer.kind, question.call_id
         require_valid_answer(item.call, kind)
         if answer.outside_sandbox:
-            self._require_outside(item, kind)
+            self._require_sandbox(item, kind)
         if kind == "edit":
-            await reviewed(item, answer.arguments or {}, self.parts.toolbox, self.drive.scope)
-        left = living(await self.drive.left_running(call_id)) if question.kind == "recovery" else ()
-        if kind == "retry" and left:
-            raise AnswerRefused(still_running(call_id, left))
+            await review_edit(item, answer.arguments or {}, self.dependencies.toolbox, self.runner.scope)
+        running = running_pids(await self.runner.processes_of(call_id)) if question.kind == "recovery" else ()
+        if kind == "retry" and running:
+            raise AnswerRefused(explain_refused_retry(call_id, running))
         if always is not None and not always.rules:
-            raise AnswerRefused(f"no rule can be made of call {call_id!r}: approve it once instead")
+            raise AnswerRefused(f"No rule can be made from call {call_id!r}. Approve it once instead.")
         if always is not None and kind in ("approve", "edit"):
-            answer = attach_grant(answer, always, call_id, self.drive.scope, str(self.thread.workspace))
-        standing = await self.parts.decisions.insert(self.thread.thread_id, question, answer)
-        if standing == answer:
-            self.parts.bus.publish(ToolCallDecided(call_id, kind, answer.by, answer.reason))
-            if left:
-                self.parts.bus.publish(WarningIssued(goes_on(call_id, left)))
-        return standing
+            answer = attach_grant(answer, always, call_id, self.runner.scope, str(self.thread.workspace))
+        recorded = await self.dependencies.decisions.insert(self.thread.thread_id, question, answer)
+        if recorded == answer:
+            self.dependencies.bus.publish(ToolCallDecided(call_id, kind, answer.by, answer.reason))
+            if running:
+                self.dependencies.bus.publish(WarningIssued(explain_left_running(call_id, running)))
+        return recorded
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:
-        """See `Session.end_processes`."""
-        item = self.drive.open.get(question.call_id)
+        """End what an interrupted call left running; returns the pids of those that survive."""
+        item = self.runner.open_questions.get(question.call_id)
         if item is None or item.question != question or question.kind != "recovery":
-            raise AnswerRefused(f"call {question.call_id} is not interrupted (any more); nothing was ended")
-        return await end(await self.drive.left_running(question.call_id))
+            raise AnswerRefused(f"Call {question.call_id} is no longer interrupted. No process was ended.")
+        return await end_running(await self.runner.processes_of(question.call_id))
 
-    async def standing(self) -> dict[str, Answer]:
-        """The answers recorded so far to what is open, by call id."""
-        questions = [item.question for item in self.drive.open.values()]
-        return await self.parts.decisions.standing(self.thread.thread_id, questions) if questions else {}
+    async def recorded(self) -> dict[str, Answer]:
+        """The answers recorded so far to open questions, by call id."""
+        questions = [item.question for item in self.runner.open_questions.values()]
+        return await self.dependencies.decisions.standing(self.thread.thread_id, questions) if questions else {}
 
-    def _require_outside(self, item: OpenQuestion, kind: str) -> None:
-        sandbox, tool = self.parts.sandbox(), item.call["tool_name"]
+    def _require_sandbox(self, item: OpenQuestion, kind: str) -> None:
+        sandbox, tool = self.dependencies.sandbox(), item.call["tool_name"]
         if kind not in ("approve", "edit") or not sandbox.is_active or tool not in sandbox.tools:
-            raise AnswerRefused(f"{tool} does not run in a sandbox here; there is nothing to let it out of")
+            raise AnswerRefused(f"{tool} does not run in a sandbox here, so it cannot run outside one.")
 
-    def _open(self, question: Question) -> OpenQuestion:
-        item = self.drive.open.get(question.call_id)
+    def _open_question(self, question: Question) -> OpenQuestion:
+        item = self.runner.open_questions.get(question.call_id)
         if item is None or item.question != question:
-            raise AnswerRefused(f"the question about call {question.call_id} is not open (any more)")
+            raise AnswerRefused(f"The question about call {question.call_id} is no longer open.")
         return item

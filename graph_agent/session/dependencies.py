@@ -1,4 +1,4 @@
-"""The concrete parts a session works with; wired in graph_agent.app."""
+"""The thread of a session, and the dependencies that `graph_agent.app.opening` gives it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -30,31 +30,31 @@ __all__ = ["SessionDependencies", "Thread"]
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """The thread a session is about, and under which name and mode it is worked on."""
+    """A thread, and how this process works on it."""
 
     thread_id: str
     workspace: Path
     mode: str
     by: str
-    """The name this session's answers carry, e.g. `pid 4711`."""
+    """The name that answers of this session carry, e.g. `pid 4711`."""
     max_steps: int
     from_checkpoint: str | None = None
-    """An older checkpoint to go on from, as a new branch of the thread; None: from its newest."""
+    """An older checkpoint to continue from, as a new branch of the thread; None: the newest one."""
     roots: tuple[Path, ...] = ()
-    """Folders beside the workspace that it may work in; resolved."""
+    """Further folders it may work in, besides the workspace; resolved."""
     budget: Budget = UNLIMITED
-    """What its requests may use; its steps are `max_steps`."""
+    """What its requests may use; the steps are limited by `max_steps`."""
     depth: int = 0
-    """How many threads it is a sub-agent under."""
+    """0 for a thread of the user's own, otherwise the number of its parents."""
     shared_budget: SharedBudget | None = None
-    """As a sub-agent: what its requests draw on beside others, in place of a budget of its own."""
+    """For a sub-agent: the budget that it shares with its parent, instead of one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionDependencies:
-    """What a session needs besides the thread itself."""
+    """What a session works with, besides the thread."""
 
-    run: ThreadGraph
+    graph: ThreadGraph
     models: Models
     lock: ThreadLock
     decisions: Decisions
@@ -65,11 +65,11 @@ class SessionDependencies:
     rewinds: Rewinds
     files: WorkspaceFiles
     head: Callable[[str], Awaitable[str]]
-    """The newest checkpoint id of a thread; empty when it has none."""
+    """The newest checkpoint id of a thread; empty if it has none."""
     is_imported: Callable[[str, str], Awaitable[bool]]
-    """Whether a checkpoint of a thread came out of a file."""
+    """Whether a checkpoint of a thread came from an imported file."""
     prune_if_grown: Callable[[], Awaitable[object]]
-    """Forgets what of the thread need not stay, at the end of a turn."""
+    """Prunes the thread at the end of a turn."""
     instructions: Callable[[], str]
     clock: Clock
     bus: EventBus
@@ -77,10 +77,9 @@ class SessionDependencies:
     """Closes what was opened for this session, the database last."""
     shells: BackgroundShells = field(default_factory=NoShells)
     sandbox: Callable[[], SandboxInfo] = no_sandbox_info
-    """The sandbox, as it is here and now; the first look may take some milliseconds."""
+    """The sandbox as it is now; the first look may take some milliseconds."""
     sub_agents: SubAgents = field(default_factory=SubAgents)
-    """Those that work for this thread."""
     hooks: Hooks = NO_HOOKS
-    """What the user wants done when a turn has ended; that of a sub-agent is a part of its parent's."""
+    """The user's hooks; none for a sub-agent, whose turn is part of its parent's."""
     mentions: Mentions = NO_MENTION_EXPANSION
-    """Reads the files that a message names."""
+    """Reads the files that a message mentions."""

@@ -1,14 +1,14 @@
-"""What a thread's calls did to each file, from their records alone. Looks at no file."""
+"""What a thread's calls did to each file, according to their records."""
 
 from collections.abc import Iterable, Sequence
 
 from graph_agent.ports import Done
 
-__all__ = ["changes_by_path", "objection"]
+__all__ = ["changes_by_path", "find_foreign_change"]
 
 
 def changes_by_path(done: Iterable[Done]) -> dict[str, list[Done]]:
-    """The changes of each file, oldest first; a write that ended in an error changed nothing."""
+    """The changes to each file, oldest first. A write that ended in an error changed nothing."""
     changes: dict[str, list[Done]] = {}
     for one in done:
         if one.intent is not None and one.status != "error":
@@ -16,10 +16,13 @@ def changes_by_path(done: Iterable[Done]) -> dict[str, list[Done]]:
     return changes
 
 
-def objection(now: str | None, changes: Sequence[Done], done: Iterable[Done] = ()) -> str:
-    """Why a file with this digest (None: not there) is not what these changes left; empty when it is.
+def find_foreign_change(now: str | None, changes: Sequence[Done], done: Iterable[Done] = ()) -> str:
+    """Who else changed a file, in words; empty if it is what these changes left.
 
-    `done` is all that the thread did: a command of it may have been seen to change the file.
+    Args:
+        now: digest of the file; None if it does not exist.
+        changes: the thread's changes to this file, oldest first.
+        done: everything the thread did: one of its commands may have been seen to change the file.
     """
     who = "a command of this thread" if any(_has_changed(one, changes[0]) for one in done) else "somebody else"
     possible: set[str | None] = set()

@@ -1,9 +1,4 @@
-"""Drives the graph from one rest to the next: runs, answers what needs no person, stops. Asks nobody itself.
-
-Waits for a run that starts nothing new, and breaks it off where that takes too long. Knows no signal.
-
-How a turn came to rest, read from the state it left. Reads values only.
-"""
+"""Runs the graph until the turn ends or a question needs a person, and stops it on request."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -27,9 +22,282 @@ from graph_agent.toolbox.tool_context import ProcessTraces
 
 __all__ = ["GraphRunner", "Work", "await_or_cancel", "turn_outcome", "turn_result_of"]
 
+_GRACE_S = 5.0
+"""How long a running call may continue before it is cancelled."""
+
+Work = Callable[[RunContext], Awaitable[RunOutput | None]]
+"""Runs the graph once; None if it cannot run because a question has no answer yet."""
+
+
+class GraphRunner:
+    """The only place that runs the graph of a thread, one run at a time."""
+
+    def __init__(self, thread: Thread, dependencies: SessionDependencies) -> None:
+        self._thread = thread
+        self._dependencies = dependencies
+        self._graph = dependencies.graph
+        self._questions = QuestionQueue(thread, dependencies)
+        self._owner_token = new_owner_token()
+        self._task: asyncio.Task[TurnResult] | None = None
+        self._result: asyncio.Future[TurnResult] | None = None
+        self._last_result: TurnResult | None = None
+        self._busy = asyncio.Lock()
+        self._stop_requested = False
+        self._just_answered: list[Question] = []
+        self._cwd = ""
+        self._used_by_stopped: dict[str, Mapping[str, Any]] = {}
+        """What sub-agents had used when they were stopped, by call id."""
+        self._spent = UsageTotals()
+        """What turn and thread have used, as far as this process knows."""
+        self.open_questions: dict[str, OpenQuestion] = {}
+        """By call id, as the graph last asked them."""
+        self.mode = thread.mode
+        self.can_cancel_pending = False
+        """Whether the only pending calls are those of sub-agents that failed."""
+        self.journal_facts = JournalFacts()
+        self.shared_budget = SharedBudget(thread.budget, thread.max_steps)
+        """What the thread's sub-agents draw on, unless it is a sub-agent itself."""
+        self.budget_reset = ""
+        """As in `RunContext`."""
+
+    @property
+    def owner_token(self) -> str:
+        """The token of this process; a new one after each run that did not return."""
+        return self._owner_token
+
+    @property
+    def stored_mode(self) -> str:
+        """The mode to store: bypassPermissions must be chosen again in each process."""
+        return "default" if self.mode == "bypassPermissions" else self.mode
+
+    @property
+    def scope(self) -> Scope:
+        """Where and in which mode the calls in question would run."""
+        return Scope(self._thread.thread_id, self.mode, self._cwd)
+
+    @property
+    def last_settled_result(self) -> TurnResult | None:
+        """The last result of this session, unless questions are open."""
+        return None if self.open_questions else self._last_result
+
+    async def run(self, work: Work) -> TurnResult:
+        """Run until the turn ends or a person must answer; waits for a run that is under way.
+
+        Raises:
+            CancelledError: the run was cancelled from outside, or shut down past its grace period.
+        """
+        async with self._busy:
+            self._stop_requested = self.can_cancel_pending = False
+            self._result = asyncio.get_running_loop().create_future()
+            # No await before this line: `stop` must find a task to cancel at any time.
+            self._task = asyncio.create_task(self._run_to_result(work))
+            try:
+                result = await self._await_result(self._task)
+            except BaseException:
+                self._result.cancel()
+                raise
+            finally:
+                self._task = None
+            self._last_result = result
+            self._result.set_result(result)
+            self._publish_end(result)
+            if result.status in ("done", "limit", "stopped"):
+                self.budget_reset = ""
+                await self._tidy()
+            return result
+
+    async def resume_with_answers(self) -> TurnResult:
+        """Resume if every open question has an answer; otherwise the result with the open questions.
+
+        If the turn was stopped meanwhile, nothing is open and the last result is returned.
+        """
+        return self.last_settled_result or await self.run(self._answer)
+
+    async def stop(self) -> TurnResult:
+        """Stop the turn: the running call is interrupted, everything pending is cancelled, the thread is idle."""
+        if self._task is not None and self._result is not None:
+            self._stop_requested = True
+            self._task.cancel()
+            result = await asyncio.shield(self._result)
+            if not result.questions:
+                return result
+        return await self.run(self._cancel_all)
+
+    async def cancel_pending(self) -> None:
+        """End a turn that only waits for the model, without asking it."""
+        await self._run_to_result(self._cancel_all)
+
+    async def shut_down(self) -> None:
+        """Start nothing new; a running call gets a short grace period before it is interrupted."""
+        if self._task is not None:
+            self.stop_new_work()
+            await await_or_cancel(self._task, self._graph)
+
+    def stop_new_work(self) -> None:
+        """Start nothing new, here and in sub-agents."""
+        self._graph.drain()
+        self._dependencies.sub_agents.stop_new_work()
+
+    def renew_budget_after_limit(self) -> None:
+        """If the last run stopped at a limit, the next one gets a new budget for the turn."""
+        if self._last_result is not None and self._last_result.status == "limit":
+            self.budget_reset = new_owner_token()
+
+    async def result(self, status: TurnStatus, values: Mapping[str, Any], error: str | None = None) -> TurnResult:
+        """A result with this status, the newest checkpoint and the usage."""
+        thread_id = self._thread.thread_id
+        if values:
+            self._spent = usage_with_sub_agents(self.shared_budget, thread_id, values)
+        elif status == "stopped":  # Before its turn began.
+            self._spent = UsageTotals({}, self._spent.thread)
+        result = turn_result_of(status, thread_id, await self._dependencies.head(thread_id), values)
+        turn, thread = map(usage_report, self._spent)
+        return replace(result, usage=turn, thread_usage=thread, error=error or result.error)
+
+    async def result_with_questions(self, values: Mapping[str, Any]) -> TurnResult:
+        """The result while questions are open: those that have no recorded answer yet."""
+        asked = [item.question for item in self.open_questions.values()]
+        answers = await self._dependencies.decisions.standing(self._thread.thread_id, asked)
+        unanswered = [item for call_id, item in self.open_questions.items() if call_id not in answers]
+        questions: list[OpenQuestion] = []
+        for item in unanswered:
+            # A sub-agent's questions are asked in place of the question about its call.
+            of_sub_agent = await self._dependencies.sub_agents.questions(item.question.call_id)
+            questions += (item,) if of_sub_agent is None else of_sub_agent
+        is_interrupted = any(item.question.kind == "recovery" for item in questions)
+        result = await self.result("interrupted" if is_interrupted else "awaiting_approval", values)
+        return replace(result, questions=tuple(questions))
+
+    async def processes_of(self, call_id: str) -> tuple[ProcessTraces, ...]:
+        """What is known of the processes of a call, to find those that still run."""
+        rows = await self._journal_rows(call_id)
+        return process_traces(rows, self._thread.thread_id, self._dependencies.blobs)
+
+    async def _await_result(self, task: "asyncio.Task[TurnResult]") -> TurnResult:
+        try:
+            return await task
+        except ModelError as failure:
+            self._owner_token = new_owner_token()
+            snapshot = await self._graph.snapshot()
+            self._spent = usage_with_sub_agents(self.shared_budget, self._thread.thread_id, snapshot.values)
+            if snapshot.waits_for_model:
+                self.open_questions = {}  # All earlier questions were answered and their calls have run.
+            return await self.result("model_error", {}, str(failure))
+        except StaleOwner as failure:
+            self._owner_token = new_owner_token()
+            return await self.result("failed", {}, f"{failure}; this process stops working on the thread")
+        except asyncio.CancelledError:
+            self._owner_token = new_owner_token()
+            if not self._stop_requested:
+                raise
+            return await self._run_to_result(self._cancel_all)
+        except BaseException:
+            self._owner_token = new_owner_token()
+            raise
+
+    async def _run_to_result(self, work: Work) -> TurnResult:
+        output = await work(self._context())
+        if output is None:
+            return await self.result_with_questions({})
+        while True:
+            self.open_questions = {}
+            if output.drained:
+                return await self.result("resumable", output.values)
+            questions = questions_in(output.question) if output.question is not None else []
+            await self._questions.mark_applied(self._just_answered, questions)
+            self._just_answered = []
+            if not questions:
+                return await self._end_of_turn(output.values)
+            calls = output.values["calls"]
+            envelope = await self._questions.envelope(questions, calls, self._owner_token)
+            if envelope is None:
+                return await self._wait_for_person(questions, output.values)
+            await self._before_answering(questions, calls, envelope)
+            output = await self._graph.answer(envelope, self._context())
+
+    async def _end_of_turn(self, values: Mapping[str, Any]) -> TurnResult:
+        result = await self.result(turn_outcome(values), values)
+        if result.status != "stopped" and not self._stop_requested:
+            await self._dependencies.hooks.turn_ended(result.thread_id, result.status, result.answer)
+        return result
+
+    async def _wait_for_person(self, questions: list[Question], values: Mapping[str, Any]) -> TurnResult:
+        self._cwd = values.get("cwd") or ""
+        toolbox, blobs = self._dependencies.toolbox, self._dependencies.blobs
+        described = {}
+        for question in questions:
+            call, rows = values["calls"][question.call_id], await self._journal_rows(question.call_id)
+            described[question.call_id] = await describe_question(question, call, rows, toolbox, blobs, self.scope)
+        self.open_questions = described
+        failed = self._dependencies.sub_agents.take_failure()
+        if failed is None:
+            return await self.result_with_questions(values)
+        self.open_questions = {}
+        self.can_cancel_pending = True
+        result = await self.result(failed.status, values, failed.error)
+        return replace(result, budget=failed.budget, is_shared=bool(failed.budget))
+
+    async def _answer(self, context: RunContext) -> RunOutput | None:
+        questions = [item.question for item in self.open_questions.values()]
+        calls = {call_id: item.call for call_id, item in self.open_questions.items()}
+        envelope = await self._questions.envelope(questions, calls, context.owner_token)
+        if envelope is None:
+            return None
+        await self._before_answering(questions, calls, envelope)
+        return await self._graph.answer(envelope, replace(context, stopped_usage=self._used_by_stopped))
+
+    async def _cancel_all(self, context: RunContext) -> RunOutput:
+        snapshot = await self._graph.snapshot()
+        if snapshot.is_idle:
+            return RunOutput(snapshot.values)
+        await self._stop_sub_agents((snapshot.values.get("calls") or {}).values())
+        return await self._graph.resume(replace(context, stop=True, stopped_usage=self._used_by_stopped))
+
+    async def _before_answering(
+        self, questions: list[Question], calls: Mapping[str, ToolCallInfo], envelope: Mapping[str, Any]
+    ) -> None:
+        answers = envelope["answers"]
+        self._just_answered = [question for question in questions if question.call_id in answers]
+        ended = [call_id for call_id, answer in answers.items() if answer["kind"] in ("cancel", "done")]
+        await self._stop_sub_agents(calls[call_id] for call_id in ended)
+
+    async def _stop_sub_agents(self, calls: Iterable[ToolCallInfo]) -> None:
+        """Before their calls are ended: no sub-agent may continue without a call that reads its result."""
+        open_ids = [call["call_id"] for call in calls if call.get("resumable") and call["status"] not in FINAL]
+        stopped = await self._dependencies.sub_agents.stop(self._thread.thread_id, open_ids)
+        self._used_by_stopped = self._used_by_stopped | stopped
+
+    async def _journal_rows(self, call_id: str) -> list[JournalRow]:
+        return await self._dependencies.journal.rows(self._thread.thread_id, call_id)
+
+    def _context(self) -> RunContext:
+        return RunContext(
+            self._owner_token,
+            max_steps=self._thread.max_steps,
+            budget=self._thread.budget,
+            finished_in_journal=self.journal_facts.finished,
+            started_calls=self.journal_facts.started,
+            reverted_attempts=self.journal_facts.reverted_attempts,
+            mode=self.mode,
+            shared_budget=self._thread.shared_budget,
+            budget_reset=self.budget_reset,
+            stopped_usage=self._used_by_stopped,
+        )
+
+    async def _tidy(self) -> None:
+        try:
+            await self._dependencies.prune_if_grown()
+        except AgentError as failure:
+            # The turn has ended and is stored: only some space was not reclaimed.
+            self._dependencies.bus.publish(WarningIssued(f"The thread was not pruned: {failure}"))
+
+    def _publish_end(self, result: TurnResult) -> None:
+        ended = TurnEnded(result.status, result.answer, result.checkpoint_id, dict(result.usage), result.error)
+        self._dependencies.bus.publish(ended)
+
 
 def turn_outcome(values: Mapping[str, Any]) -> TurnStatus:
-    """How the turn ended that a thread at rest ended with."""
+    """How the last turn of an idle thread ended."""
     match (values.get("turn") or {}).get("outcome"):
         case "limit":
             return "limit"
@@ -39,306 +307,32 @@ def turn_outcome(values: Mapping[str, Any]) -> TurnStatus:
 
 
 def turn_result_of(status: TurnStatus, thread_id: str, checkpoint_id: str, values: Mapping[str, Any]) -> TurnResult:
-    """The rest with what the state tells of it, but for what was used."""
+    """The result as the state tells it, without the usage."""
     turn = values.get("turn") or {}
     at_limit = turn if status == "limit" else {}
-    why = at_limit.get("reason")
+    reason = at_limit.get("reason")
     return TurnResult(
         status=status,
         thread_id=thread_id,
         checkpoint_id=checkpoint_id,
         answer=last_answer(values),
         unmet=last_unmet(values) if status == "done" else "",
-        error=f"the turn was paused at a limit: {why}" if why else None,
+        error=f"the turn was paused at a limit: {reason}" if reason else None,
         budget=str(at_limit.get("budget") or ""),
         is_shared=bool(at_limit.get("shared")),
     )
 
 
-_GRACE_S = 5.0
-"""How long a running call may go on before it is stopped."""
-
-
-async def await_or_cancel(task: "asyncio.Task[TurnResult]", run: ThreadGraph) -> None:
-    """Return once the task is done: after a grace by force, at once where no more than a request is under way."""
-    _, running = await asyncio.wait({task}, timeout=0 if await _only_asks(run) else _GRACE_S)
+async def await_or_cancel(task: "asyncio.Task[TurnResult]", graph: ThreadGraph) -> None:
+    """Wait for the task; cancel it after the grace period, or at once if only a model request is under way."""
+    _, running = await asyncio.wait({task}, timeout=0 if await _only_waits_for_model(graph) else _GRACE_S)
     if running:
         task.cancel()
         await asyncio.wait({task})
 
 
-async def _only_asks(run: ThreadGraph) -> bool:
-    """Whether it waits for the model alone, which is asked again in the next life."""
+async def _only_waits_for_model(graph: ThreadGraph) -> bool:
     try:
-        return (await run.position()).waits_for_model
+        return (await graph.snapshot()).waits_for_model
     except AgentError:
-        return False  # The run itself meets the same and says so.
-
-
-Work = Callable[[RunContext], Awaitable[RunOutput | None]]
-"""Runs the graph once; None when there is nothing to run, because an open question still waits for its answer."""
-
-
-class GraphRunner:
-    """The one place that runs the graph; at most one run at a time."""
-
-    def __init__(self, thread: Thread, parts: SessionDependencies) -> None:
-        self._thread = thread
-        self._parts = parts
-        self._desk = QuestionQueue(thread, parts)
-        self._token = new_owner_token()
-        self._task: asyncio.Task[TurnResult] | None = None
-        self._rested: asyncio.Future[TurnResult] | None = None
-        self._last: TurnResult | None = None
-        self._busy = asyncio.Lock()
-        self._stop_asked = False
-        self._answered: list[Question] = []
-        self.open: dict[str, OpenQuestion] = {}
-        """Open questions by call id, as the graph last asked them."""
-        self.mode = thread.mode
-        self._cwd = ""
-        self._used: dict[str, Mapping[str, Any]] = {}
-        """What sub-agents had used that were stopped, by call id."""
-        self._spent = UsageTotals()
-        """What the requests of turn and thread used, as far as this process knows."""
-        self.can_cancel_pending = False
-        """Whether all that is open are calls whose sub-agents could not go on."""
-        self.earlier = JournalFacts()
-        self.shared_budget = SharedBudget(thread.budget, thread.max_steps)
-        """What the thread's sub-agents draw on, unless it is one itself."""
-        self.budget_reset = ""
-        """As in `Life`."""
-
-    @property
-    def life_token(self) -> str:
-        """Token of the present life; a new one after each run that did not return."""
-        return self._token
-
-    @property
-    def stored_mode(self) -> str:
-        """The mode as a later life finds it: bypassPermissions is never stored, it must be asked for anew."""
-        return "default" if self.mode == "bypassPermissions" else self.mode
-
-    @property
-    def scope(self) -> Scope:
-        """Where and under which mode the calls that are asked about would run."""
-        return Scope(self._thread.thread_id, self.mode, self._cwd)
-
-    async def run(self, work: Work) -> TurnResult:
-        """Run until the graph rests or asks a person; waits for a run that is under way.
-
-        Raises:
-            CancelledError: the run was cancelled from outside, or suspended past its grace.
-        """
-        async with self._busy:
-            self._stop_asked = self.can_cancel_pending = False
-            self._rested = asyncio.get_running_loop().create_future()
-            # Created without a pause before it: from the first instant on there is a task that `stop` can cancel.
-            self._task = asyncio.create_task(self._until_rest(work))
-            try:
-                rest = await self._finish(self._task)
-            except BaseException:
-                self._rested.cancel()
-                raise
-            finally:
-                self._task = None
-            self._last = rest
-            self._rested.set_result(rest)
-            self._tell(rest)
-            if rest.status in ("done", "limit", "stopped"):
-                self.budget_reset = ""
-                await self._tidy()
-            return rest
-
-    async def stop(self) -> TurnResult:
-        """Stop the turn: a running call is broken off, all that is open is cancelled, the thread rests."""
-        if self._task is not None and self._rested is not None:
-            self._stop_asked = True
-            self._task.cancel()
-            rest = await asyncio.shield(self._rested)
-            if not rest.questions:
-                return rest
-        return await self.run(self._wind_up)
-
-    async def shut_down(self) -> None:
-        """Start nothing new; give a call that runs a short grace, then break it off for a later life to recover."""
-        task = self._task
-        if task is None:
-            return
-        self.stop_new_work()
-        await await_or_cancel(task, self._parts.run)
-
-    def go_beyond_limit(self) -> None:
-        """Where the last run came to rest at a limit, the next one has a fresh budget of the turn."""
-        if self._last is not None and self._last.status == "limit":
-            self.budget_reset = new_owner_token()
-
-    def stop_new_work(self) -> None:
-        """Start nothing new, here and in sub-agents."""
-        self._parts.run.stop_new_work()
-        self._parts.sub_agents.stop_new_work()
-
-    async def answer(self) -> TurnResult:
-        """Resume with the standing answers when every open question has one; else the rest with what is open.
-
-        The turn may have been stopped meanwhile: then nothing is open and the last rest stands.
-        """
-        return self.settled or await self.run(self._answer)
-
-    @property
-    def settled(self) -> TurnResult | None:
-        """The last rest of this session, where nothing is open any more."""
-        return None if self.open else self._last
-
-    async def cancel_pending(self) -> None:
-        """End a turn whose model request is all that is open, without sending it."""
-        await self._until_rest(self._wind_up)
-
-    async def rest(self, status: TurnStatus, values: Mapping[str, Any], error: str | None = None) -> TurnResult:
-        """The rest as a value."""
-        thread_id = self._thread.thread_id
-        if values:
-            self._spent = usage_with_sub_agents(self.shared_budget, thread_id, values)
-        elif status == "stopped":  # Before its turn began.
-            self._spent = UsageTotals({}, self._spent.thread)
-        rest = turn_result_of(status, thread_id, await self._parts.head(thread_id), values)
-        turn, thread = map(usage_report, self._spent)
-        return replace(rest, usage=turn, thread_usage=thread, error=error or rest.error)
-
-    async def _finish(self, task: "asyncio.Task[TurnResult]") -> TurnResult:
-        try:
-            return await task
-        except ModelError as failure:
-            self._token = new_owner_token()
-            position = await self._parts.run.position()
-            self._spent = usage_with_sub_agents(self.shared_budget, self._thread.thread_id, position.values)
-            if position.waits_for_model:
-                self.open = {}  # Whatever was asked before has been answered and has run.
-            return await self.rest("model_error", {}, str(failure))
-        except StaleOwner as failure:
-            self._token = new_owner_token()
-            return await self.rest("failed", {}, f"{failure}; this process stops working on the thread")
-        except asyncio.CancelledError:
-            self._token = new_owner_token()
-            if not self._stop_asked:
-                raise
-            return await self._until_rest(self._wind_up)
-        except BaseException:
-            self._token = new_owner_token()
-            raise
-
-    async def _until_rest(self, work: Work) -> TurnResult:
-        ran = await work(self._life())
-        if ran is None:
-            return await self.waiting({})
-        while True:
-            self.open = {}
-            if ran.drained:
-                return await self.rest("resumable", ran.values)
-            questions = questions_in(ran.question) if ran.question is not None else []
-            await self._desk.settle(self._answered, questions)
-            self._answered = []
-            if not questions:
-                rest = await self.rest(turn_outcome(ran.values), ran.values)
-                if rest.status != "stopped" and not self._stop_asked:
-                    await self._parts.hooks.turn_ended(rest.thread_id, rest.status, rest.answer)
-                return rest
-            envelope = await self._desk.envelope(questions, ran.values["calls"], self._token)
-            if envelope is None:
-                return await self._wait_for_person(questions, ran)
-            await self._note_answered(questions, ran.values["calls"], envelope)
-            ran = await self._parts.run.answer(envelope, self._life())
-
-    async def _wait_for_person(self, questions: list[Question], ran: RunOutput) -> TurnResult:
-        calls = ran.values["calls"]
-        self._cwd = ran.values.get("cwd") or ""
-        toolbox, blobs = self._parts.toolbox, self._parts.blobs
-        gathered = [
-            await describe_question(q, calls[q.call_id], await self.rows(q.call_id), toolbox, blobs, self.scope)
-            for q in questions
-        ]
-        self.open = {item.question.call_id: item for item in gathered}
-        failed = self._parts.sub_agents.take_failure()
-        if failed is not None:
-            self.open = {}
-            self.can_cancel_pending = True
-            rest = await self.rest(failed.status, ran.values, failed.error)
-            return replace(rest, budget=failed.budget, is_shared=bool(failed.budget))
-        return await self.waiting(ran.values)
-
-    async def rows(self, call_id: str) -> list[JournalRow]:
-        """What the journal holds of a call."""
-        return await self._parts.journal.rows(self._thread.thread_id, call_id)
-
-    async def left_running(self, call_id: str) -> tuple[ProcessTraces, ...]:
-        """What is known of the processes of a call, for `orphans` to look for."""
-        return process_traces(await self.rows(call_id), self._thread.thread_id, self._parts.blobs)
-
-    async def waiting(self, values: Mapping[str, Any]) -> TurnResult:
-        """The rest while questions are open: those that no answer stands for, of this life or an earlier one."""
-        asked = [item.question for item in self.open.values()]
-        standing = await self._parts.decisions.standing(self._thread.thread_id, asked)
-        unanswered = [item for call_id, item in self.open.items() if call_id not in standing]
-        questions = tuple([one for item in unanswered for one in await self._asked_by(item)])
-        is_broken = any(item.question.kind == "recovery" for item in questions)
-        rest = await self.rest("interrupted" if is_broken else "awaiting_approval", values)
-        return replace(rest, questions=questions)
-
-    async def _asked_by(self, item: OpenQuestion) -> tuple[OpenQuestion, ...]:
-        """What a person is asked for the question: itself, or what the sub-agent waits for that does its call."""
-        instead = await self._parts.sub_agents.questions(item.question.call_id)
-        return (item,) if instead is None else instead
-
-    async def _answer(self, life: RunContext) -> RunOutput | None:
-        questions = [item.question for item in self.open.values()]
-        calls = {call_id: item.call for call_id, item in self.open.items()}
-        envelope = await self._desk.envelope(questions, calls, life.owner_token)
-        if envelope is None:
-            return None
-        await self._note_answered(questions, calls, envelope)
-        return await self._parts.run.answer(envelope, replace(life, stopped_usage=self._used))
-
-    async def _wind_up(self, life: RunContext) -> RunOutput:
-        position = await self._parts.run.position()
-        if position.at_rest:
-            return RunOutput(position.values)
-        await self._stop_sub_agents((position.values.get("calls") or {}).values())
-        return await self._parts.run.resume(replace(life, stop=True, stopped_usage=self._used))
-
-    def _life(self) -> RunContext:
-        return RunContext(
-            self._token,
-            max_steps=self._thread.max_steps,
-            budget=self._thread.budget,
-            finished_in_journal=self.earlier.recorded,
-            started_calls=self.earlier.begun,
-            reverted_attempts=self.earlier.undone,
-            mode=self.mode,
-            shared_budget=self._thread.shared_budget,
-            budget_reset=self.budget_reset,
-            stopped_usage=self._used,
-        )
-
-    async def _note_answered(
-        self, questions: list[Question], calls: Mapping[str, ToolCallInfo], envelope: Mapping[str, Any]
-    ) -> None:
-        answers = envelope["answers"]
-        self._answered = [question for question in questions if question.call_id in answers]
-        given_up = [call_id for call_id, answer in answers.items() if answer["kind"] in ("cancel", "done")]
-        await self._stop_sub_agents(calls[call_id] for call_id in given_up)
-
-    async def _stop_sub_agents(self, calls: Iterable[ToolCallInfo]) -> None:
-        """Before their calls are given up: what works for nobody must not go on."""
-        left = [call["call_id"] for call in calls if call.get("resumable") and call["status"] not in FINAL]
-        self._used = self._used | await self._parts.sub_agents.stop(self._thread.thread_id, left)
-
-    async def _tidy(self) -> None:
-        try:
-            await self._parts.prune_if_grown()
-        except AgentError as failure:
-            # The turn has ended well and is stored: only some room was not won back.
-            self._parts.bus.publish(WarningIssued(f"the thread was not pruned: {failure}"))
-
-    def _tell(self, rest: TurnResult) -> None:
-        ended = TurnEnded(rest.status, rest.answer, rest.checkpoint_id, dict(rest.usage), rest.error)
-        self._parts.bus.publish(ended)
+        return False  # The run itself meets the same error and reports it.

@@ -1,4 +1,4 @@
-"""The desk where questions and answers of one thread meet: what is open, what stands, what needs no person."""
+"""The questions that the graph waits with, and the envelope of answers that resumes it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,104 +6,85 @@ from typing import Any
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Answer, JournalRow, Question
+from graph_agent.ports.storage import QuestionKind
 from graph_agent.session.dependencies import SessionDependencies, Thread
 
 __all__ = ["QuestionQueue", "questions_in"]
 
-_UNASKED = 3
-"""A low-risk call that was broken off this often while it ran, or that one life let through so often without its
-beginning, is not simply run again: a person decides."""
+_MAX_AUTOMATIC_RETRIES = 3
+"""A low-risk call that was interrupted this often while it ran, or retried this often in one run without being
+started, is not retried again without a person's decision."""
 
 
-def questions_in(asked: Mapping[str, Any]) -> list[Question]:
-    """The questions in the value that human_approval waits with."""
-    approvals = [
-        Question("approval", q["call_id"], q["attempt"], q["args_digest"], q["reason"]) for q in asked["approve"]
-    ]
-    recoveries = [
-        Question("recovery", q["call_id"], q["attempt"], q["args_digest"], q["reason"]) for q in asked["recover"]
-    ]
-    return approvals + recoveries
+def questions_in(interrupt: Mapping[str, Any]) -> list[Question]:
+    """The questions in the value that human_approval waits with: approvals, then recoveries."""
+    return [*_questions("approval", interrupt["approve"]), *_questions("recovery", interrupt["recover"])]
+
+
+def _questions(kind: QuestionKind, asked: Iterable[Mapping[str, Any]]) -> list[Question]:
+    return [Question(kind, q["call_id"], q["attempt"], q["args_digest"], q["reason"]) for q in asked]
 
 
 class QuestionQueue:
-    """Turns standing answers into the envelope that resumes the graph."""
+    """Turns recorded answers into the envelope that resumes the graph."""
 
-    def __init__(self, thread: Thread, parts: SessionDependencies) -> None:
-        self._thread = thread
-        self._parts = parts
-        self._let_through: Counter[str] = Counter()
+    def __init__(self, thread: Thread, dependencies: SessionDependencies) -> None:
+        self._thread_id = thread.thread_id
+        self._dependencies = dependencies
+        self._retries: Counter[str] = Counter()
 
     async def envelope(
-        self, questions: Sequence[Question], calls: Mapping[str, ToolCallInfo], life_token: str
+        self, questions: Sequence[Question], calls: Mapping[str, ToolCallInfo], owner_token: str
     ) -> dict[str, Any] | None:
-        """What to resume the graph with; None while a question still waits for its answer.
+        """The resume value for the graph; None while a question waits for a person's answer.
 
-        Answers that need no person go first and alone: nobody should be asked about a call that has its result.
+        Answers that need no person are applied first and alone: nobody is asked about a call that has its result.
         """
-        standing = await self._parts.decisions.standing(self._thread.thread_id, questions)
-        answers = await self._unasked(questions, calls, standing)
+        recorded = await self._dependencies.decisions.standing(self._thread_id, questions)
+        answers = await self._automatic_answers(questions, calls, recorded)
         if not answers:
-            if len(standing) < len(questions):
+            if len(recorded) < len(questions):
                 return None
-            answers = {q.call_id: _written(q, standing[q.call_id]) for q in questions}
-        return {"by": life_token, "at": self._parts.clock.now(), "answers": answers}
+            answers = {q.call_id: _as_json(q, recorded[q.call_id]) for q in questions}
+        return {"by": owner_token, "at": self._dependencies.clock.now(), "answers": answers}
 
-    async def settle(self, answered: Sequence[Question], still_open: Iterable[Question]) -> None:
-        """After the graph has taken answers in: note it, and free the questions whose answer it did not accept."""
-        now, thread_id = self._parts.clock.now(), self._thread.thread_id
-        open_again = set(still_open)
+    async def mark_applied(self, answered: Sequence[Question], still_open: Iterable[Question]) -> None:
+        """Note which answers the graph has applied; a question whose answer it rejected can be answered again."""
+        now, decisions, open_again = self._dependencies.clock.now(), self._dependencies.decisions, set(still_open)
         applied = [question for question in answered if question not in open_again]
-        refused = [question.call_id for question in answered if question in open_again]
-        if refused:
-            await self._parts.decisions.supersede(thread_id, refused, now)
+        rejected = [question.call_id for question in answered if question in open_again]
+        if rejected:
+            await decisions.supersede(self._thread_id, rejected, now)
         if applied:
-            await self._parts.decisions.mark_applied(thread_id, applied, now)
+            await decisions.mark_applied(self._thread_id, applied, now)
 
-    async def _unasked(
-        self,
-        questions: Sequence[Question],
-        calls: Mapping[str, ToolCallInfo],
-        standing: Mapping[str, Answer],
+    async def _automatic_answers(
+        self, questions: Sequence[Question], calls: Mapping[str, ToolCallInfo], recorded: Mapping[str, Answer]
     ) -> dict[str, dict[str, Any]]:
         answers = {}
         for question in questions:
-            rows = await self._parts.journal.rows(self._thread.thread_id, question.call_id)
-            if answer := await self._as_it_ran(question, calls[question.call_id], rows):
-                answers[question.call_id] = _written(question, answer) | {"owner_token": "journal"}
-            elif question.kind == "approval" or question.call_id in standing:
+            call = calls[question.call_id]
+            rows = await self._dependencies.journal.rows(self._thread_id, question.call_id)
+            if answer := await self._answer_from_journal(question, call, rows):
+                answers[question.call_id] = _as_json(question, answer) | {"owner_token": "journal"}
+            elif question.kind == "approval" or question.call_id in recorded:
                 continue
-            elif await self._may_run_unasked(calls[question.call_id], rows):
-                self._let_through[question.call_id] += 1
-                answers[question.call_id] = _written(question, Answer("retry", by="session", at=""))
+            elif await self._may_retry(call, rows):
+                self._retries[question.call_id] += 1
+                answers[question.call_id] = _as_json(question, Answer("retry", by="session", at=""))
         return answers
 
-    async def _may_run_unasked(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
-        if not call.get("resumable"):
-            return self._may_simply_run(call, rows)
-        begun = bool(call.get("started"))
-        return await self._parts.sub_agents.may_go_on(self._thread.thread_id, call["call_id"], begun=begun)
-
-    def _may_simply_run(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
-        """Whether it only reads, or certainly never began. Attempts that a rewind undid are not in the rows."""
-        is_harmless = call.get("kind") == "readonly" or not call.get("started")
-        resumable = sum(row.may_have_started for row in rows)
-        return (
-            call.get("risk") == "low"
-            and is_harmless
-            and resumable < _UNASKED
-            and self._let_through[call["call_id"]] < _UNASKED
-        )
-
-    async def _as_it_ran(self, question: Question, call: ToolCallInfo, rows: Sequence[JournalRow]) -> Answer | None:
-        """What lets a call that has its result take it, with the arguments it ran with; None for one without."""
-        thread_id, call_id = self._thread.thread_id, question.call_id
+    async def _answer_from_journal(
+        self, question: Question, call: ToolCallInfo, rows: Sequence[JournalRow]
+    ) -> Answer | None:
+        """The answer with which a finished call takes its recorded result; None if the call has none."""
         finished = [row for row in rows if row.is_finished]
         if not finished:
             return None
         if question.kind == "recovery":
             return Answer("retry", by="journal", at="")
-        given = await self._parts.decisions.latest_approval(thread_id, call_id, finished[-1].started_at)
+        decisions, started_at = self._dependencies.decisions, finished[-1].started_at
+        given = await decisions.latest_approval(self._thread_id, question.call_id, started_at)
         if given is not None and given.kind == "edit":
             return Answer(
                 "edit", by="journal", at="", arguments=given.arguments, outside_sandbox=given.outside_sandbox
@@ -112,14 +93,29 @@ class QuestionQueue:
             return Answer("answer", by="journal", at="", reason=given.reason if given else "")
         return Answer("approve", by="journal", at="", outside_sandbox=given is not None and given.outside_sandbox)
 
+    async def _may_retry(self, call: ToolCallInfo, rows: Sequence[JournalRow]) -> bool:
+        """Whether a retry needs no person: the call only reads, or certainly never started.
 
-def _written(question: Question, answer: Answer) -> dict[str, Any]:
-    written: dict[str, Any] = {
+        The journal rows do not contain attempts that a rewind reverted.
+        """
+        if call.get("resumable"):
+            started = bool(call.get("started"))
+            return await self._dependencies.sub_agents.may_resume(self._thread_id, call["call_id"], started=started)
+        return (
+            call.get("risk") == "low"
+            and (call.get("kind") == "readonly" or not call.get("started"))
+            and sum(row.may_have_started for row in rows) < _MAX_AUTOMATIC_RETRIES
+            and self._retries[call["call_id"]] < _MAX_AUTOMATIC_RETRIES
+        )
+
+
+def _as_json(question: Question, answer: Answer) -> dict[str, Any]:
+    return {
         "kind": answer.kind,
         "attempt": question.attempt,
         "args_digest": question.args_digest,
         "decided_by": answer.by,
         "reason": answer.reason,
         **({"outside_sandbox": True} if answer.outside_sandbox else {}),
+        **({} if answer.arguments is None else {"arguments": dict(answer.arguments)}),
     }
-    return written if answer.arguments is None else {**written, "arguments": dict(answer.arguments)}

@@ -1,11 +1,7 @@
-"""What can be found out about a call that was broken off, to help whoever decides. Finds, never decides.
+"""What can be found out about an interrupted call: its output, its effect, and the processes it left running.
 
-Loads no graph and no model: the commands that answer from outside look through the same eyes.
-
-What is left running of a command whose process of ours died: found, and ended when a person wants it.
-
-Goes by what the journal recorded. What ran before the machine was started anew is nobody's any more, and a process
-of which nothing ties it to the call is neither shown nor touched.
+Processes are identified by what the journal recorded. Those from before a reboot, and those that nothing ties to
+the call, are neither shown nor touched.
 """
 
 import asyncio
@@ -19,56 +15,18 @@ from graph_agent.ports.background import boot_id
 from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.toolbox.tool_context import Process, ProcessTraces, find_processes, recorded_traces, send_signal
 
-__all__ = ["describe_question", "end", "goes_on", "living", "process_traces", "still_running"]
+__all__ = [
+    "describe_question",
+    "end_running",
+    "explain_left_running",
+    "explain_refused_retry",
+    "process_traces",
+    "running_pids",
+]
 
-_TERM_GRACE_S = 2.0
-_KILL_GRACE_S = 2.0
+_GRACE_S = 2.0
+"""For each of SIGTERM and SIGKILL."""
 _PAUSE_S = 0.02
-
-
-def process_traces(rows: Sequence[JournalRow], thread_id: str, blobs: Blobs) -> tuple[ProcessTraces, ...]:
-    """What the processes of all attempts of a call are known by, as far as they can still live."""
-    here = [row for row in rows if row.extra.get("boot_id") == boot_id()]
-    return tuple(traces for row in here if (traces := recorded_traces(row, thread_id, blobs)) is not None)
-
-
-def living(left: Sequence[ProcessTraces]) -> tuple[int, ...]:
-    """The living ones, by pid."""
-    return tuple(process.pid for process in _living(left))
-
-
-async def end(left: Sequence[ProcessTraces]) -> tuple[int, ...]:
-    """Ask them to end, kill what has not ended after a short grace; returns what lives all the same."""
-    await _signal(left, signal.SIGTERM, _TERM_GRACE_S)
-    await _signal(left, signal.SIGKILL, _KILL_GRACE_S)
-    return living(left)
-
-
-def still_running(call_id: str, pids: Sequence[int]) -> str:
-    """Why a call is not tried again yet, in words."""
-    named = ", ".join(map(str, pids))
-    return (
-        f"call {call_id} is not tried again while processes of its last attempt run (pid {named}); "
-        f"wait for them, or end them first: `graph-agent recover --retry {call_id} --end-processes`"
-    )
-
-
-def goes_on(call_id: str, pids: Sequence[int]) -> str:
-    """That a call is settled and what it started runs on all the same, in words."""
-    named = " ".join(map(str, pids))
-    return f"what call {call_id} started still runs (pid {', '.join(map(str, pids))}); end it with: kill {named}"
-
-
-async def _signal(left: Sequence[ProcessTraces], number: signal.Signals, grace_s: float) -> None:
-    for process in _living(left):
-        send_signal(process, number)
-    deadline = time.monotonic() + grace_s
-    while _living(left) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
-        await asyncio.sleep(_PAUSE_S)
-
-
-def _living(left: Sequence[ProcessTraces]) -> list[Process]:
-    return sorted({process for traces in left for process in find_processes(traces)})
 
 
 async def describe_question(
@@ -79,7 +37,7 @@ async def describe_question(
     blobs: Blobs,
     scope: Scope,
 ) -> OpenQuestion:
-    """The question with its record and, for a call that may have begun, what it wrote, did, and left running."""
+    """The question with its call and, for one that may have started, its output, effect and running processes."""
     begun = [row for row in rows if row.may_have_started]
     if question.kind == "approval" or not begun:
         return OpenQuestion(question, call)
@@ -90,5 +48,48 @@ async def describe_question(
         partial_output=await toolbox.partial_output(call, begun[-1].attempt, scope),
         finding=finding.detail,
         finding_verdict=finding.verdict,
-        processes=living(process_traces(rows, scope.thread_id, blobs)),
+        processes=running_pids(process_traces(rows, scope.thread_id, blobs)),
     )
+
+
+def process_traces(rows: Sequence[JournalRow], thread_id: str, blobs: Blobs) -> tuple[ProcessTraces, ...]:
+    """What identifies the processes of all attempts of a call, as far as they can still run."""
+    since_boot = [row for row in rows if row.extra.get("boot_id") == boot_id()]
+    return tuple(traces for row in since_boot if (traces := recorded_traces(row, thread_id, blobs)) is not None)
+
+
+def running_pids(traces: Sequence[ProcessTraces]) -> tuple[int, ...]:
+    """The pids of the processes that still run."""
+    return tuple(process.pid for process in _running(traces))
+
+
+async def end_running(traces: Sequence[ProcessTraces]) -> tuple[int, ...]:
+    """Terminate the processes, and kill those that do not end in time; returns the pids of the survivors."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in _running(traces):
+            send_signal(process, number)
+        deadline = time.monotonic() + _GRACE_S
+        while _running(traces) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
+            await asyncio.sleep(_PAUSE_S)
+    return running_pids(traces)
+
+
+def explain_refused_retry(call_id: str, pids: Sequence[int]) -> str:
+    """Why a call cannot be retried yet."""
+    return (
+        f"Call {call_id} cannot be retried while processes of its last attempt are running "
+        f"(pid {', '.join(map(str, pids))}). Wait for them, or end them: "
+        f"`graph-agent recover --retry {call_id} --end-processes`."
+    )
+
+
+def explain_left_running(call_id: str, pids: Sequence[int]) -> str:
+    """That processes of a resolved call are still running."""
+    return (
+        f"Processes of call {call_id} are still running (pid {', '.join(map(str, pids))}). "
+        f"End them with: kill {' '.join(map(str, pids))}"
+    )
+
+
+def _running(traces: Sequence[ProcessTraces]) -> list[Process]:
+    return sorted({process for one in traces for process in find_processes(one)})

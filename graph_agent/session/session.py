@@ -1,253 +1,197 @@
-"""A thread opened by a process: send, decide, proceed, stop. Knows no terminal and no database.
+"""One thread, held by this process: opened, worked on turn by turn, and closed.
 
-Which permission mode a living session may take. Judges no call.
+The life cycle, and the module that does each step:
 
-Making a conversation shorter because a person wants it: a turn of its own, in which nothing else is done.
+1. `Session.open` takes the thread's lock and finishes what a killed process left half done (`time_travel.py`).
+2. `start` continues the pending calls of an earlier run (`graph_runner.py`) and returns the questions about them.
+3. `send`, `send_queued` and `continue_turn` begin or continue a turn (`message_input.py`, then `graph_runner.py`).
+   A turn runs until it ends or the graph asks; every turn returns a `TurnResult` (`turn_result.py`).
+4. `decide` records the answer to a question, about an approval or an interrupted call (`answers.py`). `proceed`
+   resumes the graph as soon as every question has an answer (`questions.py`).
+5. `stop` ends the turn for good. `shut_down` interrupts it, so that a later process recovers it.
+6. `close` ends background work and sub-agents (`subagents.py`) and releases the lock.
+
+The graph itself runs in `thread_graph.py`, the only module here that knows LangGraph.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self, get_args
 
+from langchain_core.messages import HumanMessage, SystemMessage
+
 from graph_agent.config.settings import Mode
-from graph_agent.errors import UsageError
-from graph_agent.events import EventBus, TurnStarted, WarningIssued
-from graph_agent.graph.history import printable
+from graph_agent.errors import MessageBlocked, UsageError
+from graph_agent.events import EventBus, SessionOpened, TurnStarted, WarningIssued
+from graph_agent.graph.history import TYPED, printable
 from graph_agent.graph.reasoning import COMPACT_ONLY
 from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo
 from graph_agent.ports.usage import SharedBudget, UsageTotals
-from graph_agent.session.answers import Answering
+from graph_agent.session.answers import AnswerRecorder
 from graph_agent.session.dependencies import SessionDependencies, Thread
-from graph_agent.session.graph_runner import GraphRunner
-from graph_agent.session.subagents import Answers, begin, usage_of
+from graph_agent.session.graph_runner import GraphRunner, turn_outcome
+from graph_agent.session.message_input import MessageQueue, PromptHooks
+from graph_agent.session.subagents import begin_turn_budget, usage_of
+from graph_agent.session.thread_graph import ThreadSnapshot
 from graph_agent.session.time_travel import (
     branch_from,
     finish_interrupted_rewind,
     format_finished_rewind,
+    load_journal_facts,
     reevaluate_imported_calls,
 )
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
-from graph_agent.session.turns import MessageQueue, PromptHooks, Turns
 
-__all__ = ["Session", "compacted", "require_selectable_mode"]
-
-
-async def compacted(drive: GraphRunner, parts: SessionDependencies) -> TurnResult:
-    """Compact a thread at rest. The turn it came to rest with stays its last one, with what came of it."""
-    position = await parts.run.position()
-    if not position.exists:
-        return await drive.rest("done", position.values)
-    turn = {COMPACT_ONLY: dict(position.values.get("turn") or {})}
-    parts.bus.publish(TurnStarted())
-    return await drive.run(lambda life: parts.run.begin({"turn": turn}, life))
-
-
-def require_selectable_mode(mode: str) -> str:
-    """The mode, where it is one that may be chosen now.
-
-    Raises:
-        UsageError: it is none, or one that only the start of the program may choose.
-    """
-    if mode not in get_args(Mode):
-        raise UsageError(f"there is no mode {mode!r}; choose one of {', '.join(get_args(Mode))}")
-    if mode == "bypassPermissions":
-        raise UsageError("bypassPermissions can only be chosen when the program starts: --mode bypassPermissions")
-    return mode
+__all__ = ["Session", "require_selectable_mode"]
 
 
 class Session:
     """One thread, held by this process until `close`."""
 
     @classmethod
-    async def open(cls, thread: Thread, parts: SessionDependencies) -> Self:
-        """Take the thread; nothing about it is read before this process holds it.
-
-        With an older checkpoint to go on from, that one is the head when this returns.
+    async def open(cls, thread: Thread, dependencies: SessionDependencies) -> Self:
+        """Take the thread's lock, then read the thread. A given older checkpoint becomes the head of a new branch.
 
         Raises:
             UnknownId: the thread has no such checkpoint.
-            ThreadHeld: another process has it; the message says who and since when.
+            ThreadHeld: another process holds the thread; the message says which one and since when.
         """
-        session = cls(thread, parts)
-        await parts.lock.acquire(thread.thread_id, session._drive.life_token)
+        session = cls(thread, dependencies)
+        await dependencies.lock.acquire(thread.thread_id, session._runner.owner_token)
         try:
-            if resumable := await finish_interrupted_rewind(thread.thread_id, parts):
-                parts.bus.publish(WarningIssued(format_finished_rewind(*resumable)))
+            if finished := await finish_interrupted_rewind(thread.thread_id, dependencies):
+                session.bus.publish(WarningIssued(format_finished_rewind(*finished)))
             if thread.from_checkpoint is not None:
-                await branch_from(thread.thread_id, thread.from_checkpoint, parts)
-            await reevaluate_imported_calls(thread.thread_id, parts)
+                await branch_from(thread.thread_id, thread.from_checkpoint, dependencies)
+            await reevaluate_imported_calls(thread.thread_id, dependencies)
         except BaseException:
-            await parts.lock.release()
+            await dependencies.lock.release()
             raise
         return session
 
-    def __init__(self, thread: Thread, parts: SessionDependencies) -> None:
+    def __init__(self, thread: Thread, dependencies: SessionDependencies) -> None:
         self._thread = thread
-        self._parts = parts
-        self._drive, self._queue = (
-            GraphRunner(thread, parts),
-            MessageQueue(parts.inbox, thread.thread_id, thread.by),
-        )
-        self._prompting = PromptHooks(parts.hooks, thread.thread_id)
-        self._turns = Turns(thread, parts, self._drive, self._queue, self._prompting)
-        self._answering = Answering(thread, parts, self._drive)
-        parts.sub_agents.set_parent(self)
-
-    @property
-    def thread_id(self) -> str:
-        """The thread's id, whole."""
-        return self._thread.thread_id
-
-    @property
-    def workspace(self) -> Path:
-        """The folder the thread works in."""
-        return self._thread.workspace
-
-    @property
-    def model_label(self) -> str:
-        """What the status line calls the model."""
-        return self._parts.models.label
-
-    @property
-    def model_name(self) -> str | None:
-        """The model's own name; None while one must still be chosen, empty where there is nothing to choose."""
-        return self._parts.models.name
-
-    async def model_names(self) -> tuple[str, ...]:
-        """The models there are to choose from; raises ModelError when they cannot be listed now."""
-        return await self._parts.models.names()
-
-    async def switch_model(self, name: str) -> None:
-        """Ask this model from the next request on; raises UsageError where there is nothing to choose."""
-        await self._parts.models.switch(name)
-
-    @property
-    def sandbox(self) -> SandboxInfo:
-        """The sandbox that commands run in, as it is here and now; the first look may take some milliseconds."""
-        return self._parts.sandbox()
-
-    @property
-    def by(self) -> str:
-        """The name this session's answers carry."""
-        return self._thread.by
-
-    @property
-    def bus(self) -> EventBus:
-        """Where the session's events come from."""
-        return self._parts.bus
-
-    @property
-    def mode(self) -> str:
-        """The permission mode of the calls to come."""
-        return self._drive.mode
-
-    @mode.setter
-    def mode(self, mode: str) -> None:
-        self._drive.mode = require_selectable_mode(mode)
-
-    def offer(self) -> list[str]:
-        """Names of the tools the model is offered now."""
-        return [str(item["function"]["name"]) for item in self._parts.toolbox.declarations(self.mode)]
-
-    async def system(self) -> str:
-        """The system prompt the thread begins with."""
-        messages = (await self._parts.run.position()).values.get("messages") or []
-        begins = bool(messages) and messages[0].type == "system"
-        return str(messages[0].text) if begins else self._parts.instructions()
-
-    @property
-    def is_afresh(self) -> bool:
-        """Whether a person let the turn go on after a limit in the middle of a call."""
-        return bool(self._drive.budget_reset)
-
-    async def shared_budget(self) -> SharedBudget:
-        """What its sub-agents draw on: as one itself that of its parent, else what turn and thread may use."""
-        if self._thread.shared_budget is None:
-            values = (await self._parts.run.position()).values
-            begin(self._drive.shared_budget, self.thread_id, values, self._drive.budget_reset)
-        return self._thread.shared_budget or self._drive.shared_budget
+        self._dependencies = dependencies
+        self._graph = dependencies.graph
+        self._runner = GraphRunner(thread, dependencies)
+        self._queue = MessageQueue(dependencies.inbox, thread.thread_id, thread.by)
+        self._hooks = PromptHooks(dependencies.hooks, thread.thread_id)
+        self._answers = AnswerRecorder(thread, dependencies, self._runner)
+        dependencies.sub_agents.set_parent(self)
 
     async def start(self) -> TurnResult:
-        """Settle what an earlier life left open, and show what still waits for a person.
+        """Continue the pending calls of an earlier run; returns the questions that are open.
 
-        Makes no model request: where that is all that is open, the rest is `broken_off`, and the next message ends
-        that turn first while `continue_turn` asks the model again.
+        The model is not asked: if only its reply is missing, the status is `resumable`. The next message then ends
+        that turn first, and `continue_turn` asks the model again.
         """
-        return await self._turns.start()
+        with self._hooks.preparing_turn():
+            snapshot = await self._graph.snapshot()
+            self._runner.journal_facts = await load_journal_facts(
+                self.thread_id, snapshot.values, self._dependencies.journal
+            )
+            self.bus.publish(
+                SessionOpened(
+                    self.thread_id, snapshot.checkpoint_id, str(self.workspace), self.model_label, self.mode
+                )
+            )
+            await self._hooks.session_started(is_new=not snapshot.exists, mode=self.mode)
+        await self._dependencies.shells.reattach(self.thread_id)
+        if snapshot.is_idle:
+            return await self._runner.result("done", snapshot.values)
+        if snapshot.waits_for_model:
+            return await self._runner.result("resumable", snapshot.values)
+        self.bus.publish(TurnStarted())
+        return await self._runner.run(self._graph.resume)
 
     async def send(self, text: str, attachment: str = "") -> TurnResult:
-        """Start a turn with a message; it is on disk before the model is asked, and before a hook is.
+        """Start a turn with a message, which is durable before the model is asked and before a hook reads it.
 
-        What it `brings` stands behind it and is not taken for the user's own words.
+        The attachment is added after the text and does not count as the user's own words.
 
         Raises:
             UsageError: questions are open; they must be answered, or the turn stopped, first.
-            MessageBlocked: a hook did not let it through.
+            MessageBlocked: a hook rejects the message.
         """
-        return await self._turns.send(text, attachment)
-
-    async def queue(self, text: str) -> int:
-        """Keep a message until the thread is at rest; once its number is returned it may be shown as queued."""
-        return await self._queue.add(text)
-
-    async def queued(self) -> list[tuple[int, str]]:
-        """Number and text of each message that waits, oldest first."""
-        return await self._queue.waiting()
-
-    async def remove_queued(self, number: int) -> bool:
-        """Whether the message still waited; then it is gone, and never sent."""
-        return await self._queue.remove_queued(number)
-
-    async def move_queued(self, number: int, thread_id: str) -> int | None:
-        """Let a message that waits wait in another thread; its number there, None where it waited no more."""
-        return await self._queue.move_queued(number, thread_id)
+        with self._hooks.preparing_turn():
+            snapshot = await self._end_unanswered_turn()
+            if not self._hooks.read_messages:
+                result = await self._begin_message_turn(snapshot, text, None, attachment)
+                if result is not None:
+                    return result
+                await self._queue.add(text)
+                return await self._result_before_turn()
+            number = await self._queue.add(text)
+            async with self._queue.sending(number):
+                return await self._send_from_queue(snapshot, number, text, attachment)
 
     async def send_queued(self, attachment: str = "") -> TurnResult | None:
-        """Start a turn with the oldest queued message; None, and nothing is done, when none waits.
+        """Start a turn with the oldest queued message; None if none waits.
 
         Raises:
             UsageError: questions are open.
         """
-        return await self._turns.send_queued(attachment)
+        async with self._queue.sending_oldest() as oldest:
+            if oldest is None:
+                return None
+            with self._hooks.preparing_turn():
+                self._require_no_open_question()
+                if (await self._graph.snapshot()).open_nodes != ("__start__",):
+                    return await self._send_from_queue(await self._end_unanswered_turn(), *oldest, attachment)
+        # An earlier process died between storing a message and starting its turn: that message goes first.
+        return await self.continue_turn()
 
     async def continue_turn(self) -> TurnResult:
-        """Ask the model again where its request is all that is open, or go on after a limit or a stop.
+        """Ask the model again after it failed, or continue a turn that reached a limit or was stopped.
 
-        A turn that was done stays done: its answer is returned and the model is not asked.
+        A finished turn is not continued: its answer is returned without asking the model.
 
         Raises:
             UsageError: questions are open.
         """
-        return await self._turns.continue_turn()
+        self._require_no_open_question()
+        snapshot = await self._graph.snapshot()
+        if not snapshot.is_idle:
+            self._runner.renew_budget_after_limit()
+            self.bus.publish(TurnStarted())
+            return await self._runner.run(self._graph.resume)
+        if turn_outcome(snapshot.values) in ("limit", "stopped"):
+            self.bus.publish(TurnStarted())
+            return await self._begin_turn({})
+        return await self._runner.result("done", snapshot.values)
 
     async def run_task(self, text: str, *, budget_reset: bool = False) -> TurnResult:
-        """As a sub-agent: begin the thread with this text, or go on with what it has, to the next rest.
+        """As a sub-agent: begin the thread with this task, or continue what it has, until it ends or asks.
 
-        A turn that came to its end stays ended: its rest is returned as it was, and the model is not asked; but
-        with `afresh` one goes on that rests at a limit it shares with its parent.
+        A finished turn stays finished. With `budget_reset` a turn at a limit shared with the parent continues.
         """
-        return await self._turns.run_task(text, budget_reset=budget_reset)
+        snapshot = await self._graph.snapshot()
+        if not snapshot.exists:
+            return await self.send(text)
+        if snapshot.is_idle:
+            if budget_reset and (snapshot.values.get("turn") or {}).get("shared"):
+                return await self.continue_turn()
+            return await self._runner.result(turn_outcome(snapshot.values), snapshot.values)
+        result = await self.start()
+        if result.status == "resumable" or (budget_reset and result.is_shared):
+            return await self.continue_turn()
+        return result
 
     async def compact(self) -> TurnResult:
-        """Make the conversation that the model is told shorter; raises UsageError while questions are open."""
-        await self._turns.ready()
-        return await compacted(self._drive, self._parts)
+        """Compact the context that is sent to the model, in a turn of its own.
 
-    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
-        """The open question as it would be asked with these arguments; what is to be answered is still `question`.
+        The last turn of the thread and its outcome stay what they are.
 
         Raises:
-            AnswerRefused: the question is not open, or the call may not run with them.
+            UsageError: questions are open.
         """
-        return await (await self.answers_to(question)).preview_edit(question, arguments)
-
-    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
-        """What "always" would allow from now on, were it the answer to this question.
-
-        Raises:
-            AnswerRefused: the question is not open.
-        """
-        return await (await self.answers_to(question)).propose_grant(question, arguments)
+        await self._end_unanswered_turn()
+        snapshot = await self._graph.snapshot()
+        if not snapshot.exists:
+            return await self._runner.result("done", snapshot.values)
+        turn = {COMPACT_ONLY: dict(snapshot.values.get("turn") or {})}
+        self.bus.publish(TurnStarted())
+        return await self._runner.run(lambda context: self._graph.begin({"turn": turn}, context))
 
     async def decide(
         self,
@@ -259,75 +203,276 @@ class Session:
         always: AlwaysAllow | None = None,
         outside: bool = False,
     ) -> Answer:
-        """Record an answer, durable when this returns. The first answer wins: the one that stands is returned.
+        """Record an answer durably. The first answer wins; the one that counts is returned.
 
-        What is allowed `always` is stored in the same step, and not at all where another answer stands. With
-        `outside` an approval or edit lets this very call run outside of the sandbox: only a person may say that.
+        `always` stores rules in the same step, and only if this answer counts. With `outside`, which only a person
+        may choose, an approval or edit lets this one call run outside the sandbox.
 
         Raises:
-            AnswerRefused: the question is not open, the kind does not fit it, the edited arguments may not run, or
-                there is no sandbox to run it outside of.
+            AnswerRefused: the question is not open, the kind does not fit it, policy denies the edited arguments,
+                or there is no sandbox to leave.
         """
-        answer = Answer(kind, self.by, self._parts.clock.now(), arguments, printable(reason), outside)
+        answer = Answer(kind, self.by, self._dependencies.clock.now(), arguments, printable(reason), outside)
         return await (await self.answers_to(question)).decide(question, answer, always)
 
+    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
+        """The open question as it would be asked with these arguments; the answer is still given to `question`.
+
+        Raises:
+            AnswerRefused: the question is not open, or policy denies the arguments.
+        """
+        return await (await self.answers_to(question)).preview_edit(question, arguments)
+
+    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
+        """The rules that answering this question with "always" would store.
+
+        Raises:
+            AnswerRefused: the question is not open.
+        """
+        return await (await self.answers_to(question)).propose_grant(question, arguments)
+
     async def end_processes(self, question: Question) -> tuple[int, ...]:
-        """End what an interrupted call left running; returns the pids of what lives all the same.
+        """End the processes that an interrupted call left running; returns the pids of those that survive.
 
         Raises:
             AnswerRefused: no such recovery question is open.
         """
         return await (await self.answers_to(question)).end_processes(question)
 
+    async def answers_to(self, question: Question) -> AnswerRecorder:
+        """Who records answers to the question: this session, or the sub-agent that asks it."""
+        return await self._dependencies.sub_agents.answers_to(question) or self._answers
+
+    async def recorded_answers(self) -> dict[str, Answer]:
+        """The answers given so far to open questions, here and in sub-agents, by call id."""
+        return {**await self._answers.recorded(), **await self._dependencies.sub_agents.recorded_answers()}
+
+    async def answers_from_others(self) -> dict[str, Answer]:
+        """The answers to open questions that other processes gave, by call id."""
+        answers = await self.recorded_answers()
+        return {call_id: answer for call_id, answer in answers.items() if answer.by != self.by}
+
     async def proceed(self) -> TurnResult:
-        """Go on when every open question has an answer; else return at once with what is still open.
+        """Continue if every open question has an answer; otherwise return at once what is still open.
 
         In a session that has done nothing yet this is `start`.
         """
-        return await (self._drive.answer() if self._drive.open or self._drive.settled else self.start())
-
-    async def answers_from_others(self) -> dict[str, Answer]:
-        """Standing answers to open questions that others gave, by call id."""
-        standing = await self.standing()
-        return {call_id: answer for call_id, answer in standing.items() if answer.by != self.by}
-
-    async def standing(self) -> dict[str, Answer]:
-        """The answers recorded so far to what is open, here and in sub-agents, by call id."""
-        return {**await self._answering.standing(), **await self._parts.sub_agents.standing()}
-
-    async def answers_to(self, question: Question) -> Answers:
-        """Where the question is answered: here, or with the sub-agent that asks it."""
-        return await self._parts.sub_agents.answers_to(question) or self._answering
-
-    async def stop(self) -> TurnResult:
-        """Stop the turn; a `send`, `proceed` or `start` that is under way returns the same rest."""
-        return await (self._drive.rest("stopped", {}) if self._prompting.stop() else self._drive.stop())
-
-    async def shut_down(self) -> None:
-        """Before the process ends: start nothing new, break off what still runs after a short grace.
-
-        The call under way returns a `broken_off` rest, or raises CancelledError when it had to be broken off.
-        """
-        self._prompting.stop()
-        await self._drive.shut_down()
-
-    def stop_new_work(self) -> None:
-        """Start nothing new; what runs comes to its end."""
-        self._drive.stop_new_work()
+        if self._runner.open_questions or self._runner.last_settled_result:
+            return await self._runner.resume_with_answers()
+        return await self.start()
 
     async def waiting(self) -> TurnResult:
-        """The rest with the questions that still have no answer."""
-        return await self._drive.waiting({})
+        """The questions that still have no answer."""
+        return await self._runner.result_with_questions({})
 
-    async def used(self) -> UsageTotals:
-        """Tokens and requests of turn and thread, its sub-agents' among them."""
-        return usage_of((await self._parts.run.position()).values)
+    async def stop(self) -> TurnResult:
+        """Stop the turn; a `send`, `proceed` or `start` that is under way returns the same result."""
+        return await (self._runner.result("stopped", {}) if self._hooks.stop() else self._runner.stop())
+
+    async def shut_down(self) -> None:
+        """Before the process ends: start nothing new, and interrupt what still runs after a grace period.
+
+        The method under way returns a `resumable` result, or raises CancelledError if it had to be interrupted.
+        """
+        self._hooks.stop()
+        await self._runner.shut_down()
+
+    def stop_new_work(self) -> None:
+        """Start nothing new; what runs is finished."""
+        self._runner.stop_new_work()
 
     async def close(self) -> None:
-        """End what runs in the background, give the thread back, and those of its sub-agents."""
+        """End background work, release the thread and those of its sub-agents."""
         try:
-            await self._parts.sub_agents.close()
-            await self._parts.shells.close()
+            await self._dependencies.sub_agents.close()
+            await self._dependencies.shells.close()
         finally:
-            await self._parts.lock.release()
-            await self._parts.close()
+            await self._dependencies.lock.release()
+            await self._dependencies.close()
+
+    async def queue(self, text: str) -> int:
+        """Store a message durably until the thread is idle; returns its number."""
+        return await self._queue.add(text)
+
+    async def queued(self) -> list[tuple[int, str]]:
+        """Number and text of each waiting message, oldest first."""
+        return await self._queue.waiting()
+
+    async def remove_queued(self, number: int) -> bool:
+        """Delete a waiting message; False if it no longer waits."""
+        return await self._queue.remove(number)
+
+    async def move_queued(self, number: int, thread_id: str) -> int | None:
+        """Move a waiting message to another thread; its number there, None if it no longer waits here."""
+        return await self._queue.move(number, thread_id)
+
+    @property
+    def thread_id(self) -> str:
+        """The whole id of the thread."""
+        return self._thread.thread_id
+
+    @property
+    def workspace(self) -> Path:
+        """The folder the thread works in."""
+        return self._thread.workspace
+
+    @property
+    def by(self) -> str:
+        """The name that answers of this session carry."""
+        return self._thread.by
+
+    @property
+    def bus(self) -> EventBus:
+        """The session's events."""
+        return self._dependencies.bus
+
+    @property
+    def model_label(self) -> str:
+        """The model as the status line shows it."""
+        return self._dependencies.models.label
+
+    @property
+    def model_name(self) -> str | None:
+        """The name of the model; None while one must still be chosen, empty if there is no choice."""
+        return self._dependencies.models.name
+
+    async def model_names(self) -> tuple[str, ...]:
+        """The models to choose from; raises ModelError if they cannot be listed."""
+        return await self._dependencies.models.names()
+
+    async def switch_model(self, name: str) -> None:
+        """Use this model from the next request on; raises UsageError if there is no choice."""
+        await self._dependencies.models.switch(name)
+
+    @property
+    def sandbox(self) -> SandboxInfo:
+        """The sandbox that commands run in; the first look may take some milliseconds."""
+        return self._dependencies.sandbox()
+
+    @property
+    def mode(self) -> str:
+        """The permission mode of the calls to come."""
+        return self._runner.mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        self._runner.mode = require_selectable_mode(mode)
+
+    @property
+    def has_renewed_budget(self) -> bool:
+        """Whether the user continued the turn after it reached a limit in the middle of a call."""
+        return bool(self._runner.budget_reset)
+
+    def tool_names(self) -> list[str]:
+        """The tools that the model is offered now."""
+        return [str(item["function"]["name"]) for item in self._dependencies.toolbox.declarations(self.mode)]
+
+    async def system_prompt(self) -> str:
+        """The system prompt of the thread."""
+        messages = (await self._graph.snapshot()).values.get("messages") or []
+        has_own = bool(messages) and messages[0].type == "system"
+        return str(messages[0].text) if has_own else self._dependencies.instructions()
+
+    async def shared_budget(self) -> SharedBudget:
+        """The budget that sub-agents draw on: the parent's if this is a sub-agent, otherwise that of the turn."""
+        if self._thread.shared_budget is not None:
+            return self._thread.shared_budget
+        values = (await self._graph.snapshot()).values
+        begin_turn_budget(self._runner.shared_budget, self.thread_id, values, self._runner.budget_reset)
+        return self._runner.shared_budget
+
+    async def used(self) -> UsageTotals:
+        """Tokens and requests of turn and thread, including finished sub-agents."""
+        return usage_of((await self._graph.snapshot()).values)
+
+    async def _end_unanswered_turn(self) -> ThreadSnapshot:
+        """Where a new turn begins; a turn that only waits for the model is ended first.
+
+        Raises:
+            UsageError: questions or calls are open.
+        """
+        self._require_no_open_question()
+        snapshot = await self._graph.snapshot()
+        if snapshot.waits_for_model or self._runner.can_cancel_pending or _has_outcome(snapshot):
+            await self._runner.cancel_pending()
+        elif not snapshot.is_idle:
+            raise UsageError(
+                f"Thread {self.thread_id} has pending calls. Resolve them first: "
+                f"`graph-agent resume {self.thread_id}`."
+            )
+        return snapshot
+
+    def _require_no_open_question(self) -> None:
+        if self._runner.open_questions:
+            waiting = ", ".join(self._runner.open_questions)
+            raise UsageError(
+                f"Thread {self.thread_id} waits for answers about {waiting}. Answer them or stop the turn first."
+            )
+
+    async def _send_from_queue(
+        self, snapshot: ThreadSnapshot, number: int, text: str, attachment: str = ""
+    ) -> TurnResult:
+        """Send a queued message; it leaves the queue once it is sent, or if a hook rejects it."""
+        inbox = self._dependencies.inbox
+        try:
+            added = await self._hooks.before_message(text, self.mode)
+        except MessageBlocked:
+            await inbox.take_back(self.thread_id, number)
+            raise
+        if added is None:
+            return await self._result_before_turn()
+        attachment = "\n\n".join(filter(None, (attachment, added)))
+        result = await self._begin_message_turn(snapshot, text, f"inbox-{number}", attachment)
+        if result is None:
+            return await self._result_before_turn()
+        await inbox.take(self.thread_id, number)
+        return result
+
+    async def _begin_message_turn(
+        self, snapshot: ThreadSnapshot, text: str, message_id: str | None, attachment: str
+    ) -> TurnResult | None:
+        """Start the turn of a message; None if the user stopped before it began."""
+        typed = printable(text)
+        mentioned = await self._dependencies.mentions.told(typed, self._runner.scope)
+        if self._hooks.is_stopped:
+            return None
+        parts = (mentioned.text, attachment, self._hooks.take_greeting())
+        content = printable("\n\n".join(filter(None, parts)))
+        extra: dict[str, Any] = {"images": list(mentioned.images)} if mentioned.images else {}
+        if content != typed:
+            extra[TYPED] = len(typed)
+        messages: list[Any] = [] if snapshot.exists else [SystemMessage(self._dependencies.instructions())]
+        messages.append(HumanMessage(content, id=message_id, additional_kwargs=extra))
+        self.bus.publish(TurnStarted(text))
+        for note in mentioned.notes:
+            self.bus.publish(WarningIssued(note))
+        return await self._begin_turn({"messages": messages})
+
+    async def _begin_turn(self, update: dict[str, Any]) -> TurnResult:
+        self._hooks.turn_begins()
+        turn = {"steps": 0, "outcome": "", "usage": {}}
+        state = {"turn": turn, "mode": self._runner.stored_mode, **update}
+        return await self._runner.run(lambda context: self._graph.begin(state, context))
+
+    async def _result_before_turn(self) -> TurnResult:
+        """The message waits in the queue; the answer of the previous turn is no answer to it."""
+        return await self._runner.result("stopped", {})
+
+
+def require_selectable_mode(mode: str) -> str:
+    """The mode, if a running session may switch to it.
+
+    Raises:
+        UsageError: there is no such mode, or it can only be chosen at the start.
+    """
+    if mode not in get_args(Mode):
+        raise UsageError(f"Unknown mode {mode!r}. Choose one of {', '.join(get_args(Mode))}.")
+    if mode == "bypassPermissions":
+        raise UsageError("bypassPermissions can only be chosen at the start: --mode bypassPermissions.")
+    return mode
+
+
+def _has_outcome(snapshot: ThreadSnapshot) -> bool:
+    """Whether the turn has ended, or is a compaction that begins, and only its last step is not applied yet."""
+    turn = snapshot.values.get("turn") or {}
+    return not snapshot.open_nodes and bool(turn.get("outcome") or COMPACT_ONLY in turn)

@@ -1,7 +1,4 @@
-"""One thread on the compiled graph: read where it stands, run it until it rests or asks. Decides nothing.
-
-Which calls a stored state leaves open. Reads values only, whatever somebody may have written into them.
-"""
+"""One thread on the compiled graph: read its state, and run it until it ends or asks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,108 +31,108 @@ __all__ = [
     "open_calls",
 ]
 
-_SUPERSTEPS = 1_000_000
-"""The framework's own limit, out of the way: turns are limited by their steps."""
+_RECURSION_LIMIT = 1_000_000
+"""Effectively none: turns are limited by their steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadSnapshot:
-    """Where a thread stands on disk."""
+    """The stored state of a thread at one checkpoint."""
 
     exists: bool
     checkpoint_id: str = ""
     open_nodes: tuple[str, ...] = ()
-    """Nodes with a task that has no result yet; empty while `at_rest` is false means only results to take in."""
-    at_rest: bool = True
+    """Nodes with a task that has no result yet. If none and not `is_idle`, only results are still to be applied."""
+    is_idle: bool = True
     values: Mapping[str, Any] = field(default_factory=dict)
     parent_id: str = ""
-    """The checkpoint before; empty for the first one."""
+    """The previous checkpoint; empty for the first one."""
     created_at: str = ""
-    """When the checkpoint was made, in the form of `Clock.now`."""
+    """In the form of `Clock.now`."""
 
     @property
     def waits_for_model(self) -> bool:
-        """Whether the only thing left open is the model request (failed, killed, or not sent yet)."""
+        """Whether only the model request is pending (failed, killed, or not sent yet)."""
         return bool(self.open_nodes) and set(self.open_nodes) <= {"__start__", "reasoning"}
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutput:
-    """What a run came back with."""
+    """What one run of the graph returned."""
 
     values: Mapping[str, Any]
     question: Mapping[str, Any] | None = None
-    """The question list of human_approval, where the run waits for answers."""
+    """The question list of human_approval, if the graph waits for answers."""
     drained: bool = False
-    """The run was asked to end between two supersteps and did."""
+    """The run ended between two supersteps because it was asked to."""
 
 
 class ThreadGraph:
-    """The graph, bound to one thread."""
+    """The compiled graph, bound to one thread."""
 
     def __init__(self, graph: "CompiledStateGraph[Any, RunContext, Any, Any]", thread_id: str) -> None:
         self._graph = graph
         self._config: RunnableConfig = {
             "configurable": {"thread_id": thread_id},
-            "recursion_limit": _SUPERSTEPS,
+            "recursion_limit": _RECURSION_LIMIT,
         }
         self._control = RunControl()
         self._is_draining = False
-
-    async def position(self, checkpoint_id: str | None = None) -> ThreadSnapshot:
-        """Read where the thread stands, or stood at an older checkpoint."""
-        snapshot = await self._graph.aget_state(self._config if checkpoint_id is None else self._at(checkpoint_id))
-        if snapshot.created_at is None:
-            return ThreadSnapshot(exists=False)
-        return ThreadSnapshot(
-            exists=True,
-            checkpoint_id=snapshot.config["configurable"]["checkpoint_id"],
-            open_nodes=tuple(task.name for task in snapshot.tasks if task.result is None),
-            at_rest=snapshot.tasks == (),
-            values=snapshot.values,
-            parent_id=(snapshot.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""),
-            created_at=normalize_time(snapshot.created_at),
-        )
-
-    async def position_at(self, time: str) -> ThreadSnapshot:
-        """Where the thread stood at a time, on the way to its head; where that began later, its beginning."""
-        there = await self.position()
-        while there.created_at > time and there.parent_id:
-            before = await self.position(there.parent_id)
-            if not before.exists:
-                break
-            there = before
-        return there
 
     def of(self, thread_id: str) -> "ThreadGraph":
         """The same graph, bound to another thread."""
         return ThreadGraph(self._graph, thread_id)
 
+    async def snapshot(self, checkpoint_id: str | None = None) -> ThreadSnapshot:
+        """Read the thread at its newest checkpoint, or at an older one."""
+        stored = await self._graph.aget_state(self._config if checkpoint_id is None else self._at(checkpoint_id))
+        if stored.created_at is None:
+            return ThreadSnapshot(exists=False)
+        return ThreadSnapshot(
+            exists=True,
+            checkpoint_id=stored.config["configurable"]["checkpoint_id"],
+            open_nodes=tuple(task.name for task in stored.tasks if task.result is None),
+            is_idle=stored.tasks == (),
+            values=stored.values,
+            parent_id=(stored.parent_config or {}).get("configurable", {}).get("checkpoint_id", ""),
+            created_at=normalize_time(stored.created_at),
+        )
+
+    async def snapshot_at(self, time: str) -> ThreadSnapshot:
+        """The thread at a time, on the way to its head; its first checkpoint if it began later."""
+        snapshot = await self.snapshot()
+        while snapshot.created_at > time and snapshot.parent_id:
+            parent = await self.snapshot(snapshot.parent_id)
+            if not parent.exists:
+                break
+            snapshot = parent
+        return snapshot
+
     async def branch(self, checkpoint_id: str) -> None:
-        """Make a copy of an older checkpoint the head; nothing that ran from there later is taken over."""
+        """Make a copy of an older checkpoint the head, without anything that ran after it."""
         await self._graph.aupdate_state(self._at(checkpoint_id), None, as_node="__copy__")
 
-    async def begin(self, update: Mapping[str, Any], life: RunContext) -> RunOutput:
-        """Start a turn on a thread at rest."""
-        return await self._run(dict(update), life)
+    async def begin(self, update: Mapping[str, Any], context: RunContext) -> RunOutput:
+        """Start a turn on an idle thread."""
+        return await self._run(dict(update), context)
 
-    async def resume(self, life: RunContext) -> RunOutput:
-        """Run what is open."""
-        return await self._run(None, life)
+    async def resume(self, context: RunContext) -> RunOutput:
+        """Run the pending tasks."""
+        return await self._run(None, context)
 
-    async def answer(self, envelope: Mapping[str, Any], life: RunContext) -> RunOutput:
-        """Hand the answers to the question the thread waits with."""
-        return await self._run(Command(resume=dict(envelope)), life)
+    async def answer(self, envelope: Mapping[str, Any], context: RunContext) -> RunOutput:
+        """Resume the graph with the answers to its questions."""
+        return await self._run(Command(resume=dict(envelope)), context)
 
-    def stop_new_work(self) -> None:
-        """Let the run end before its next superstep."""
+    def drain(self) -> None:
+        """End the run before its next superstep."""
         self._is_draining = True
         self._control.request_drain("suspended")
 
     def _at(self, checkpoint_id: str) -> "RunnableConfig":
         return {"configurable": {**self._config["configurable"], "checkpoint_id": checkpoint_id}}
 
-    async def _run(self, work: dict[str, Any] | Command[Any] | None, life: RunContext) -> RunOutput:
+    async def _run(self, work: dict[str, Any] | Command[Any] | None, context: RunContext) -> RunOutput:
         self._control = RunControl()
         if self._is_draining:
             self._control.request_drain("suspended")
@@ -143,7 +140,7 @@ class ThreadGraph:
             values: dict[str, Any] = await self._graph.ainvoke(
                 work,
                 self._config,
-                context=life,
+                context=context,
                 durability="sync",
                 control=self._control,
             )
@@ -154,10 +151,10 @@ class ThreadGraph:
 
 
 def last_answer(values: Mapping[str, Any]) -> str:
-    """What the turn came to: the result declared with its completion, else the newest text of the model in it."""
+    """The answer of the turn: the result of its completion call, otherwise the model's newest text in it."""
     messages: list[BaseMessage] = values.get("messages") or []
     for message in reversed(messages):
-        # Other calls of the same message may stand behind it.
+        # Other calls of the same message may follow the completion call.
         if message.type == "tool" and message.name == COMPLETION_TOOL:
             return message.text
         if message.type != "tool":
@@ -171,25 +168,25 @@ def last_answer(values: Mapping[str, Any]) -> str:
 
 
 def last_unmet(values: Mapping[str, Any]) -> str:
-    """Why what was asked was not done, where the reply that the turn ended with knows."""
+    """Why the request was not fulfilled, if the last reply of the turn says so."""
     messages: list[BaseMessage] = values.get("messages") or []
     return str(messages[-1].response_metadata.get(UNFULFILLED) or "") if messages else ""
 
 
 def newest_call_ids(values: Mapping[str, Any]) -> list[str]:
-    """The calls of the newest message, in the model's order; none where it is not the model's."""
+    """The calls of the newest message in the model's order; none if that message is not the model's."""
     messages = values.get("messages") or []
     return [str(call["id"]) for call in messages[-1].tool_calls] if messages and messages[-1].type == "ai" else []
 
 
 def open_calls(values: Mapping[str, Any]) -> list[str]:
-    """The calls without an end, those of the newest message that have no record yet among them."""
+    """The calls that are not final, including those of the newest message that have no record yet."""
     records = values.get("calls") or {}
     still_open = [call_id for call_id, call in records.items() if call["status"] not in FINAL]
     return [*still_open, *(call_id for call_id in newest_call_ids(values) if call_id not in records)]
 
 
 def has_no_records(values: Mapping[str, Any]) -> bool:
-    """Whether no open call has a record yet, nor any other of the newest message."""
+    """Whether neither an open call nor any call of the newest message has a record yet."""
     records = values.get("calls") or {}
     return records.keys().isdisjoint([*open_calls(values), *newest_call_ids(values)])

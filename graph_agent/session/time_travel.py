@@ -1,16 +1,9 @@
-"""Going on from an older checkpoint: a new branch of the thread, on which nothing that has run runs again.
+"""Continue from an older checkpoint, and rewind conversation and files to one.
 
-Knows the calls of a state and their rows in the journal; what is asked and run afterwards is decided elsewhere.
-
-Putting conversation and files back to a checkpoint, and taking that back. Decides what; the ports do it.
-
-A rewind is noted whole before anything is touched, and every step of it can be done twice: whoever is killed leaves
-a note from which the next one that holds the thread finishes. All functions need the thread's lock.
-
-Which sub-agent is that of a call, and what they did since a checkpoint of their parent. Changes nothing.
-
-A sub-agent that was at work at the checkpoint goes back to where it stood then; one that began later to its own
-beginning, where it asks for nothing, and its call gets another.
+A rewind is recorded completely before anything is changed, and each of its steps can be repeated: if its process is
+killed, the next one that holds the thread finishes it. All functions need the lock of the thread. Sub-agents are
+rewound with it: one that worked at the checkpoint to where it was then, one that began later to its start, where it
+asks for nothing and its call gets another.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +15,7 @@ from graph_agent.errors import UnknownId, UsageError
 from graph_agent.ports import Done, FileImage, FileRestoration, Journal, Rewind, RewindScope, SubAgentRewind
 from graph_agent.ports.clock import sub_agent_id
 from graph_agent.session.dependencies import SessionDependencies
-from graph_agent.session.file_history import changes_by_path, objection
+from graph_agent.session.file_history import changes_by_path, find_foreign_change
 from graph_agent.session.thread_graph import ThreadSnapshot, has_no_records, open_calls
 
 __all__ = [
@@ -51,15 +44,15 @@ _BEFORE_CALLS = frozenset(("__start__", "reasoning", "tool_routing"))
 class JournalFacts:
     """Open calls of which the journal knows more than the state."""
 
-    recorded: frozenset[str] = frozenset()
+    finished: frozenset[str] = frozenset()
     """They have their result."""
-    begun: frozenset[str] = frozenset()
+    started: frozenset[str] = frozenset()
     """They may have had an effect."""
-    undone: Mapping[str, int] = field(default_factory=dict)
+    reverted_attempts: Mapping[str, int] = field(default_factory=dict)
     """The newest attempt at each that a rewind undid: its number is taken."""
 
 
-async def branch_from(thread_id: str, checkpoint_id: str, parts: SessionDependencies) -> None:
+async def branch_from(thread_id: str, checkpoint_id: str, dependencies: SessionDependencies) -> None:
     """Make an older checkpoint of a held thread its head; killed on the way, it is simply done again.
 
     Answers about calls that are open there are taken back first: an approval is never used twice.
@@ -67,13 +60,13 @@ async def branch_from(thread_id: str, checkpoint_id: str, parts: SessionDependen
     Raises:
         UnknownId: the thread has no such checkpoint.
     """
-    if checkpoint_id == await parts.head(thread_id):
+    if checkpoint_id == await dependencies.head(thread_id):
         return
-    there = await _known_beginning(thread_id, await parts.run.position(checkpoint_id), parts)
+    there = await _known_beginning(thread_id, await dependencies.graph.snapshot(checkpoint_id), dependencies)
     if not there.exists:
         raise no_checkpoint(thread_id, checkpoint_id)
-    await parts.decisions.supersede(thread_id, open_calls(there.values), parts.clock.now())
-    await parts.run.branch(there.checkpoint_id)
+    await dependencies.decisions.supersede(thread_id, open_calls(there.values), dependencies.clock.now())
+    await dependencies.graph.branch(there.checkpoint_id)
 
 
 def no_checkpoint(thread_id: str, checkpoint_id: str) -> UnknownId:
@@ -84,31 +77,35 @@ def no_checkpoint(thread_id: str, checkpoint_id: str) -> UnknownId:
     )
 
 
-async def reevaluate_imported_calls(thread_id: str, parts: SessionDependencies) -> None:
+async def reevaluate_imported_calls(thread_id: str, dependencies: SessionDependencies) -> None:
     """Let what is open at the head of a held thread be judged and asked from the start, if it came out of a file.
 
     Raises:
         UsageError: the thread says nowhere how these calls were asked for.
     """
-    head = await parts.run.position()
-    if head.at_rest or not await parts.is_imported(thread_id, head.checkpoint_id):
+    head = await dependencies.graph.snapshot()
+    if head.is_idle or not await dependencies.is_imported(thread_id, head.checkpoint_id):
         return
-    there = await _known_beginning(thread_id, head, parts)
-    await parts.decisions.supersede(thread_id, open_calls(head.values), parts.clock.now())
+    there = await _known_beginning(thread_id, head, dependencies)
+    await dependencies.decisions.supersede(thread_id, open_calls(head.values), dependencies.clock.now())
     # Also where that is the head itself: what was stored of the step after it does not come along.
-    await parts.run.branch(there.checkpoint_id)
+    await dependencies.graph.branch(there.checkpoint_id)
 
 
-async def _known_beginning(thread_id: str, there: ThreadSnapshot, parts: SessionDependencies) -> ThreadSnapshot:
+async def _known_beginning(
+    thread_id: str, there: ThreadSnapshot, dependencies: SessionDependencies
+) -> ThreadSnapshot:
     """The checkpoint itself; of one that came out of a file the last before any of its open calls was let through.
 
     Its records are somebody else's word. Taken up before there were any, the calls are judged by the rules here.
     """
     start = there.checkpoint_id
-    while there.exists and await parts.is_imported(thread_id, there.checkpoint_id):
-        if there.at_rest or (set(there.open_nodes) <= _BEFORE_CALLS and has_no_records(there.values)):
+    while there.exists and await dependencies.is_imported(thread_id, there.checkpoint_id):
+        if there.is_idle or (set(there.open_nodes) <= _BEFORE_CALLS and has_no_records(there.values)):
             return there
-        there = await parts.run.position(there.parent_id) if there.parent_id else ThreadSnapshot(exists=False)
+        there = (
+            await dependencies.graph.snapshot(there.parent_id) if there.parent_id else ThreadSnapshot(exists=False)
+        )
     if not there.exists and start:
         raise UsageError(
             f"checkpoint {start!r} of thread {thread_id!r} came out of a file that does not say how its open calls "
@@ -144,22 +141,22 @@ class Since:
     """Calls that sub-agents worked on: what those did stands by itself."""
 
 
-async def since(thread_id: str, there: ThreadSnapshot, parts: SessionDependencies) -> list[Since]:
+async def since(thread_id: str, there: ThreadSnapshot, dependencies: SessionDependencies) -> list[Since]:
     """What a thread and its sub-agents did since a checkpoint of it; itself first, parents before their own."""
     settled = _settled_calls(there)
-    rows = await parts.rewinds.attempts_since(thread_id, there.created_at)
+    rows = await dependencies.rewinds.attempts_since(thread_id, there.created_at)
     done = tuple(one for one in rows if one.call_id not in settled)
-    children = [item for item in await parts.rewinds.sub_agents(thread_id) if item[1] not in settled]
+    children = [item for item in await dependencies.rewinds.sub_agents(thread_id) if item[1] not in settled]
     delegated = frozenset(call_id for _, call_id in children)
-    found = [Since(thread_id, there.checkpoint_id, await parts.head(thread_id), done, delegated)]
+    found = [Since(thread_id, there.checkpoint_id, await dependencies.head(thread_id), done, delegated)]
     begun_since = {one.call_id for one in done}
     for child, call_id in children:
-        if await _was_at_work(child, (thread_id, call_id), there, parts.journal):
-            run = parts.run.of(child)
-            place = await run.position_at(there.created_at)
-            found += await since(child, place, replace(parts, run=run)) if place.exists else []
+        if await _was_at_work(child, (thread_id, call_id), there, dependencies.journal):
+            graph = dependencies.graph.of(child)
+            place = await graph.snapshot_at(there.created_at)
+            found += await since(child, place, replace(dependencies, graph=graph)) if place.exists else []
         elif call_id in begun_since:
-            found += await _whole(child, parts)
+            found += await _whole(child, dependencies)
     return found
 
 
@@ -184,13 +181,13 @@ async def _was_at_work(child: str, of: tuple[str, str], there: ThreadSnapshot, j
     return child == sub_agent_id(thread_id, call_id, await last_reverted_attempt(journal, thread_id, call_id))
 
 
-async def _whole(thread_id: str, parts: SessionDependencies) -> list[Since]:
-    done = tuple(await parts.rewinds.attempts_since(thread_id, ""))
-    children = await parts.rewinds.sub_agents(thread_id)
+async def _whole(thread_id: str, dependencies: SessionDependencies) -> list[Since]:
+    done = tuple(await dependencies.rewinds.attempts_since(thread_id, ""))
+    children = await dependencies.rewinds.sub_agents(thread_id)
     delegated = frozenset(call_id for _, call_id in children)
-    beginning = (await parts.run.of(thread_id).position_at("")).checkpoint_id
-    own = Since(thread_id, beginning, await parts.head(thread_id), done, delegated)
-    return [own, *[one for child, _ in children for one in await _whole(child, parts)]]
+    beginning = (await dependencies.graph.of(thread_id).snapshot_at("")).checkpoint_id
+    own = Since(thread_id, beginning, await dependencies.head(thread_id), done, delegated)
+    return [own, *[one for child, _ in children for one in await _whole(child, dependencies)]]
 
 
 def _settled_calls(there: ThreadSnapshot) -> set[str]:
@@ -222,22 +219,22 @@ class RewindPlan:
 
 
 async def plan_rewind(
-    thread_id: str, checkpoint_id: str, scope: RewindScope, parts: SessionDependencies
+    thread_id: str, checkpoint_id: str, scope: RewindScope, dependencies: SessionDependencies
 ) -> RewindPlan:
     """What putting the thread back to a checkpoint takes.
 
     Raises:
         UnknownId: the thread has no such checkpoint.
     """
-    there = await parts.run.position(checkpoint_id)
+    there = await dependencies.graph.snapshot(checkpoint_id)
     if not there.exists:
         raise no_checkpoint(thread_id, checkpoint_id)
-    rewind = Rewind(thread_id, checkpoint_id, await parts.head(thread_id), scope)
+    rewind = Rewind(thread_id, checkpoint_id, await dependencies.head(thread_id), scope)
     if scope == "chat":
         return RewindPlan(rewind)
-    own, *below = found = await since(thread_id, there, parts)
+    own, *below = found = await since(thread_id, there, dependencies)
     done = _in_time(one for part in found for one in part.done)
-    files, conflicts = await _files_of(done, parts)
+    files, conflicts = await _files_of(done, dependencies)
     untouched = {conflict.path for conflict in conflicts if not conflict.can_be_forced}
 
     def undone(part: Since) -> tuple[tuple[str, int], ...]:
@@ -255,35 +252,35 @@ async def plan_rewind(
     )
 
 
-async def plan_undo(thread_id: str, parts: SessionDependencies) -> RewindPlan:
+async def plan_undo(thread_id: str, dependencies: SessionDependencies) -> RewindPlan:
     """What taking the last rewind back takes.
 
     Raises:
         UsageError: there is none, or where it came from was pruned.
     """
-    last = await parts.rewinds.last(thread_id)
+    last = await dependencies.rewinds.last(thread_id)
     if last is None:
         raise UsageError(f"thread {thread_id!r} has no rewind to undo")
     along = []
     for one in last.sub_agents:
         place = one.head if one.checkpoint_id else ""
-        along.append(SubAgentRewind(one.thread_id, place, await parts.head(one.thread_id), one.calls))
+        along.append(SubAgentRewind(one.thread_id, place, await dependencies.head(one.thread_id), one.calls))
     places = [(thread_id, last.head)] if last.scope != "files" else []
     for of, head in [*places, *[(one.thread_id, one.checkpoint_id) for one in along if one.checkpoint_id]]:
-        if not (await parts.run.of(of).position(head)).exists:
+        if not (await dependencies.graph.of(of).snapshot(head)).exists:
             raise UsageError(f"checkpoint {head!r}, which the rewind came from, was pruned; it cannot be undone")
-    files, conflicts = await _files_of_undo(last, parts)
-    head = await parts.head(thread_id)
+    files, conflicts = await _files_of_undo(last, dependencies)
+    head = await dependencies.head(thread_id)
     undo = Rewind(thread_id, last.head, head, last.scope, files, last.calls, last.number, tuple(along))
     return RewindPlan(undo, conflicts)
 
 
 async def _files_of_undo(
-    last: Rewind, parts: SessionDependencies
+    last: Rewind, dependencies: SessionDependencies
 ) -> tuple[tuple[FileRestoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
     for one in last.files:
-        now = await parts.files.image(one.path)
+        now = await dependencies.files.image(one.path)
         if isinstance(now, str):
             conflicts.append(Conflict(one.path, now, can_be_forced=False))
         elif now.sha256 != one.current.sha256:
@@ -293,19 +290,21 @@ async def _files_of_undo(
     return tuple(files), tuple(conflicts)
 
 
-async def apply_rewind(rewind: Rewind, parts: SessionDependencies) -> list[str]:
+async def apply_rewind(rewind: Rewind, dependencies: SessionDependencies) -> list[str]:
     """Do what was surveyed; returns a sentence for each file that was left as it is.
 
     Raises:
         UsageError: a sub-agent was pruned since; nothing was done.
     """
-    return await _complete(await parts.rewinds.plan(rewind), parts)
+    return await _complete(await dependencies.rewinds.plan(rewind), dependencies)
 
 
-async def finish_interrupted_rewind(thread_id: str, parts: SessionDependencies) -> tuple[Rewind, list[str]] | None:
+async def finish_interrupted_rewind(
+    thread_id: str, dependencies: SessionDependencies
+) -> tuple[Rewind, list[str]] | None:
     """Finish the rewind that a killed process left; None where there is none."""
-    rewind = await parts.rewinds.unfinished(thread_id)
-    return None if rewind is None else (rewind, await _complete(rewind, parts))
+    rewind = await dependencies.rewinds.unfinished(thread_id)
+    return None if rewind is None else (rewind, await _complete(rewind, dependencies))
 
 
 def format_finished_rewind(rewind: Rewind, left: Sequence[str]) -> str:
@@ -314,23 +313,23 @@ def format_finished_rewind(rewind: Rewind, left: Sequence[str]) -> str:
     return "; ".join([told, *left])
 
 
-async def _complete(rewind: Rewind, parts: SessionDependencies) -> list[str]:
-    left = [why for one in rewind.files if (why := await parts.files.put_back(one))]
+async def _complete(rewind: Rewind, dependencies: SessionDependencies) -> list[str]:
+    left = [why for one in rewind.files if (why := await dependencies.files.put_back(one))]
     if rewind.scope != "files":
         # A parent last: wherever it stands, its sub-agents stood there before.
         own = SubAgentRewind(rewind.thread_id, rewind.checkpoint_id, rewind.head)
         for one in (*reversed(rewind.sub_agents), own):
-            if one.checkpoint_id and await parts.head(one.thread_id) == one.head:
-                left += await _taken_back(one, replace(parts, run=parts.run.of(one.thread_id)))
-    await parts.rewinds.finish(rewind)
+            if one.checkpoint_id and await dependencies.head(one.thread_id) == one.head:
+                left += await _taken_back(one, replace(dependencies, graph=dependencies.graph.of(one.thread_id)))
+    await dependencies.rewinds.finish(rewind)
     return left
 
 
-async def _taken_back(one: SubAgentRewind, parts: SessionDependencies) -> list[str]:
+async def _taken_back(one: SubAgentRewind, dependencies: SessionDependencies) -> list[str]:
     """Nothing, or why the conversation stays where it is: a note that leads nowhere must lock no thread."""
-    if not (await parts.run.position(one.checkpoint_id)).exists:
+    if not (await dependencies.graph.snapshot(one.checkpoint_id)).exists:
         return [f"the conversation of {one.thread_id} stays as it is: checkpoint {one.checkpoint_id} is gone"]
-    await branch_from(one.thread_id, one.checkpoint_id, parts)
+    await branch_from(one.thread_id, one.checkpoint_id, dependencies)
     return []
 
 
@@ -344,17 +343,17 @@ def _lasts(one: Done, part: Since) -> bool:
 
 
 async def _files_of(
-    done: Sequence[Done], parts: SessionDependencies
+    done: Sequence[Done], dependencies: SessionDependencies
 ) -> tuple[tuple[FileRestoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
     for path, changes in changes_by_path(done).items():
         first = changes[0].intent
-        now = await parts.files.image(path)
+        now = await dependencies.files.image(path)
         if isinstance(now, str):
             conflicts.append(Conflict(path, now, can_be_forced=False))
         elif first is not None and now.sha256 != first.before_sha256:
             then = FileImage(first.before_sha256, first.before_blob, first.before_mode)
             files.append(FileRestoration(path, now, then, first.new_folder))
-            if why := objection(now.sha256, changes, done):
+            if why := find_foreign_change(now.sha256, changes, done):
                 conflicts.append(Conflict(path, why))
     return tuple(files), tuple(conflicts)

@@ -1,4 +1,4 @@
-"""What a session returns and takes: the shapes the command line and embedders program against."""
+"""What a session returns: the result of a turn, and the questions that are open."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,43 +12,43 @@ __all__ = ["OpenQuestion", "TurnResult", "TurnStatus"]
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """A question with the record it is about and what is known for deciding it."""
+    """A question, its call, and what helps to decide."""
 
     question: Question
     call: ToolCallInfo
     partial_output: str = ""
-    """Recovery: what a shell command wrote until it was broken off (its end, bounded)."""
+    """Recovery: what a shell command wrote before it was interrupted (the end of it, bounded)."""
     finding: str = ""
-    """Recovery: what the reconciler found, in words; empty when it cannot tell."""
+    """Recovery: what the reconciler found, in words; empty if it cannot tell."""
     finding_verdict: str = ""
-    """already_applied, not_applied, something_else, unknown; empty for approvals."""
+    """already_applied, not_applied, something_else or unknown; empty for approvals."""
     processes: tuple[int, ...] = ()
-    """Recovery: pids of what the command left running when it was broken off; while there are any, no retry."""
+    """Recovery: pids that the interrupted command left running; no retry until they have ended."""
     thread_id: str = ""
-    """The thread of the call, where that is a sub-agent's."""
+    """The thread of the call, if a sub-agent asks."""
     sub_agent: str = ""
-    """What the sub-agent does that asks, in a few words; empty where it is the thread itself that asks."""
+    """The task of the sub-agent that asks, in a few words; empty if the thread itself asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """Where a run came to rest, and what it waits for."""
+    """How a turn ended, or what it waits for."""
 
     status: TurnStatus
     thread_id: str
     checkpoint_id: str
     answer: str = ""
-    """Text of the last model message of the turn."""
+    """The text of the turn's last model message."""
     unmet: str = ""
-    """Why what was asked was not done, where the model knows that for certain; never of a language model."""
+    """Why the request was not fulfilled, if the offline mode knows; never set for a language model."""
     questions: tuple[OpenQuestion, ...] = ()
-    """Open questions without a standing answer, in the model's order."""
+    """Open questions without an answer, in the model's order."""
     usage: dict[str, Any] = field(default_factory=dict)
-    """What the requests of the turn used, as `told_usage` tells it."""
+    """What the turn's requests used, in the form of `told_usage`."""
     thread_usage: dict[str, Any] = field(default_factory=dict)
-    """The same of the whole thread."""
+    """The same for the whole thread."""
     error: str | None = None
     budget: str = ""
-    """At a limit: the setting whose budget is used up; empty where the model did not get on."""
+    """At a limit: the setting whose budget is used up; empty if the model made no progress."""
     is_shared: bool = False
-    """Of a sub-agent at a limit: whether that is its parent's, which rests as well."""
+    """For a sub-agent at a limit: whether the limit is its parent's too."""

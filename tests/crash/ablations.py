@@ -53,7 +53,7 @@ def _no_fence() -> None:
     async def nothing(self: SqliteJournal, *args: Any) -> None:
         return None
 
-    vars(graph_runner)["new_token"] = lambda: "one token for all"
+    vars(graph_runner)["new_owner_token"] = lambda: "one token for all"
     SqliteJournal.rows = rows  # type: ignore[method-assign]  # the point of an ablation
     SqliteJournal.claim = claim  # type: ignore[method-assign]  # same
     SqliteJournal.finish = finish  # type: ignore[method-assign, assignment]  # same
@@ -97,7 +97,7 @@ def _one_short() -> None:
 def _not_durable() -> None:
     begin = ThreadGraph._run
 
-    async def run(self: ThreadGraph, work: Any, life: RunContext) -> Any:
+    async def run(self: ThreadGraph, work: Any, context: RunContext) -> Any:
         invoke = self._graph.ainvoke
 
         async def at_the_end(*args: Any, **options: Any) -> Any:
@@ -105,7 +105,7 @@ def _not_durable() -> None:
 
         self._graph.ainvoke = at_the_end  # type: ignore[method-assign]  # the point of an ablation
         try:
-            return await begin(self, work, life)
+            return await begin(self, work, context)
         finally:
             self._graph.ainvoke = invoke  # type: ignore[method-assign]  # back as it was
 

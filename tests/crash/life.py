@@ -128,7 +128,7 @@ class _Life:
                 rest = await self._answer(session, rest)
             elif rest.status == "resumable":
                 rest = await session.continue_turn()
-            elif (said := turn_of((await run.position()).values.get("messages", ())) + 1) < len(self._scene.turns):
+            elif (said := turn_of((await run.snapshot()).values.get("messages", ())) + 1) < len(self._scene.turns):
                 rest = await self._send(session, said)
             elif self._scene.goes_back and not self._world.notes("went back"):
                 await session.close()
@@ -218,7 +218,7 @@ class _Life:
 
         self._parts = replace(await self._join(thread, bus, servers), close=close)
         await servers.start()
-        return await Session.open(thread, self._parts), self._parts.run
+        return await Session.open(thread, self._parts), self._parts.graph
 
     async def _join(self, thread: Thread, bus: EventBus, servers: ToolSource) -> SessionDependencies:
         """The parts of a thread's session, a sub-agent's too, on the life's one database."""
@@ -274,7 +274,7 @@ class _Life:
 
         decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
         return SessionDependencies(
-            run=ThreadGraph(build_graph(parts, saver), thread_id),
+            graph=ThreadGraph(build_graph(parts, saver), thread_id),
             models=OfflineModel(),
             lock=FlockThreadLock(database, clock),
             decisions=decisions,

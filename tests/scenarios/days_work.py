@@ -1,6 +1,6 @@
-"""A piece of real work on this very project, in the chat: searched, read, changed in three files, tested, killed.
+"""A piece of work on the sample project in the chat: searched, read, three files changed, tested, killed, resumed.
 
-The model is a script; everything else is what a user has: a checkout, a terminal, a process that dies by SIGKILL.
+The model is a script; everything else is what a user has: a project, a terminal, a process that dies by SIGKILL.
 """
 
 import os
@@ -16,25 +16,22 @@ from tests.fakes.pty_program import PtyProgram
 from tests.fakes.warm_command import run_warm
 from tests.scenarios.command import until
 
-__all__ = ["CHANGED", "NEW", "OLD", "REPLIES", "TESTS", "DaysWork", "Life", "checkout"]
+__all__ = ["CHANGED", "NEW", "OLD", "REPLIES", "TESTS", "ChatProcess", "DaysWork", "sample_project"]
 
-_ROOT = Path(__file__).parents[2]
-_TAKEN = ("pyproject.toml", "README.md", "graph_agent", "tools", "policy", "tests")
-_LEFT = shutil.ignore_patterns("__pycache__", "*.pyc", "crash", "bench", "scenarios")
+_SAMPLE = Path(__file__).parents[2] / "docs" / "sample"
 _KEYS = "[s]top the turn > "
 _CTRL_D = "\x04"
 
-OLD, NEW = "laid_out", "with_line_ends"
-CHANGED = ("tools/file_ops/line_ends.py", "tools/file_ops/replacing.py", "tests/tools/file_ops/test_line_ends.py")
+OLD, NEW = "fmt", "format_receipt"
+CHANGED = ("receipt.py", "prices.py", "test_receipt.py")
 """The three files that hold the old name."""
-_FOLDER = "tests/tools/file_ops"
-TESTS = f"python -m pytest -p no:cacheprovider {_FOLDER}/test_line_ends.py {_FOLDER}/test_replacing.py"
-_PROMPT = f"{OLD} in tools/file_ops is a poor name. Call it {NEW} everywhere, and run their tests."
+TESTS = "python3 -m unittest -v"
+_PROMPT = f"{OLD} in receipt.py is a poor name. Call it {NEW} everywhere, and run the tests."
 
 REPLIES: tuple[Reply, ...] = (
     TCS(
         ("c1", "grep", {"pattern": OLD, "output_mode": "files_with_matches"}),
-        ("c2", "read_file", {"file_path": CHANGED[0], "offset": 54, "limit": 7}),
+        ("c2", "read_file", {"file_path": CHANGED[0]}),
     ),
     TCS(
         *(
@@ -46,21 +43,16 @@ REPLIES: tuple[Reply, ...] = (
             for number, path in enumerate(CHANGED, start=3)
         )
     ),
-    TC("c6", "bash", {"command": TESTS, "description": "run their tests"}),
-    TXT(f"`{OLD}` is now `{NEW}` in three files, and their tests pass."),
+    TC("c6", "bash", {"command": TESTS, "description": "run the tests"}),
+    TXT(f"`{OLD}` is now `{NEW}` in three files, and the tests pass."),
 )
 
 
-def checkout(folder: Path) -> Path:
-    """A checkout of this project under version control, so that what changed can be asked of git."""
-    workspace = folder / "graph-agent"
-    workspace.mkdir()
-    for name in _TAKEN:
-        source = _ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, workspace / name, ignore=_LEFT)
-        else:
-            shutil.copy(source, workspace / name)
+def sample_project(folder: Path) -> Path:
+    """The sample project under version control, so that what changed can be asked of git."""
+    workspace = folder / "receipts"
+    shutil.copytree(_SAMPLE, workspace, ignore=shutil.ignore_patterns("__pycache__"))
+    (workspace / ".gitignore").write_text("__pycache__/\n")
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "as it was")):
         subprocess.run([*git, *arguments], cwd=workspace, check=True)
@@ -68,7 +60,7 @@ def checkout(folder: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Life:
+class ChatProcess:
     """What one process of the chat left behind."""
 
     ended: int
@@ -81,7 +73,7 @@ class DaysWork:
     """The work, played as far as asked; `server` answers as the model."""
 
     def __init__(self, folder: Path, server: FakeOpenAI) -> None:
-        self.workspace = checkout(folder)
+        self.workspace = sample_project(folder)
         self._home = folder / "home"
         programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {
@@ -93,7 +85,7 @@ class DaysWork:
             "OPENAI_API_KEY": "any",
         }
 
-    def until_killed(self) -> Life:
+    def until_killed(self) -> ChatProcess:
         """Ask, approve three edits and the tests, and kill the chat while the tests run."""
         chat = self._chat("chat", "--thread", "rename")
         chat.sees("> ")
@@ -105,12 +97,12 @@ class DaysWork:
         chat.sees("HIGH risk")
         chat.sees(_KEYS)
         chat.enters("y")
-        until(lambda: "collected" in self._written_by_commands())
+        until(lambda: "... ok" in self._written_by_commands())
         chat.signals(signal.SIGKILL)
-        return Life(chat.ends(), chat.output)
+        return ChatProcess(chat.ends(), chat.output)
 
-    def taken_up_again(self) -> Life:
-        """Resume, see what was broken off, run the tests again, hear the model out."""
+    def resumed(self) -> ChatProcess:
+        """Resume, end what still runs, run the tests again, read the answer."""
         chat = self._chat("resume", "rename")
         chat.sees("Interrupted: ")
         chat.sees("[r]etry")
@@ -118,13 +110,13 @@ class DaysWork:
         chat.enters("e")
         chat.sees("[r]etry  [d]one  [c]ancel > ")
         chat.enters("r")
-        chat.sees("their tests pass")
+        chat.sees("the tests pass")
         chat.sees("> ")
         chat.types(_CTRL_D)
-        return Life(chat.ends(), chat.output)
+        return ChatProcess(chat.ends(), chat.output)
 
     def git(self, *arguments: str) -> list[str]:
-        """The lines git prints in the checkout."""
+        """The lines git prints in the project."""
         done = subprocess.run(
             ["git", *arguments], cwd=self.workspace, capture_output=True, text=True, check=True, timeout=20
         )

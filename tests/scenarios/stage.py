@@ -97,7 +97,7 @@ class Stage:
             await CheckpointSaver(database).prune_if_grown(thread_id, self.keep_turns)
 
         parts = SessionDependencies(
-            run=ThreadGraph(graph, thread_id),
+            graph=ThreadGraph(graph, thread_id),
             models=self.model,
             lock=FlockThreadLock(database, clock),
             decisions=SqliteDecisions(database),

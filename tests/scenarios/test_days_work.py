@@ -8,11 +8,11 @@ from tests.scenarios.days_work import CHANGED, NEW, OLD, REPLIES, DaysWork
 
 
 @pytest.mark.timeout(120)
-def test_three_files_of_this_project_are_changed_and_tested_in_the_chat_across_a_kill(tmp_path: Path) -> None:
+def test_three_files_are_changed_and_tested_in_the_chat_across_a_kill(tmp_path: Path) -> None:
     with FakeOpenAI(REPLIES, strict=True, by_history=True) as server:
         work = DaysWork(tmp_path, server)
         killed = work.until_killed()
-        resumed = work.taken_up_again()
+        resumed = work.resumed()
         calls = json.loads(work.command("calls", "rename", "--json").stdout)["calls"]
 
     assert (killed.ended, resumed.ended, server.faults, len(server.bodies)) == (-9, 0, [], len(REPLIES))
@@ -26,5 +26,5 @@ def test_three_files_of_this_project_are_changed_and_tested_in_the_chat_across_a
     changed = [line[1:] for line in work.git("diff", "-U0") if line.startswith("-") and not line.startswith("---")]
     added = [line[1:] for line in work.git("diff", "-U0") if line.startswith("+") and not line.startswith("+++")]
     assert added == [line.replace(OLD, NEW) for line in changed]
-    assert " passed in " in str(calls[-1]["result"])
+    assert "Ran 2 tests" in str(calls[-1]["result"])
     assert [path for path in CHANGED if OLD in (work.workspace / path).read_text()] == []

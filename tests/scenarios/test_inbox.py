@@ -95,7 +95,7 @@ async def test_a_life_that_ends_before_it_could_mark_a_message_as_taken_does_not
     async with stage.life() as session:
         await session.queue("hi")
         await session.queue("you")
-        session._parts.inbox.take = _never  # type: ignore[method-assign]  # the life ends before this
+        session._dependencies.inbox.take = _never  # type: ignore[method-assign]  # the life ends before this
         failed = await session.send_queued()
 
     async with stage.life() as session:

@@ -113,7 +113,7 @@ def test_the_chat_offers_to_end_what_still_runs_before_a_retry(tmp_path: Path, s
     chat.sees("still running")
     chat.sees("[e]nd what still runs > ")
     chat.enters("r")
-    chat.sees("is not tried again while processes of its last attempt run")
+    chat.sees("cannot be retried while processes of its last attempt are running")
     chat.enters("e")
     chat.sees("Nothing of it runs any more.")
     runs_after = is_running(orphan)

@@ -181,7 +181,7 @@ async def test_always_without_a_rule_is_refused_and_the_question_stays_open(stag
     stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
     async with stage.life() as session:
         question = (await session.send("go")).questions[0].question
-        with pytest.raises(AnswerRefused, match="no rule can be made of call 'w': approve it once instead"):
+        with pytest.raises(AnswerRefused, match="No rule can be made from call 'w'"):
             await session.decide(question, "approve", always=AlwaysAllow("thread", ()))
         await session.decide(question, "approve")
         rest = await session.proceed()
@@ -262,8 +262,8 @@ async def test_the_mode_of_a_thread_is_stored_but_bypassing_permissions_never_is
     async with stage.life(mode="bypassPermissions") as session:
         await session.send("go")
         offered = stage.model.requests[-1].tools[0]["function"]["name"]
-        position = await session._parts.run.position()
-        with pytest.raises(UsageError, match="when the program starts"):
+        position = await session._dependencies.graph.snapshot()
+        with pytest.raises(UsageError, match="at the start"):
             session.mode = "bypassPermissions"
 
     assert (offered, position.values["mode"]) == ("tool_in_bypassPermissions", "default")

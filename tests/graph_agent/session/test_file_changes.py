@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from graph_agent.ports import Done, Intent
-from graph_agent.session.file_history import changes_by_path, objection
+from graph_agent.session.file_history import changes_by_path, find_foreign_change
 
 
 def change(before: str | None, after: str, status: str = "success", path: str = "/w/a") -> Done:
@@ -24,7 +24,7 @@ def change(before: str | None, after: str, status: str = "success", path: str = 
     ],
 )
 def test_a_file_is_what_a_thread_left_or_it_is_said_why_not(now: Any, changes: list[Done], why: str) -> None:
-    told = objection(now, changes)
+    told = find_foreign_change(now, changes)
 
     assert (told == "") == (why == "")
     assert why in told

@@ -84,7 +84,7 @@ async def test_an_answer_is_noted_as_taken_in_or_where_its_question_is_asked_aga
     for question in (taken, refused):
         await SqliteDecisions(database).insert("t1", question, Answer("approve", "chat", "2026-01-01"))
 
-    await _desk(database).settle([taken, refused], still_open=[refused])
+    await _desk(database).mark_applied([taken, refused], still_open=[refused])
 
     noted = "SELECT call_id, applied_at IS NOT NULL, superseded_at IS NOT NULL FROM decisions ORDER BY id"
     rows = await database.run(lambda connection: connection.execute(noted).fetchall())

@@ -10,7 +10,7 @@ import pytest
 
 from graph_agent.ports import JournalRow
 from graph_agent.ports.background import boot_id, process_started
-from graph_agent.session.recovery import end, living, process_traces, still_running
+from graph_agent.session.recovery import end_running, explain_refused_retry, process_traces, running_pids
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.toolbox.tool_context import ProcessTraces
 from tests.fakes.waiting import is_running, until
@@ -51,9 +51,9 @@ async def test_what_a_command_left_running_is_found_and_ended(started: ExitStack
     assert process.stdout is not None
     child = int(process.stdout.readline())
     row = _row(process)
-    found = living(_traces(row))
+    found = running_pids(_traces(row))
 
-    left = await end(_traces(row))
+    left = await end_running(_traces(row))
 
     process.wait()
     assert ({process.pid, child} <= set(found), left, is_running(child)) == (True, (), False)
@@ -66,10 +66,10 @@ async def test_processes_that_outlive_the_leader_of_their_group_are_found(starte
     child = int(process.stdout.readline())
     process.wait()
 
-    found = living(_traces(row))
+    found = running_pids(_traces(row))
 
     assert child in found
-    assert await end(_traces(row)) == ()
+    assert await end_running(_traces(row)) == ()
     assert await until(lambda: not is_running(child))
 
 
@@ -81,21 +81,21 @@ async def test_a_group_of_another_leader_or_boot_is_neither_shown_nor_touched(
     mine = _row(process)
     row = replace(mine, process_started="1") if other == "leader" else replace(mine, extra={"boot_id": "another"})
 
-    found, left = living(_traces(row)), await end(_traces(row))
+    found, left = running_pids(_traces(row)), await end_running(_traces(row))
 
-    assert (found, left, is_running(process.pid), living(_traces(mine))) == ((), (), True, (process.pid,))
+    assert (found, left, is_running(process.pid), running_pids(_traces(mine))) == ((), (), True, (process.pid,))
 
 
 def test_a_row_without_a_process_left_nothing() -> None:
-    assert living(_traces(JournalRow("c1", 1, "life", "executing", ""))) == ()
+    assert running_pids(_traces(JournalRow("c1", 1, "life", "executing", ""))) == ()
 
 
 async def test_ending_nothing_takes_no_time() -> None:
-    assert await asyncio.wait_for(end([]), 0.5) == ()
+    assert await asyncio.wait_for(end_running([]), 0.5) == ()
 
 
 def test_it_is_told_which_processes_are_in_the_way() -> None:
-    assert still_running("c1", (7, 8)) == (
-        "call c1 is not tried again while processes of its last attempt run (pid 7, 8); "
-        "wait for them, or end them first: `graph-agent recover --retry c1 --end-processes`"
+    assert explain_refused_retry("c1", (7, 8)) == (
+        "Call c1 cannot be retried while processes of its last attempt are running (pid 7, 8). "
+        "Wait for them, or end them: `graph-agent recover --retry c1 --end-processes`."
     )

@@ -4,7 +4,7 @@ import pytest
 
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, Answer, Grant, Scope
-from graph_agent.session.answer_checks import attach_grant, reviewed
+from graph_agent.session.answer_checks import attach_grant, review_edit
 from tests.fakes.scripted_session import approval
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 
@@ -15,7 +15,7 @@ _AT = "2026-01-01T00:00:00.000Z"
 async def test_a_question_with_other_arguments_shows_them_as_they_are_judged() -> None:
     item = approval("c1", "write_x", {"path": "a"}, preview={"kind": "text", "text": "old"}, reason="old")
 
-    shown = await reviewed(item, {"path": "b"}, ScriptedToolbox(), _SCOPE)
+    shown = await review_edit(item, {"path": "b"}, ScriptedToolbox(), _SCOPE)
 
     changed = {"arguments": {"path": "b"}, "preview": None, "summary": "", "risk": "medium"}
     assert (shown.call, shown.question) == ({**item.call, **changed}, replace(item.question, reason="it writes"))
@@ -23,8 +23,8 @@ async def test_a_question_with_other_arguments_shows_them_as_they_are_judged() -
 
 @pytest.mark.parametrize("tool", ["deny_x", "bad_x"])
 async def test_arguments_that_may_not_run_are_refused(tool: str) -> None:
-    with pytest.raises(AnswerRefused, match="the edited arguments were not taken: "):
-        await reviewed(approval("c1", tool, {}), {}, ScriptedToolbox(), _SCOPE)
+    with pytest.raises(AnswerRefused, match="The edited arguments were not accepted: "):
+        await review_edit(approval("c1", tool, {}), {}, ScriptedToolbox(), _SCOPE)
 
 
 def test_an_answer_for_always_carries_the_mode_and_place_it_was_given_in() -> None:

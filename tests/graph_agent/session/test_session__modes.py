@@ -5,7 +5,7 @@ from graph_agent.session.session import require_selectable_mode
 
 
 @pytest.mark.parametrize(
-    ("mode", "words"), [("yolo", "there is no mode 'yolo'"), ("bypassPermissions", "when the program starts")]
+    ("mode", "words"), [("yolo", "Unknown mode 'yolo'"), ("bypassPermissions", "chosen at the start")]
 )
 def test_a_mode_that_a_living_session_may_not_take_is_refused(mode: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):

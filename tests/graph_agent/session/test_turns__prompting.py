@@ -3,7 +3,7 @@ import asyncio
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Outcome, Scope
 from graph_agent.ports.toolbox import NO_HOOKS
-from graph_agent.session.turns import PromptHooks
+from graph_agent.session.message_input import PromptHooks
 
 
 class Slow:
@@ -29,7 +29,7 @@ class Slow:
 async def test_what_is_said_at_the_beginning_is_told_once() -> None:
     prompting = PromptHooks(Slow(), "t1")
 
-    await prompting.started(is_new=True, mode="plan")
+    await prompting.session_started(is_new=True, mode="plan")
 
     assert (prompting.take_greeting(), prompting.take_greeting()) == ("t1 startup plan", "")
 
@@ -37,7 +37,7 @@ async def test_what_is_said_at_the_beginning_is_told_once() -> None:
 async def test_a_stop_ends_a_hook_that_runs_and_nothing_else() -> None:
     prompting = PromptHooks(Slow(), "t1")
     before = prompting.stop()
-    asking = asyncio.create_task(prompting.asked("hi", "default"))
+    asking = asyncio.create_task(prompting.before_message("hi", "default"))
     await asyncio.sleep(0)
 
     during = prompting.stop()
@@ -48,9 +48,9 @@ async def test_a_stop_ends_a_hook_that_runs_and_nothing_else() -> None:
 async def test_a_stop_ahead_of_a_turn_lets_no_hook_begin_and_from_then_on_is_the_turns() -> None:
     prompting = PromptHooks(Slow(), "t1")
 
-    with prompting.ahead():
-        stopped = prompting.stop(), await prompting.asked("hi", "default"), prompting.is_stopped
-    with prompting.ahead():
+    with prompting.preparing_turn():
+        stopped = prompting.stop(), await prompting.before_message("hi", "default"), prompting.is_stopped
+    with prompting.preparing_turn():
         anew = prompting.is_stopped
         prompting.turn_begins()
         turn = prompting.stop()
@@ -61,4 +61,4 @@ async def test_a_stop_ahead_of_a_turn_lets_no_hook_begin_and_from_then_on_is_the
 async def test_without_hooks_no_message_has_to_be_asked_about() -> None:
     prompting = PromptHooks(NO_HOOKS, "t1")
 
-    assert (prompting.is_wanted, await prompting.asked("hi", "default")) == (False, "")
+    assert (prompting.read_messages, await prompting.before_message("hi", "default")) == (False, "")

@@ -1,6 +1,6 @@
 import asyncio
 
-from graph_agent.session.turns import MessageQueue
+from graph_agent.session.message_input import MessageQueue
 
 
 class MemoryInbox:
@@ -35,14 +35,14 @@ async def test_what_is_being_sent_neither_waits_nor_is_taken_back_or_handed_over
     queue = MessageQueue(MemoryInbox(), "t", "chat")
     first, second = await queue.add("one"), await queue.add("two")
 
-    async with queue.oldest() as oldest:
+    async with queue.sending_oldest() as oldest:
         waiting = await queue.waiting()
-        handed_over = await queue.move_queued(first, "elsewhere")
-        answers = [await queue.remove_queued(number) for number in (first, second, second)]
+        handed_over = await queue.move(first, "elsewhere")
+        answers = [await queue.remove(number) for number in (first, second, second)]
 
     assert (oldest, waiting, handed_over) == ((1, "t chat: one"), [(2, "t chat: two")], None)
     assert answers == [False, True, False]
-    assert await queue.remove_queued(first)
+    assert await queue.remove(first)
 
 
 async def test_of_one_who_sends_and_one_who_takes_back_exactly_one_gets_the_message() -> None:
@@ -51,7 +51,7 @@ async def test_of_one_who_sends_and_one_who_takes_back_exactly_one_gets_the_mess
     sent: list[int] = []
 
     async def send() -> None:
-        async with queue.oldest() as oldest:
+        async with queue.sending_oldest() as oldest:
             await asyncio.sleep(0.001)
             if oldest is not None:
                 sent.append(oldest[0])
@@ -62,7 +62,7 @@ async def test_of_one_who_sends_and_one_who_takes_back_exactly_one_gets_the_mess
         number = await queue.add("x")
         sending = asyncio.create_task(send())
         await asyncio.sleep(delay)
-        is_back = await queue.remove_queued(number)
+        is_back = await queue.remove(number)
         await sending
 
         assert (is_back, sent) in ((True, []), (False, [number]))

@@ -1,0 +1,137 @@
+"""Before a turn begins: the queue in which messages wait, and the user's hooks that read them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from graph_agent.graph.history import printable
+from graph_agent.ports import Inbox
+from graph_agent.ports.toolbox import Hooks
+
+__all__ = ["MessageQueue", "PromptHooks"]
+
+
+@dataclass(slots=True)
+class MessageQueue:
+    """The messages that wait for one thread; only the session that holds the thread sends them."""
+
+    inbox: Inbox
+    thread_id: str
+    by: str
+    """The name under which messages are queued."""
+    _sending: int | None = None
+    _claim: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def add(self, text: str) -> int:
+        """Store a message durably; returns its number."""
+        return await self.inbox.queue(self.thread_id, printable(text), self.by)
+
+    async def waiting(self) -> list[tuple[int, str]]:
+        """Number and text of each message, oldest first, without the one that is being sent."""
+        return [one for one in await self.inbox.waiting(self.thread_id) if one[0] != self._sending]
+
+    async def remove(self, number: int) -> bool:
+        """Delete a message that still waits. A message is deleted or sent, never both."""
+        async with self._claim:
+            return number != self._sending and await self.inbox.take_back(self.thread_id, number)
+
+    async def move(self, number: int, thread_id: str) -> int | None:
+        """Move a message to the queue of another thread; its number there, None if it no longer waits here."""
+        async with self._claim:
+            if number == self._sending:
+                return None
+            return await self.inbox.hand_over(self.thread_id, number, thread_id)
+
+    @asynccontextmanager
+    async def sending_oldest(self) -> AsyncIterator[tuple[int, str] | None]:
+        """Claim the oldest message while the block runs: it cannot be deleted or moved. None if none waits."""
+        async with self._claim:
+            waiting = await self.inbox.waiting(self.thread_id)
+            oldest = waiting[0] if waiting else None
+            self._sending = None if oldest is None else oldest[0]
+        try:
+            yield oldest
+        finally:
+            self._sending = None
+
+    @asynccontextmanager
+    async def sending(self, number: int) -> AsyncIterator[None]:
+        """Claim this message while the block runs."""
+        self._sending = number
+        try:
+            yield
+        finally:
+            self._sending = None
+
+
+class PromptHooks:
+    """The hooks that run before a turn begins. Stopping the turn stops them."""
+
+    def __init__(self, hooks: Hooks, thread_id: str) -> None:
+        self._hooks = hooks
+        self._thread_id = thread_id
+        self._greeting = ""
+        self._running: asyncio.Task[str] | None = None
+        self._is_before_turn = False
+        self.is_stopped = False
+        """The user stopped while the turn was being prepared: it must not begin."""
+
+    @property
+    def read_messages(self) -> bool:
+        """Whether a hook wants to see a message before it is sent."""
+        return self._hooks.has_message_hooks
+
+    async def session_started(self, *, is_new: bool, mode: str) -> None:
+        """Run the hooks for the start of the session; their output is added to the next message."""
+        source = "startup" if is_new else "resume"
+        self._greeting = await self._run(self._hooks.session_started(self._thread_id, source, mode)) or ""
+
+    async def before_message(self, text: str, mode: str) -> str | None:
+        """What hooks add to the message; None if the user stopped, and the message must not be sent now.
+
+        Raises:
+            MessageBlocked: a hook rejects the message.
+        """
+        return await self._run(self._hooks.prompted(self._thread_id, text, mode))
+
+    def take_greeting(self) -> str:
+        """The output of the session-start hooks, once."""
+        greeting, self._greeting = self._greeting, ""
+        return greeting
+
+    @contextlib.contextmanager
+    def preparing_turn(self) -> Iterator[None]:
+        """While the block runs a stop is for the preparation, until `turn_begins`."""
+        self._is_before_turn, self.is_stopped = True, False
+        try:
+            yield
+        finally:
+            self._is_before_turn = False
+
+    def turn_begins(self) -> None:
+        """From now on a stop is for the turn."""
+        self._is_before_turn = False
+
+    def stop(self) -> bool:
+        """End a running hook and the preparation of a turn; whether no turn has begun yet."""
+        self.is_stopped = self._is_before_turn
+        if self._running is not None:
+            self._running.cancel()
+        return self._is_before_turn or self._running is not None
+
+    async def _run(self, hooks: Coroutine[object, object, str]) -> str | None:
+        if self.is_stopped:
+            hooks.close()
+            return None
+        self._running = running = asyncio.ensure_future(hooks)
+        try:
+            await asyncio.wait({running})
+        except asyncio.CancelledError:
+            running.cancel()
+            await asyncio.wait({running})
+            raise
+        finally:
+            self._running = None
+        return None if running.cancelled() else running.result()
