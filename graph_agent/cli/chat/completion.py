@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["ChatCompleter"]
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[{]))@(?:\"([^\"\n]*)|([^\s\"]*))$")
-_VALUES = {
-    "resume": ("resume", "thread"),
-    "model": ("chat", "model"),
-    "tools": ("tools", "name"),
-    "revoke": ("policy", "grant"),
-}
-"""Slash command to the command and parameter that its argument is completed like."""
+_SOURCES = {"resume": "thread", "model": "model", "tools": "tools name", "revoke": "grant"}
+"""Slash command to the source of values that completes the same argument on the command line."""
 _MOST_CHECKPOINTS = 50
 
 
@@ -103,10 +98,10 @@ class ChatCompleter(Completer):
             yield from ((mode, "") for mode in MODES)
         elif command in ("rewind", "fork") and self._thread_id:
             yield from self._checkpoints()
-        elif command in _VALUES:
-            path, name = _VALUES[command]
-            offers: Any = importlib.import_module("graph_agent.cli.completion")
-            yield from offers.values((path,), name, typed, {"db": str(self._database)})
+        elif command in _SOURCES:
+            sources: Any = importlib.import_module("graph_agent.cli.completion").SOURCES
+            for item in sources[_SOURCES[command]](self._database, typed):
+                yield item.value, item.help or ""
 
     def _checkpoints(self) -> Iterator[tuple[str, str]]:
         opener: Any = importlib.import_module("graph_agent.app.reader")
