@@ -144,9 +144,7 @@ async def test_what_was_allowed_always_is_shown_and_taken_back(
     said = [await talk.says(command) for command in ("/policy", "/policy revoke 1", "/policy revoke 1", "/policy")]
 
     shown = capsys.readouterr().out
-    assert [words in shown for words in ("bash(ls)", "revoked: grant 1", "nothing was allowed always")] == [
-        True
-    ] * 3
+    assert [words in shown for words in ("bash(ls)", "Revoked permission 1", "no saved permissions")] == [True] * 3
     assert "there is no grant '1' (any more)" in said[-1]
 
 
