@@ -30,8 +30,8 @@ from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, ServerChanged, WarningIssued
 from graph_agent.mcp.settings import (
     ServerUnreachable,
-    fetches_first,
     fingerprint,
+    package_runner,
     server_environment,
     server_headers,
     server_program,
@@ -153,7 +153,7 @@ def server_view(name: str, server: McpServer, settings: Settings) -> ServerView:
         scope="project" if _is_of_project(name, settings) else "user",
         sandbox=server.sandbox,
         network=server.network,
-        fetches_first="" if server.network or not server.sandbox else fetches_first(server),
+        fetches_first="" if server.network or not server.sandbox else package_runner(server),
     )
 
 
@@ -214,11 +214,11 @@ class SessionServers:
     async def settled(self) -> None:
         """Wait until all have their tools or have failed, each as long as its own setting lets it take."""
         if self._fleet is not None:
-            await self._fleet.settled()
+            await self._fleet.wait_until_ready()
 
     def why_missing(self, written: str) -> str:
         """Why a tool of a server is not there, where that server failed."""
-        return self._fleet.why_missing(written) if self._fleet is not None else ""
+        return self._fleet.missing_tool_reason(written) if self._fleet is not None else ""
 
     async def close(self) -> None:
         """End them; no process is left."""
@@ -400,6 +400,6 @@ async def try_server(name: str, workspace: Path) -> ServerTrial:
         ]
     finally:
         await fleet.close()
-    (running,) = fleet.running
+    (running,) = fleet.servers
     said = await asyncio.to_thread(running.log.last_lines, _LAST_LINES)
     return ServerTrial(tuple(listed), seconds, tuple(warnings), said)

@@ -135,7 +135,7 @@ def project_notices(project: Project) -> Iterator[str]:
     elif project.is_trusted:
         vain = _vain(project)
         if vain:
-            told = "; ".join(f"{key} ({one.why})" for key, one in vain.items())
+            told = "; ".join(f"{key} ({one.reason})" for key, one in vain.items())
             yield f"ignored in {project.config_path}: {told}"
 
 
@@ -228,7 +228,7 @@ def _lines(project: Project) -> Iterator[str]:
             count = len(file.text.splitlines())
             yield f"{file.name}: {count} lines of {file.holds}, sha256 {file.sha256[:12]}"
     for key, one in layer.ignored.items():
-        yield f"not {key}: {one.why}"
+        yield f"not {key}: {one.reason}"
 
 
 def _vain(project: Project) -> dict[str, IgnoredValue]:

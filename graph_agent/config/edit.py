@@ -12,9 +12,9 @@ import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 from tomlkit.toml_document import TOMLDocument
 
-from graph_agent.config.keys import Sourced, known_keys, meant_key
+from graph_agent.config.keys import Sourced, known_keys, suggest_key
 from graph_agent.config.paths import database_path, locked_folder, read_plain_text, replace_text
-from graph_agent.config.sources import config_file, refuse_bypass, settings_from
+from graph_agent.config.sources import build_settings, config_file, reject_bypass_mode
 from graph_agent.errors import ConfigError, UsageError
 
 __all__ = ["change_document", "parsed_document", "set_in_table", "set_value", "unset_value"]
@@ -56,7 +56,7 @@ def _text(path: Path) -> str:
 
 
 def _unreadable(path: Path, error: ValueError | TOMLKitError) -> ConfigError:
-    return ConfigError(f"{path} cannot be read as TOML: {error}. Correct it or move it away.")
+    return ConfigError(f"{path} is not valid TOML: {error}. Correct it or move it away.")
 
 
 def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
@@ -69,7 +69,7 @@ def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
         ConfigError: the value does not fit, or the file cannot be read or written.
     """
     if key not in known_keys():
-        raise UsageError(f"there is no setting {key!r}. {meant_key(key)}")
+        raise UsageError(f"there is no setting {key!r}. {suggest_key(key)}")
     path = config_file(env)
     value = _fitting(key, text, path, env)
     change_document(path, lambda before: _with(parsed_document(before), key, value))
@@ -114,9 +114,9 @@ def _fitting(key: str, text: str, path: Path, env: Mapping[str, str]) -> Any:
     for value in _readings(text):
         found = Sourced(value, f"{path} (not written)")
         if key == "mode":
-            refuse_bypass(found)
+            reject_bypass_mode(found)
         try:
-            settings_from({key: found, "database": Sourced(database_path(env), "")})
+            build_settings({key: found, "database": Sourced(database_path(env), "")})
         except ConfigError as error:
             complaint = complaint or error
         else:

@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.config.keys import SECRET_KEYS, Sourced, known_keys, meant_key
+from graph_agent.config.keys import SECRET_KEYS, Sourced, known_keys, suggest_key
 from graph_agent.config.model_choice import display_address, display_url
 from graph_agent.config.paths import database_path
 from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import (
-    ADDED,
+    ADDITIVE_KEYS,
     ENVIRONMENT,
     FLAGS,
     Layer,
     config_file,
     load_settings,
+    merge_project,
     read_layers,
-    together,
 )
 from graph_agent.errors import UsageError
 
@@ -88,7 +88,7 @@ def explain(
     for found in explain_all(env, project, database):
         if found.key == key:
             return found
-    raise UsageError(f"there is no setting {key!r}. {meant_key(key)}")
+    raise UsageError(f"there is no setting {key!r}. {suggest_key(key)}")
 
 
 def _places(env: Mapping[str, str], project: Project | None) -> Mapping[str, str]:
@@ -105,13 +105,13 @@ def _explained(key: str, layers: tuple[Layer, ...], places: Mapping[str, str]) -
     )
     winner = next(one for one in said if one.speaks)
     origin = winner.place if winner.layer != "default" else ""
-    value = _together(key, layers) if key in ADDED and winner.layer == "project" else winner.value
+    value = _together(key, layers) if key in ADDITIVE_KEYS and winner.layer == "project" else winner.value
     return Explanation(key, value, winner.layer, origin, field.description or "", describe_type(key), tuple(said))
 
 
 def _together(key: str, layers: tuple[Layer, ...]) -> Any:
     project, user = layers[-2:]
-    return _shown(key, together(user.values, project.values)[key])
+    return _shown(key, merge_project(user.values, project.values)[key])
 
 
 def _said(key: str, layer: Layer, places: Mapping[str, str]) -> LayerValue:
@@ -123,7 +123,7 @@ def _said(key: str, layer: Layer, places: Mapping[str, str]) -> LayerValue:
     vain = layer.ignored.get(key) or layer.ignored.get("*")
     if vain is not None:
         return LayerValue(
-            layer.name, place, _shown(key, Sourced(vain.value, place)), speaks=False, ignored=vain.why
+            layer.name, place, _shown(key, Sourced(vain.value, place)), speaks=False, ignored=vain.reason
         )
     return LayerValue(layer.name, place, None, speaks=False)
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from graph_agent.config.settings import Settings
 
-__all__ = ["SECRET_KEYS", "Sourced", "flattened", "known_keys", "meant_key"]
+__all__ = ["SECRET_KEYS", "Sourced", "flatten_tables", "known_keys", "suggest_key"]
 
 SECRET_KEYS = ("model.api_key", "model.headers", "web_search.api_key")
 """Keys whose values are never shown."""
@@ -33,7 +33,7 @@ def known_keys() -> tuple[str, ...]:
     return tuple(_keys(Settings))
 
 
-def meant_key(key: str) -> str:
+def suggest_key(key: str) -> str:
     """A sentence for somebody who wrote a key that does not exist."""
     if any(known.startswith(f"{key}.") for known in known_keys()):
         return f"It is a table: write a line [{key}], and its keys below that."
@@ -63,7 +63,7 @@ class Sourced:
     origin: str
 
 
-def flattened(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def flatten_tables(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Dotted keys and values of a config file's tables."""
     sections = {key.partition(".")[0] for key in known_keys() if "." in key}
     for key, value in tables.items():

@@ -1,6 +1,6 @@
-"""One conversation with a server: opened, its tools listed, calls made. Ends when the server goes away.
+"""One session with a server: opened, its tools listed, called; it ends when the server goes away.
 
-Reads lists of tools and results of calls piece by piece: one odd entry must not cost all the others.
+Lists of tools and results of calls are read entry by entry, so that an invalid entry does not lose all the others.
 """
 
 import asyncio
@@ -42,126 +42,62 @@ from mcp.types import (
 from pydantic import FileUrl, RootModel, TypeAdapter, ValidationError
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.errors import NoAnswer
+from graph_agent.mcp.errors import ServerNotReady
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.transport import Streams, message_of, opened
+from graph_agent.mcp.transport import Streams, open_streams, parse_message
 from tools.sandbox import Sandbox
 
 __all__ = [
-    "MOST_TOOLS",
-    "Conversation",
-    "NoResult",
-    "Raw",
+    "MAX_TOOLS",
+    "InvalidResult",
+    "McpSession",
+    "RawResult",
     "Signals",
-    "call_result",
-    "listed_tools",
-    "opened_conversation",
+    "open_mcp_session",
+    "parse_call_result",
+    "parse_tools",
 ]
 
 _log = logging.getLogger(__name__)
 
-Raw = RootModel[dict[str, Any]]
-"""An answer as it came."""
+MAX_TOOLS = 1000
+_MAX_PAGES = 200
+"""A server that never stops paging is cut off here."""
+_CANCEL_S = 1.0
+
+RawResult = RootModel[dict[str, Any]]
+"""A result as it was sent."""
 _BLOCK: TypeAdapter[ContentBlock] = TypeAdapter(ContentBlock)
 
 
-class NoResult(ValueError):
-    """An answer to a call holds nothing that a call comes to."""
-
-
-def listed_tools(page: Mapping[str, Any], most: int) -> list[Tool]:
-    """The tools of one page, so many of its entries at most; what has no name is no tool."""
-    entries = page.get("tools")
-    listed = entries[:most] if isinstance(entries, list) else []
-    found = [_tool(entry) for entry in listed if isinstance(entry, dict)]
-    return [tool for tool in found if tool is not None]
-
-
-def call_result(answer: Mapping[str, Any]) -> CallToolResult:
-    """What a call came to; content of a kind that nobody knows stands as its JSON.
-
-    Raises:
-        NoResult: it is none.
-    """
-    content, structured = answer.get("content"), answer.get("structuredContent")
-    if isinstance(content, dict | str):
-        content = [content]
-    if not isinstance(content, list) and not isinstance(structured, dict):
-        raise NoResult("there is neither content nor structured content in it")
-    blocks = [_block(block) for block in content] if isinstance(content, list) else []
-    return CallToolResult(
-        content=blocks,
-        structuredContent=structured if isinstance(structured, dict) else None,
-        isError=answer.get("isError") is True,
-    )
-
-
-def _tool(entry: Mapping[str, Any]) -> Tool | None:
-    name, about, schema = entry.get("name"), entry.get("description"), entry.get("inputSchema")
-    if not isinstance(name, str) or not name:
-        _log.warning("a tool without a name was left out")
-        return None
-    return Tool(
-        name=name,
-        title=entry["title"] if isinstance(entry.get("title"), str) else None,
-        description=about if isinstance(about, str) else None,
-        inputSchema=schema if isinstance(schema, dict) else {},
-        annotations=_annotations(entry.get("annotations")),
-    )
-
-
-def _annotations(given: Any) -> ToolAnnotations | None:
-    """What it says of itself; where that cannot be read it says nothing, which is the careful reading."""
-    try:
-        return ToolAnnotations.model_validate(given) if isinstance(given, dict) else None
-    except ValidationError:
-        return None
-
-
-def _block(given: Any) -> ContentBlock:
-    try:
-        return _BLOCK.validate_python(given)
-    except ValidationError:
-        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        return TextContent(type="text", text=text)
-
-
-MOST_TOOLS = 1000
-_MOST_PAGES = 200
-"""A server that goes on paging for ever is cut off here."""
-_GOODBYE_S = 1.0
+class InvalidResult(ValueError):
+    """The answer to a call is not a call result."""
 
 
 class Signals:
-    """What a server does by itself: it goes away, changes its list of tools, or sends what is no message."""
+    """Events that a server causes on its own."""
 
     def __init__(self) -> None:
         self.lost = asyncio.Event()
-        self.strayed = asyncio.Event()
-        """Where a message was due, something else came."""
-        self.changed = asyncio.Event()
+        self.sent_invalid = asyncio.Event()
+        """Something that is no message came."""
+        self.tools_changed = asyncio.Event()
 
 
-def _page_from(cursor: str | None) -> ListToolsRequest:
-    return ListToolsRequest(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
-
-
-class Conversation(ClientSession):
-    """The protocol's session, which also tells the server that a call is no longer wanted."""
+class McpSession(ClientSession):
+    """The session of the SDK; it also tells the server when a call is cancelled."""
 
     async def tools(self) -> list[Tool]:
-        """Every tool the server lists, over all pages; none where it knows of no tools at all.
-
-        Of more than `MOST_TOOLS` that many and one.
-        """
+        """All tools of the server, over all pages, at most `MAX_TOOLS` + 1; none where it has no tools at all."""
         found: list[Tool] = []
         cursor: str | None = None
         try:
-            for _ in range(_MOST_PAGES):
-                page = (await self.send_request(ClientRequest(_page_from(cursor)), Raw)).root
-                found += listed_tools(page, MOST_TOOLS + 1 - len(found))
+            for _ in range(_MAX_PAGES):
+                params = PaginatedRequestParams(cursor=cursor) if cursor else None
+                page = (await self.send_request(ClientRequest(ListToolsRequest(params=params)), RawResult)).root
+                found += parse_tools(page, MAX_TOOLS + 1 - len(found))
                 cursor = page.get("nextCursor")
-                if not isinstance(cursor, str) or not cursor or len(found) > MOST_TOOLS:
+                if not isinstance(cursor, str) or not cursor or len(found) > MAX_TOOLS:
                     break
         except McpError as error:
             if error.error.code != METHOD_NOT_FOUND:
@@ -169,96 +105,97 @@ class Conversation(ClientSession):
         return found
 
     async def call(self, tool: str, arguments: dict[str, Any], progress: ProgressFnT) -> CallToolResult:
-        """Call a tool by the server's own name for it. Cancelled, it tells the server so.
+        """Call a tool by the server's own name for it; if cancelled, tell the server.
 
         Raises:
-            NoResult: the answer is no result of a call.
+            InvalidResult: the answer is not a call result.
         """
-        number = self._request_id
+        request_id = self._request_id
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
         try:
-            answer = await self.send_request(ClientRequest(request), Raw, progress_callback=progress)
-            return call_result(answer.root)
+            answer = await self.send_request(ClientRequest(request), RawResult, progress_callback=progress)
+            return parse_call_result(answer.root)
         except asyncio.CancelledError:
-            await asyncio.shield(self._withdraw(number))
+            await asyncio.shield(self._notify_cancelled(request_id))
             raise
 
-    async def _withdraw(self, number: int) -> None:
-        notice = CancelledNotification(
-            params=CancelledNotificationParams(requestId=number, reason="no longer wanted")
-        )
-        # The server may be the reason for the cancellation: it gets a moment to take the notice, no more.
-        with anyio.move_on_after(_GOODBYE_S):
+    async def _notify_cancelled(self, request_id: int) -> None:
+        params = CancelledNotificationParams(requestId=request_id, reason="cancelled by the client")
+        notification = ClientNotification(CancelledNotification(params=params))
+        # The server may be the reason for the cancellation: it gets a moment to take the notification, no more.
+        with anyio.move_on_after(_CANCEL_S):
             try:
-                await self.send_notification(ClientNotification(notice))
+                await self.send_notification(notification)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
 
 
 @asynccontextmanager
-async def opened_conversation(
+async def open_mcp_session(
     server: McpServer, folder: Path, log: ServerLog, signals: Signals, sandbox: Sandbox | None = None
-) -> AsyncIterator[Conversation]:
-    """A conversation past its greeting.
+) -> AsyncIterator[McpSession]:
+    """An initialised session.
 
     Raises:
         ServerUnreachable: the server cannot be started.
+        ServerNotReady: it does not speak the protocol.
     """
 
-    async def notice(message: object) -> None:
+    async def on_message(message: object) -> None:
         if isinstance(message, ServerNotification) and isinstance(message.root, ToolListChangedNotification):
-            signals.changed.set()
+            signals.tools_changed.set()
 
     async def roots(context: RequestContext[ClientSession, Any]) -> ListRootsResult | ErrorData:  # noqa: ARG001 - the SDK's shape
         return ListRootsResult(roots=[Root(uri=FileUrl(folder.as_uri()), name=folder.name)])
 
     async with (
-        opened(server, folder, log, sandbox) as streams,
-        _watched(streams, signals, log) as (read, write),
-        Conversation(
+        open_streams(server, folder, log, sandbox) as streams,
+        _monitored(streams, signals, log) as (read, write),
+        McpSession(
             read,
             write,
             list_roots_callback=roots,
-            message_handler=notice,
+            message_handler=on_message,
             client_info=Implementation(name="graph-agent", version="1"),
-        ) as conversation,
+        ) as session,
     ):
-        await _unless_strayed(conversation.initialize(), signals, is_asked=server.url is not None)
-        yield conversation
+        await _initialize(session.initialize(), signals, is_http=server.url is not None)
+        yield session
 
 
-async def _unless_strayed(greeting: Coroutine[Any, Any, object], signals: Signals, *, is_asked: bool) -> None:
-    """Wait for the greeting. From an address that was asked, what is no message stands where it should have come.
+async def _initialize(initialization: Coroutine[Any, Any, object], signals: Signals, *, is_http: bool) -> None:
+    """Wait for the initialisation; an address that sends anything else will not answer any more.
 
     Raises:
-        NoAnswer: it will not come.
+        ServerNotReady: it will not come.
     """
-    running, strayed = asyncio.ensure_future(greeting), asyncio.ensure_future(signals.strayed.wait())
+    running = asyncio.ensure_future(initialization)
+    invalid = asyncio.ensure_future(signals.sent_invalid.wait())
     try:
-        await asyncio.wait({running, strayed} if is_asked else {running}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, invalid} if is_http else {running}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
-            raise NoAnswer("nothing there speaks the protocol; the address often ends in /mcp")
+            raise ServerNotReady("no MCP server at this address, which often ends in /mcp")
         running.result()
     finally:
-        for task in (running, strayed):
+        for task in (running, invalid):
             task.cancel()
-        await asyncio.wait({running, strayed})
+        await asyncio.wait({running, invalid})
 
 
 @asynccontextmanager
-async def _watched(streams: Streams, signals: Signals, log: ServerLog) -> AsyncIterator[Streams]:
+async def _monitored(streams: Streams, signals: Signals, log: ServerLog) -> AsyncIterator[Streams]:
     """The same streams; `signals.lost` is set when the server's end closes."""
     source, write = streams
     sink, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
-    def stray(text: str) -> None:
-        log.note_stray(text)
-        signals.strayed.set()
+    def on_invalid(text: str) -> None:
+        log.note_invalid_output(text)
+        signals.sent_invalid.set()
 
     async def forward() -> None:
         try:
             async with sink:
-                await _pumped(source, sink.send, stray)
+                await _forward_messages(source, sink.send, on_invalid)
         finally:
             signals.lost.set()
 
@@ -273,28 +210,78 @@ async def _watched(streams: Streams, signals: Signals, log: ServerLog) -> AsyncI
             await write.aclose()
 
 
-async def _pumped(
+async def _forward_messages(
     source: MemoryObjectReceiveStream[SessionMessage | Exception],
-    sink: Callable[[SessionMessage | Exception], Awaitable[None]],
-    stray: Callable[[str], None],
+    send: Callable[[SessionMessage | Exception], Awaitable[None]],
+    on_invalid: Callable[[str], None],
 ) -> None:
+    """Forward the messages; what the library could not parse is parsed again, with more tolerance."""
     try:
         async for message in source:
-            whole = _read_again(message) if isinstance(message, Exception) else message
-            if whole is not None:
-                await sink(whole)
+            if not isinstance(message, Exception):
+                await send(message)
+                continue
+            line = message.errors()[0]["input"] if isinstance(message, ValidationError) else None
+            parsed = parse_message(line) if isinstance(line, str) else None
+            if parsed is not None:
+                await send(parsed)
             else:
-                stray(_beginning(message))
+                on_invalid(repr(line) if isinstance(message, ValidationError) else str(message))
     except (anyio.ClosedResourceError, anyio.BrokenResourceError):
         return
 
 
-def _beginning(fault: object) -> str:
-    """What came, as it came where the library kept it."""
-    return repr(fault.errors()[0]["input"]) if isinstance(fault, ValidationError) else str(fault)
+def parse_tools(page: Mapping[str, Any], limit: int) -> list[Tool]:
+    """The tools of one page, from at most `limit` entries; entries without a name are left out."""
+    entries = page.get("tools")
+    listed = entries[:limit] if isinstance(entries, list) else []
+    tools = [_parse_tool(entry) for entry in listed if isinstance(entry, dict)]
+    return [tool for tool in tools if tool is not None]
 
 
-def _read_again(fault: Exception) -> SessionMessage | None:
-    """The message of what the library could not read."""
-    line = fault.errors()[0]["input"] if isinstance(fault, ValidationError) else None
-    return message_of(line) if isinstance(line, str) else None
+def parse_call_result(answer: Mapping[str, Any]) -> CallToolResult:
+    """The result of a call; content of an unknown kind becomes its JSON.
+
+    Raises:
+        InvalidResult: it is none.
+    """
+    content, structured = answer.get("content"), answer.get("structuredContent")
+    if isinstance(content, dict | str):
+        content = [content]
+    if not isinstance(content, list) and not isinstance(structured, dict):
+        raise InvalidResult("it has neither content nor structured content")
+    return CallToolResult(
+        content=[_parse_block(block) for block in content] if isinstance(content, list) else [],
+        structuredContent=structured if isinstance(structured, dict) else None,
+        isError=answer.get("isError") is True,
+    )
+
+
+def _parse_tool(entry: Mapping[str, Any]) -> Tool | None:
+    name, description, schema = entry.get("name"), entry.get("description"), entry.get("inputSchema")
+    if not isinstance(name, str) or not name:
+        _log.warning("a tool without a name was left out")
+        return None
+    return Tool(
+        name=name,
+        title=entry["title"] if isinstance(entry.get("title"), str) else None,
+        description=description if isinstance(description, str) else None,
+        inputSchema=schema if isinstance(schema, dict) else {},
+        annotations=_parse_annotations(entry.get("annotations")),
+    )
+
+
+def _parse_annotations(given: Any) -> ToolAnnotations | None:
+    """The server's own hints; unreadable ones count as none, which is the cautious reading."""
+    try:
+        return ToolAnnotations.model_validate(given) if isinstance(given, dict) else None
+    except ValidationError:
+        return None
+
+
+def _parse_block(given: Any) -> ContentBlock:
+    try:
+        return _BLOCK.validate_python(given)
+    except ValidationError:
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        return TextContent(type="text", text=text)

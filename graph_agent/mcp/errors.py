@@ -1,4 +1,4 @@
-"""Why a server failed, in words for its user: what happened, and what to change. Without secrets."""
+"""Explains why a server failed: what happened, and what to change, without secrets."""
 
 import anyio
 import httpx
@@ -8,70 +8,61 @@ from mcp.types import CONNECTION_CLOSED
 from graph_agent.config.model_choice import display_address
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.settings import ServerUnreachable, fetches_first
+from graph_agent.mcp.settings import ServerUnreachable, package_runner
 from tools.sandbox import Sandbox
 
-__all__ = ["NoAnswer", "is_closed", "way_out", "why"]
+__all__ = ["ServerNotReady", "explain_error", "is_connection_closed", "sandbox_hint"]
 
 _UNRESOLVED = ("EAI_AGAIN", "ENOTFOUND", "name resolution", "Name or service not known", "getaddrinfo", "dns error")
-"""How programs say that they cannot look a name up, as happens without a network."""
-_LOOKED_AT_LINES = 20
-_STATUSES = {
-    401: 'it wants credentials: headers = { Authorization = "Bearer ${TOKEN}" } sends them; OAuth is not supported',
-    403: "it does not take these credentials",
-    404: "nothing speaks the protocol at this address, which often ends in /mcp",
-    405: "nothing speaks the protocol at this address, which often ends in /mcp",
-    429: "it was asked too often; try later",
+"""How programs report that they cannot resolve a host name, as happens without a network."""
+_LOG_LINES = 20
+_STATUS_HINTS = {
+    401: 'it requires credentials: send headers = { Authorization = "Bearer ${TOKEN}" }; OAuth is not supported',
+    403: "it does not accept these credentials",
+    404: "no MCP server at this address, which often ends in /mcp",
+    405: "no MCP server at this address, which often ends in /mcp",
+    429: "too many requests; try again later",
 }
 
 
-class NoAnswer(Exception):
-    """It was not greeted back; the message says how that showed."""
+class ServerNotReady(Exception):
+    """The server did not complete the initialisation; the message says how that showed."""
 
 
-def why(error: BaseException, server: McpServer, log: ServerLog) -> str:
-    """What ended a server, or kept it from beginning."""
+def explain_error(error: BaseException, server: McpServer, log: ServerLog) -> str:
+    """Why a server ended, or did not start."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     match error:
-        case ServerUnreachable() | NoAnswer():
-            return f"{error}{_stray(server, log)}"
+        case ServerUnreachable() | ServerNotReady():
+            return f"{error}{_invalid_output(server, log)}"
         case httpx.HTTPError():
-            return _of_address(error, server)
-        case McpError() if not is_closed(error):
-            return _refused(error, server)
+            return _explain_http_error(error, server)
+        case McpError() if not is_connection_closed(error):
+            return _explain_mcp_error(error, server)
         case McpError() | anyio.BrokenResourceError() | anyio.ClosedResourceError() | ConnectionError():
-            return f"it ended before it answered ({_last_line(log)}all of it in {log.path}){_stray(server, log)}"
+            last = "".join(f"last line: {line}; " for line in log.last_lines(1))
+            return f"it ended before it answered ({last}log: {log.path}){_invalid_output(server, log)}"
         case RuntimeError() if "protocol version" in str(error):
-            return f"it speaks a version of the protocol that is not known here ({error})"
+            return f"it uses an unsupported version of the protocol ({error})"
     return f"{type(error).__name__}: {error}"
 
 
-def _of_address(error: httpx.HTTPError, server: McpServer) -> str:
-    if not isinstance(error, httpx.HTTPStatusError):
-        return f"{_address(server)} cannot be reached: {_unreached(error)}"
-    status = error.response.status_code
-    hint = _STATUSES.get(status, _location(error.response))
-    return f"{_address(server)} answered {status}{f'; {hint}' if hint else ''}"
-
-
-def _address(server: McpServer) -> str:
-    return display_address(server.url or "")
-
-
-def _refused(error: McpError, server: McpServer) -> str:
+def _explain_mcp_error(error: McpError, server: McpServer) -> str:
     if server.url is not None and error.error.message == "Session terminated":
-        # How the library tells that status of a first request.
-        return f"{_address(server)} answered 404; {_STATUSES[404]}"
-    return f"it refused: {error.error.message}"
+        # This is how the library reports a 404 to the first request.
+        return f"{_address(server)} answered 404; {_STATUS_HINTS[404]}"
+    return f"it returned an error: {error.error.message}"
 
 
-def is_closed(error: McpError) -> bool:
-    """Whether the library says so itself: servers have the same number for failures of their own."""
+def is_connection_closed(error: McpError) -> bool:
+    """Whether the library reports it; servers use the same code for errors of their own."""
     return error.error.code == CONNECTION_CLOSED and error.error.message == "Connection closed"
 
 
-def way_out(error: BaseException, name: str, server: McpServer, sandbox: Sandbox | None, log: ServerLog) -> str:
+def sandbox_hint(
+    error: BaseException, name: str, server: McpServer, sandbox: Sandbox | None, log: ServerLog
+) -> str:
     """What to change where the sandbox may be why a program failed; empty where it cannot be."""
     if isinstance(error, ServerUnreachable) or server.command is None or not server.sandbox:
         return ""
@@ -79,43 +70,46 @@ def way_out(error: BaseException, name: str, server: McpServer, sandbox: Sandbox
         return ""
     key = f"mcp_servers.{name}"
     if sandbox.rules.network or server.network:
-        return f". It runs in the sandbox; {key}.sandbox = false does without"
-    wants = _wants_network(server, log)
-    if wants:
-        return f". {wants}, which the sandbox keeps closed: {key}.network = true opens it"
-    return f". It runs in the sandbox: {key}.network = true opens the network, {key}.sandbox = false does without"
+        return f". It runs in the sandbox; {key}.sandbox = false runs it outside"
+    output = " ".join(log.last_lines(_LOG_LINES))
+    if runner := package_runner(server):
+        cause = f"{runner} downloads packages"
+    elif any(sign in output for sign in _UNRESOLVED):
+        cause = "It looks up a host name"
+    else:
+        options = f"{key}.network = true allows the network, {key}.sandbox = false runs it outside"
+        return f". It runs in the sandbox: {options}"
+    return f". {cause}, but the sandbox blocks the network: {key}.network = true allows it"
 
 
-def _wants_network(server: McpServer, log: ServerLog) -> str:
-    if program := fetches_first(server):
-        return f"{program} fetches from the network"
-    said = " ".join(log.last_lines(_LOOKED_AT_LINES))
-    return "It looks for a name in the network" if any(sign in said for sign in _UNRESOLVED) else ""
+def _explain_http_error(error: httpx.HTTPError, server: McpServer) -> str:
+    if isinstance(error, httpx.HTTPStatusError):
+        response = error.response
+        location = response.headers.get("location")
+        redirect = f"it redirects to {location}; use that address if it is the one you mean" if location else ""
+        hint = _STATUS_HINTS.get(response.status_code, redirect)
+        return f"{_address(server)} answered {response.status_code}{f'; {hint}' if hint else ''}"
+    text = str(error)
+    if "CERTIFICATE" in text:
+        reason = f"its certificate is not trusted ({text}); name your certificate authorities in SSL_CERT_FILE"
+    elif "SSL" in text:
+        reason = f"TLS failed ({text}); does the address begin with http:// instead?"
+    elif any(sign in text for sign in _UNRESOLVED):
+        reason = "there is no host of this name"
+    elif "connection attempts failed" in text:
+        reason = "nothing answers there"
+    else:
+        reason = text or type(error).__name__
+    return f"{_address(server)} cannot be reached: {reason}"
 
 
-def _unreached(error: httpx.HTTPError) -> str:
-    said = str(error)
-    if "CERTIFICATE" in said:
-        return f"its certificate is not trusted ({said}); SSL_CERT_FILE names a file of authorities to trust"
-    if "SSL" in said:
-        return f"it does not speak TLS as it should ({said}); does it begin with http:// instead?"
-    if any(sign in said for sign in _UNRESOLVED):
-        return "there is no host of this name"
-    return "nothing answers there" if "connection attempts failed" in said else said or type(error).__name__
+def _address(server: McpServer) -> str:
+    return display_address(server.url or "")
 
 
-def _location(response: httpx.Response) -> str:
-    location = response.headers.get("location")
-    return f"it leads to {location}; give that address if it is the one you mean" if location else ""
-
-
-def _last_line(log: ServerLog) -> str:
-    return "".join(f"its last line: {line}; " for line in log.last_lines(1))
-
-
-def _stray(server: McpServer, log: ServerLog) -> str:
-    if not log.stray:
+def _invalid_output(server: McpServer, log: ServerLog) -> str:
+    if not log.invalid_output:
         return ""
     if server.url is not None:
-        return f"; what it sent is no message of the protocol: {log.stray}"
-    return f"; what it writes on its output is no message of the protocol: {log.stray!r}"
+        return f"; it sent something that is not an MCP message: {log.invalid_output}"
+    return f"; its standard output is not MCP messages: {log.invalid_output!r}"

@@ -1,50 +1,50 @@
-"""What a server says beside the protocol: its standard error, in a file of bounded size, and strays."""
+"""What a server writes besides the protocol: its standard error, in a file of bounded size, and invalid output."""
 
 import os
 from pathlib import Path
 
 __all__ = ["ServerLog"]
 
-_MOST_BYTES = 1024 * 1024
-_LOOKED_AT_BYTES = 64 * 1024
-_SHOWN_CHARS = 200
+_MAX_BYTES = 1024 * 1024
+_TAIL_BYTES = 64 * 1024
+_MAX_LINE = 200
 
 
 class ServerLog:
-    """One server's, begun anew with each of its lives."""
+    """The log of one server, started again with each of its runs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.stray = ""
+        self.invalid_output = ""
         """The beginning of the first thing it sent that is no message of the protocol."""
         self._size = 0
 
     def begin(self) -> None:
-        """Forget the last life."""
-        self.stray = ""
+        """Drop the log of the previous run."""
+        self.invalid_output = ""
         self._size = 0
         self.path.unlink(missing_ok=True)
         self.path.touch(mode=0o600)
 
     def write(self, data: bytes) -> None:
-        """Keep what it wrote on its standard error; of a flood the latest stays."""
-        if self._size + len(data) > _MOST_BYTES:
-            self.path.write_bytes(b"[what stood here was dropped: there was too much of it]\n")
+        """Append standard error; when the file gets too large, what is older is dropped."""
+        if self._size + len(data) > _MAX_BYTES:
+            self.path.write_bytes(b"[earlier output was dropped: the log was too large]\n")
             self._size = 0
         with self.path.open("ab") as file:
             file.write(data)
         self._size += len(data)
 
-    def note_stray(self, text: str) -> None:
-        """Keep the first line, or failure, that came where a message was due."""
-        self.stray = self.stray or text.strip()[:_SHOWN_CHARS]
+    def note_invalid_output(self, text: str) -> None:
+        """Remember the first line, or error, that came instead of a message."""
+        self.invalid_output = self.invalid_output or text.strip()[:_MAX_LINE]
 
     def last_lines(self, count: int) -> tuple[str, ...]:
-        """The end of what it wrote on its standard error."""
+        """The end of its standard error."""
         try:
             with self.path.open("rb") as log:
-                log.seek(max(log.seek(0, os.SEEK_END) - _LOOKED_AT_BYTES, 0))
+                log.seek(max(log.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
                 lines = log.read().decode("utf-8", "replace").split("\n")
         except OSError:
             return ()
-        return tuple([line.strip()[:_SHOWN_CHARS] for line in lines if line.strip()][-count:])
+        return tuple([line.strip()[:_MAX_LINE] for line in lines if line.strip()][-count:])

@@ -1,6 +1,6 @@
-"""One server through its lives: started in the background, started once more after a crash, ended with us.
+"""One server: started in the background, restarted once after a crash, ended with the session.
 
-A call that was under way when the server went away is not made again: what it did until then nobody knows.
+A call that was running when the server went away is not repeated, because its effect is unknown.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from mcp.types import CallToolResult, Tool
 
 from graph_agent.config.settings import McpServer
 from graph_agent.events import ServerStage
-from graph_agent.mcp.client import MOST_TOOLS, Conversation, NoResult, Signals, opened_conversation
-from graph_agent.mcp.errors import NoAnswer, is_closed, way_out, why
+from graph_agent.mcp.client import MAX_TOOLS, InvalidResult, McpSession, Signals, open_mcp_session
+from graph_agent.mcp.errors import ServerNotReady, explain_error, is_connection_closed, sandbox_hint
 from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable
 from tools.sandbox import Sandbox
@@ -31,45 +31,43 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_LIVES = 2
+_MAX_RUNS = 2
 """How often a server is started: it may crash once."""
-_LAST_WORDS_S = 0.2
-_SAID_CHARS = 1_000
-_CALM_S = 1.0
-"""What passes at least between two looks at its list: some say that it changed whenever they are asked for it."""
-_RELISTED_S = 30.0
-"""How long a server that says its tools changed may take to list them."""
+_LAST_ANSWER_S = 0.2
+_MAX_ERROR = 1_000
+_RELIST_INTERVAL_S = 1.0
+"""Shortest time between two listings of its tools: some servers announce a change with every listing."""
+_RELIST_TIMEOUT_S = 30.0
 
 
 class ServerFailed(Exception):
-    """A call could not be made, or was broken off with the server; the message is for the model."""
+    """A call could not be made, or was lost with the server; the message is for the model."""
 
 
 @dataclass(frozen=True)
 class McpEnvironment:
-    """Where servers live, and who hears of them."""
+    """What the servers of a session share."""
 
     folder: Path
-    """They are started here; what they are told of as their root."""
+    """Their working directory, and the root that they are given."""
     logs: Path
-    """Folder that takes what they write on their standard error."""
+    """Folder for their standard error."""
     warn: Callable[[str], None]
     sandbox: Sandbox | None = None
-    """What programs are started in."""
-    heard: Callable[["ServerState"], None] = lambda _: None
-    """Told of each change of a server."""
+    on_state: Callable[["ServerState"], None] = lambda _: None
+    """Called at each change of a server."""
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """How one server is doing."""
+    """The state of one server."""
 
     name: str
     state: ServerStage
     tools: int = 0
     """How many of its tools are offered."""
     reason: str = ""
-    """Why it was started once more, or failed."""
+    """Why it was restarted, or failed."""
 
 
 class ManagedServer:
@@ -79,45 +77,48 @@ class ManagedServer:
         self,
         name: str,
         server: McpServer,
-        around: McpEnvironment,
+        environment: McpEnvironment,
         on_tools: Callable[["ManagedServer", list[Tool]], int],
     ) -> None:
         self.name = name
         self.server = server
-        self.log = ServerLog(around.logs / f"mcp-{_as_file_name(name)}.log")
-        self._around = around
+        file_name = "".join(char if char.isalnum() or char in "-_" else "_" for char in name)
+        self.log = ServerLog(environment.logs / f"mcp-{file_name}.log")
+        self.failure = ""
+        """Why it no longer runs; empty while it starts or runs."""
+        self._environment = environment
         self._on_tools = on_tools
-        self._conversation: Conversation | None = None
+        self._session: McpSession | None = None
         self._signals = Signals()
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Condition()
         self._listed: list[Tool] = []
         self._is_over = False
-        self.failure = ""
-        """Why it runs no more; empty while it starts or runs."""
 
     def start(self) -> None:
-        """Begin in the background."""
-        self._tell("starting")
-        self._task = asyncio.create_task(self._lives(), name=f"mcp {self.name}")
+        """Start it in the background."""
+        self._report("starting")
+        self._task = asyncio.create_task(self._run(), name=f"mcp {self.name}")
 
     @property
-    def is_settled(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether its tools are known, or never will be."""
-        return self._conversation is not None or self._is_over
+        return self._session is not None or self._is_over
 
-    async def settled(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Wait until its tools are known, or never will be."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self.is_settled)
+            await self._changed.wait_for(lambda: self.is_ready)
 
     @property
-    def absence(self) -> str:
-        """What the model is told when it asks for what ran once; empty while it starts or runs."""
-        return f"The MCP server {self.name!r} does not run: {self.failure}. Do without it." if self.failure else ""
+    def failure_message(self) -> str:
+        """For the model, when it calls a tool of a failed server; empty while it starts or runs."""
+        if not self.failure:
+            return ""
+        return f"The MCP server {self.name!r} is not running: {self.failure}. Continue without it."
 
     async def close(self) -> None:
-        """End it and every process of it."""
+        """End it and all its processes."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -126,141 +127,136 @@ class ManagedServer:
         """Call a tool by the server's own name for it.
 
         Raises:
-            ServerFailed: the server does not run any more, went away meanwhile, or refused the call.
+            ServerFailed: the server is not running, went away during the call, or returned an error.
             TimeoutError: it took longer than its setting allows; the server was told to stop.
         """
-        conversation = await self._usable()
+        session = await self._running_session()
+        server = f"The MCP server {self.name!r}"
         try:
             async with asyncio.timeout(self.server.timeout):
-                return await _unless_lost(conversation.call(tool, arguments, progress), self._signals.lost)
+                return await _unless_lost(session.call(tool, arguments, progress), self._signals.lost)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            raise ServerFailed(f"The MCP server {self.name!r} went away; nothing was sent. Try again.") from error
-        except _Lost as error:
+            raise ServerFailed(f"{server} went away before the call was sent. Try again.") from error
+        except _ServerLost as error:
             raise ServerFailed(
-                f"The MCP server {self.name!r} went away during the call. What the call did until then is not "
-                "known: find out before you repeat it."
+                f"{server} went away during the call. The call may have taken effect: check before you repeat it."
             ) from error
         except McpError as error:
-            said = error.error.message[:_SAID_CHARS]
-            raise ServerFailed(f"The MCP server {self.name!r} refused: {said}") from error
-        except NoResult as error:
+            raise ServerFailed(f"{server} returned an error: {error.error.message[:_MAX_ERROR]}") from error
+        except InvalidResult as error:
             raise ServerFailed(
-                f"The MCP server {self.name!r} answered with what is no result of a call; what it did is not known."
+                f"{server} returned an invalid result. The call may have taken effect: check before you repeat it."
             ) from error
 
-    async def _usable(self) -> Conversation:
+    async def _running_session(self) -> McpSession:
         async with self._changed:
             await self._changed.wait_for(
-                lambda: self._is_over or (self._conversation is not None and not self._signals.lost.is_set())
+                lambda: self._is_over or (self._session is not None and not self._signals.lost.is_set())
             )
-        if self._conversation is None:
-            raise ServerFailed(self.absence)
-        return self._conversation
+        if self._session is None:
+            raise ServerFailed(self.failure_message)
+        return self._session
 
-    async def _lives(self) -> None:
-        for life in range(1, _LIVES + 1):
-            reason = await self._life()
-            was_ready = self._conversation is not None
-            await self._settle(None)
-            if not was_ready or life == _LIVES:
+    async def _run(self) -> None:
+        for run in range(1, _MAX_RUNS + 1):
+            reason = await self._run_once()
+            was_ready = self._session is not None
+            await self._set_session(None)
+            if not was_ready or run == _MAX_RUNS:
                 self.failure = reason
                 self._is_over = True
-                self._around.warn(f"MCP server {self.name!r}: {reason}. Its tools are not available.")
+                self._environment.warn(f"MCP server {self.name!r}: {reason}. Its tools are not available.")
                 self._on_tools(self, [])
-                self._tell("failed", reason=reason)
-                await self._settle(None)
+                self._report("failed", reason=reason)
+                await self._set_session(None)
                 return
-            self._around.warn(f"MCP server {self.name!r}: {reason}. It is started once more.")
-            self._tell("restarting", reason=reason)
+            self._environment.warn(f"MCP server {self.name!r}: {reason}. Restarting it once.")
+            self._report("restarting", reason=reason)
 
-    async def _life(self) -> str:
-        """Run it until it ends; returns why it did."""
+    async def _run_once(self) -> str:
+        """Run it until it ends; returns the reason."""
         signals = self._signals = Signals()
         try:
             self.log.begin()
-            async with AsyncExitStack() as open_now:
-                conversation = await self._greeted(open_now, signals)
+            async with AsyncExitStack() as stack:
+                session = await self._open_session(stack, signals)
                 while not signals.lost.is_set():
-                    await _first_of(signals.lost, signals.changed)
-                    if signals.changed.is_set() and not signals.lost.is_set():
-                        signals.changed.clear()
-                        await self._list_again(conversation)
+                    await _wait_for_any(signals.lost, signals.tools_changed)
+                    if signals.tools_changed.is_set() and not signals.lost.is_set():
+                        signals.tools_changed.clear()
+                        await self._list_again(session)
                         with contextlib.suppress(TimeoutError):
-                            await asyncio.wait_for(signals.lost.wait(), _CALM_S)
+                            await asyncio.wait_for(signals.lost.wait(), _RELIST_INTERVAL_S)
         except Exception as error:  # noqa: BLE001 - the boundary to servers, which fail in every way there is
-            _log.warning(
-                "the MCP server %s failed", self.name, exc_info=not isinstance(error, ServerUnreachable | NoAnswer)
-            )
-            hint = way_out(error, self.name, self.server, self._around.sandbox, self.log)
-            return f"{why(error, self.server, self.log)}{hint}"
-        return "it ended by itself"
+            is_expected = isinstance(error, ServerUnreachable | ServerNotReady)
+            _log.warning("the MCP server %s failed", self.name, exc_info=not is_expected)
+            hint = sandbox_hint(error, self.name, self.server, self._environment.sandbox, self.log)
+            return f"{explain_error(error, self.server, self.log)}{hint}"
+        return "it exited"
 
-    async def _list_again(self, conversation: Conversation) -> None:
-        """Follow a change of its tools; where it cannot tell them now, those that were known stay."""
-        try:
-            async with asyncio.timeout(_RELISTED_S):
-                tools = await _unless_lost(conversation.tools(), self._signals.lost)
-        except (TimeoutError, McpError, _Lost, ValueError):
-            _log.warning("the MCP server %s did not list its tools anew", self.name, exc_info=True)
-            return
-        if tools != self._listed:
-            self._take(tools)
-            await self._settle(conversation)
-
-    async def _greeted(self, open_now: AsyncExitStack, signals: Signals) -> Conversation:
-        limit = self.server.startup_timeout
+    async def _open_session(self, stack: AsyncExitStack, signals: Signals) -> McpSession:
+        environment, limit = self._environment, self.server.startup_timeout
+        opening = open_mcp_session(self.server, environment.folder, self.log, signals, environment.sandbox)
         try:
             async with asyncio.timeout(limit):
-                conversation = await self._opened(open_now, signals)
-                tools = await conversation.tools()
+                session = await stack.enter_async_context(opening)
+                tools = await session.tools()
         except TimeoutError as error:
-            raise NoAnswer(
+            raise ServerNotReady(
                 f"it did not answer within {limit:g} s (setting mcp_servers.{self.name}.startup_timeout)"
             ) from error
-        self._take(tools)
-        await self._settle(conversation)
-        return conversation
+        self._update_tools(tools)
+        await self._set_session(session)
+        return session
 
-    def _take(self, tools: list[Tool]) -> None:
+    async def _list_again(self, session: McpSession) -> None:
+        """Follow a change of its tools; if it cannot list them now, the known ones stay."""
+        try:
+            async with asyncio.timeout(_RELIST_TIMEOUT_S):
+                tools = await _unless_lost(session.tools(), self._signals.lost)
+        except (TimeoutError, McpError, _ServerLost, ValueError):
+            _log.warning("the MCP server %s could not list its tools again", self.name, exc_info=True)
+            return
+        if tools != self._listed:
+            self._update_tools(tools)
+            await self._set_session(session)
+
+    def _update_tools(self, tools: list[Tool]) -> None:
         self._listed = tools
-        if len(tools) > MOST_TOOLS:
-            self._around.warn(
-                f"MCP server {self.name!r} lists more than {MOST_TOOLS} tools; the others are left out. "
-                f"The setting mcp_servers.{self.name}.tools names those that are wanted."
+        if len(tools) > MAX_TOOLS:
+            self._environment.warn(
+                f"MCP server {self.name!r} lists more than {MAX_TOOLS} tools; only the first {MAX_TOOLS} are used. "
+                f"Select tools with the setting mcp_servers.{self.name}.tools."
             )
-        self._tell("running", self._on_tools(self, tools[:MOST_TOOLS]))
+        self._report("running", self._on_tools(self, tools[:MAX_TOOLS]))
 
-    def _tell(self, state: ServerStage, tools: int = 0, reason: str = "") -> None:
-        self._around.heard(ServerState(self.name, state, tools, reason))
+    def _report(self, state: ServerStage, tools: int = 0, reason: str = "") -> None:
+        self._environment.on_state(ServerState(self.name, state, tools, reason))
 
-    async def _opened(self, open_now: AsyncExitStack, signals: Signals) -> Conversation:
-        opening = opened_conversation(self.server, self._around.folder, self.log, signals, self._around.sandbox)
-        return await open_now.enter_async_context(opening)
-
-    async def _settle(self, conversation: Conversation | None) -> None:
+    async def _set_session(self, session: McpSession | None) -> None:
         async with self._changed:
-            self._conversation = conversation
+            self._session = session
             self._changed.notify_all()
 
 
-def _as_file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
+class _ServerLost(Exception):
+    """The server went away during a request."""
 
 
-async def _unless_lost(call: Coroutine[Any, Any, T], lost: asyncio.Event) -> T:
-    """What comes of a request; `_Lost` when the server goes away first, whatever the library makes of that."""
-    running, gone = asyncio.ensure_future(call), asyncio.ensure_future(lost.wait())
+async def _unless_lost(request: Coroutine[Any, Any, T], lost: asyncio.Event) -> T:
+    """The result of a request; `_ServerLost` if the server goes away first, whatever the SDK raises then."""
+    running, gone = asyncio.ensure_future(request), asyncio.ensure_future(lost.wait())
     try:
         await asyncio.wait({running, gone}, return_when=asyncio.FIRST_COMPLETED)
         # An answer may have been read just before the end.
-        await asyncio.wait({running}, timeout=_LAST_WORDS_S)
+        await asyncio.wait({running}, timeout=_LAST_ANSWER_S)
         if not running.done():
-            raise _Lost
+            raise _ServerLost
         return running.result()
     except McpError as error:
-        if not is_closed(error):
+        if not is_connection_closed(error):
             raise
-        raise _Lost from error
+        raise _ServerLost from error
     finally:
         gone.cancel()
         if not running.done():
@@ -268,14 +264,10 @@ async def _unless_lost(call: Coroutine[Any, Any, T], lost: asyncio.Event) -> T:
             await asyncio.wait({running})
 
 
-class _Lost(Exception):
-    """The server went away during a call."""
-
-
-async def _first_of(*events: asyncio.Event) -> None:
-    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+async def _wait_for_any(*events: asyncio.Event) -> None:
+    tasks = [asyncio.ensure_future(event.wait()) for event in events]
     try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in waiting:
+        for task in tasks:
             task.cancel()

@@ -8,7 +8,7 @@ from mcp.types import Tool
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.server import ManagedServer, McpEnvironment
-from graph_agent.mcp.tools import McpTool, alike, is_of, offered_name
+from graph_agent.mcp.tools import McpTool, ambiguous_servers, is_tool_of, offered_name
 from tools.base import ToolContext
 from tools.registry import ToolRegistry
 
@@ -16,91 +16,94 @@ __all__ = ["McpServerGroup"]
 
 
 class McpServerGroup:
-    """Starts servers beside each other: a slow or broken one keeps nobody waiting."""
+    """Starts servers in parallel, so that a slow or broken one delays nothing."""
 
-    def __init__(self, servers: Mapping[str, McpServer], registry: ToolRegistry, around: McpEnvironment) -> None:
+    def __init__(
+        self, servers: Mapping[str, McpServer], registry: ToolRegistry, environment: McpEnvironment
+    ) -> None:
         self._registry = registry
-        self._around = around
-        self._standing: dict[str, dict[str, Tool]] = {}
-        self._alike = alike(list(servers))
-        self.running = [ManagedServer(name, server, around, self._take_over) for name, server in servers.items()]
+        self._environment = environment
+        self._registered: dict[str, dict[str, Tool]] = {}
+        """By server, the tools by the name under which they are offered."""
+        self._ambiguous = ambiguous_servers(list(servers))
+        self.servers = [ManagedServer(name, server, environment, self._update) for name, server in servers.items()]
 
     def start(self) -> None:
-        """Begin with all of them, in the background."""
-        for server in self.running:
+        """Start all of them in the background."""
+        for server in self.servers:
             server.start()
 
     async def wait(self, seconds: float) -> None:
-        """Wait until each has its tools or has failed, this long at most. Who is late is named, and may join."""
-        waiting = [asyncio.create_task(server.settled()) for server in self.running]
+        """Wait at most this long until each is ready or has failed; late ones are named, and join later."""
+        waiting = [asyncio.create_task(server.wait_until_ready()) for server in self.servers]
         await asyncio.wait(waiting, timeout=seconds)
         for task in waiting:
             task.cancel()
-        late = [server.name for server in self.running if not server.is_settled]
+        late = [server.name for server in self.servers if not server.is_ready]
         if late:
-            self._around.warn(
+            self._environment.warn(
                 f"MCP servers not ready after {seconds:g} s (setting mcp_wait): {', '.join(late)}. "
-                "The run goes on; their tools join when they are."
+                "The run continues; their tools are added when they are ready."
             )
 
-    async def settled(self) -> None:
-        """Wait until each has its tools or has failed."""
-        await asyncio.gather(*(server.settled() for server in self.running))
+    async def wait_until_ready(self) -> None:
+        """Wait until each is ready or has failed."""
+        await asyncio.gather(*(server.wait_until_ready() for server in self.servers))
 
-    def why_missing(self, written: str) -> str:
-        """Why no tool has a name that one of a server could have; empty where no server failed."""
-        return next(
-            (server.absence for server in self.running if is_of(server.name, written) and server.failure), ""
+    def missing_tool_reason(self, name: str) -> str:
+        """Why there is no tool of a name that a server could offer; empty where no server failed."""
+        reasons = (
+            server.failure_message for server in self.servers if server.failure and is_tool_of(server.name, name)
         )
+        return next(reasons, "")
 
     async def close(self) -> None:
         """End all of them; no process is left."""
-        await asyncio.gather(*(server.close() for server in self.running))
+        await asyncio.gather(*(server.close() for server in self.servers))
 
-    def _take_over(self, running: ManagedServer, tools: list[Tool]) -> int:
-        """The server's list replaces what stood for it; what is as it was keeps its place. How many are offered."""
-        is_new = running.name not in self._standing
-        standing = self._standing.setdefault(running.name, {})
-        wanted = [tool for tool in tools if _is_wanted(tool.name, running.server)]
-        listed = _by_name(wanted)
-        for name in [name for name, tool in standing.items() if tool not in listed.get(tool.name, ())]:
+    def _update(self, server: ManagedServer, tools: list[Tool]) -> int:
+        """Replace a server's registered tools, leaving unchanged ones in place; returns how many are offered."""
+        is_new = server.name not in self._registered
+        registered = self._registered.setdefault(server.name, {})
+        enabled = [tool for tool in tools if _is_enabled(tool.name, server.server)]
+        listed = _by_name(enabled)
+        for name in [name for name, tool in registered.items() if tool not in listed.get(tool.name, ())]:
             self._registry.unregister(name)
-            del standing[name]
-        known = _by_name(standing.values())
-        for tool in wanted:
+            del registered[name]
+        known = _by_name(registered.values())
+        for tool in enabled:
             if tool in known.get(tool.name, ()):
                 continue
-            is_marked = running.name in self._alike
-            name = offered_name(running.name, tool.name, self._registry, is_marked=is_marked)
+            is_ambiguous = server.name in self._ambiguous
+            name = offered_name(server.name, tool.name, self._registry, is_ambiguous=is_ambiguous)
             if name in self._registry:
-                continue  # the server lists it twice
-            self._registry.register_factory(name, _factory(name, tool, running), origin="mcp")
-            standing[name] = tool
+                continue  # The server lists it twice.
+            self._registry.register_factory(name, _factory(name, tool, server), origin="mcp")
+            registered[name] = tool
         if is_new:
-            self._put_behind(running)
-        return len(standing)
+            self._move_later_servers_behind(server)
+        return len(registered)
 
-    def _put_behind(self, running: ManagedServer) -> None:
-        """Tools stand in the order of the configuration, whoever was quicker: each life offers the same."""
-        for later in self.running[self.running.index(running) + 1 :]:
-            for name, tool in self._standing.get(later.name, {}).items():
+    def _move_later_servers_behind(self, server: ManagedServer) -> None:
+        """Tools are in the order of the configuration, whichever server was faster: every run offers the same."""
+        for later in self.servers[self.servers.index(server) + 1 :]:
+            for name, tool in self._registered.get(later.name, {}).items():
                 self._registry.unregister(name)
                 self._registry.register_factory(name, _factory(name, tool, later), origin="mcp")
 
 
 def _by_name(tools: Iterable[Tool]) -> Mapping[str, Sequence[Tool]]:
-    """Comparing each of a thousand with each would take a second."""
+    """Comparing each of a thousand tools with each would take a second."""
     found: dict[str, list[Tool]] = {}
     for tool in tools:
         found.setdefault(tool.name, []).append(tool)
     return found
 
 
-def _is_wanted(name: str, server: McpServer) -> bool:
-    """Whether the settings let a tool be offered."""
-    is_named = server.tools is None or any(fnmatchcase(name, pattern) for pattern in server.tools)
-    return is_named and not any(fnmatchcase(name, pattern) for pattern in server.disabled_tools)
+def _is_enabled(name: str, server: McpServer) -> bool:
+    is_listed = server.tools is None or any(fnmatchcase(name, pattern) for pattern in server.tools)
+    return is_listed and not any(fnmatchcase(name, pattern) for pattern in server.disabled_tools)
 
 
-def _factory(name: str, tool: Tool, running: ManagedServer) -> Callable[[ToolContext | None], McpTool]:
-    return lambda context: McpTool(name, tool, running, context)
+def _factory(name: str, tool: Tool, server: ManagedServer) -> Callable[[ToolContext | None], McpTool]:
+    return lambda context: McpTool(name, tool, server, context)

@@ -1,7 +1,4 @@
-"""What a server's settings come to on this machine: program, variables, headers. Starts and reaches nothing.
-
-What trust in a server is bound to: a hash of all that decides what is started or reached, never its name.
-"""
+"""Resolves a server's settings on this machine: program, environment, headers; and what trust in it is bound to."""
 
 import hashlib
 import json
@@ -17,34 +14,33 @@ from tools.shell_ops.shell_command import child_environment
 
 __all__ = [
     "ServerUnreachable",
-    "expanded",
-    "fetches_first",
+    "expand_variables",
     "fingerprint",
+    "package_runner",
     "server_environment",
     "server_headers",
     "server_program",
 ]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_FROM = {
+_SOURCES = {
     "npx": "it comes with Node.js",
     "npm": "it comes with Node.js",
     "node": "it is Node.js",
     "bunx": "it comes with Bun",
     "uvx": "it comes with uv, https://docs.astral.sh/uv",
     "uv": "see https://docs.astral.sh/uv",
-    "docker": "it is Docker's",
+    "docker": "it is part of Docker",
 }
 """Where the programs come from that servers are usually started with."""
-
-_FETCHING = ("npx", "npm", "bunx", "deno", "uvx", "uv", "pipx", "pip", "docker", "podman")
+_PACKAGE_RUNNERS = ("npx", "npm", "bunx", "deno", "uvx", "uv", "pipx", "pip", "docker", "podman")
 
 
 class ServerUnreachable(Exception):
     """The server cannot be started or reached; the message says why, without secrets."""
 
 
-def expanded(text: str, environment: Mapping[str, str]) -> str:
+def expand_variables(text: str, environment: Mapping[str, str]) -> str:
     """The text with each `${NAME}` replaced.
 
     Raises:
@@ -53,19 +49,19 @@ def expanded(text: str, environment: Mapping[str, str]) -> str:
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in environment:
-            raise ServerUnreachable(f"its settings name ${{{found[1]}}}, which is not set in the environment")
+            raise ServerUnreachable(f"its settings use ${{{found[1]}}}, which is not set in the environment")
         return environment[found[1]]
 
     return _VARIABLE.sub(value, text)
 
 
 def server_environment(server: McpServer) -> dict[str, str]:
-    """What its program gets: a minimal environment, and what its settings add.
+    """The environment of its program: a minimal one, and what its settings add.
 
     Raises:
         ServerUnreachable: a variable is not set.
     """
-    own = {name: expanded(value.get_secret_value(), os.environ) for name, value in server.env.items()}
+    own = {name: expand_variables(value.get_secret_value(), os.environ) for name, value in server.env.items()}
     return {**child_environment(os.environ), **own}
 
 
@@ -75,18 +71,18 @@ def server_program(server: McpServer, environment: Mapping[str, str]) -> str:
     Raises:
         ServerUnreachable: there is none.
     """
-    wanted = server.command or ""
-    program = find_program(wanted, environment["PATH"])
+    name = server.command or ""
+    program = find_program(name, environment["PATH"])
     if program is None:
-        way = f"install it: {_FROM[wanted]}" if wanted in _FROM else "correct `command`, or install it"
-        raise ServerUnreachable(f"there is no program {wanted!r}; {way}")
+        hint = f"install it: {_SOURCES[name]}" if name in _SOURCES else "correct `command`, or install it"
+        raise ServerUnreachable(f"program {name!r} not found; {hint}")
     return program
 
 
-def fetches_first(server: McpServer) -> str:
-    """Its command where that fetches a program from the network before running it; else empty."""
+def package_runner(server: McpServer) -> str:
+    """Its command if that downloads a package before running it; else empty."""
     name = Path(server.command or "").name
-    return name if name in _FETCHING else ""
+    return name if name in _PACKAGE_RUNNERS else ""
 
 
 def server_headers(server: McpServer) -> dict[str, str]:
@@ -95,11 +91,11 @@ def server_headers(server: McpServer) -> dict[str, str]:
     Raises:
         ServerUnreachable: a variable is not set.
     """
-    return {name: expanded(value.get_secret_value(), os.environ) for name, value in server.headers.items()}
+    return {name: expand_variables(value.get_secret_value(), os.environ) for name, value in server.headers.items()}
 
 
 def fingerprint(server: McpServer) -> str:
-    """SHA-256, in hex, over command, arguments, environment, address, headers and what it may do; with secrets."""
+    """SHA-256, in hex, of everything that decides what is started or reached: with secrets, without the name."""
     decisive: dict[str, Any] = {
         "command": server.command,
         "args": list(server.args),

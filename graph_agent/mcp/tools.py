@@ -1,10 +1,6 @@
-"""A server's tool as one of ours. What the server says of it is foreign: bounded, and believed where it warns.
+"""A server's tool as one of ours. What a server says about its tool is bounded, and only trusted where it warns.
 
-Argument schemas of foreign tools: made fit to be sent to a provider, and to hold arguments against.
-
-Names under which tools of servers are offered: what providers accept, and never two alike.
-
-What a server answers, as text for the model. What is no text is kept as a blob, and named by its reference.
+Also the argument schema as providers accept it, the name under which the tool is offered, and results as text.
 """
 
 import base64
@@ -48,132 +44,136 @@ from tools.running import run_in_thread, store_blob
 
 __all__ = [
     "McpTool",
-    "alike",
+    "ambiguous_servers",
     "arguments_model",
-    "complaint",
-    "full_name",
-    "is_of",
+    "is_tool_of",
+    "mcp_tool_name",
     "offered_name",
-    "text_of",
+    "result_text",
     "usable_schema",
+    "validate_arguments",
 ]
 
-Keep = Callable[[bytes], str | None]
+Store = Callable[[bytes], str | None]
 """Stores bytes and returns their reference; None where they cannot be stored."""
 
 
-def _kept_nowhere(_: bytes) -> str | None:
+def _no_store(_: bytes) -> str | None:
     return None
 
 
-def text_of(result: CallToolResult, keep: Keep = _kept_nowhere) -> str:
-    """The blocks one after the other, and the structured content where they do not say the same."""
-    blocks = [_text(block, keep) for block in result.content]
+def result_text(result: CallToolResult, store: Store = _no_store) -> str:
+    """The blocks in order, and the structured content unless they say the same."""
+    blocks = [_block_text(block, store) for block in result.content]
     structured = result.structuredContent
-    if structured is not None and not _is_told(structured, blocks):
+    if structured is not None and not _is_in_text(structured, blocks):
         blocks.append(json.dumps(structured, ensure_ascii=False, indent=2))
     return "\n".join(blocks)
 
 
-def _is_told(structured: dict[str, Any], blocks: list[str]) -> bool:
-    """Whether the text says it already, as servers do for clients that know of text only."""
+def _is_in_text(structured: dict[str, Any], blocks: list[str]) -> bool:
+    """Whether the text already has it, as servers do for clients that only read text."""
     if structured == {"result": "\n".join(blocks)}:
         return True
-    told = [_parsed(block) for block in blocks]
-    return structured in told or structured == {"result": told} or structured in [{"result": one} for one in told]
+    values = [_parse_json(block) for block in blocks]
+    return (
+        structured in values
+        or structured == {"result": values}
+        or structured in [{"result": one} for one in values]
+    )
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _text(block: ContentBlock, keep: Keep) -> str:
+def _block_text(block: ContentBlock, store: Store) -> str:
     match block:
         case TextContent(text=text):
             return text
         case ImageContent(mimeType=kind, data=data) | AudioContent(mimeType=kind, data=data):
-            return _kept(kind, data, keep)
+            return _blob_text(kind, data, store)
         case ResourceLink(uri=uri, name=name, description=about):
             return f"[{name}: {uri}{f' ({about})' if about else ''}]"
         case EmbeddedResource(resource=TextResourceContents(uri=uri, text=text)):
             return f"[{uri}]\n{text}"
         case EmbeddedResource(resource=BlobResourceContents(uri=uri, blob=data)):
-            return _kept(str(uri), data, keep)
+            return _blob_text(str(uri), data, store)
         case EmbeddedResource(resource=resource):
             return f"[{resource.uri}, not shown]"
 
 
-def _kept(what: str, data: str, keep: Keep) -> str:
+def _blob_text(what: str, data: str, store: Store) -> str:
     try:
         raw = base64.b64decode(data)
     except (binascii.Error, ValueError):
-        return f"[{what}, not shown: its data is no base64]"
-    reference = keep(raw)
+        return f"[{what}, not shown: its data is not base64]"
+    reference = store(raw)
     return f"[{what}, {len(raw)} bytes, {f'kept as {reference}' if reference else 'not shown'}]"
 
 
-_LONGEST = 64
-"""Longest function name that providers of the OpenAI protocol accept; characters: letters, digits, `_` and `-`."""
-_HASH_CHARS = 8
-_REFUSED = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_NAME = 64
+"""Longest function name that providers of the OpenAI protocol accept, of letters, digits, `_` and `-`."""
+_HASH_LENGTH = 8
+_INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def full_name(server: str, tool: str) -> str:
-    """The name with the server's and the tool's own spelling, by which rules may speak of it."""
+def mcp_tool_name(server: str, tool: str) -> str:
+    """The name in the server's and the tool's own spelling, which rules may use."""
     return f"mcp__{server}__{tool}"
 
 
-def offered_name(server: str, tool: str, taken: Container[str], *, is_marked: bool = False) -> str:
-    """The name a model sees; one that had to be cut, is taken or to be marked ends in a hash of whose it is."""
-    full = full_name(server, tool)
-    name = _REFUSED.sub("_", full)
-    if len(name) <= _LONGEST and name not in taken and not is_marked:
+def offered_name(server: str, tool: str, taken: Container[str], *, is_ambiguous: bool = False) -> str:
+    """The name the model sees; one that is too long, taken or ambiguous ends in a hash of server and tool."""
+    full = mcp_tool_name(server, tool)
+    name = _INVALID_IN_NAME.sub("_", full)
+    if len(name) <= _MAX_NAME and name not in taken and not is_ambiguous:
         return name
-    whose = f"{server}\0{tool}" if is_marked else full
-    mark = hashlib.sha256(whose.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
-    return f"{name[: _LONGEST - _HASH_CHARS - 1]}_{mark}"
+    whose = f"{server}\0{tool}" if is_ambiguous else full
+    mark = hashlib.sha256(whose.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    return f"{name[: _MAX_NAME - _HASH_LENGTH - 1]}_{mark}"
 
 
-def is_of(server: str, written: str) -> bool:
-    """Whether a name is one that a tool of the server may have, offered or in the server's own spelling."""
-    return written.startswith((full_name(server, ""), _REFUSED.sub("_", full_name(server, ""))))
+def is_tool_of(server: str, written: str) -> bool:
+    """Whether a tool of the server may have this name, as offered or in its own spelling."""
+    return written.startswith((mcp_tool_name(server, ""), _INVALID_IN_NAME.sub("_", mcp_tool_name(server, ""))))
 
 
-def alike(servers: Sequence[str]) -> frozenset[str]:
-    """Those whose tools could be taken for tools of one before them: their names are always marked."""
-    names = [f"{_REFUSED.sub('_', server)}__" for server in servers]
+def ambiguous_servers(servers: Sequence[str]) -> frozenset[str]:
+    """Servers whose tools could be mistaken for tools of a server before them; their names always get a hash."""
+    names = [f"{_INVALID_IN_NAME.sub('_', server)}__" for server in servers]
     return frozenset(
         server
         for number, server in enumerate(servers)
-        if any(_begins(names[number], before) for before in names[:number])
+        if any(_begins_alike(names[number], before) for before in names[:number])
     )
 
 
-def _begins(one: str, other: str) -> bool:
+def _begins_alike(one: str, other: str) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-_BROKEN_IN_OTHER_WAYS = (RecursionError, ArithmeticError, TypeError, ValueError, re.error)
-"""How the library fails at references that run in a circle, at addresses and patterns that are none, infinity."""
-_SHOWN_PROBLEMS = 5
-_SHOWN_CHARS = 200
+_LIBRARY_ERRORS = (RecursionError, ArithmeticError, TypeError, ValueError, re.error)
+"""How the library fails at circular references, invalid addresses and patterns, and infinity."""
+_MAX_PROBLEMS = 5
+_MAX_PROBLEM_CHARS = 200
 
 
-class _ForeignArguments(BaseModel):
+class _AnyArguments(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    foreign: ClassVar[dict[str, Any]] = {}
+    declared_schema: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:  # noqa: ARG003 - the schema stands already
-        return cls.foreign
+    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:  # noqa: ARG003 - the schema is given
+        return cls.declared_schema
 
 
 def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as an object with properties, which providers insist on; servers also send `{}` and less."""
+    """The schema as an object with properties, which providers require; servers also send `{}` and less."""
     properties = schema.get("properties")
     return {
         **schema,
@@ -183,112 +183,112 @@ def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arguments_model(schema: Mapping[str, Any]) -> type[BaseModel]:
-    """A model that takes any arguments and declares this schema, so that they are coerced to what it asks for."""
-    return type("ForeignArguments", (_ForeignArguments,), {"foreign": usable_schema(schema), "__doc__": None})
+    """A model that accepts any arguments and declares this schema, so that they are coerced to it."""
+    return type("McpArguments", (_AnyArguments,), {"declared_schema": usable_schema(schema), "__doc__": None})
 
 
-def complaint(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | None:
+def validate_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments, field by field; None when nothing is, or when the schema itself is broken.
 
-    References to other documents are not followed: reading them would reach for the network.
+    References to other documents are not followed, because reading them would use the network.
     """
     validator = Draft202012Validator(usable_schema(schema), registry=Registry())
     try:
         validator.check_schema(usable_schema(schema))
         problems = [
-            f"{'.'.join(map(str, error.absolute_path)) or 'arguments'}: {error.message[:_SHOWN_CHARS]}"
+            f"{'.'.join(map(str, error.absolute_path)) or 'arguments'}: {error.message[:_MAX_PROBLEM_CHARS]}"
             for error in validator.iter_errors(dict(arguments))
         ]
-    except (SchemaError, Unresolvable, *_BROKEN_IN_OTHER_WAYS):
+    except (SchemaError, Unresolvable, *_LIBRARY_ERRORS):
         return None
     if not problems:
         return None
-    more = len(problems) - _SHOWN_PROBLEMS
-    shown = "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
-    return f"The arguments do not fit: {shown}. Correct them and try again."
+    more = len(problems) - _MAX_PROBLEMS
+    shown = "; ".join(problems[:_MAX_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+    return f"Invalid arguments: {shown}. Correct them and try again."
 
 
-_DESCRIPTION_CHARS = 4_000
-_SHOWN_ARGUMENTS_CHARS = 80
-_ERROR_CHARS = 1_000
-_BEYOND_THE_SERVERS_LIMIT_S = 30
-"""The server's own limit speaks first; this is the net below it."""
+_MAX_DESCRIPTION = 4_000
+_MAX_ARGUMENTS = 80
+_MAX_ERROR = 1_000
+_EXTRA_TIMEOUT_S = 30
+"""Added to the server's own time limit, which should act first."""
 
 
 class McpTool(BaseTool):
-    """One tool, for one call where a context is given. Arguments go to the server under its own names."""
+    """One tool; with a context, for one call. Arguments go to the server under its own names."""
 
     category = "mcp"
     in_plan_mode = False
 
-    def __init__(self, name: str, tool: Tool, running: ManagedServer, context: ToolContext | None = None) -> None:
+    def __init__(self, name: str, tool: Tool, server: ManagedServer, context: ToolContext | None = None) -> None:
         super().__init__()
         hints = tool.annotations
         self.name = name
         self.original_name = tool.name
-        self.rule_name = full_name(running.name, tool.name)
-        self.description = _bounded(tool.description or (hints.title if hints else None) or tool.name)
+        self.rule_name = mcp_tool_name(server.name, tool.name)
+        self.description = _clip(tool.description or (hints.title if hints else None) or tool.name)
         self.args_schema = arguments_model(tool.inputSchema)
         only_reads = hints is not None and hints.readOnlyHint and not hints.destructiveHint
         self.kind = ToolKind.READONLY if only_reads else ToolKind.EXECUTE
-        self.risk_is_configured = running.server.risk is not None
-        self.risk_level = ToolRiskLevel(running.server.risk or _declared_risk(tool))
-        self.timeout_s = running.server.timeout + _BEYOND_THE_SERVERS_LIMIT_S
+        self.risk_is_configured = server.server.risk is not None
+        self.risk_level = ToolRiskLevel(server.server.risk or _declared_risk(tool))
+        self.timeout_s = server.server.timeout + _EXTRA_TIMEOUT_S
         self._tool = tool
-        self._running = running
+        self._server = server
         self._context = context
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Holds the arguments against the server's schema, where that is one."""
-        return complaint(self._tool.inputSchema, args)
+        """Validate the arguments against the server's schema."""
+        return validate_arguments(self._tool.inputSchema, args)
 
     def display_call(self, args: Mapping[str, Any]) -> str:
         """Server, tool and the beginning of the arguments."""
         shown = json.dumps(args, ensure_ascii=False)
-        cut = shown if len(shown) <= _SHOWN_ARGUMENTS_CHARS else f"{shown[:_SHOWN_ARGUMENTS_CHARS]}…"
-        return f"{self._running.name}: {self._tool.name} {cut if args else ''}".rstrip()
+        cut = shown if len(shown) <= _MAX_ARGUMENTS else f"{shown[:_MAX_ARGUMENTS]}…"
+        return f"{self._server.name}: {self._tool.name} {cut if args else ''}".rstrip()
 
     async def execute(self, **arguments: Any) -> ToolResult:
-        """Call the server; its failures, refusals and time limit are error results."""
+        """Call the server; its errors and its time limit become error results."""
         try:
-            result = await self._running.call(self._tool.name, arguments, self._progressed)
+            result = await self._server.call(self._tool.name, arguments, self._on_progress)
         except TimeoutError:
-            limit = self._running.server.timeout
+            limit = self._server.server.timeout
             return failure(
                 ToolErrorType.TIMEOUT,
-                f"{self.name} was stopped after {limit:g} seconds (mcp_servers.{self._running.name}.timeout); "
-                "what it did until then is not known.",
+                f"{self.name} was stopped after {limit:g} seconds (mcp_servers.{self._server.name}.timeout). "
+                "It may have taken effect: check before you repeat it.",
             )
         except ServerFailed as error:
             return failure(ToolErrorType.EXECUTION, str(error))
-        text = await run_in_thread(text_of, result, self._keep)
+        text = await run_in_thread(result_text, result, self._store)
         if result.isError:
-            return _reported(text)
+            return _server_error(text)
         lines = text.count("\n") + 1 if text else 0
-        return ToolResult(text, display=f"{self._running.name}: {lines} lines")
+        return ToolResult(text, display=f"{self._server.name}: {lines} lines")
 
-    def _keep(self, data: bytes) -> str | None:
+    def _store(self, data: bytes) -> str | None:
         return store_blob(data, self._context.blobs if self._context else None)
 
-    async def _progressed(self, progress: float, total: float | None, message: str | None) -> None:
+    async def _on_progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self._context is not None:
             self._context.progress(McpProgress(progress, total, message or ""))
 
 
-def _reported(text: str) -> ToolResult:
-    """A failure in the server's words; many of them go where long results are cut."""
-    if len(text) <= _ERROR_CHARS:
-        return failure(ToolErrorType.EXECUTION, text or "The server reports an error and does not say which.")
-    return failure(ToolErrorType.EXECUTION, f"{text[:_ERROR_CHARS]}… (whole above)", output=text)
+def _server_error(text: str) -> ToolResult:
+    """An error in the server's words; a long one goes into the output, where long results are cut."""
+    if len(text) <= _MAX_ERROR:
+        return failure(ToolErrorType.EXECUTION, text or "The server reported an error without a message.")
+    return failure(ToolErrorType.EXECUTION, f"{text[:_MAX_ERROR]}… (full text above)", output=text)
 
 
 def _declared_risk(tool: Tool) -> str:
-    """A server is believed where it warns; where it says of a tool that it does no harm, the tool still asks."""
+    """A server is trusted where it warns; a tool that it calls harmless still asks."""
     hints = tool.annotations
     if hints is None or hints.destructiveHint:
         return "high"
     return "medium" if hints.readOnlyHint or hints.destructiveHint is False else "high"
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= _DESCRIPTION_CHARS else f"{text[:_DESCRIPTION_CHARS]}…"
+def _clip(text: str) -> str:
+    return text if len(text) <= _MAX_DESCRIPTION else f"{text[:_MAX_DESCRIPTION]}…"

@@ -125,7 +125,7 @@ def test_whoever_trusts_it_gets_what_was_listed_and_no_more_and_the_audit_sees_i
     assert any("markers" in str(words) for kind, words in events if kind == "subprocess.Popen")
     # What was started as a server works behind walls: its mark stayed in there. Hooks work outside, as was said.
     assert caught == ["asked-for-hook", "connection"]
-    assert "mode (a project may only tighten this)" in ran.stderr
+    assert "mode (a project may only make this stricter)" in ran.stderr
     assert "model.base_url (a project may not set this)" in ran.stderr
     assert "add_dirs (a project may not set this)" in ran.stderr
 

@@ -39,4 +39,4 @@ async def test_a_server_that_ends_at_once_tells_what_it_wrote_last() -> None:
     tried = await try_server("a", Path.cwd())
 
     assert (tried.tools, tried.said) == ((), ("first", "no such database"))
-    assert "its last line: no such database" in tried.warnings[0]
+    assert "last line: no such database" in tried.warnings[0]

@@ -39,13 +39,13 @@ def test_each_server_says_whether_it_would_be_started_and_why_not(home: Path) ->
         (
             "missing",
             "unusable",
-            "there is no program 'no-such-program'; correct `command`, or install it",
+            "program 'no-such-program' not found; correct `command`, or install it",
             "no-such-program",
         ),
         (
             "unset",
             "unusable",
-            "its settings name ${NO_SUCH_VARIABLE}, which is not set in the environment",
+            "its settings use ${NO_SUCH_VARIABLE}, which is not set in the environment",
             "http://x/mcp",
         ),
     ]

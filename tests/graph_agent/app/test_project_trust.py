@@ -103,7 +103,7 @@ def test_what_does_not_count_is_told_once_and_clearly(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("= no toml", "cannot be read as TOML"),
+        ("= no toml", "is not valid TOML"),
         ('[policy]\ndeny = ["bash((("]', r"config.toml, .*'bash\(\(\(' is no rule"),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_text_becomes_the_value_of_the_kind_that_the_key_takes(
     [
         ("max_steps", "0", "max_steps = 0: Input should be greater than or equal to 1"),
         ("mode", "yolo", "mode = 'yolo': Input should be 'default'"),
-        ("mode", "bypassPermissions", "never taken from a file"),
+        ("mode", "bypassPermissions", "not accepted from a file"),
         ("model.base_url", "host/v1", "should be an address that starts with http"),
     ],
 )
@@ -88,7 +88,7 @@ def test_an_unknown_key_and_a_file_that_is_no_toml_are_refused(tmp_path: Path) -
 
     with pytest.raises(UsageError, match=r"no setting 'model\.nam'\. Did you mean 'model\.name'"):
         set_value("model.nam", "x", env_of(tmp_path))
-    with pytest.raises(ConfigError, match="cannot be read as TOML"):
+    with pytest.raises(ConfigError, match="is not valid TOML"):
         set_value("model.name", "x", env_of(tmp_path))
     assert path.read_text(encoding="utf-8") == "mode = "
 

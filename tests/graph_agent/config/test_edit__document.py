@@ -20,7 +20,7 @@ def test_what_is_no_toml_is_left_as_it_is(tmp_path: Path, content: bytes) -> Non
     path = tmp_path / "config.toml"
     path.write_bytes(content)
 
-    with pytest.raises(ConfigError, match="cannot be read as TOML"):
+    with pytest.raises(ConfigError, match="is not valid TOML"):
         change_document(path, lambda before: parsed_document(before).as_string())
 
     assert path.read_bytes() == content

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.config.keys import SECRET_KEYS, known_keys, meant_key
+from graph_agent.config.keys import SECRET_KEYS, known_keys, suggest_key
 
 
 def test_keys_are_dotted_and_leave_out_what_no_file_sets() -> None:
@@ -15,12 +15,12 @@ def test_keys_are_dotted_and_leave_out_what_no_file_sets() -> None:
     ("written", "meant"), [("model.nam", "model.name"), ("base_url", "model.base_url"), ("max_step", "max_steps")]
 )
 def test_a_key_written_wrong_is_recognised(written: str, meant: str) -> None:
-    assert meant_key(written) == f"Did you mean {meant!r}?"
+    assert suggest_key(written) == f"Did you mean {meant!r}?"
 
 
 def test_a_key_like_none_is_answered_with_where_all_are_listed() -> None:
-    assert meant_key("zzz") == "`graph-agent config show` lists all there are."
+    assert suggest_key("zzz") == "`graph-agent config show` lists all there are."
 
 
 def test_a_table_written_as_a_key_is_told_as_one() -> None:
-    assert meant_key("model") == "It is a table: write a line [model], and its keys below that."
+    assert suggest_key("model") == "It is a table: write a line [model], and its keys below that."

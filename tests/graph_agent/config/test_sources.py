@@ -42,6 +42,6 @@ def test_a_project_stands_between_the_environment_and_the_user(tmp_path: Path) -
 def test_bypassing_is_refused_wherever_it_stands_but_on_the_command_line(tmp_path: Path) -> None:
     env = {"GRAPH_AGENT_HOME": str(tmp_path)}
 
-    with pytest.raises(ConfigError, match="never taken from a file or the environment"):
+    with pytest.raises(ConfigError, match="not accepted from a file or the environment"):
         read_layers({**env, "GRAPH_AGENT_MODE": "bypassPermissions"}, {})
     assert read_layers(env, {"mode": "bypassPermissions"})[0].values["mode"].value == "bypassPermissions"

@@ -101,7 +101,7 @@ def test_a_wrong_value_is_named_with_its_file_key_value_and_what_is_expected(tmp
         ("max_steps = true", "max_steps = True: Input should be a number, not true or false."),
         ("[policy]\nallow = 'bash'", "policy.allow = 'bash': Input should be a list."),
         ("[model]\nheaders = 'x'", "model.headers = (hidden): Input should be a table."),
-        ("x = " + "[" * 5000, "cannot be read as TOML: it is nested too deeply. Correct it or move it away."),
+        ("x = " + "[" * 5000, "is not valid TOML: it is nested too deeply. Correct it or move it away."),
     ],
 )
 def test_a_value_of_another_type_is_told_in_the_words_of_the_file(tmp_path: Path, text: str, said: str) -> None:
@@ -173,8 +173,8 @@ def test_bypass_is_taken_from_the_flag_only(tmp_path: Path) -> None:
     from_file = complaint(home)
 
     assert by_flag == "bypassPermissions"
-    assert "never taken from a file or the environment" in from_environment
-    assert "never taken from a file or the environment" in from_file
+    assert "not accepted from a file or the environment" in from_environment
+    assert "not accepted from a file or the environment" in from_file
 
 
 def test_keys_and_headers_are_hidden_in_settings_and_complaints(tmp_path: Path) -> None:

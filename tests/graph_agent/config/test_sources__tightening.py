@@ -5,7 +5,7 @@ import pytest
 
 from graph_agent.config.keys import Sourced, known_keys
 from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, Trust
-from graph_agent.config.sources import IgnoredValue, load_settings, origins_of_items, project_settings, together
+from graph_agent.config.sources import IgnoredValue, item_origins, load_settings, merge_project, project_settings
 from graph_agent.errors import ConfigError
 
 _PLACE = f"/p/{PROJECT_CONFIG}"
@@ -41,7 +41,7 @@ def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
 ) -> None:
     said = project_settings(_project(f"mode = {wanted!r}"), {"mode": Sourced(standing, "own")})
 
-    assert ("mode" in said.counting, "mode" in said.ignored) == (counts, not counts)
+    assert ("mode" in said.accepted, "mode" in said.ignored) == (counts, not counts)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
 def test_a_step_limit_counts_only_where_it_is_lower(standing: Any, wanted: Any, counts: bool) -> None:
     said = project_settings(_project(f"max_steps = {wanted!r}"), {"max_steps": Sourced(standing, "own")})
 
-    assert ("max_steps" in said.counting, "max_steps" in said.ignored) == (counts, not counts)
+    assert ("max_steps" in said.accepted, "max_steps" in said.ignored) == (counts, not counts)
 
 
 def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
@@ -68,8 +68,8 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
 
     said = project_settings(_project(text), {})
 
-    assert {*said.counting, *said.ignored} == {*known_keys(), "zz"}
-    assert {*said.counting} - {"sandbox", "sandbox_network"} == {
+    assert {*said.accepted, *said.ignored} == {*known_keys(), "zz"}
+    assert {*said.accepted} - {"sandbox", "sandbox_network"} == {
         *("max_tokens", "max_cost", "max_thread_tokens", "max_thread_cost"),
         "mode",
         "max_steps",
@@ -80,7 +80,7 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
         *lists,
     }
     assert said.ignored["model.base_url"] == IgnoredValue(1, "a project may not set this")
-    assert said.ignored["zz"] == IgnoredValue(1, "no such setting")
+    assert said.ignored["zz"] == IgnoredValue(1, "unknown setting")
 
 
 def test_rules_and_servers_are_added_to_the_users_own_and_each_says_whence_it_is(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_project_only_raises_the_risk_of_its_servers(risk: str, counts: bool) 
     said = project_settings(_project(f'[mcp_servers.x]\ncommand = "c"\nrisk = "{risk}"'), {})
 
     told = {"risk": risk} if counts else {}
-    assert said.counting["mcp_servers"].value == {"x": {"command": "c", **told}}
+    assert said.accepted["mcp_servers"].value == {"x": {"command": "c", **told}}
     assert {key: found.value for key, found in said.ignored.items()} == (
         {} if counts else {"mcp_servers.x.risk": risk}
     )
@@ -133,7 +133,7 @@ def test_nothing_counts_of_a_folder_that_is_not_trusted_not_even_its_mistakes(tm
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("= no toml", f"{_PLACE} cannot be read as TOML"),
+        ("= no toml", f"{_PLACE} is not valid TOML"),
         ("x = " + "[" * 50_000, "nested too deeply"),
         ('[policy]\nallow = "bash(*)"', f"{_PLACE}: policy.allow = 'bash"),
         ("[mcp_servers.x]\ncommand = 3", f"{_PLACE}: mcp_servers.x.command"),
@@ -149,5 +149,5 @@ def test_a_mistake_of_a_trusted_folder_is_told_with_its_place(tmp_path: Path, te
 def test_only_what_is_added_has_places_of_its_own() -> None:
     counting = {"mode": Sourced("plan", "p"), "policy.ask": Sourced(["a", {"rule": "b", "match": []}], "p")}
 
-    assert origins_of_items(counting) == {"policy.ask.a": "p", "policy.ask.b": "p"}
-    assert together({"mode": Sourced("default", "u")}, counting)["mode"] == Sourced("plan", "p")
+    assert item_origins(counting) == {"policy.ask.a": "p", "policy.ask.b": "p"}
+    assert merge_project({"mode": Sourced("default", "u")}, counting)["mode"] == Sourced("plan", "p")

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, ImageContent, TextContent, Tool, ToolAnnotations
 
-from graph_agent.mcp.client import NoResult, call_result, listed_tools
+from graph_agent.mcp.client import InvalidResult, parse_call_result, parse_tools
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ from graph_agent.mcp.client import NoResult, call_result, listed_tools
     ],
 )
 def test_a_tool_is_read_as_far_as_it_can_be(entry: dict[str, Any], tool: Tool) -> None:
-    assert listed_tools({"tools": [3, {"name": ""}, {"name": None}, entry, None]}, 9) == [tool]
+    assert parse_tools({"tools": [3, {"name": ""}, {"name": None}, entry, None]}, 9) == [tool]
 
 
 @pytest.mark.parametrize("page", [{}, {"tools": None}, {"tools": {"name": "t"}}])
 def test_what_is_no_list_holds_no_tools(page: dict[str, Any]) -> None:
-    assert listed_tools(page, 9) == []
+    assert parse_tools(page, 9) == []
 
 
 def test_content_that_nobody_knows_stands_as_its_json() -> None:
@@ -41,7 +41,7 @@ def test_content_that_nobody_knows_stands_as_its_json() -> None:
         {"type": "text"},
     ]
 
-    assert call_result({"content": blocks, "isError": "yes"}) == CallToolResult(
+    assert parse_call_result({"content": blocks, "isError": "yes"}) == CallToolResult(
         content=[
             TextContent(type="text", text="bare"),
             TextContent(type="text", text='{"type": "hologram", "data": "ü"}'),
@@ -61,10 +61,10 @@ def test_content_that_nobody_knows_stands_as_its_json() -> None:
     ],
 )
 def test_a_result_is_read_as_far_as_it_can_be(answer: dict[str, Any], result: CallToolResult) -> None:
-    assert call_result(answer) == result
+    assert parse_call_result(answer) == result
 
 
 @pytest.mark.parametrize("answer", [{}, {"content": None}, {"sense": 1}])
 def test_what_is_no_result_is_not_taken_for_an_empty_one(answer: dict[str, Any]) -> None:
-    with pytest.raises(NoResult, match="neither content nor structured content"):
-        call_result(answer)
+    with pytest.raises(InvalidResult, match="neither content nor structured content"):
+        parse_call_result(answer)

@@ -6,15 +6,15 @@ from mcp import McpError
 from mcp.types import ErrorData
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.errors import NoAnswer, way_out, why
+from graph_agent.mcp.errors import ServerNotReady, explain_error, sandbox_hint
 from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable
 from tests.fakes.mcp_servers import Harbour
 from tests.fakes.walls import sandbox
 from tests.fakes.web_site import Answer, WebSite
 
-_CLOSED = ", which the sandbox keeps closed: mcp_servers.a.network = true opens it"
-_WITHOUT = "mcp_servers.a.sandbox = false does without"
+_CLOSED = ", but the sandbox blocks the network: mcp_servers.a.network = true allows it"
+_WITHOUT = "mcp_servers.a.sandbox = false runs it outside"
 _NET = McpServer(url="http://me:pw@x/mcp?key=secret")
 
 
@@ -28,27 +28,30 @@ def _answered(status: int, **headers: str) -> httpx.HTTPStatusError:
     [
         (
             _answered(401),
-            'answered 401; it wants credentials: headers = { Authorization = "Bearer ${TOKEN}" } sends',
+            'answered 401; it requires credentials: send headers = { Authorization = "Bearer ${TOKEN}" };',
         ),
-        (_answered(405), "answered 405; nothing speaks the protocol at this address, which often ends in /mcp"),
-        (_answered(302, Location="https://y/"), "answered 302; it leads to https://y/; give that address if it is"),
+        (_answered(405), "answered 405; no MCP server at this address, which often ends in /mcp"),
+        (
+            _answered(302, Location="https://y/"),
+            "answered 302; it redirects to https://y/; use that address if it is",
+        ),
         (_answered(500), "http://x/mcp?… answered 500"),
         (ExceptionGroup("", [ExceptionGroup("", [_answered(500)])]), "http://x/mcp?… answered 500"),
         (
             McpError(ErrorData(code=32600, message="Session terminated")),
-            "answered 404; nothing speaks",
+            "answered 404; no MCP server",
         ),
-        (McpError(ErrorData(code=1, message="not today")), "it refused: not today"),
+        (McpError(ErrorData(code=1, message="not today")), "it returned an error: not today"),
         (httpx.ConnectError("[Errno -2] Name or service not known"), "reached: there is no host of this name"),
         (httpx.ConnectError("CERTIFICATE_VERIFY_FAILED"), "its certificate is not trusted"),
-        (httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER]"), "does it begin with http:// instead?"),
+        (httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER]"), "does the address begin with http:// instead?"),
         (httpx.ReadTimeout(""), "cannot be reached: ReadTimeout"),
     ],
 )
 def test_each_way_an_address_fails_is_told_with_what_to_do_and_without_its_secrets(
     tmp_path: Path, error: Exception, said: str
 ) -> None:
-    told = why(error, _NET, ServerLog(tmp_path / "log"))
+    told = explain_error(error, _NET, ServerLog(tmp_path / "log"))
 
     assert (said in told, "pw" in told, "secret" in told) == (True, False, False)
 
@@ -57,10 +60,10 @@ async def test_a_page_in_the_place_of_a_server_is_told_at_once(tmp_path: Path) -
     harbour = Harbour(tmp_path)
     with WebSite({"/": Answer(b"<html>", "text/html")}, post={"/": Answer(b"<html>", "text/html")}) as site:
         async with harbour.fleet(page=McpServer(url=site.url("/"))) as fleet:
-            await fleet.settled()
+            await fleet.wait_until_ready()
 
     (warning,) = harbour.warnings
-    assert "nothing there speaks the protocol; the address often ends in /mcp" in warning
+    assert "no MCP server at this address, which often ends in /mcp" in warning
     assert "Unexpected content type: text/html" in warning
 
 
@@ -69,21 +72,21 @@ async def test_a_page_in_the_place_of_a_server_is_told_at_once(tmp_path: Path) -
     [
         (
             McpServer(command="npx"),
-            NoAnswer(),
+            ServerNotReady(),
             "",
-            f". npx fetches from the network{_CLOSED}",
+            f". npx downloads packages{_CLOSED}",
         ),
         (
             McpServer(command="it"),
             OSError(),
             "getaddrinfo EAI_AGAIN x",
-            f". It looks for a name in the network{_CLOSED}",
+            f". It looks up a host name{_CLOSED}",
         ),
         (
             McpServer(command="it"),
             OSError(),
             "",
-            f". It runs in the sandbox: mcp_servers.a.network = true opens the network, {_WITHOUT}",
+            f". It runs in the sandbox: mcp_servers.a.network = true allows the network, {_WITHOUT}",
         ),
         (
             McpServer(command="npx", network=True),
@@ -103,5 +106,5 @@ def test_where_the_sandbox_may_be_why_it_says_what_opens_it(
     log.begin()
     log.write(f"{said}\n".encode())
 
-    assert way_out(error, "a", server, sandbox("bubblewrap", tmp_path), log) == hint
-    assert way_out(error, "a", server, None, log) == ""
+    assert sandbox_hint(error, "a", server, sandbox("bubblewrap", tmp_path), log) == hint
+    assert sandbox_hint(error, "a", server, None, log) == ""

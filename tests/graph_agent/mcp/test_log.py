@@ -20,10 +20,10 @@ def test_a_new_life_begins_with_nothing_said(tmp_path: Path) -> None:
     before = log.last_lines(3)
     log.begin()
     log.write("größer\n\n  spaced \n".encode())
-    log.note_stray(" first\n")
-    log.note_stray("second")
-    told = (log.last_lines(2), log.stray)
+    log.note_invalid_output(" first\n")
+    log.note_invalid_output("second")
+    told = (log.last_lines(2), log.invalid_output)
     log.begin()
 
     assert stat.S_IMODE(log.path.stat().st_mode) == 0o600
-    assert (before, told, log.last_lines(2), log.stray) == ((), (("größer", "spaced"), "first"), (), "")
+    assert (before, told, log.last_lines(2), log.invalid_output) == ((), (("größer", "spaced"), "first"), (), "")

@@ -22,34 +22,34 @@ async def test_a_server_that_goes_away_in_a_call_is_started_once_more_and_the_ca
 ) -> None:
     harbour, trace = Harbour(tmp_path), tmp_path / "trace"
     async with harbour.fleet(demo=demo("--trace", str(trace))) as fleet:
-        (server,) = fleet.running
-        with pytest.raises(ServerFailed, match="not known: find out before you repeat it"):
+        (server,) = fleet.servers
+        with pytest.raises(ServerFailed, match="check before you repeat it"):
             await server.call("die", {}, _ignore)
         again = await server.call("note", {"text": "a"}, _ignore)
         with pytest.raises(ServerFailed, match="went away during the call"):
             await server.call("die", {}, _ignore)
-        with pytest.raises(ServerFailed, match="'demo' does not run: it ended by itself"):
+        with pytest.raises(ServerFailed, match="'demo' is not running: it exited"):
             await server.call("note", {"text": "b"}, _ignore)
         left = harbour.registry.names()
-        reasons = [fleet.why_missing(name) for name in ("mcp__demo__note", "mcp__demon__note", "note")]
+        reasons = [fleet.missing_tool_reason(name) for name in ("mcp__demo__note", "mcp__demon__note", "note")]
 
-    assert reasons == ["The MCP server 'demo' does not run: it ended by itself. Do without it.", "", ""]
+    assert reasons == ["The MCP server 'demo' is not running: it exited. Continue without it.", "", ""]
     events = [line.split()[0] for line in trace.read_text().splitlines()]
     assert (again.isError, events, left) == (False, ["started", "died", "started", "note", "died"], [])
     assert [warning.partition(": ")[2] for warning in harbour.warnings] == [
-        "it ended by itself. It is started once more.",
-        "it ended by itself. Its tools are not available.",
+        "it exited. Restarting it once.",
+        "it exited. Its tools are not available.",
     ]
 
 
 async def test_an_answer_that_is_odd_or_a_refusal_is_told_for_what_it_is(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
-        (server,) = fleet.running
+        (server,) = fleet.servers
         half = await server.call("half", {}, _ignore)
-        with pytest.raises(ServerFailed, match="what is no result of a call"):
+        with pytest.raises(ServerFailed, match="returned an invalid result"):
             await server.call("nonsense", {}, _ignore)
-        with pytest.raises(ServerFailed, match="'odd' refused: no such customer"):
+        with pytest.raises(ServerFailed, match="'odd' returned an error: no such customer"):
             await server.call("refuse", {}, _ignore)
 
     assert ([part.text for part in half.content if part.type == "text"], harbour.warnings) == (
@@ -61,7 +61,7 @@ async def test_an_answer_that_is_odd_or_a_refusal_is_told_for_what_it_is(tmp_pat
 async def test_what_a_server_asks_for_is_refused_and_what_it_floods_with_is_dropped(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
-        (server,) = fleet.running
+        (server,) = fleet.servers
         asked = await server.call("asks", {}, _ignore)
         flooded = await server.call("floods", {}, _ignore)
 
@@ -69,7 +69,10 @@ async def test_what_a_server_asks_for_is_refused_and_what_it_floods_with_is_drop
         '["Sampling not supported", "Elicitation not supported", "Invalid request parameters"]'
     ]
     assert [part.text for part in flooded.content if part.type == "text"] == ['["floods", {}]']
-    assert (server.log.path.stat().st_size < 1_100_000, server.log.stray) == (True, "a banner that is no message")
+    assert (server.log.path.stat().st_size < 1_100_000, server.log.invalid_output) == (
+        True,
+        "a banner that is no message",
+    )
     assert (server.log.last_lines(1)[0][:9], harbour.warnings) == ("line 2999", [])
 
 
@@ -78,11 +81,11 @@ async def test_a_program_that_speaks_something_else_is_told_by_what_it_said(tmp_
     talker = McpServer(command="sh", args=("-c", "echo Listening on port 3000; sleep 862.53"), startup_timeout=2)
 
     async with harbour.fleet(talker=talker) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         left = running_with("862.53")
 
     (warning,) = harbour.warnings
-    assert "what it writes on its output is no message of the protocol: 'Listening on port 3000'" in warning
+    assert "its standard output is not MCP messages: 'Listening on port 3000'" in warning
     assert left == []
 
 
@@ -90,7 +93,7 @@ async def test_a_server_that_leaves_programs_behind_leaves_none(tmp_path: Path) 
     leaver = McpServer(command="sh", args=("-c", "sleep 863.53 & echo gone >&2"))
 
     async with Harbour(tmp_path).fleet(leaver=leaver) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         await until(lambda: not running_with("863.53"))
 
     assert running_with("863.53") == []
@@ -98,10 +101,10 @@ async def test_a_server_that_leaves_programs_behind_leaves_none(tmp_path: Path) 
 
 async def test_a_server_that_knows_of_no_tools_runs_and_offers_none(tmp_path: Path) -> None:
     harbour, heard = Harbour(tmp_path), list[ServerState]()
-    around = McpEnvironment(tmp_path, tmp_path, harbour.warnings.append, heard=heard.append)
+    around = McpEnvironment(tmp_path, tmp_path, harbour.warnings.append, on_state=heard.append)
     fleet = McpServerGroup({"bare": odd("--without-tools")}, harbour.registry, around)
     fleet.start()
-    await fleet.settled()
+    await fleet.wait_until_ready()
     await fleet.close()
 
     assert (harbour.warnings, heard) == ([], [ServerState("bare", "starting"), ServerState("bare", "running")])
@@ -112,7 +115,7 @@ async def test_a_server_that_never_answers_is_named_with_its_limit_and_leaves_no
     hanging = McpServer(command="sleep", args=("861.53",), startup_timeout=0.3)
 
     async with harbour.fleet(hang=hanging) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         left = running_with("861.53")
 
     (warning,) = harbour.warnings
@@ -123,10 +126,10 @@ async def test_a_server_that_never_answers_is_named_with_its_limit_and_leaves_no
 @pytest.mark.parametrize(
     ("server", "said"),
     [
-        (McpServer(command="no-such-program"), "there is no program 'no-such-program'"),
+        (McpServer(command="no-such-program"), "program 'no-such-program' not found"),
         (
             McpServer(command=sys.executable, args=("-c", "raise SystemExit('no such database')")),
-            "it ended before it answered (its last line: no such database; all of it in",
+            "it ended before it answered (last line: no such database; log:",
         ),
         (
             McpServer(url="http://127.0.0.1:9/mcp"),
@@ -140,7 +143,7 @@ async def test_a_server_that_cannot_start_says_why_and_is_not_tried_again(
     harbour = Harbour(tmp_path)
 
     async with harbour.fleet(gone=server) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
 
     assert len(harbour.warnings) == 1
     assert said in harbour.warnings[0]
@@ -149,7 +152,7 @@ async def test_a_server_that_cannot_start_says_why_and_is_not_tried_again(
 async def test_a_call_that_takes_too_long_ends_at_the_limit_and_the_server_is_told(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     async with Harbour(tmp_path).fleet(demo=demo("--trace", str(trace), timeout=1.5)) as fleet:
-        (server,) = fleet.running
+        (server,) = fleet.servers
         with pytest.raises(TimeoutError):
             await server.call("slow", {"seconds": 30}, _ignore)
         after = await server.call("ping", {}, _ignore)
@@ -161,7 +164,7 @@ async def test_what_a_server_writes_on_the_side_goes_to_its_file_and_not_to_the_
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with Harbour(tmp_path).fleet(demo=demo()) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
 
     assert capfd.readouterr() == ("", "")
     assert "what servers say on the side" in (tmp_path / "mcp-demo.log").read_text()
@@ -171,12 +174,12 @@ async def test_a_server_that_says_at_each_listing_that_its_tools_changed_is_aske
     tmp_path: Path,
 ) -> None:
     harbour, heard = Harbour(tmp_path), list[ServerState]()
-    around = replace(harbour.around, heard=heard.append)
+    around = replace(harbour.around, on_state=heard.append)
     fleet = McpServerGroup({"restless": odd("--restless")}, harbour.registry, around)
     fleet.start()
-    await fleet.settled()
+    await fleet.wait_until_ready()
     await asyncio.sleep(1.5)
-    result = await fleet.running[0].call("now", {}, _ignore)
+    result = await fleet.servers[0].call("now", {}, _ignore)
     await fleet.close()
 
     pages = (tmp_path / "mcp-restless.log").read_text().count("listed")

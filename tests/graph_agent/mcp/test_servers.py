@@ -10,19 +10,19 @@ async def test_a_slow_server_keeps_nobody_waiting_and_joins_when_it_is_ready(tmp
     async with harbour.fleet(slow=demo("--wait", "1.5"), odd=odd()) as fleet:
         await fleet.wait(0.9)
         early = harbour.registry.names()
-        await fleet.settled()
+        await fleet.wait_until_ready()
         late = harbour.registry.names()
 
     assert (any("__slow__" in name for name in early), "mcp__odd__now" in early) == (False, True)
     assert "mcp__slow__ping" in late
     (warning,) = harbour.warnings
-    assert warning.startswith("MCP servers not ready after 0.9 s (setting mcp_wait): slow. The run goes on;")
+    assert warning.startswith("MCP servers not ready after 0.9 s (setting mcp_wait): slow. The run continues;")
 
 
 async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as_an_object(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         declared = [item["function"] for item in harbour.registry.declarations()]
 
     assert len({item["name"] for item in declared}) == len(declared) == len(TOOLS)
@@ -32,7 +32,7 @@ async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as
 async def test_tools_stand_in_the_order_of_the_configuration_whichever_server_was_quicker(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(slow=odd("--wait", "0.3", tools=("any",)), quick=odd(tools=("now",))) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
 
         assert harbour.registry.names() == ["mcp__slow__any", "mcp__quick__now"]
 
@@ -46,7 +46,7 @@ async def test_servers_with_names_alike_offer_the_same_names_whichever_was_quick
             "a.b": odd("--wait", str(second), tools=("now",)),
         }
         async with harbour.fleet(**servers) as fleet:
-            await fleet.settled()
+            await fleet.wait_until_ready()
             offered.append([(tool.name, tool.rule_name) for tool in harbour.registry.all()])
 
     assert offered[0] == offered[1]
@@ -58,7 +58,7 @@ async def test_only_the_tools_that_the_settings_let_through_are_offered(tmp_path
     harbour = Harbour(tmp_path)
     some = {"tools": ("a*", "now"), "disabled_tools": ("a.b",)}
     async with harbour.fleet(odd=odd(**some), none=odd(tools=())) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         names = harbour.registry.names()
 
     assert names == ["mcp__odd__now", "mcp__odd__any", "mcp__odd__a_b"]
@@ -67,7 +67,7 @@ async def test_only_the_tools_that_the_settings_let_through_are_offered(tmp_path
 async def test_what_a_change_of_the_list_leaves_as_it_was_keeps_its_place(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(demo=demo(), odd=odd()) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         before = harbour.registry.names()
         grow = harbour.registry.get("mcp__demo__grow")
         assert grow is not None
@@ -81,7 +81,7 @@ async def test_what_a_change_of_the_list_leaves_as_it_was_keeps_its_place(tmp_pa
 async def test_a_tool_that_comes_later_is_offered_from_then_on(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(demo=demo()) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         grow = harbour.registry.get("mcp__demo__grow")
         assert grow is not None
         await grow.execute()

@@ -1,23 +1,23 @@
 import pytest
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.settings import ServerUnreachable, expanded, server_environment, server_program
+from graph_agent.mcp.settings import ServerUnreachable, expand_variables, server_environment, server_program
 
 
 def test_variables_in_braces_are_replaced_and_nothing_else_is() -> None:
-    assert expanded("Bearer ${TOKEN} $TOKEN ${}", {"TOKEN": "t"}) == "Bearer t $TOKEN ${}"
+    assert expand_variables("Bearer ${TOKEN} $TOKEN ${}", {"TOKEN": "t"}) == "Bearer t $TOKEN ${}"
 
 
 def test_a_variable_that_is_not_set_is_named() -> None:
     with pytest.raises(ServerUnreachable, match=r"\$\{TOKEN\}, which is not set"):
-        expanded("${TOKEN}", {})
+        expand_variables("${TOKEN}", {})
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("npx", "there is no program 'npx'; install it: it comes with Node.js"),
-        ("no-such", "there is no program 'no-such'; correct `command`, or install it"),
+        ("npx", "program 'npx' not found; install it: it comes with Node.js"),
+        ("no-such", "program 'no-such' not found; correct `command`, or install it"),
     ],
 )
 def test_a_program_that_is_missing_is_named_with_where_it_comes_from(command: str, said: str) -> None:

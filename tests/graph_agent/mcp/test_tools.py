@@ -28,7 +28,7 @@ async def test_tools_answer_fail_report_and_keep_their_own_arguments(tmp_path: P
     harbour, seen = Harbour(tmp_path), list[Progress]()
     context = ToolContext(tmp_path, progress=seen.append)
     async with harbour.fleet(demo=demo()) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         registry = harbour.registry
         told = [
             await _called(registry, "mcp__demo__ping", context, context="here"),
@@ -47,7 +47,7 @@ async def test_a_server_gets_a_minimal_environment_and_what_its_settings_add(
     monkeypatch.setenv("OF_THE_AGENT", "value")
     harbour = Harbour(tmp_path)
     async with harbour.fleet(demo=demo(env={"OWN": "${OF_THE_AGENT}"})) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         names = (await _called(harbour.registry, "mcp__demo__environment")).split()
 
     assert ("OWN" in names, "PATH" in names, {"OPENAI_API_KEY", "OF_THE_AGENT"} & set(names)) == (True, True, set())
@@ -56,7 +56,7 @@ async def test_a_server_gets_a_minimal_environment_and_what_its_settings_add(
 async def test_what_is_cancelled_is_cancelled_at_the_server_too(tmp_path: Path) -> None:
     harbour, trace = Harbour(tmp_path), tmp_path / "trace"
     async with harbour.fleet(demo=demo("--trace", str(trace))) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         call = asyncio.create_task(_called(harbour.registry, "mcp__demo__slow", seconds=30))
         await asyncio.sleep(0.2)
         call.cancel()
@@ -70,8 +70,8 @@ async def test_what_is_cancelled_is_cancelled_at_the_server_too(tmp_path: Path) 
 async def test_a_failure_of_many_words_is_cut_where_results_are(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
-        await fleet.settled()
-        (running,) = fleet.running
+        await fleet.wait_until_ready()
+        (running,) = fleet.servers
         tool = McpTool("mcp__odd__wails", Tool(name="wails", inputSchema={}), running)
         result = await tool.execute()
 
@@ -105,7 +105,7 @@ def test_what_a_tool_says_of_itself_never_makes_it_run_unasked(
 async def test_a_server_is_believed_where_it_warns_and_its_words_are_bounded(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(demo=demo(), tame=demo(risk="low"), odd=odd()) as fleet:
-        await fleet.settled()
+        await fleet.wait_until_ready()
         ping, note, tame, strict = (
             harbour.registry.get(name)
             for name in ("mcp__demo__ping", "mcp__demo__note", "mcp__tame__note", "mcp__odd__strict")

@@ -12,7 +12,7 @@ from mcp.types import (
 )
 from pydantic import AnyUrl
 
-from graph_agent.mcp.tools import text_of
+from graph_agent.mcp.tools import result_text
 
 _DATA = base64.b64encode(b"123456").decode()
 
@@ -29,7 +29,7 @@ def test_text_is_told_and_what_is_no_text_is_named() -> None:
         ]
     )
 
-    assert text_of(result).split("\n") == [
+    assert result_text(result).split("\n") == [
         "one",
         "[image/png, 6 bytes, not shown]",
         "[notes: demo://a]",
@@ -49,9 +49,9 @@ def test_what_is_no_text_is_kept_where_there_is_a_place_for_it() -> None:
     image = ImageContent(type="image", data=_DATA, mimeType="image/png")
     broken = ImageContent(type="image", data="A", mimeType="image/gif")
 
-    told = text_of(CallToolResult(content=[image, broken]), keep)
+    told = result_text(CallToolResult(content=[image, broken]), keep)
 
-    assert told == "[image/png, 6 bytes, kept as blob:1]\n[image/gif, not shown: its data is no base64]"
+    assert told == "[image/png, 6 bytes, kept as blob:1]\n[image/gif, not shown: its data is not base64]"
     assert kept == [b"123456"]
 
 
@@ -68,9 +68,9 @@ def test_what_is_no_text_is_kept_where_there_is_a_place_for_it() -> None:
 def test_structured_content_is_told_once(texts: list[str], structured: dict[str, object], told: str) -> None:
     content = [TextContent(type="text", text=text) for text in texts]
 
-    assert text_of(CallToolResult(content=list(content), structuredContent=structured)) == told
+    assert result_text(CallToolResult(content=list(content), structuredContent=structured)) == told
 
 
 def test_structured_content_stands_in_where_there_is_no_other() -> None:
-    assert text_of(CallToolResult(content=[], structuredContent={"a": "ü"})) == '{\n  "a": "ü"\n}'
-    assert text_of(CallToolResult(content=[])) == ""
+    assert result_text(CallToolResult(content=[], structuredContent={"a": "ü"})) == '{\n  "a": "ü"\n}'
+    assert result_text(CallToolResult(content=[])) == ""

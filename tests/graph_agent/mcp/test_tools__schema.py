@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.mcp.tools import arguments_model, complaint, usable_schema
+from graph_agent.mcp.tools import arguments_model, usable_schema, validate_arguments
 from tools.schema import declared_parameters, parse_arguments
 
 _STRICT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
@@ -26,10 +26,10 @@ def test_arguments_are_turned_into_what_the_foreign_schema_asks_for() -> None:
 
 
 def test_wrong_arguments_are_named_field_by_field() -> None:
-    said = complaint(_STRICT, {"count": "many"})
+    said = validate_arguments(_STRICT, {"count": "many"})
 
-    assert said == "The arguments do not fit: count: 'many' is not of type 'integer'. Correct them and try again."
-    assert complaint(_STRICT, {"count": 3}) is None
+    assert said == "Invalid arguments: count: 'many' is not of type 'integer'. Correct them and try again."
+    assert validate_arguments(_STRICT, {"count": 3}) is None
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_wrong_arguments_are_named_field_by_field() -> None:
     ],
 )
 def test_a_schema_nobody_can_read_complains_about_nothing_and_reaches_for_nothing(odd: dict[str, object]) -> None:
-    assert complaint(odd, {"a": 1}) is None
+    assert validate_arguments(odd, {"a": 1}) is None

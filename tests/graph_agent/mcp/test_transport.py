@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.client import Signals, opened_conversation
+from graph_agent.mcp.client import Signals, open_mcp_session
 from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable
-from graph_agent.mcp.transport import opened
+from graph_agent.mcp.transport import open_streams
 from tests.fakes.walls import sandbox
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 
@@ -58,7 +58,7 @@ async def test_a_server_runs_in_the_sandbox_as_far_as_its_settings_say(
     walls = sandbox("bubblewrap", workspace)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        async with opened_conversation(server, workspace, ServerLog(tmp_path / "log"), Signals(), walls) as talk:
+        async with open_mcp_session(server, workspace, ServerLog(tmp_path / "log"), Signals(), walls) as talk:
             result = await talk.call("look", {"home": str(Path.home()), "port": port}, _unheard)
 
     assert [part.text for part in result.content if part.type == "text"] == [told]
@@ -74,6 +74,6 @@ async def test_a_server_is_not_started_where_a_sandbox_is_required_and_there_is_
         SandboxRules((tmp_path,)), is_required=True, look=lambda: SandboxBackend("none", why="no means")
     )
 
-    with pytest.raises(ServerUnreachable, match="for want of a sandbox: no means"):
-        async with opened(McpServer(command=sys.executable), tmp_path, ServerLog(tmp_path / "log"), walls):
+    with pytest.raises(ServerUnreachable, match="the sandbox is unavailable: no means"):
+        async with open_streams(McpServer(command=sys.executable), tmp_path, ServerLog(tmp_path / "log"), walls):
             pass

@@ -71,7 +71,7 @@ async def _served(answer: Callable[[object], bytes], folder: Path) -> AsyncItera
     async with await asyncio.start_server(attend, "127.0.0.1", 0) as listening:
         port = listening.sockets[0].getsockname()[1]
         async with harbour.fleet(far=McpServer(url=f"http://127.0.0.1:{port}/mcp", timeout=30)) as fleet:
-            yield fleet.running[0], harbour
+            yield fleet.servers[0], harbour
 
 
 async def _ignore(progress: float, total: float | None, message: str | None) -> None:
@@ -79,14 +79,14 @@ async def _ignore(progress: float, total: float | None, message: str | None) -> 
 
 
 @pytest.mark.parametrize("how", _BROKEN)
-async def test_a_call_whose_answer_never_comes_whole_ends_at_once_and_says_its_effect_is_not_known(
+async def test_a_call_without_a_complete_answer_ends_at_once_with_an_unknown_effect(
     tmp_path: Path, how: str
 ) -> None:
     async with _served(_BROKEN[how], tmp_path) as (server, _), asyncio.timeout(5):
         with pytest.raises(ServerFailed, match="went away during the call") as failed:
             await server.call("ping", {}, _ignore)
 
-    assert "find out before you repeat it" in str(failed.value)
+    assert "check before you repeat it" in str(failed.value)
 
 
 async def test_a_call_that_is_answered_as_an_event_has_its_result_and_nothing_is_warned_of(tmp_path: Path) -> None:
@@ -99,19 +99,21 @@ async def test_a_call_that_is_answered_as_an_event_has_its_result_and_nothing_is
     )
 
 
-async def test_a_failure_of_one_call_is_told_of_that_call_alone(tmp_path: Path) -> None:
+async def test_an_error_of_one_call_does_not_affect_others(tmp_path: Path) -> None:
     def fails(_: object) -> bytes:
         return _answer(b"oh", status="500 Internal Server Error")
 
     async with _served(fails, tmp_path) as (server, harbour):
         for _ in range(3):
-            with pytest.raises(ServerFailed, match="'far' refused: it answered 500 Internal Server Error"):
+            with pytest.raises(
+                ServerFailed, match="'far' returned an error: it answered 500 Internal Server Error"
+            ):
                 await server.call("ping", {}, _ignore)
 
     assert harbour.warnings == []
 
 
-async def test_a_server_that_forgot_the_session_is_greeted_once_more(tmp_path: Path) -> None:
+async def test_a_server_that_lost_the_session_is_initialised_again(tmp_path: Path) -> None:
     answers = iter([_answer(b"", status="404 Not Found")])
 
     def forgot_once(id_: object) -> bytes:
@@ -123,4 +125,4 @@ async def test_a_server_that_forgot_the_session_is_greeted_once_more(tmp_path: P
         result = await server.call("ping", {}, _ignore)
 
     assert result.isError is False
-    assert harbour.warnings == ["MCP server 'far': it does not know our session any more. It is started once more."]
+    assert harbour.warnings == ["MCP server 'far': it no longer knows this session. Restarting it once."]

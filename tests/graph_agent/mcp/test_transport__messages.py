@@ -1,12 +1,12 @@
 import pytest
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from graph_agent.mcp.transport import message_of, refusal_of
+from graph_agent.mcp.transport import error_response, parse_message
 
 
 @pytest.mark.parametrize("half", ["\\ud83d", "\\uD83D"])
 def test_half_a_surrogate_pair_is_replaced(half: str) -> None:
-    read = message_of(f'{{"jsonrpc": "2.0", "method": "m", "params": {{"text": "half {half}"}}}}')
+    read = parse_message(f'{{"jsonrpc": "2.0", "method": "m", "params": {{"text": "half {half}"}}}}')
 
     assert read is not None
     assert read.message.root == JSONRPCNotification(jsonrpc="2.0", method="m", params={"text": "half \ufffd"})
@@ -22,7 +22,7 @@ def test_half_a_surrogate_pair_is_replaced(half: str) -> None:
     ],
 )
 def test_a_message_is_what_its_keys_say(line: str, kind: type) -> None:
-    read = message_of(line)
+    read = parse_message(line)
 
     assert read is not None
     assert type(read.message.root) is kind
@@ -30,7 +30,7 @@ def test_a_message_is_what_its_keys_say(line: str, kind: type) -> None:
 
 @pytest.mark.parametrize("line", ["a banner", "{}", "[]", "3", '{"jsonrpc": "1.0"}', "[" * 100_000])
 def test_what_is_no_message_is_none(line: str) -> None:
-    assert message_of(line) is None
+    assert parse_message(line) is None
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_is_no_message_is_none(line: str) -> None:
     [b'{"jsonrpc":"2.0","id":7,"result":{"content":[', b' { "id" : 7, "jsonrpc": "2.0", "result" : {"content":['],
 )
 def test_in_the_place_of_an_answer_that_is_passed_over_stands_an_error(beginning: bytes) -> None:
-    refusal = refusal_of(beginning, "too long")
+    refusal = error_response(beginning, "too long")
 
     assert refusal is not None
     told = refusal.message.root
@@ -50,4 +50,4 @@ def test_in_the_place_of_an_answer_that_is_passed_over_stands_an_error(beginning
     "beginning", [b"x" * 256, b'{"jsonrpc":"2.0","method":"m","params":{"id":7,', b'{"id":"7","result":{', b""]
 )
 def test_what_answers_nothing_is_passed_over_in_silence(beginning: bytes) -> None:
-    assert refusal_of(beginning, "too long") is None
+    assert error_response(beginning, "too long") is None

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.transport import Launch, served
+from graph_agent.mcp.transport import Launch, open_program
 from tests.cases.processes import running_with
 
 _MESSAGE = '{"jsonrpc": "2.0", "method": "m"}'
@@ -14,7 +14,7 @@ _MESSAGE = '{"jsonrpc": "2.0", "method": "m"}'
 async def _heard(script: str, folder: Path) -> tuple[int, ServerLog]:
     log, count = ServerLog(folder / "log"), 0
     log.begin()
-    async with served(Launch(("sh", "-c", script), dict(os.environ), folder), log) as (read, _):
+    async with open_program(Launch(("sh", "-c", script), dict(os.environ), folder), log) as (read, _):
         async for _message in read:
             count += 1
     return count, log
@@ -27,7 +27,7 @@ async def test_a_line_that_never_ends_is_passed_over_and_the_next_is_heard(tmp_p
 
     count, log = await _heard(script, tmp_path)
 
-    assert (count, log.stray) == (2, "a line of more than 32 MB")
+    assert (count, log.invalid_output) == (2, "a line of more than 32 MB")
 
 
 async def test_the_last_words_of_a_program_are_kept(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ async def test_a_program_that_ignores_the_end_of_its_input_and_every_request_is_
     log = ServerLog(tmp_path / "log")
     script = "trap '' TERM; while :; do sleep 864.53; done"
 
-    async with served(Launch(("sh", "-c", script), dict(os.environ), tmp_path), log):
+    async with open_program(Launch(("sh", "-c", script), dict(os.environ), tmp_path), log):
         pass
 
     assert running_with("864.53") == []
@@ -55,7 +55,7 @@ async def test_a_program_that_ignores_the_end_of_its_input_and_every_request_is_
 async def test_a_program_that_never_spoke_is_told_to_end_at_once(tmp_path: Path) -> None:
     log, began = ServerLog(tmp_path / "log"), time.monotonic()
 
-    async with served(Launch(("sleep", "865.53"), dict(os.environ), tmp_path), log):
+    async with open_program(Launch(("sleep", "865.53"), dict(os.environ), tmp_path), log):
         pass
 
     assert (running_with("865.53"), time.monotonic() - began < 1.5) == ([], True)
@@ -63,5 +63,5 @@ async def test_a_program_that_never_spoke_is_told_to_end_at_once(tmp_path: Path)
 
 async def test_a_program_that_cannot_be_started_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no-such-program"):
-        async with served(Launch(("/no-such-program",), {}, tmp_path), ServerLog(tmp_path / "log")):
+        async with open_program(Launch(("/no-such-program",), {}, tmp_path), ServerLog(tmp_path / "log")):
             pass

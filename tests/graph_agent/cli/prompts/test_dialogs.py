@@ -127,4 +127,4 @@ async def test_settings_that_cannot_be_read_are_told_and_not_asked_about(folder:
 
     said = await _asked(folder, keys, "")
 
-    assert (len(said), "cannot be read as TOML" in said[0], project_at(folder).trust) == (1, True, "untrusted")
+    assert (len(said), "is not valid TOML" in said[0], project_at(folder).trust) == (1, True, "untrusted")
