@@ -105,10 +105,11 @@ class DaysWork:
         """Resume, end what still runs, run the tests again, read the answer."""
         chat = self._chat("resume", "rename")
         chat.sees("Interrupted: ")
-        chat.sees("[r]etry")
+        chat.sees("[c]ancel")
         chat.sees("> ")
-        chat.enters("e")
-        chat.sees("[r]etry  [d]one  [c]ancel > ")
+        if "[e]nd what still runs" in chat.output:  # Without a sandbox the tests outlive the chat.
+            chat.enters("e")
+            chat.sees("[c]ancel > ")
         chat.enters("r")
         chat.sees("the tests pass")
         chat.sees("> ")
