@@ -112,7 +112,7 @@ def test_a_whole_reply_that_breaks_off_is_asked_for_again(set_up: SetUp) -> None
 
     ran = bench.run("go", "--no-stream")
 
-    assert (ran.ending, bench.read("x.txt"), ran.err.count("broke off"), len(bench.server.bodies)) == (
+    assert (ran.ending, bench.read("x.txt"), ran.err.count("was cut off"), len(bench.server.bodies)) == (
         (0, "ok"),
         b"whole\n",
         1,

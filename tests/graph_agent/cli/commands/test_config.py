@@ -35,7 +35,7 @@ def test_a_server_that_does_not_work_fails_its_test_with_the_reason(home: Path) 
 
     tried = mcp("test", "gone")
 
-    assert (tried.exit_code, "there is no program 'no-such-program'" in tried.stdout) == (1, True)
+    assert (tried.exit_code, "program 'no-such-program' not found" in tried.stdout) == (1, True)
 
 
 @pytest.mark.parametrize(("name", "said"), [("demo", "is not trusted"), ("other", "configured: demo")])
@@ -95,7 +95,7 @@ def test_a_file_that_is_no_model_is_refused_in_one_line(tmp_path: Path) -> None:
     refused = command("model", "local", "notes.txt")
 
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.endswith("is no GGUF file: it does not begin with the letters GGUF.\n")
+    assert refused.stderr.endswith("is not a GGUF file: it does not begin with the letters GGUF.\n")
 
 
 def test_a_local_model_that_is_gone_leaves_the_command_mode_which_says_why(tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ def test_a_local_model_that_is_gone_leaves_the_command_mode_which_says_why(tmp_p
     done = command("run", "list")
 
     assert done.returncode == 0
-    assert "The local model does not answer: " in done.stdout
+    assert "The local model is not available: " in done.stdout
     assert "gone.gguf' cannot be read (No such file or directory)" in done.stdout

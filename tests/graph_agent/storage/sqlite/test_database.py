@@ -287,7 +287,7 @@ async def test_a_file_that_is_no_longer_the_one_that_was_opened_takes_no_more_wo
             case _:
                 database_path.parent.rename(database_path.parent.with_name("elsewhere"))
 
-        with pytest.raises(StorageError, match="was removed or replaced while this process worked with it"):
+        with pytest.raises(StorageError, match="was removed or replaced while this process used it"):
             await database.write(lambda connection: connection.execute("DELETE FROM inbox"))
         with pytest.raises(StorageError, match="was removed or replaced"):
             await database.run(lambda connection: connection.execute("SELECT 1"))

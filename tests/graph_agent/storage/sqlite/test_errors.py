@@ -19,12 +19,12 @@ def _error(code: int, kind: type[sqlite3.Error] = sqlite3.OperationalError) -> s
 @pytest.mark.parametrize(
     ("code", "kind", "advice"),
     [
-        (sqlite3.SQLITE_FULL, StorageError, "free some space"),
+        (sqlite3.SQLITE_FULL, StorageError, "Free some space"),
         (sqlite3.SQLITE_IOERR_WRITE, StorageError, "reading or writing failed"),
         (sqlite3.SQLITE_READONLY_DIRECTORY, StorageError, "check the owner and permissions"),
         (sqlite3.SQLITE_CANTOPEN, StorageError, "check the owner and permissions"),
-        (sqlite3.SQLITE_CORRUPT_INDEX, DamagedDatabase, "put back a backup"),
-        (sqlite3.SQLITE_NOTADB, DamagedDatabase, "put back a backup"),
+        (sqlite3.SQLITE_CORRUPT_INDEX, DamagedDatabase, "Restore a backup"),
+        (sqlite3.SQLITE_NOTADB, DamagedDatabase, "Restore a backup"),
         (sqlite3.SQLITE_BUSY_SNAPSHOT, StorageError, "busy for 30 seconds"),
         (sqlite3.SQLITE_ERROR, StorageError, "check the file"),
     ],
@@ -44,7 +44,7 @@ def test_a_statement_of_ours_that_is_wrong_is_a_bug(kind: type[sqlite3.Error]) -
 
 @pytest.mark.parametrize(
     ("number", "advice"),
-    [(errno.ENOSPC, "free some space"), (errno.EROFS, "check the owner"), (errno.ENOTDIR, "check the path")],
+    [(errno.ENOSPC, "Free some space"), (errno.EROFS, "check the owner"), (errno.ENOTDIR, "check the path")],
 )
 def test_each_error_of_the_kernel_names_the_file_and_what_to_do(number: int, advice: str) -> None:
     fault = translate_error(_PATH, OSError(number, "words of the kernel", "/data/x"))
