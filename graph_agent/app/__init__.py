@@ -1,3 +1,3 @@
-"""Wires the concrete parts; the only place that does. Each module here loads what it wires, this one nothing."""
+"""The use cases, and the composition root in `opening.py`. Importing this package loads none of them."""
 
 __all__: list[str] = []

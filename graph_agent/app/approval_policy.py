@@ -1,10 +1,6 @@
-"""Allows a waiting call and its like always, from any process; lists nothing and runs nothing.
+"""Answers to an approval that policy must check first: edited arguments, and permissions for matching calls.
 
-What is allowed is exact rules, stored in one step with the answer: where another answer stands, none is.
-
-Approves a call with other arguments from any process: judged here, and again when it is applied.
-
-A call that waits, looked up by an id, and the toolbox that judges it: what answers from outside begin with.
+Both look the waiting call up by its id and evaluate it with the tools, rules and permissions of now.
 """
 
 import asyncio
@@ -14,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graph_agent.app.approvals import RecordedAnswer, give
+from graph_agent.app.approvals import RecordedAnswer, record_answer
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.reader import read_database
@@ -107,7 +103,7 @@ async def allow_always(
     call = find_waiting_call(database, text)
     answer = Answer("approve", by, clock.now())
     if call.view is None:
-        return await give(database, call.name, answer), AlwaysAllow(scope, ())
+        return await record_answer(database, call.name, answer), AlwaysAllow(scope, ())
     record = call.view.record
     async with toolbox_for_call(database, call, clock) as toolbox:
         proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope)
@@ -118,7 +114,7 @@ async def allow_always(
         )
     always = AlwaysAllow(scope, proposal.rules, proposal.folder)
     granted = attach_grant(answer, always, call.call_id, call.scope, str(call.workspace))
-    return await give(database, call.name, granted), always
+    return await record_answer(database, call.name, granted), always
 
 
 async def edit_approval(
@@ -138,4 +134,4 @@ async def edit_approval(
             plan = await toolbox.prepare(call.view.record["tool_name"], arguments, call.scope)
         if plan.verdict in ("unusable", "deny"):
             raise AnswerRefused(f"the arguments were not taken, call {call.call_id!r} still waits: {plan.reason}")
-    return await give(database, call.name, Answer("edit", by, clock.now(), arguments))
+    return await record_answer(database, call.name, Answer("edit", by, clock.now(), arguments))

@@ -1,8 +1,6 @@
-"""Answers an approval from any process: looks the question up, records the answer, and never runs the graph.
+"""Answer an approval from any process, or revoke a permission.
 
-Whoever holds the thread picks the answer up; without a holder the next life does.
-
-Takes a grant back, from any process; those that run see it at their next call.
+The graph does not run here: the process that holds the thread applies the answer, or the next one that opens it.
 """
 
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from graph_agent.session.answer_checks import require_valid_answer
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 
-__all__ = ["RecordedAnswer", "answer_approval", "give", "revoke_grant"]
+__all__ = ["RecordedAnswer", "answer_approval", "record_answer", "revoke_grant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +41,11 @@ async def answer_approval(
     reason: str = "",
     clock: Clock | None = None,
 ) -> RecordedAnswer:
-    """Approve, answer or refuse the call that an id, a part of one or THREAD:CALL names. See `give`."""
-    return await give(database, text, Answer(kind, by, (clock or SystemClock()).now(), reason=reason))
+    """Approve, answer or refuse the call that an id, a part of one or THREAD:CALL names. See `record_answer`."""
+    return await record_answer(database, text, Answer(kind, by, (clock or SystemClock()).now(), reason=reason))
 
 
-async def give(database: Path, text: str, answer: Answer) -> RecordedAnswer:
+async def record_answer(database: Path, text: str, answer: Answer) -> RecordedAnswer:
     """Record an answer to the question about the call that the text names. The first answer wins.
 
     The arguments of an edit are taken as they are: `edit_approval` judges them first.

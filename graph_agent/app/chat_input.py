@@ -1,11 +1,6 @@
-"""Finds the slash commands of the user's own: Markdown files beside config.toml, and those of a trusted project.
+"""What the chat completes and expands in typed text: user-defined slash commands, and file names of the workspace.
 
-Reads files; runs nothing.
-
-The names of the workspace's files that a person may mean by what was typed of one. Reads folders, no file.
-
-What is hidden or git-ignored is left out, as in listings, until it is typed. A large tree is looked through as far
-as there is time for it; the folder that was typed is always looked at.
+Hidden and git-ignored files are offered once they are typed. Large trees are read only as far as time allows.
 """
 
 import contextlib

@@ -1,8 +1,7 @@
-"""A chat model that a line of the user's settings names, `package.module:factory`, behind the port.
+"""A chat model from a factory that the settings name, `package.module:factory`, behind the model port.
 
-The factory is called without arguments and returns any LangChain chat model. What it says is taken in as the stream
-of an endpoint is, with the same care for calls that are cut off or unreadable. Knows no provider: what goes wrong
-in one is told with its own words and is final.
+The factory takes no arguments and returns a LangChain chat model. Its stream is read like that of an endpoint.
+Errors are reported in the provider's own words and are final.
 """
 
 import asyncio
@@ -90,14 +89,14 @@ class CustomModel(SingleModel):
         if is_text := asked is None:
             asked, messages = self._chat, to_prompt_protocol(messages, request.tools, self._rendered)
         offered = [str(tool["function"]["name"]) for tool in request.tools]
-        arrival, usage = ReplyStream(offered, calls_are_text=is_text), None
+        stream, usage = ReplyStream(offered, calls_are_text=is_text), None
         async for piece in asked.astream(messages):
             usage = add_usage(usage, piece.usage_metadata) if piece.usage_metadata else usage
-            for delta in arrival.add(json.dumps(_event(piece))):
+            for delta in stream.add(json.dumps(_event(piece))):
                 on_delta(delta)
-        for delta in (*arrival.add(DONE), *arrival.end()):
+        for delta in (*stream.add(DONE), *stream.end()):
             on_delta(delta)
-        return arrival.message().model_copy(update={"usage_metadata": usage})
+        return stream.message().model_copy(update={"usage_metadata": usage})
 
     def _with_functions(self, request: ModelRequest) -> Any:
         """The model with the tools as functions; None where it takes them as text only."""

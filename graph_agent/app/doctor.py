@@ -1,11 +1,4 @@
-"""Whether everything the agent stands on works: each check looks, changes nothing, and says what to do.
-
-What `doctor` says: of one thing that it looked at, and of one that it mends. Knows nothing of what they are.
-
-Whether what the agent keeps on the disk is sound, agrees with itself, is private, and has room. Looks only.
-
-Which file system a folder is on, as the kernel lists them. Linux only; elsewhere nothing is known.
-"""
+"""Check settings, model, tools, sandbox, database and disk, and say how to fix what does not work."""
 
 import os
 import platform
@@ -114,7 +107,7 @@ class Mount(NamedTuple):
 
 
 def mount_of(folder: Path, listed: Path = _LIST) -> Mount | None:
-    """The file system of a folder; None where it cannot be told."""
+    """The file system of a folder; None where it cannot be health."""
     try:
         lines = listed.read_text(encoding="utf-8", errors="replace").splitlines()
         real = folder.resolve()
@@ -139,7 +132,7 @@ def _mount(line: str) -> Mount | None:
 _LEAST_FREE_BYTES = 100 * 1024 * 1024
 _MUCH_LOG_BYTES = 64 * 1024 * 1024
 _LOOK_S = 5.0
-"""How long threads are held against their checkpoints; the last at work first."""
+"""How long threads are compared with their checkpoints; the most recent ones first."""
 _REPAIR = "graph-agent doctor --repair"
 _BACKUP = "a copy made by `doctor --backup FILE` can be put in its place, once -wal and -shm beside it are gone"
 
@@ -155,22 +148,22 @@ def own_folders(database: Path, environment: Mapping[str, str]) -> list[Path]:
 
 def check_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
     """Every check of the disk, in the order in which they are shown."""
-    told, database = _database(path)
+    health, database = _database(path)
     rest: tuple[Callable[[], Check], ...] = (
-        lambda: _projections(path, told),
-        lambda: _shells(path, told),
+        lambda: _projections(path, health),
+        lambda: _shells(path, health),
         lambda: _size(path),
         lambda: _privacy(path, own_folders(path, environment)),
         lambda: _space(path),
         lambda: _file_system(path),
     )
-    return [database, _schema(told), *(check() for check in rest)]
+    return [database, _schema(health), *(check() for check in rest)]
 
 
 def _database(path: Path) -> tuple[Health | None, Check]:
     try:
-        told = check_database(path)
-        if told is not None:
+        health = check_database(path)
+        if health is not None:
             read_database(path).close()  # It sees pages that are missing at the end.
             _require_writable(path)
     except NewerSchema as error:
@@ -181,13 +174,13 @@ def _database(path: Path) -> tuple[Health | None, Check]:
         hint = f"{_REPAIR} takes what can be read over into a new file and keeps this one; or {_BACKUP}"
         return None, Check("database", ok=False, detail=str(error), hint=hint)
     except NothingYet:
-        told = None
+        health = None
     except (StorageError, OSError) as error:
         hint = "check owner and permissions of the file and of its folder, or name another with --db"
         return None, Check("database", ok=False, detail=str(error), hint=hint)
-    if told is None:
+    if health is None:
         return None, _absent(path)
-    return told, Check("database", ok=True, detail=f"{path}: sound, {told.threads} threads")
+    return health, Check("database", ok=True, detail=f"{path}: sound, {health.threads} threads")
 
 
 def _require_writable(path: Path) -> None:
@@ -207,24 +200,24 @@ def _absent(path: Path) -> Check:
     return Check("database", ok=True, detail=f"{path} does not exist yet; the first chat makes it")
 
 
-def _schema(told: Health | None) -> Check:
-    if told is None:
+def _schema(health: Health | None) -> Check:
+    if health is None:
         return Check("schema", ok=True, detail=f"this program writes version {SCHEMA_VERSION}")
-    detail = f"version {told.version} of {SCHEMA_VERSION}"
-    if not told.has_search_index:
+    detail = f"version {health.version} of {SCHEMA_VERSION}"
+    if not health.has_search_index:
         detail += "; this SQLite has no FTS5, so `threads search` scans every message"
-    if told.foreign_tables:
-        detail += f"; tables of another program: {', '.join(told.foreign_tables)}"
+    if health.foreign_tables:
+        detail += f"; tables of another program: {', '.join(health.foreign_tables)}"
         return Check("schema", ok=False, detail=detail, hint="they are left alone and take room", matters=False)
-    if told.version < SCHEMA_VERSION:
+    if health.version < SCHEMA_VERSION:
         return Check(
             "schema", ok=True, detail=detail, hint="the next command that writes copies it, then migrates it"
         )
     return Check("schema", ok=True, detail=detail)
 
 
-def _projections(path: Path, told: Health | None) -> Check:
-    if told is None:
+def _projections(path: Path, health: Health | None) -> Check:
+    if health is None:
         return Check("projections", ok=True, detail="nothing to compare")
     try:
         return _compared(path)
@@ -247,8 +240,8 @@ def _compared(path: Path) -> Check:
     return Check("projections", ok=True, detail=f"list, transcript and ledger of {compared} say what was stored")
 
 
-def _shells(path: Path, told: Health | None) -> Check:
-    if told is None:
+def _shells(path: Path, health: Health | None) -> Check:
+    if health is None:
         return Check("shells", ok=True, detail="nothing is known of any")
     try:
         with read_database(path) as reader:
@@ -362,8 +355,8 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
 
 def _versions() -> Check:
     named = {"graph-agent": version("graph-agent"), "Python": platform.python_version()}
-    told = ", ".join(f"{name} {number}" for name, number in {**named, "SQLite": SQLITE_VERSION}.items())
-    return Check("versions", ok=True, detail=f"{told}, {platform.system()} {platform.machine()}")
+    versions = ", ".join(f"{name} {number}" for name, number in {**named, "SQLite": SQLITE_VERSION}.items())
+    return Check("versions", ok=True, detail=f"{versions}, {platform.system()} {platform.machine()}")
 
 
 def _settings(environment: Mapping[str, str]) -> Check:
@@ -377,10 +370,10 @@ def _settings(environment: Mapping[str, str]) -> Check:
 
 def _trust() -> Check:
     try:
-        told = "; ".join(project_notices(project_at(Path.cwd())))
+        ignored = "; ".join(project_notices(project_at(Path.cwd())))
     except (ConfigError, StorageError) as error:
         return Check("trust", ok=False, detail=str(error), matters=False)
-    return Check("trust", ok=True, detail=told or "nothing in this folder is ignored")
+    return Check("trust", ok=True, detail=ignored or "nothing in this folder is ignored")
 
 
 def _plugins() -> Check:
@@ -391,8 +384,8 @@ def _plugins() -> Check:
         return Check("plug-ins", ok=False, detail="not known while the settings cannot be read", matters=False)
     names = ", ".join(name for name in registry.names() if registry.origin(name) == "plugin")
     if problems:
-        told = "; ".join(problems)
-        return Check("plug-ins", ok=False, detail=f"left out: {told}", hint="mend or remove it", matters=False)
+        left_out = "; ".join(problems)
+        return Check("plug-ins", ok=False, detail=f"left out: {left_out}", hint="fix or remove it", matters=False)
     return Check("plug-ins", ok=True, detail=names or "none")
 
 
@@ -499,11 +492,13 @@ def _servers() -> Check:
     except (ConfigError, StorageError):
         detail = "not known while the settings cannot be read"
         return Check("mcp servers", ok=False, detail=detail, matters=False)
-    amiss = [f"{server.name}: {server.problem or 'not trusted'}" for server in servers if needs_attention(server)]
+    problems = [
+        f"{server.name}: {server.problem or 'not trusted'}" for server in servers if needs_attention(server)
+    ]
     ready = sum(server.state == "ready" for server in servers)
-    detail = "; ".join([f"{ready} of {len(servers)} would be started" if servers else "none configured", *amiss])
-    hint = "graph-agent mcp test NAME tries one, mcp trust NAME trusts it" if amiss else ""
-    return Check("mcp servers", ok=not amiss, detail=detail, hint=hint, matters=False)
+    detail = "; ".join([f"{ready} of {len(servers)} would be started" if servers else "none configured", *problems])
+    hint = "graph-agent mcp test NAME tries one, mcp trust NAME trusts it" if problems else ""
+    return Check("mcp servers", ok=not problems, detail=detail, hint=hint, matters=False)
 
 
 def _terminal() -> Check:

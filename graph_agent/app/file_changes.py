@@ -1,4 +1,4 @@
-"""What a thread and its sub-agents changed: each file before its first change, against the file now. Reads only."""
+"""What a thread and its sub-agents changed: each file before its first change, compared with the file now."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

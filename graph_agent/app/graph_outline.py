@@ -1,4 +1,4 @@
-"""The table of edges that the graph is built from, for whoever draws it. Nothing of the graph itself is loaded."""
+"""The edge table of the graph, for drawing it without loading the graph."""
 
 from graph_agent.graph.edges import EDGES, END, START
 

@@ -1,6 +1,6 @@
-"""The system prompt: stable parts first, so that a provider's prefix cache keeps them; frozen per thread.
+"""The system prompt of a new thread, and the skills that it may load.
 
-Finds the skills, folders with a `SKILL.md`: the user's own and those of a trusted project. Runs nothing.
+Stable parts come first, so that a provider can cache them.
 """
 
 import logging
@@ -36,7 +36,7 @@ Work:
 
 Calls:
 - The user is asked before calls with effects. A refusal is an answer: do not repeat the call, take another way.
-- A result may say that a call was broken off and its outcome is unknown. Then look first what it did.
+- If a result says that a call was interrupted and its outcome is unknown, check what it did before you continue.
 - Shell commands have no input and no terminal, and end with their call.
 
 Answers: short, plain, truthful; say what was done, what was not, and what failed."""

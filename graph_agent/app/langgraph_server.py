@@ -1,7 +1,7 @@
-"""The graph under LangGraph's own server: `langgraph.json` names `checkpointer` and `graph`.
+"""The graph for LangGraph's own server: `langgraph.json` names `checkpointer` and `graph`.
 
-The server owns threads, runs and queues; the graph is the same as everywhere, and so is what is promised about its
-calls. Both functions stand on the database of the settings, so that every reading command shows what was done.
+The server owns threads, runs and queues; calls are as durable as everywhere. Both functions use the database of the
+settings, so that every read command shows what was done.
 """
 
 import asyncio
@@ -65,8 +65,8 @@ class _Served:
         """The parts of every run; the instructions are those of now."""
         async with self._opening:
             self._parts = self._parts or await self._open()
-        told = await asyncio.to_thread(self._parts.instructions)
-        return replace(self._parts, instructions=lambda: told)
+        instructions = await asyncio.to_thread(self._parts.instructions)
+        return replace(self._parts, instructions=lambda: instructions)
 
     async def _open(self) -> GraphDependencies:
         workspace, settings = await asyncio.to_thread(_settings)

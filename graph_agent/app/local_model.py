@@ -1,4 +1,4 @@
-"""Takes a file as the local model, after looking at what it is; takes it away again. Loads and fetches nothing."""
+"""Set up a GGUF file as the local model, or remove it."""
 
 import os
 from collections.abc import Mapping

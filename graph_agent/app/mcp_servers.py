@@ -1,11 +1,4 @@
-"""MCP servers of a session: the trusted ones are started, the others are named.
-
-Adds MCP servers to a config file and takes them out. Starts none; trusts one only where the person says so.
-
-Tries one MCP server out: started alone, its tools listed, ended.
-
-What is configured of MCP servers, seen without starting any; and the trust in one, given and taken back.
-"""
+"""MCP servers: start those of a session; list, add, remove, trust and test configured ones."""
 
 import asyncio
 import importlib
@@ -195,9 +188,9 @@ class SessionServers:
 
     async def start(self, *, again: bool = False) -> None:
         """Start what is trusted, in the background; say what is not, `again` only where it was trusted before."""
-        told: list[str] = []
-        trusted = await asyncio.to_thread(_trusted, self._settings, told.append, again=again)
-        for text in told:
+        warnings: list[str] = []
+        trusted = await asyncio.to_thread(_trusted, self._settings, warnings.append, again=again)
+        for text in warnings:
             self._warn(text)
         if trusted:
             walls = sandbox_of(self._settings, self._workspace)

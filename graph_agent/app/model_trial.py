@@ -1,9 +1,4 @@
-"""Tries a model out: is it reached, does it stream, does it call tools and read what they bring back.
-
-Shows a model a small image, as a tool's result, and looks whether it tells what is on it.
-
-The picture that a model is tried with.
-"""
+"""Test a model: whether it answers, streams, calls tools, reads their results and sees images."""
 
 import re
 import struct
@@ -225,10 +220,10 @@ async def _tried(model: OpenedModel, settings: Settings) -> tuple[ProbeResult, .
 
 async def _window(model: OpenedModel, settings: Settings) -> ProbeResult:
     window = await ModelWindows(settings, model)(_ALL_WINDOW)
-    is_told = window.source in ("endpoint", "table")
+    is_known = window.source in ("endpoint", "table")
     detail = f"{window.tokens:,} tokens ({window.source})"
-    told = ("context_window", window.tokens) if is_told else None
-    return ProbeResult("window", ok=True, detail=detail, matters=False, setting=told)
+    setting = ("context_window", window.tokens) if is_known else None
+    return ProbeResult("window", ok=True, detail=detail, matters=False, setting=setting)
 
 
 async def _tried_as_text(settings: Settings, found: tuple[ProbeResult, ...]) -> tuple[ProbeResult, ...]:

@@ -1,11 +1,4 @@
-"""Opens the model that the settings name, and notes with the thread when another one is chosen.
-
-The window of the model in use: what is set, else what its endpoint tells, else what is known of it.
-
-The endpoint is asked once for each model, and only when a conversation has grown so long that it matters.
-
-What the settings say about spending: prices to count with, and budgets to keep.
-"""
+"""The model that the settings name, its context window, the model stored for a thread, prices and budgets."""
 
 import asyncio
 import contextlib
@@ -148,7 +141,7 @@ class ThreadModels:
 
 
 async def store_model_choice(model: OpenedModel, threads: ThreadTable, thread_id: str) -> None:
-    """Keep the choice of a model for a thread: it goes on with it whenever it is opened."""
+    """Store the chosen model with the thread, which uses it whenever it is opened."""
     await threads.set_model(thread_id, model.label)
     if model.chosen:
         await threads.set_model_choice(thread_id, model.chosen)
@@ -177,7 +170,7 @@ class ModelWindows:
 
     settings: Settings
     models: Models
-    _told: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    _endpoint_windows: dict[tuple[str, str], int | None] = field(default_factory=dict)
     """By address and name."""
 
     async def __call__(self, tokens: int) -> ContextWindow:
@@ -190,18 +183,18 @@ class ModelWindows:
         if model.context_window is not None:
             return replace(window, tokens=model.context_window, source="set")
         name = model.name or ""
-        told = await self._told_by_endpoint(model, name) if tokens > _MATTERS else None
-        if told is not None:
-            return replace(window, tokens=told, source="endpoint")
+        size = await self._endpoint_window(model, name) if tokens > _MATTERS else None
+        if size is not None:
+            return replace(window, tokens=size, source="endpoint")
         known = known_context_window(name)
         return window if known is None else replace(window, tokens=known, source="table")
 
-    async def _told_by_endpoint(self, model: ModelSettings, name: str) -> int | None:
+    async def _endpoint_window(self, model: ModelSettings, name: str) -> int | None:
         key = (model.endpoint, name)
         # OpenAI's own list tells no sizes.
-        if key not in self._told and model.endpoint != OPENAI_BASE_URL:
-            self._told[key] = await _ask(model, name)
-        return self._told.get(key)
+        if key not in self._endpoint_windows and model.endpoint != OPENAI_BASE_URL:
+            self._endpoint_windows[key] = await _ask(model, name)
+        return self._endpoint_windows.get(key)
 
 
 async def _ask(model: ModelSettings, name: str) -> int | None:

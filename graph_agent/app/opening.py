@@ -1,7 +1,4 @@
-"""Opens sessions: the one place that knows every concrete part and joins them.
-
-Joins the concrete parts on one database: what a session works with, whichever model it has.
-"""
+"""Open sessions. This is the composition root: the only place that joins the concrete parts on one database."""
 
 import asyncio
 import os
@@ -46,7 +43,6 @@ from graph_agent.app.toolset import (
 )
 from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file
-from graph_agent.config.project import Project
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings, with_model
 from graph_agent.errors import UsageError
@@ -86,6 +82,203 @@ __all__ = [
 ]
 
 
+_FLAG_SETTINGS = {"db": "database", "mode": "mode", "model": "model.name"}
+_FLAG_SETTINGS |= {name: name for name in ("max_steps", "max_tokens", "max_cost")}
+"""Command-line flags and the setting that each one gives."""
+
+
+async def open_session(
+    *,
+    workspace: Path,
+    thread_id: str | None = None,
+    flags: Mapping[str, Any] | None = None,
+    bus: EventBus | None = None,
+) -> Session:
+    """Open a thread in this process, a new one if `thread_id` is None or unknown, and hold it until `close`.
+
+    Args:
+        workspace: the folder the thread works in; an existing thread moves there.
+        thread_id: the whole id.
+        flags: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream`; the rest comes
+            from environment and config files. `checkpoint_id` is an older checkpoint to continue from, as a new
+            branch. With `may_choose_model` an unclear model is left to `Session.switch_model`. `model_left` names
+            the `thread` that a chat leaves and the `name` of its model, which the new thread takes over. With
+            `awaits_servers` the tools of MCP servers are awaited, as long as the setting `mcp_wait` says. With
+            `trust` the workspace's project files are trusted in this session, whatever the user decided.
+        bus: receives the session's events.
+
+    Raises:
+        ConfigError: a setting is wrong.
+        ThreadHeld: another process holds the thread.
+        StorageError: the database cannot be used.
+        UsageError: no model is named and the endpoint has not exactly one, or the cost is limited but unknown.
+    """
+    given, bus = dict(flags or {}), bus or EventBus()
+    folder = await asyncio.to_thread(existing_folder, workspace)
+    project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
+    settings = load_settings(os.environ, flags=_as_settings(given), project=project)
+    policy_of(settings)  # A wrong rule is reported before there is a thread.
+    async with AsyncExitStack() as opened:
+        session = await _open(_request(folder, thread_id, given), settings, bus, opened)
+        for notice in project_notices(project):
+            bus.publish(WarningIssued(notice))
+        opened.pop_all()
+    return session
+
+
+def existing_folder(workspace: Path) -> Path:
+    """The folder to work in, resolved.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    folder = workspace.expanduser().resolve()
+    if not folder.is_dir():
+        raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it or name another")
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenRequest:
+    workspace: Path
+    thread_id: str | None
+    names_model: bool
+    """The model was named, or is taken over from the thread that is left; it is stored with the thread."""
+    model_left: Mapping[str, str]
+    """The `thread` that a chat leaves and the `name` of its model; empty at the start of a chat."""
+    names_mode: bool
+    """The mode was given on the command line, which outranks the stored one."""
+    from_checkpoint: str | None
+    may_choose_model: bool
+    """Whether a person can be asked for the model; otherwise an unclear one is an error."""
+    awaits_servers: bool
+    add_dirs: tuple[str, ...]
+    """Folders to add to those that the thread has."""
+
+
+def _request(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _OpenRequest:
+    return _OpenRequest(
+        workspace=folder,
+        thread_id=thread_id,
+        names_model=bool(given.get("model") or given.get("model_left")),
+        model_left=given.get("model_left") or {},
+        names_mode="mode" in given,
+        from_checkpoint=given.get("checkpoint_id"),
+        may_choose_model=bool(given.get("may_choose_model")),
+        awaits_servers=bool(given.get("awaits_servers")),
+        add_dirs=tuple(given.get("add_dirs") or ()),
+    )
+
+
+def _as_settings(flags: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {key: flags[flag] for flag, key in _FLAG_SETTINGS.items() if flags.get(flag) is not None}
+    return {**settings, "model.stream": "off"} if flags.get("no_stream") else settings
+
+
+async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
+    store = await open_store(settings.database)
+    opened.push_async_callback(store.database.close)
+    settings = await _with_thread_model(request, settings, store.threads, bus)
+    model = await open_model(settings, may_choose_later=request.may_choose_model)
+    opened.push_async_callback(model.close)
+    require_price(settings, model)
+    requested = await asyncio.to_thread(requested_roots, request.add_dirs, settings)
+    row = await _thread_row(request, settings, model.label, store.threads)
+    await _require_own(row, store)
+    stored = tuple(dict.fromkeys((*row.roots, *requested)))
+    roots = await asyncio.to_thread(roots_of, request.workspace, stored, settings)
+    mode = settings.mode if request.names_mode else row.mode
+    thread = Thread(
+        row.thread_id,
+        request.workspace,
+        mode,
+        by=f"pid {os.getpid()}",
+        max_steps=settings.max_steps,
+        from_checkpoint=request.from_checkpoint,
+        roots=roots.usable,
+        budget=budget_of(settings),
+        depth=await store.threads.depth(row.thread_id),
+    )
+    servers = SessionServers(settings, await _registry(request.workspace, settings, bus), request.workspace, bus)
+    session = await Session.open(thread, await session_dependencies(thread, settings, model, store, bus, servers))
+    opened.push_async_callback(servers.close)
+    await servers.start(again=row.checkpoint_id is not None)
+    if request.awaits_servers:
+        await servers.wait(settings.mcp_wait)
+    await _store_choices(request, mode, row, store.threads)
+    if request.names_model:
+        await store_model_choice(model, store.threads, row.thread_id)
+    if stored != row.roots:
+        await store.threads.set_roots(row.thread_id, stored)
+    for folder in roots.gone:
+        bus.publish(WarningIssued(f"The added folder {folder} does not exist any more and is left out."))
+    return session
+
+
+async def _with_thread_model(
+    request: _OpenRequest, settings: Settings, threads: ThreadTable, bus: EventBus
+) -> Settings:
+    """The settings with the model that was chosen for the thread, unless another is asked for now."""
+    if request.model_left:
+        left = await threads.get(request.model_left["thread"])
+        chosen = settings_for_choice(settings, left.model_choice) if left and left.model_choice else None
+        return chosen or with_model(settings, request.model_left["name"])
+    row = await threads.get(request.thread_id) if request.thread_id and not request.names_model else None
+    if row is None or not row.model_choice:
+        return settings
+    chosen = settings_for_choice(settings, row.model_choice)
+    if chosen is None:
+        bus.publish(WarningIssued(f"The thread's model, {row.model}, is not available. Another model answers."))
+    return chosen or settings
+
+
+async def _registry(workspace: Path, settings: Settings, bus: EventBus) -> ToolRegistry:
+    registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
+    for line in unusable:
+        bus.publish(WarningIssued(f"A plug-in is left out: {line}"))
+    return registry
+
+
+async def _thread_row(request: _OpenRequest, settings: Settings, label: str, threads: ThreadTable) -> ThreadRow:
+    thread_id = request.thread_id or uuid4().hex
+    found = await threads.get(thread_id)
+    if found is not None:
+        return found
+    mode = "default" if settings.mode == "bypassPermissions" else settings.mode
+    return await threads.create(thread_id, str(request.workspace), label, mode)
+
+
+async def _require_own(row: ThreadRow, store: "Store") -> None:
+    """Only its parent can continue the thread of a sub-agent: it knows its tools, its limits and its call.
+
+    Raises:
+        ThreadHeld: its parent works on it now.
+        UsageError: it is such a thread.
+    """
+    owner = row
+    while await store.threads.depth(owner.thread_id):
+        above = await store.threads.get(owner.parent_thread or "")
+        if above is None:
+            break
+        owner = above
+    if owner is row:
+        return
+    lock = FlockThreadLock(store.database, store.clock)
+    await lock.acquire(row.thread_id, new_owner_token())
+    await lock.release()
+    raise UsageError(
+        f"{row.thread_id} is the thread of a sub-agent. Resume its parent: graph-agent resume {owner.thread_id}"
+    )
+
+
+async def _store_choices(request: _OpenRequest, mode: str, row: ThreadRow, threads: ThreadTable) -> None:
+    """Keep what the user chose for the thread, now that this process holds it."""
+    if row.workspace != str(request.workspace):
+        await threads.set_workspace(row.thread_id, str(request.workspace))
+    if mode not in ("bypassPermissions", row.mode):
+        await threads.set_mode(row.thread_id, mode)
+
+
 class ClosableToolSource(ToolSource, Protocol):
     """Tools that end with the session."""
 
@@ -96,7 +289,7 @@ class ClosableToolSource(ToolSource, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Everything that stands on the one database."""
+    """The parts that share the one database."""
 
     database: Database
     clock: SystemClock
@@ -121,39 +314,6 @@ async def open_store(path: Path) -> Store:
     return Store(database, clock, blobs, SqliteJournal(database, blobs, clock), ThreadTable(database, clock))
 
 
-async def graph_dependencies(
-    place: WorkFolders,
-    settings: Settings,
-    model: OpenedModel,
-    store: Store,
-    bus: EventBus,
-    servers: ClosableToolSource | None = None,
-) -> GraphDependencies:
-    """The parts of the graph's nodes; without servers the tools are those that everyone has."""
-    workspace = place.workspace
-    servers = servers or _no_more(settings, workspace, bus)
-    database, clock = store.database, store.clock
-    storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
-    toolbox = await open_toolbox(workspace, settings, storage, bus, servers, roots=place.roots)
-    instructions = partial(_instructions, place, settings.instructions, clock)
-    barrier, meter = SqliteBarrier(database), meter_of(settings)
-    return GraphDependencies(
-        model,
-        toolbox,
-        store.journal,
-        barrier,
-        clock,
-        bus,
-        instructions,
-        ModelWindows(settings, model),
-        store.blobs,
-        meter=meter,
-        early=early_reads_of(toolbox),
-        judges=choose_model(settings).kind in ("endpoint", "factory"),
-        hooks=_hooks(settings, workspace, bus),
-    )
-
-
 async def session_dependencies(
     thread: Thread,
     settings: Settings,
@@ -162,8 +322,8 @@ async def session_dependencies(
     bus: EventBus,
     servers: ClosableToolSource | None = None,
 ) -> SessionDependencies:
-    """The parts of one thread's session; closing them closes servers, model and database. See `graph_parts`."""
-    servers = servers or _no_more(settings, thread.workspace, bus)
+    """The dependencies of a session. Closing it closes servers, model and database. See `graph_dependencies`."""
+    servers = servers or _built_in_tools(settings, thread.workspace, bus)
     database, clock, sandbox = store.database, store.clock, await _swept_sandbox(settings, thread)
     join = partial(_joined, settings, model, store)
     sub_agents = create_sub_agents(LocalSubAgentHost(thread, store.threads, store.journal, servers, join), settings)
@@ -198,14 +358,46 @@ async def session_dependencies(
     )
 
 
+async def graph_dependencies(
+    place: WorkFolders,
+    settings: Settings,
+    model: OpenedModel,
+    store: Store,
+    bus: EventBus,
+    servers: ClosableToolSource | None = None,
+) -> GraphDependencies:
+    """The dependencies of the graph's nodes. Without servers the tools are the built-in ones."""
+    workspace = place.workspace
+    servers = servers or _built_in_tools(settings, workspace, bus)
+    database, clock = store.database, store.clock
+    storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
+    toolbox = await open_toolbox(workspace, settings, storage, bus, servers, roots=place.roots)
+    instructions = partial(_instructions, place, settings.instructions, clock)
+    barrier, meter = SqliteBarrier(database), meter_of(settings)
+    return GraphDependencies(
+        model,
+        toolbox,
+        store.journal,
+        barrier,
+        clock,
+        bus,
+        instructions,
+        ModelWindows(settings, model),
+        store.blobs,
+        meter=meter,
+        early=early_reads_of(toolbox),
+        judges=choose_model(settings).kind in ("endpoint", "factory"),
+        hooks=_hooks(settings, workspace, bus),
+    )
+
+
 def _at_depth(parts: GraphDependencies, depth: int) -> GraphDependencies:
-    """Parts as a thread of the user's own has them, or a sub-agent, whose task is in the words of a model: no judge
-    can go by what the user wants there."""
+    """For a sub-agent no model may judge what the user wants: its task was written by a model."""
     return parts if depth == 0 else replace(parts, is_sub_agent=True, judges=False)
 
 
 async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
-    """The sandbox of a thread, without what a process that died left of it."""
+    """The sandbox of a thread, after removing what a killed process left behind."""
     sandbox = sandbox_of(settings, thread.workspace, thread.roots)
     if sandbox is not None:
         await asyncio.to_thread(sandbox.sweep)
@@ -213,9 +405,9 @@ async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
 
 
 def _mentions(settings: Settings, thread: Thread, toolbox: Toolbox) -> Mentions:
-    """Sub-agents are told what a model wrote, and the offline language knows its words alone."""
-    is_spoken_to = thread.depth == 0 and choose_model(settings).kind != "offline"
-    return FileMentions(toolbox, thread.workspace, thread.roots) if is_spoken_to else NO_MENTION_EXPANSION
+    """A sub-agent's task was written by a model, and the offline language has no mentions."""
+    has_user_messages = thread.depth == 0 and choose_model(settings).kind != "offline"
+    return FileMentions(toolbox, thread.workspace, thread.roots) if has_user_messages else NO_MENTION_EXPANSION
 
 
 def _hooks(settings: Settings, workspace: Path, bus: EventBus) -> Hooks:
@@ -226,15 +418,15 @@ def _hooks(settings: Settings, workspace: Path, bus: EventBus) -> Hooks:
 
 
 def _shells(settings: Settings, store: Store, bus: EventBus, servers: ClosableToolSource) -> Shells:
-    """The background shells of a session, lent to the tools for them."""
+    """The background shells of a session, attached to the tools that use them."""
     records = SqliteShells(store.database, store.clock)
     shells = Shells(records, store.blobs, bus.publish, keeps=settings.background_shells == "keep")
     attach_shells(servers.registry, shells)
     return shells
 
 
-def _no_more(settings: Settings, workspace: Path, bus: EventBus) -> SessionServers:
-    """The tools that everyone has: none of its servers is started."""
+def _built_in_tools(settings: Settings, workspace: Path, bus: EventBus) -> SessionServers:
+    """The built-in tools; no server is started."""
     return SessionServers(settings, default_registry(workspace, settings), workspace, bus)
 
 
@@ -253,208 +445,3 @@ async def _close(servers: ClosableToolSource, model: OpenedModel, database: Data
     await servers.close()
     await model.close()
     await database.close()
-
-
-_FLAGS = {"db": "database", "mode": "mode", "model": "model.name"}
-_FLAGS |= {name: name for name in ("max_steps", "max_tokens", "max_cost")}
-"""Flags of the command line and the setting each one gives."""
-
-
-async def open_session(
-    *,
-    workspace: Path,
-    thread_id: str | None = None,
-    flags: Mapping[str, Any] | None = None,
-    bus: EventBus | None = None,
-) -> Session:
-    """Open a thread in this process, a new one where `thread_id` is None or unknown, and hold it until `close`.
-
-    Args:
-        workspace: the folder the thread works in; an existing thread moves there.
-        thread_id: the whole id.
-        flags: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream`; the rest comes
-            from environment and config files. `checkpoint_id` is an older checkpoint of the thread to go on from,
-            as a new branch. With `may_choose_model` a model that is not clear is left to `Session.switch_model`.
-            `model_left` is the `thread` a chat comes from and the `name` of its model, which goes along.
-            With `awaits_servers` the tools of MCP servers are waited for, as long as the setting `mcp_wait` says.
-            With `trust` the workspace's project files count in this session, whatever the user answered about them.
-        bus: where the session's events go.
-
-    Raises:
-        ConfigError: a setting is wrong.
-        ThreadHeld: another process holds the thread.
-        StorageError: the database cannot be used.
-        UsageError: no model is named and the endpoint has not exactly one, or what it costs is limited and unknown.
-    """
-    given = dict(flags or {})
-    folder = await asyncio.to_thread(existing_folder, workspace)
-    project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
-    settings = load_settings(os.environ, flags=_as_settings(given), project=project)
-    policy_of(settings)  # A wrong rule is told before there is a thread.
-    async with AsyncExitStack() as opened:
-        bus = bus or EventBus()
-        session = await _open(_wish(folder, thread_id, given), settings, bus, opened)
-        _tell(project, bus)
-        opened.pop_all()
-    return session
-
-
-def _tell(project: Project, bus: EventBus) -> None:
-    for notice in project_notices(project):
-        bus.publish(WarningIssued(notice))
-
-
-def existing_folder(workspace: Path) -> Path:
-    """The folder to work in, resolved.
-
-    Raises:
-        UsageError: it is none.
-    """
-    folder = workspace.expanduser().resolve()
-    if not folder.is_dir():
-        raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it or name another")
-    return folder
-
-
-@dataclass(frozen=True, slots=True)
-class _Wish:
-    workspace: Path
-    thread_id: str | None
-    names_model: bool
-    """The model was asked for, or comes along from the thread left: it is the thread's from now on."""
-    model_left: Mapping[str, str]
-    """The `thread` the chat comes from and the `name` of its model; empty where it begins."""
-    names_mode: bool
-    """The mode was asked for on the command line: it goes before the thread's stored one."""
-    from_checkpoint: str | None
-    may_choose_model: bool
-    """Whether somebody can be asked for the model; else one that is not clear is an error."""
-    awaits_servers: bool
-    add_dirs: tuple[str, ...]
-    """Folders asked for now, beside those the thread has."""
-
-
-def _wish(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _Wish:
-    return _Wish(
-        workspace=folder,
-        thread_id=thread_id,
-        names_model=bool(given.get("model") or given.get("model_left")),
-        model_left=given.get("model_left") or {},
-        names_mode="mode" in given,
-        from_checkpoint=given.get("checkpoint_id"),
-        may_choose_model=bool(given.get("may_choose_model")),
-        awaits_servers=bool(given.get("awaits_servers")),
-        add_dirs=tuple(given.get("add_dirs") or ()),
-    )
-
-
-async def _open(wish: _Wish, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
-    store = await open_store(settings.database)
-    opened.push_async_callback(store.database.close)
-    settings = await _with_its_model(wish, settings, store.threads, bus)
-    model = await open_model(settings, may_choose_later=wish.may_choose_model)
-    opened.push_async_callback(model.close)
-    require_price(settings, model)
-    wished = await asyncio.to_thread(requested_roots, wish.add_dirs, settings)
-    row = await _thread_row(wish, settings, model.label, store.threads)
-    await _require_own(row, store)
-    stored = tuple(dict.fromkeys((*row.roots, *wished)))
-    roots = await asyncio.to_thread(roots_of, wish.workspace, stored, settings)
-    mode = settings.mode if wish.names_mode else row.mode
-    thread = Thread(
-        row.thread_id,
-        wish.workspace,
-        mode,
-        by=f"pid {os.getpid()}",
-        max_steps=settings.max_steps,
-        from_checkpoint=wish.from_checkpoint,
-        roots=roots.usable,
-        budget=budget_of(settings),
-        depth=await store.threads.depth(row.thread_id),
-    )
-    servers = SessionServers(settings, await _registry(wish.workspace, settings, bus), wish.workspace, bus)
-    session = await Session.open(thread, await session_dependencies(thread, settings, model, store, bus, servers))
-    opened.push_async_callback(servers.close)
-    await servers.start(again=row.checkpoint_id is not None)
-    if wish.awaits_servers:
-        await servers.wait(settings.mcp_wait)
-    await _note_wish(wish, mode, row, store.threads)
-    if wish.names_model:
-        await store_model_choice(model, store.threads, row.thread_id)
-    if stored != row.roots:
-        await store.threads.set_roots(row.thread_id, stored)
-    for folder in roots.gone:
-        bus.publish(WarningIssued(f"the folder {folder} that was added is not there any more; it is left out"))
-    return session
-
-
-async def _with_its_model(wish: _Wish, settings: Settings, threads: ThreadTable, bus: EventBus) -> Settings:
-    """The settings with the model that was chosen for the thread, unless another is asked for now."""
-    if wish.model_left:
-        left = await threads.get(wish.model_left["thread"])
-        goes_along = (
-            settings_for_choice(settings, left.model_choice) if left is not None and left.model_choice else None
-        )
-        return goes_along or with_model(settings, wish.model_left["name"])
-    row = await threads.get(wish.thread_id) if wish.thread_id and not wish.names_model else None
-    if row is None or not row.model_choice:
-        return settings
-    chosen = settings_for_choice(settings, row.model_choice)
-    if chosen is None:
-        bus.publish(
-            WarningIssued(f"the thread's model, {row.model}, cannot be had with these settings; another answers")
-        )
-    return chosen or settings
-
-
-async def _registry(workspace: Path, settings: Settings, bus: EventBus) -> ToolRegistry:
-    registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
-    for line in unusable:
-        bus.publish(WarningIssued(f"a plug-in is left out: {line}"))
-    return registry
-
-
-async def _thread_row(wish: _Wish, settings: Settings, label: str, threads: ThreadTable) -> ThreadRow:
-    thread_id = wish.thread_id or uuid4().hex
-    found = await threads.get(thread_id)
-    if found is not None:
-        return found
-    mode = "default" if settings.mode == "bypassPermissions" else settings.mode
-    return await threads.create(thread_id, str(wish.workspace), label, mode)
-
-
-async def _require_own(row: ThreadRow, store: Store) -> None:
-    """A sub-agent's thread goes on with its parent alone, which knows its tools, its limits and its call.
-
-    Raises:
-        ThreadHeld: its parent works on it now.
-        UsageError: it is such a thread.
-    """
-    owner = row
-    while await store.threads.depth(owner.thread_id):
-        above = await store.threads.get(owner.parent_thread or "")
-        if above is None:
-            break
-        owner = above
-    if owner is row:
-        return
-    lock = FlockThreadLock(store.database, store.clock)
-    await lock.acquire(row.thread_id, new_owner_token())
-    await lock.release()
-    raise UsageError(
-        f"{row.thread_id} is the thread of a sub-agent, which goes on with its parent: "
-        f"graph-agent resume {owner.thread_id}"
-    )
-
-
-async def _note_wish(wish: _Wish, mode: str, row: ThreadRow, threads: ThreadTable) -> None:
-    """Keep what the user chose for the thread, now that this process holds it."""
-    if row.workspace != str(wish.workspace):
-        await threads.set_workspace(row.thread_id, str(wish.workspace))
-    if mode not in ("bypassPermissions", row.mode):
-        await threads.set_mode(row.thread_id, mode)
-
-
-def _as_settings(flags: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {key: flags[flag] for flag, key in _FLAGS.items() if flags.get(flag) is not None}
-    return {**settings, "model.stream": "off"} if flags.get("no_stream") else settings

@@ -1,7 +1,4 @@
-"""Answers what the rules would say to a call, and which rules there are. Runs no tool, writes nothing.
-
-Holds labelled decisions against the rules, in a throwaway workspace. Executes none of the calls.
-"""
+"""Show what policy decides for a call, list its rules, and test it against labelled cases. No call is executed."""
 
 import json
 import tempfile
@@ -62,7 +59,7 @@ class Report:
 
 @dataclass(frozen=True)
 class EffectiveRule:
-    """One line of what judges a call, in the order of judgement."""
+    """One line of the policy, in the order in which it is evaluated."""
 
     step: str
     list: str

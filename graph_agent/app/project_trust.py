@@ -1,4 +1,4 @@
-"""What a project folder says about itself, read safely, and what the user answers about it. Starts nothing."""
+"""What the files of a project folder would turn on, and the user's decision whether to trust them."""
 
 import hashlib
 import json
@@ -101,7 +101,7 @@ def record_trust(project: Project, *, trusted: bool) -> Project:
 
 
 def forget_trust(folder: Path) -> bool:
-    """Take back what was answered about a folder; whether there was anything.
+    """Forget the user's decision about a folder; False if there was none.
 
     Raises:
         StorageError: the trust file cannot be read or written.
@@ -120,7 +120,7 @@ def trusted_effects(project: Project) -> tuple[str, ...]:
 
 
 def project_notices(project: Project) -> Iterator[str]:
-    """What of a project does not count, each time a reader should be told: a line or two, or nothing."""
+    """What of a project does not count, each time a reader should be ignored: a line or two, or nothing."""
     for name, why in project.refused.items():
         yield f"{project.folder / name} is ignored: {why}"
     if project.files and not project.is_trusted:
@@ -133,10 +133,10 @@ def project_notices(project: Project) -> Iterator[str]:
             "see what it would turn on with: graph-agent config trust"
         )
     elif project.is_trusted:
-        vain = _vain(project)
-        if vain:
-            told = "; ".join(f"{key} ({one.reason})" for key, one in vain.items())
-            yield f"ignored in {project.config_path}: {told}"
+        keys = _ignored_keys(project)
+        if keys:
+            ignored = "; ".join(f"{key} ({one.reason})" for key, one in keys.items())
+            yield f"ignored in {project.config_path}: {ignored}"
 
 
 def _in_folders(folder: Path) -> list[str]:
@@ -231,7 +231,7 @@ def _lines(project: Project) -> Iterator[str]:
         yield f"not {key}: {one.reason}"
 
 
-def _vain(project: Project) -> dict[str, IgnoredValue]:
+def _ignored_keys(project: Project) -> dict[str, IgnoredValue]:
     layers = read_layers(os.environ, {}, project)
     return {key: one for layer in layers for key, one in layer.ignored.items()}
 

@@ -1,7 +1,7 @@
-"""Shows and decides interrupted calls from any process; records decisions, and never runs the graph.
+"""Show interrupted calls and decide them from any process. The graph does not run here.
 
-Also where the stored status is still `executing` and its process is dead: the question that the next life will ask
-is known from the record, so its answer can stand before it is asked, and nobody is asked again.
+A call that is still stored as executing counts as interrupted once its process is dead: the question about it
+follows from its record, so its answer can be recorded before it is asked.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class Decision:
     call: str
     """Call id, a part of one, or THREAD:CALL; `all` for every undecided one."""
     result: str = ""
-    """With done: what the model is told."""
+    """With done: the result for the model."""
 
 
 async def interrupted_calls(database: Path, thread: str | None) -> list[Interrupted]:

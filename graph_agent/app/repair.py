@@ -1,8 +1,4 @@
-"""Mends what can be mended of what the agent keeps: each step says what it is about to do, then what it did.
-
-Nothing that the user said or that a call did is thrown away, and a damaged file is kept. A step that finds nothing
-to do says nothing: done twice, nothing happens the second time. A thread that another process holds is left to it.
-"""
+"""Fix what `doctor` finds and can fix; a damaged file is kept beside its repaired copy."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
@@ -108,10 +104,10 @@ async def _stand_on_what_is_whole(path: Path) -> AsyncIterator[RepairMessage]:
         dropped = await database.write(drop_incomplete_checkpoints)
         for thread_id, count in dropped.items():
             await _derive(database, thread_id)
-            yield RepairMessage("database", "left", _told_lost(thread_id, count))
+            yield RepairMessage("database", "left", _format_lost(thread_id, count))
 
 
-def _told_lost(thread_id: str, count: int) -> str:
+def _format_lost(thread_id: str, count: int) -> str:
     gone = f"thread {thread_id}: {count} checkpoints rested on what is lost"
     return f"{gone}; it goes on from the newest one that is whole"
 
@@ -133,7 +129,7 @@ async def _drop_unreadable(path: Path) -> AsyncIterator[RepairMessage]:
             dropped: dict[str, int] = {}
             held = await _while_held(database, thread_id, partial(_drop_of, database, thread_id, dropped))
             for name, count in dropped.items():
-                yield RepairMessage("values", "left", _told_lost(name, count))
+                yield RepairMessage("values", "left", _format_lost(name, count))
             if held:
                 yield RepairMessage("values", "left", held)
 
@@ -144,14 +140,14 @@ async def _drop_of(database: Database, thread_id: str, dropped: dict[str, int]) 
 
 
 async def _migrate(path: Path) -> AsyncIterator[RepairMessage]:
-    told = check_database(path)
-    if told is None or told.version == SCHEMA_VERSION:
+    described = check_database(path)
+    if described is None or described.version == SCHEMA_VERSION:
         return
     yield RepairMessage(
-        "schema", "will", f"copy the database, then bring schema {told.version} up to {SCHEMA_VERSION}"
+        "schema", "will", f"copy the database, then bring schema {described.version} up to {SCHEMA_VERSION}"
     )
     await (await Database.open(path)).close()
-    copy = _newest(path, f"v{told.version}-*.backup")
+    copy = _newest(path, f"v{described.version}-*.backup")
     yield RepairMessage("schema", "done", f"schema {SCHEMA_VERSION}; the copy of before is {copy}")
 
 
@@ -182,11 +178,11 @@ async def _prune(path: Path, keep_turns: int) -> AsyncIterator[RepairMessage]:
     async with await Database.open(path) as database:
         saver = CheckpointSaver(database)
         with read_database(path) as reader:
-            resting = [thread.thread_id for thread in reader.threads() if thread.status == "idle"]
-        grown = await database.run(lambda one: [its for its in resting if should_prune(one, its, keep_turns)])
+            idle = [thread.thread_id for thread in reader.threads() if thread.status == "idle"]
+        grown = await database.run(lambda one: [its for its in idle if should_prune(one, its, keep_turns)])
         for thread_id in grown:
             yield RepairMessage(
-                "pruning", "will", f"cut thread {thread_id} to its last {keep_turns} turns, as it is at rest"
+                "pruning", "will", f"prune thread {thread_id} to its last {keep_turns} turns, as it is idle"
             )
             held = await _while_held(database, thread_id, partial(saver.prune_if_grown, thread_id, keep_turns))
             yield RepairMessage("pruning", "left" if held else "done", held or f"thread {thread_id} is cut")

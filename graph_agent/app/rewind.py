@@ -1,4 +1,4 @@
-"""Rewinds from outside a session: holds the thread, surveys, asks whoever called, carries out. Asks no model."""
+"""Rewind a thread that no session has open: plan it, ask the caller for consent, apply it."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ class RewindOutcome:
     left: tuple[str, ...] = ()
     """A sentence for each file that could not be put back."""
     finished: Rewind | None = None
-    """A rewind that was broken off before, and was finished first."""
+    """An interrupted rewind that was finished first."""
 
 
 async def rewind(database: Path, order: RewindRequest, consents: Callable[[RewindPlan], bool]) -> RewindOutcome:

@@ -1,4 +1,4 @@
-"""Opens sub-agents: threads of their own that share a parent's model, database, servers and rights, never more."""
+"""Open sub-agents: threads of their own that share their parent's model, database, servers and rights."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ from graph_agent.session.subagents import SubAgentRequest, SubAgents, SubAgentTa
 from graph_agent.session.time_travel import last_reverted_attempt
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tools.agent_ops.new_task import NEW_TASK, NewTaskTool
-from tools.agent_ops.new_task import SubAgentTask as WantedErrand
+from tools.agent_ops.new_task import SubAgentTask as ToolTask
 from tools.base import SubAgentStep, ToolContext, ToolErrorType, ToolResult, failure
 from tools.registry import ToolRegistry, select_tools
 
 __all__ = ["LocalSubAgentHost", "SubAgentTools", "create_sub_agents", "remove_new_task"]
 
 Join = Callable[[Thread, EventBus, "SubAgentTools"], Awaitable[SessionDependencies]]
-"""Makes the parts of a sub-agent's session: thread, bus, tools."""
+"""Makes the dependencies of a sub-agent's session, from its thread, bus and tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,11 @@ class SubAgentTools:
     of_parent: ToolSource
 
     async def settled(self) -> None:
-        """See `Servers`: its parent's servers are its own."""
+        """See `ToolSource`: its servers are those of its parent."""
         await self.of_parent.settled()
 
     def why_missing(self, written: str) -> str:
-        """See `Servers`."""
+        """See `ToolSource`."""
         return self.of_parent.why_missing(written)
 
     async def close(self) -> None:
@@ -45,7 +45,7 @@ class SubAgentTools:
 
 @dataclass(frozen=True, slots=True)
 class LocalSubAgentHost:
-    """Implements `Household` for one parent."""
+    """Implements `SubAgentHost` for one parent."""
 
     thread: Thread
     threads: ThreadTable
@@ -53,7 +53,7 @@ class LocalSubAgentHost:
     servers: ToolSource
     join: Join
 
-    async def undone(self, thread_id: str, call_id: str) -> int:
+    async def last_reverted(self, thread_id: str, call_id: str) -> int:
         """See the protocol."""
         return await last_reverted_attempt(self.journal, thread_id, call_id)
 
@@ -98,22 +98,22 @@ class _Lent:
         """See `SubAgentPort`."""
         return self.sub_agents.offer()
 
-    async def run_task(self, task: WantedErrand, context: ToolContext) -> ToolResult:
+    async def run_task(self, task: ToolTask, context: ToolContext) -> ToolResult:
         """See `SubAgentPort`."""
 
-        def tell(step: int, text: str) -> None:
+        def report_step(step: int, text: str) -> None:
             context.progress(SubAgentStep(step, text))
 
-        wanted = SubAgentTask(task.description, task.prompt, task.tools, task.max_steps)
-        told = await self.sub_agents.work(wanted, TaskCall(context.thread_id, context.call_id, tell))
-        if told.error:
-            kind = ToolErrorType.CANCELLED if told.was_stopped else ToolErrorType.EXECUTION
-            return failure(kind, told.error, output=told.output, **told.metadata)
-        return ToolResult(told.output, f"task: {task.description}", metadata=told.metadata)
+        session_task = SubAgentTask(task.description, task.prompt, task.tools, task.max_steps)
+        report = await self.sub_agents.work(session_task, TaskCall(context.thread_id, context.call_id, report_step))
+        if report.error:
+            kind = ToolErrorType.CANCELLED if report.was_stopped else ToolErrorType.EXECUTION
+            return failure(kind, report.error, output=report.output, **report.metadata)
+        return ToolResult(report.output, f"task: {task.description}", metadata=report.metadata)
 
 
 def create_sub_agents(house: LocalSubAgentHost, settings: Settings) -> SubAgents:
-    """The sub-agents of a thread; where it may have some, `new_task` is made to find them."""
+    """The sub-agents of a thread; `new_task` is registered for them if the thread may have some."""
     sub_agents, registry = SubAgents(house), house.servers.registry
     if remove_new_task(registry) and house.thread.depth < settings.max_task_depth:
         registry.register(NewTaskTool(workspace=house.thread.workspace, sub_agents=_Lent(sub_agents)))
@@ -121,7 +121,7 @@ def create_sub_agents(house: LocalSubAgentHost, settings: Settings) -> SubAgents
 
 
 def remove_new_task(registry: ToolRegistry) -> bool:
-    """Take off our own `new_task`; False where it was not there, or is the user's tool, which stays."""
+    """Unregister the built-in `new_task`; False if there is none, or it is the user's own tool, which stays."""
     return registry.origin(NEW_TASK) == "builtin" and registry.unregister(NEW_TASK)
 
 

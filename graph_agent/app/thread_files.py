@@ -1,4 +1,4 @@
-"""Writes a thread out as a file that `threads import` takes in again. Reads only, also while others write."""
+"""Export a thread to a file that `threads import` reads, also while others write."""
 
 import os
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from graph_agent.app.toolset import known_secrets
 from graph_agent.config.paths import blob_dir
 from graph_agent.storage.blobs import FileBlobs
 
-__all__ = ["exported"]
+__all__ = ["open_export"]
 
 
 @contextmanager
-def exported(database: Path, text: str, here: str | None) -> Iterator[Iterator[str]]:
+def open_export(database: Path, text: str, here: str | None) -> Iterator[Iterator[str]]:
     """The lines of the file about the thread that the text names, without the secrets that are known here.
 
     Raises:
         UnknownId: nothing fits the text, or several ids do.
         NothingYet: there is no database.
-        UsageError: a rewind of the thread was broken off.
+        UsageError: a rewind of the thread was interrupted.
     """
     with read_database(database) as reader:
         thread_id = reader.resolve(text, here, ("thread", "checkpoint")).thread_id

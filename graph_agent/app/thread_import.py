@@ -1,4 +1,4 @@
-"""Takes an exported thread into a database, whole or not at all. Runs nothing of it."""
+"""Import an exported thread, completely or not at all."""
 
 import base64
 import binascii

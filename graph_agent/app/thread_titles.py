@@ -1,4 +1,4 @@
-"""Gives a thread a title of the user's own, also while it is at work. Runs nothing."""
+"""Give a thread a title, also while it is at work."""
 
 from pathlib import Path
 

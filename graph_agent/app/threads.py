@@ -1,9 +1,4 @@
-"""Deletes threads whole, or not at all, while other processes work on theirs. Runs no thread.
-
-Prunes threads and collects what nothing names any more, while other processes work on theirs. Runs no thread.
-
-Makes a thread of its own from a checkpoint of another, which stays exactly as it is. Runs nothing.
-"""
+"""Delete, prune and fork threads while other processes work on theirs."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -97,7 +92,7 @@ class PruneOrder:
     older_than: timedelta | None = None
     """Only threads that nobody has worked on for so long."""
     max_bytes: int | None = None
-    """Keep fewer turns, of the threads that rest longest first, until the database is no bigger."""
+    """Keep fewer turns, of the least recent threads first, until the database is no larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +128,8 @@ async def prune(database: Path, order: PruneOrder) -> Pruned:
     with read_database(database) as reader:
         named = reader.resolve(order.text, kinds=("thread", "checkpoint")).thread_id if order.text else None
         found = reader.threads() if named is None else reader.family(named)
-        resting = list(reversed(found))
-    chosen = [thread.thread_id for thread in resting if _is_old(thread, order.older_than)]
+        least_recent = list(reversed(found))
+    chosen = [thread.thread_id for thread in least_recent if _is_old(thread, order.older_than)]
     async with await Database.open(database) as opened:
         before = _size(database)
         done = {thread_id: await _cut(opened, thread_id, order.keep_turns) for thread_id in chosen}

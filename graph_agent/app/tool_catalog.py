@@ -1,7 +1,4 @@
-"""Which tools there are and what is known of them before any call: judges nothing, calls no tool.
-
-Plug-ins are imported; servers are started only where they are asked for.
-"""
+"""The tools of a workspace and what is known about them before any call."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -99,18 +96,18 @@ async def registry_for(
     if not name.strip().casefold().startswith(MCP_PREFIX):
         yield registry, problems
         return
-    bus, told = EventBus(), list(problems)
+    bus, reported = EventBus(), list(problems)
 
     def hear(_: int, event: Event) -> None:
         if isinstance(event, WarningIssued):
-            told.append(event.text)
+            reported.append(event.text)
 
     bus.subscribe(hear)
     servers = SessionServers(settings, registry, workspace, bus)
     await servers.start()
     try:
         await servers.settled()
-        yield registry, told
+        yield registry, reported
     finally:
         await servers.close()
 

@@ -1,17 +1,4 @@
-"""Joins tools, policy and their ports into the toolbox of a session.
-
-Brings the tools of others into a registry: packages, lines of the settings, the user's folder, trusted projects.
-
-A plug-in that cannot be used is told in one line and keeps nothing from starting.
-
-Who answers web_search, from the settings and the environment. Asks nobody.
-
-Makes the sandbox of a workspace out of settings, policy's protected names and the agent's own places.
-
-Further folders a thread may work in, beside its workspace: which are meant, and which of them are there.
-
-Which texts must neither be kept nor leave this machine: the keys that the settings and the environment hold.
-"""
+"""The toolbox of a session: registry, plug-ins, policy, sandbox, web search, further folders, known secrets."""
 
 import contextlib
 import logging
@@ -128,16 +115,16 @@ _REFERENCE = re.compile(r"\$\{\w+\}")
 
 def known_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The values themselves. Settings that cannot be read hold none that are known."""
-    found = [value for name, value in environment.items() if _NAMED_SO.search(name) and _is_telling(value)]
+    found = [value for name, value in environment.items() if _NAMED_SO.search(name) and _is_distinctive(value)]
     try:
         found += _in_settings(load_settings(environment))
     except ConfigError:
-        # Exporting works without settings; whoever mends them is told by every other command.
+        # Exporting works without settings; every other command reports what is wrong with them.
         found += []
     return tuple(sorted({value.strip() for value in found if len(value.strip()) >= SHORTEST_SECRET}))
 
 
-def _is_telling(value: str) -> bool:
+def _is_distinctive(value: str) -> bool:
     """Whether a value can be told from ordinary text: words and paths stand in many places, and hide nothing."""
     return not value.isalpha() and not value.startswith(("/", "~", "./"))
 
@@ -258,8 +245,8 @@ async def open_toolbox(
         ConfigError: a rule cannot be read.
     """
 
-    def on_progress(call_id: str, told: Told) -> None:
-        bus.publish(ToolCallProgress(call_id, *told))
+    def on_progress(call_id: str, progress: Told) -> None:
+        bus.publish(ToolCallProgress(call_id, *progress))
 
     ports = ToolboxPorts(
         storage.blobs,
@@ -337,7 +324,7 @@ async def _records_nothing(thread_id: str, call_id: str, attempt: int, group: in
 
 
 def policy_of(settings: Settings) -> PolicySettings:
-    """What judges the calls of a session.
+    """The policy for the calls of a session.
 
     Raises:
         ConfigError: a rule cannot be read, or the risk of a built-in tool is set.
@@ -402,7 +389,7 @@ USER_TOOLS = "tools"
 
 _log = logging.getLogger(__name__)
 
-_PATIENCE_S = 10.0
+_LOAD_TIMEOUT_S = 10.0
 """How long a plug-in may take until it has given its tools; one that hangs would keep the agent from starting."""
 
 
@@ -432,8 +419,8 @@ def _given_in_time(source: PluginSource, workspace: Path) -> LoadedPlugin:
     # What it prints must not get between lines that programs read.
     with contextlib.redirect_stdout(sys.stderr):
         loading.start()
-        loading.join(_PATIENCE_S)
-    late = LoadedPlugin(problems=(f"{source.place}: it did not give its tools within {_PATIENCE_S:g} s",))
+        loading.join(_LOAD_TIMEOUT_S)
+    late = LoadedPlugin(problems=(f"{source.place}: it did not give its tools within {_LOAD_TIMEOUT_S:g} s",))
     return given[0] if given else late
 
 

@@ -4,23 +4,21 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from graph_agent.calls import FINAL
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import Event, EventBus, StepStarted, ToolCallStarted, WarningIssued
 from graph_agent.graph.limits import spent_by, spent_of_turn
-from graph_agent.ports import Answer, Question
+from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
 from graph_agent.ports.clock import sub_agent_id
 from graph_agent.ports.usage import SharedBudget, UsageTotals, add_usage
 from graph_agent.session.thread_graph import newest_call_ids
 from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
 
-if TYPE_CHECKING:
-    from graph_agent.session.answers import AnswerRecorder
-    from graph_agent.session.session import Session
-
 __all__ = [
+    "AgentSession",
+    "AnswerHandler",
     "SubAgentFailure",
     "SubAgentHost",
     "SubAgentReport",
@@ -106,10 +104,62 @@ class SubAgentFailure:
     """At a limit that it shares with its parent: the setting."""
 
 
+class AnswerHandler(Protocol):
+    """Where the questions of a session are answered; see the methods of `Session` with the same names."""
+
+    async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion: ...
+
+    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal: ...
+
+    async def decide(self, question: Question, answer: Answer, always: AlwaysAllow | None) -> Answer: ...
+
+    async def end_processes(self, question: Question) -> tuple[int, ...]: ...
+
+
+class AgentSession(Protocol):
+    """What sub-agents and their parent need of each other's `Session`."""
+
+    @property
+    def thread_id(self) -> str: ...
+
+    @property
+    def mode(self) -> str: ...
+
+    @property
+    def bus(self) -> EventBus: ...
+
+    @property
+    def has_renewed_budget(self) -> bool: ...
+
+    def tool_names(self) -> Sequence[str]: ...
+
+    async def system_prompt(self) -> str: ...
+
+    async def shared_budget(self) -> SharedBudget: ...
+
+    async def answers_to(self, question: Question) -> AnswerHandler: ...
+
+    async def recorded_answers(self) -> dict[str, Answer]: ...
+
+    async def run_task(self, text: str, *, budget_reset: bool) -> TurnResult: ...
+
+    async def proceed(self) -> TurnResult: ...
+
+    async def waiting(self) -> TurnResult: ...
+
+    async def used(self) -> UsageTotals: ...
+
+    async def stop(self) -> TurnResult: ...
+
+    def stop_new_work(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 class SubAgentHost(Protocol):
     """Opens the threads of sub-agents, and knows which exist."""
 
-    async def undone(self, thread_id: str, call_id: str) -> int:
+    async def last_reverted(self, thread_id: str, call_id: str) -> int:
         """The newest attempt at a call that a rewind reverted together with its sub-agent; otherwise 0."""
         ...
 
@@ -121,7 +171,7 @@ class SubAgentHost(Protocol):
         """Whether the thread was forked or imported, and the call may have started where it came from."""
         ...
 
-    async def open(self, request: SubAgentRequest) -> "Session":
+    async def open(self, request: SubAgentRequest) -> AgentSession:
         """Open the sub-agent's thread, which is durable when this returns.
 
         Raises:
@@ -132,7 +182,7 @@ class SubAgentHost(Protocol):
 
 @dataclass(slots=True)
 class _SubAgent:
-    session: "Session"
+    session: AgentSession
     title: str
     call: TaskCall
     shared_budget: SharedBudget
@@ -146,7 +196,7 @@ class SubAgents:
 
     def __init__(self, host: SubAgentHost | None = None) -> None:
         self._host = host
-        self._parent: Session | None = None
+        self._parent: AgentSession | None = None
         self._agents: dict[str, _SubAgent] = {}
         """By call id."""
         self._failed: dict[str, SubAgentFailure] = {}
@@ -154,7 +204,7 @@ class SubAgents:
         self._waiting = 0
         self._is_draining = False
 
-    def set_parent(self, parent: "Session") -> None:
+    def set_parent(self, parent: AgentSession) -> None:
         """Set the session that delegates; once, before any task."""
         self._parent = parent
 
@@ -193,7 +243,7 @@ class SubAgents:
             return None
         return tuple(_as_asked_by(agent, item) for item in (await agent.session.waiting()).questions)
 
-    async def answers_to(self, question: Question) -> "AnswerRecorder | None":
+    async def answers_to(self, question: Question) -> AnswerHandler | None:
         """Who records answers to a question of a sub-agent; None if no sub-agent asks it."""
         for agent in self._agents.values():
             if agent.result is not None and any(item.question == question for item in agent.result.questions):
@@ -345,7 +395,7 @@ class SubAgents:
             await agent.session.close()
         return Paused(failure.error)
 
-    async def _open_existing(self, thread_id: str, call_id: str) -> "Session | None":
+    async def _open_existing(self, thread_id: str, call_id: str) -> AgentSession | None:
         """The sub-agent of a call that this process has not worked on; None if there is none or it is held."""
         host, parent = self._host, self._parent
         child = await self._child_id(thread_id, call_id)
@@ -359,7 +409,7 @@ class SubAgents:
             return None
 
     async def _child_id(self, thread_id: str, call_id: str) -> str:
-        reverted = await self._host.undone(thread_id, call_id) if self._host is not None else 0
+        reverted = await self._host.last_reverted(thread_id, call_id) if self._host is not None else 0
         return sub_agent_id(thread_id, call_id, reverted)
 
 

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _BEFORE_CALLS = frozenset(("__start__", "reasoning", "tool_routing"))
-"""Nodes that may be open while none of the newest calls has been judged."""
+"""Nodes that may be open while policy has not evaluated any of the newest calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class JournalFacts:
     started: frozenset[str] = frozenset()
     """They may have had an effect."""
     reverted_attempts: Mapping[str, int] = field(default_factory=dict)
-    """The newest attempt at each that a rewind undid: its number is taken."""
+    """For each the newest attempt that a rewind reverted: its number is taken."""
 
 
 async def branch_from(thread_id: str, checkpoint_id: str, dependencies: SessionDependencies) -> None:
-    """Make an older checkpoint of a held thread its head; killed on the way, it is simply done again.
+    """Make an older checkpoint the head of the thread. If the process is killed meanwhile, this can be repeated.
 
-    Answers about calls that are open there are taken back first: an approval is never used twice.
+    Answers about calls that are open there are superseded first: an approval is never used twice.
 
     Raises:
         UnknownId: the thread has no such checkpoint.
@@ -72,16 +72,16 @@ async def branch_from(thread_id: str, checkpoint_id: str, dependencies: SessionD
 def no_checkpoint(thread_id: str, checkpoint_id: str) -> UnknownId:
     """The error for a checkpoint that was never there, or was pruned."""
     return UnknownId(
-        f"thread {thread_id!r} has no checkpoint {checkpoint_id!r} (any more); "
-        f"`graph-agent history {thread_id}` lists those it has"
+        f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. "
+        f"List its checkpoints: `graph-agent history {thread_id}`."
     )
 
 
 async def reevaluate_imported_calls(thread_id: str, dependencies: SessionDependencies) -> None:
-    """Let what is open at the head of a held thread be judged and asked from the start, if it came out of a file.
+    """Let policy evaluate the open calls of an imported head again, and ask about them again.
 
     Raises:
-        UsageError: the thread says nowhere how these calls were asked for.
+        UsageError: the imported file does not contain how the model asked for these calls.
     """
     head = await dependencies.graph.snapshot()
     if head.is_idle or not await dependencies.is_imported(thread_id, head.checkpoint_id):
@@ -95,9 +95,9 @@ async def reevaluate_imported_calls(thread_id: str, dependencies: SessionDepende
 async def _known_beginning(
     thread_id: str, there: ThreadSnapshot, dependencies: SessionDependencies
 ) -> ThreadSnapshot:
-    """The checkpoint itself; of one that came out of a file the last before any of its open calls was let through.
+    """The checkpoint, or for an imported one the last before any of its open calls had a record.
 
-    Its records are somebody else's word. Taken up before there were any, the calls are judged by the rules here.
+    The records of an imported file are not trusted: from there on, the calls are evaluated by the rules here.
     """
     start = there.checkpoint_id
     while there.exists and await dependencies.is_imported(thread_id, there.checkpoint_id):
@@ -108,8 +108,9 @@ async def _known_beginning(
         )
     if not there.exists and start:
         raise UsageError(
-            f"checkpoint {start!r} of thread {thread_id!r} came out of a file that does not say how its open calls "
-            f"were asked for; go on from one before them: `graph-agent history {thread_id}` lists them"
+            f"Checkpoint {start!r} of thread {thread_id!r} was imported from a file that "
+            f"does not contain how its open calls were requested. "
+            f"Choose an earlier one: `graph-agent history {thread_id}`."
         )
     return there
 
@@ -117,14 +118,14 @@ async def _known_beginning(
 async def load_journal_facts(thread_id: str, values: Mapping[str, Any], journal: Journal) -> JournalFacts:
     """What the journal knows of the calls that a state holds as open, or does not know yet."""
     rows = {call_id: await journal.rows(thread_id, call_id) for call_id in open_calls(values)}
-    undone = await journal.reverted(thread_id, list(rows)) if rows else []
+    reverted = await journal.reverted(thread_id, list(rows)) if rows else []
     # What a rewind undid without knowing what it had changed may have left its effect behind.
-    irreversible = {row.call_id for row in undone if row.may_have_started and row.intent is None}
+    irreversible = {row.call_id for row in reverted if row.may_have_started and row.intent is None}
     begun = {call_id for call_id, found in rows.items() if any(row.may_have_started for row in found)}
     return JournalFacts(
         frozenset(call_id for call_id, found in rows.items() if any(row.is_finished for row in found)),
         frozenset(begun | irreversible),
-        {row.call_id: row.attempt for row in undone},
+        {row.call_id: row.attempt for row in reverted},
     )
 
 
@@ -163,11 +164,11 @@ async def since(thread_id: str, there: ThreadSnapshot, dependencies: SessionDepe
 async def last_reverted_attempt(journal: Journal, thread_id: str, call_id: str) -> int:
     """The newest attempt at a call that a rewind undid before the oldest that counts; 0 where there is none.
 
-    An attempt undone after one that counts was that sub-agent's, too.
+    An attempt reverted after one that counts was that sub-agent's, too.
     """
     kept = [row.attempt for row in await journal.rows(thread_id, call_id) if row.may_have_started]
-    undone = [row.attempt for row in await journal.reverted(thread_id, [call_id])]
-    return max((attempt for attempt in undone if not kept or attempt < kept[0]), default=0)
+    reverted = [row.attempt for row in await journal.reverted(thread_id, [call_id])]
+    return max((attempt for attempt in reverted if not kept or attempt < kept[0]), default=0)
 
 
 async def _was_at_work(child: str, of: tuple[str, str], there: ThreadSnapshot, journal: Journal) -> bool:
@@ -237,18 +238,18 @@ async def plan_rewind(
     files, conflicts = await _files_of(done, dependencies)
     untouched = {conflict.path for conflict in conflicts if not conflict.can_be_forced}
 
-    def undone(part: Since) -> tuple[tuple[str, int], ...]:
+    def reverted(part: Since) -> tuple[tuple[str, int], ...]:
         ours = [one for one in part.done if scope == "both" or (one.intent and one.intent.path not in untouched)]
         return tuple((one.call_id, one.attempt) for one in ours)
 
     along = [
-        SubAgentRewind(part.thread_id, part.checkpoint_id if scope == "both" else "", part.head, undone(part))
+        SubAgentRewind(part.thread_id, part.checkpoint_id if scope == "both" else "", part.head, reverted(part))
         for part in below
     ]
     moved = tuple(one for one in along if one.calls or one.checkpoint_id not in ("", one.head))
     irreversible = _in_time(one for part in found for one in part.done if _lasts(one, part))
     return RewindPlan(
-        replace(rewind, files=files, calls=undone(own), sub_agents=moved), conflicts, tuple(irreversible)
+        replace(rewind, files=files, calls=reverted(own), sub_agents=moved), conflicts, tuple(irreversible)
     )
 
 
@@ -309,8 +310,8 @@ async def finish_interrupted_rewind(
 
 def format_finished_rewind(rewind: Rewind, left: Sequence[str]) -> str:
     """A sentence about a rewind that was finished for somebody else."""
-    told = f"a rewind to checkpoint {rewind.checkpoint_id} had been broken off and was finished now"
-    return "; ".join([told, *left])
+    finished = f"An interrupted rewind to checkpoint {rewind.checkpoint_id} was finished now"
+    return "; ".join([finished, *left])
 
 
 async def _complete(rewind: Rewind, dependencies: SessionDependencies) -> list[str]:

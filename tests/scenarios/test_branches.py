@@ -235,8 +235,8 @@ async def test_questions_left_on_a_branch_are_nobodys_until_it_is_taken_up_again
     async with stage.life(checkpoint=asking.checkpoint_id) as session:
         await session.start()
 
-    assert before == waiting() == (["w"], 1, "awaiting_approval")
-    assert on_the_branch == (["x"], 1, "awaiting_approval")
+    assert before == waiting() == (["w"], 1, "waiting")
+    assert on_the_branch == (["x"], 1, "waiting")
 
 
 async def test_rebuilt_from_the_checkpoints_a_thread_with_branches_shows_the_same(stage: Stage) -> None:

@@ -146,7 +146,7 @@ async def test_exported_and_imported_a_family_is_the_same_and_another_id_gives_t
 
     document = json.loads(written)
     jsonschema.validate(document, json.loads(schema()))
-    assert (document["version"], export(same.database, PARENT) == written) == (2, True)
+    assert (document["version"], export(same.database, PARENT) == written) == (3, True)
     assert (_kin(same, PARENT), len(_kin(other, _COPY))) == (_kin(family, PARENT), 3)
     assert family.child("c1", _COPY) in _kin(other, _COPY)
     assert [file.path for file in thread_changes(other.database, _COPY, None).files] == ["a.txt"]

@@ -162,6 +162,6 @@ async def test_open_calls_whose_beginning_the_file_does_not_hold_are_refused(tmp
     target = Stage(tmp_path / "other" / "agent.db", ScriptedModel())
     await import_thread(target.database, str(tmp_path / "file"))
 
-    with pytest.raises(UsageError, match="came out of a file that does not say how its open calls were asked for"):
+    with pytest.raises(UsageError, match="does not contain how its open calls were requested"):
         async with target.life():
             pass

@@ -41,7 +41,7 @@ def test_trust_for_one_run_turns_on_rule_server_and_instructions_and_keeps_nothi
     ran = bench.ask("go", "--trust")
 
     listed = bench.command("config", "trust", "--list").stdout
-    assert (ran.ending, bench.results(2), "AlwaysAllow use tabs." in _system(bench, 0)) == (
+    assert (ran.ending, bench.results(2), "Always use tabs." in _system(bench, 0)) == (
         (0, "ok"),
         ["pong"],
         True,
@@ -79,7 +79,7 @@ def test_the_chat_asks_once_before_anything_else(bench: Bench) -> None:
     second.types("\x04")
 
     assert (second.ends(), "Trust this folder?" in second.output) == (0, False)
-    assert "AlwaysAllow use tabs." in _system(bench, 0)
+    assert "Always use tabs." in _system(bench, 0)
 
 
 def test_leaving_the_question_leaves_the_chat_and_opens_nothing(bench: Bench) -> None:

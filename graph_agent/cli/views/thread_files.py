@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graph_agent.app.thread_files import exported
+from graph_agent.app.thread_files import open_export
 from graph_agent.app.toolset import known_secrets
 from graph_agent.cli.export.html import html_page
 from graph_agent.cli.export.markdown import markdown_page
@@ -41,7 +41,7 @@ def export_thread(database: Path, text: str, here: str | None, form: str | None,
     """
     form = form or _BY_SUFFIX.get(Path(output).suffix.lower(), "json")
     if form == "json":
-        with exported(database, text, here) as lines:
+        with open_export(database, text, here) as lines:
             _write(lines, output)
         return
     transcript = read_transcript(database, text, here, known_secrets(os.environ))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.approvals import RecordedAnswer, answer_approval
+from graph_agent.app.approvals import RecordedAnswer, answer_approval, revoke_grant
 from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused, NothingYet, UnknownId
@@ -115,7 +115,7 @@ async def test_a_question_of_an_abandoned_branch_cannot_be_answered(rows: Rows) 
 
 
 async def test_unknown_ids_and_missing_databases_are_told_and_create_nothing(rows: Rows, tmp_path: Path) -> None:
-    with pytest.raises(UnknownId, match="no call has an id"):
+    with pytest.raises(UnknownId, match="No call matches"):
         await answer_approval(rows.path, "call_x", "approve", by="cli pid 1")
     with pytest.raises(NothingYet):
         await answer_approval(tmp_path / "none.db", "call_a", "approve", by="cli pid 1")
@@ -138,3 +138,32 @@ async def test_of_two_waiting_calls_with_one_id_neither_is_guessed(rows: Rows) -
 
     with pytest.raises(UnknownId, match="t1:call_a"):
         await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")
+
+
+async def test_a_grant_is_taken_back_once(rows: Rows) -> None:
+    rows.grant("bash(ls)")
+    rows.grant("bash(rm x)")
+
+    revoked = await revoke_grant(rows.path, "2", by="cli pid 1")
+
+    with read_database(rows.path) as reader:
+        assert (revoked.rules, [grant.id for grant in reader.grants()]) == (("bash(rm x)",), [1])
+    with pytest.raises(UnknownId, match="these stand: 1;"):
+        await revoke_grant(rows.path, "2", by="cli pid 1")
+
+
+@pytest.mark.parametrize("text", ["", "0", "x", "01", "1; DROP TABLE grants"])
+async def test_an_id_that_no_grant_has_takes_nothing_back(rows: Rows, text: str) -> None:
+    rows.grant("bash(ls)")
+
+    with pytest.raises(UnknownId):
+        await revoke_grant(rows.path, text, by="cli pid 1")
+
+
+async def test_without_a_database_none_is_made(rows: Rows) -> None:
+    nowhere = rows.path.with_name("none.db")
+
+    with pytest.raises(NothingYet):
+        await revoke_grant(nowhere, "1", by="cli pid 1")
+
+    assert not nowhere.exists()

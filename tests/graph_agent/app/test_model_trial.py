@@ -2,10 +2,19 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.model_trial import Listed, ProbeResult, list_available_models, try_model
+from graph_agent.app.model_trial import (
+    ImageProbe,
+    Listed,
+    ProbeResult,
+    list_available_models,
+    red_square,
+    show_square,
+    try_model,
+)
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import UsageError
 from tests.fakes.openai_server import ERR, TC, TCS, TXT, FakeOpenAI, Reply
+from tools.file_ops.images import is_whole_image, media_type_of
 
 
 def settings(folder: Path, url: str | None) -> Settings:
@@ -105,3 +114,36 @@ async def test_the_window_that_the_endpoint_tells_is_one_to_write_down(tmp_path:
         found = await try_model(Settings(database=tmp_path / "x.db", model=bare))
 
     assert [one.setting for one in found if one.name == "window"] == [("context_window", 9_000)]
+
+
+async def shown_to(*replies: Reply) -> tuple[ImageProbe, list[dict[str, object]]]:
+    with FakeOpenAI(replies, strict=True) as server:
+        look = await show_square(ModelSettings(base_url=server.base_url), "m")
+        return look, server.bodies
+
+
+async def test_a_model_that_names_the_colour_sees() -> None:
+    look, bodies = await shown_to(TXT("It is Red."))
+
+    assert (look.ok, "data:image/png;base64," in str(bodies[0]["messages"])) == (True, True)
+
+
+async def test_a_model_that_guesses_or_an_endpoint_that_refuses_does_not() -> None:
+    guessed, _ = await shown_to(TXT("blue, I think"))
+    refused, _ = await shown_to(ERR(400, "image input is not supported"), TXT("I cannot see it"))
+
+    assert (guessed.ok, guessed.is_blind) == (False, True)
+    assert refused == ImageProbe(ok=False, detail="the endpoint refuses them", is_blind=True)
+
+
+async def test_an_error_of_another_kind_says_nothing_about_images() -> None:
+    look, _ = await shown_to(ERR(401, "no such key"))
+
+    assert (look.ok, look.is_blind) == (False, False)
+
+
+def test_the_square_is_a_whole_png_of_a_size_that_models_take() -> None:
+    picture = red_square()
+
+    assert (media_type_of(picture), is_whole_image(picture, "image/png")) == ("image/png", True)
+    assert int.from_bytes(picture[16:20]) == int.from_bytes(picture[20:24]) == 32

@@ -1,14 +1,30 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from graph_agent.app.models import ThreadModels, open_model, settings_for_choice
+from graph_agent.app.models import (
+    ModelWindows,
+    ThreadModels,
+    budget_of,
+    meter_of,
+    open_model,
+    require_price,
+    settings_for_choice,
+)
+from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import UsageError
+from graph_agent.model.offline.model import OfflineModel
+from graph_agent.model.openai.endpoint import EndpointModel
 from graph_agent.ports import SystemClock
+from graph_agent.ports.model import ContextWindow
+from graph_agent.ports.usage import Budget
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tests.fakes.openai_server import FakeOpenAI
+from tests.fakes.scripted_model import ScriptedModel
+from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
 
 def settings_for(url: str | None, name: str | None = None) -> Settings:
@@ -76,3 +92,102 @@ async def test_a_choice_is_kept_with_the_thread_and_made_again_where_it_can_stil
     plain = settings_for_choice(settings, '{"profile": "", "name": "two", "endpoint": "http://127.0.0.1:9/v1"}')
     assert plain is not None
     assert plain.model.name == "two"
+
+
+def settings(**values: object) -> Settings:
+    model = ModelSettings(base_url="http://127.0.0.1:9/v1", name="m")
+    return Settings.model_validate({"database": Path("x.db"), "model": model, **values})
+
+
+def test_budgets_and_prices_come_from_the_settings() -> None:
+    found = settings(max_tokens=1, max_cost=2, max_thread_tokens=3, max_thread_cost=4, currency="EUR")
+
+    assert budget_of(found) == Budget(1, 2, 3, 4)
+    assert meter_of(found).currency == "EUR"
+    assert meter_of(found).price_of(OFFLINE_LABEL) is not None
+
+
+def test_a_local_model_costs_nothing() -> None:
+    found = Settings(database=Path("x.db"), model=ModelSettings(local=Path("m/tiny.gguf")))
+
+    assert meter_of(found).price_of("tiny (local, limited)") == meter_of(found).price_of(OFFLINE_LABEL)
+
+
+async def test_a_limit_on_costs_is_refused_where_the_price_is_unknown_and_says_how_to_add_it() -> None:
+    found = settings(max_cost=1)
+
+    with pytest.raises(UsageError) as refused:
+        require_price(found, EndpointModel(found))
+
+    assert '[prices."m"] input = …' in str(refused.value)
+
+
+async def test_a_model_to_fall_back_on_needs_a_price_too_where_costs_are_limited() -> None:
+    model = ModelSettings(base_url="http://127.0.0.1:9/v1", name="m", fallback=("spare",))
+    spare = {"spare": {"base_url": "http://127.0.0.1:8/v1", "name": "n"}}
+    one = {"input": 1, "output": 1}
+    unpriced = settings(max_cost=1, model=model, models=spare, prices={"m": one})
+    priced = settings(max_cost=1, model=model, models=spare, prices={"m": one, "n @ 127.0.0.1:8": one})
+
+    require_price(priced, EndpointModel(priced))
+    with pytest.raises(UsageError, match=r'\[prices."n"\] input = …'):
+        require_price(unpriced, EndpointModel(unpriced))
+
+
+async def test_with_a_price_or_without_a_model_there_is_nothing_to_refuse() -> None:
+    priced = settings(max_cost=1, prices={"m": {"input": 1, "output": 1}})
+
+    require_price(priced, EndpointModel(priced))
+    require_price(settings(max_cost=1), OfflineModel())
+    require_price(settings(), EndpointModel(settings()))
+
+
+HERE = Path("unused.db")
+LONG = 50_000
+
+
+def windows(**model: Any) -> ModelWindows:
+    return ModelWindows(Settings(model=ModelSettings(**model), database=HERE), ScriptedModel())
+
+
+async def test_what_is_set_goes_before_everything_and_nobody_is_asked() -> None:
+    known = windows(
+        base_url="http://127.0.0.1:9/v1", name="scripted", context_window=5_000, context_reserve=7, compact_at=50
+    )
+
+    assert await known(LONG) == ContextWindow(5_000, "set", 7, 50)
+
+
+async def test_the_endpoint_is_asked_once_and_only_when_it_matters() -> None:
+    with FakeOpenAI(models=[{"id": "x"}, {"id": "scripted", "max_model_len": 9_000}]) as server:
+        known = windows(base_url=server.base_url, name="scripted")
+
+        found = [await known(tokens) for tokens in (10, LONG, LONG)]
+
+    assert [(window.tokens, window.source) for window in found] == [
+        (128_000, "assumed"),
+        (9_000, "endpoint"),
+        (9_000, "endpoint"),
+    ]
+
+
+@pytest.mark.parametrize(("name", "tokens", "source"), [("gpt-4", 8_192, "table"), ("mine", 128_000, "assumed")])
+async def test_an_endpoint_that_tells_nothing_leaves_it_to_the_table(name: str, tokens: int, source: Any) -> None:
+    known = windows(base_url="http://127.0.0.1:9/v1")
+    known.models.name = name  # type: ignore[misc]  # chosen in the chat
+
+    assert await known(LONG) == ContextWindow(tokens, source)
+
+
+async def test_the_offline_mode_has_nobody_to_write_a_summary() -> None:
+    assert await ModelWindows(Settings(database=HERE), OfflineModel())(LONG) == ContextWindow(can_summarize=False)
+
+
+async def test_a_local_model_takes_care_of_its_small_context_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(LIBRARY)
+    (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
+    settings = Settings(database=HERE, model=ModelSettings(local=tmp_path / "tiny.gguf", context_window=2_048))
+
+    assert await ModelWindows(settings, OfflineModel())(LONG) == ContextWindow(can_summarize=False)

@@ -104,7 +104,7 @@ def test_what_does_not_count_is_told_once_and_clearly(folder: Path) -> None:
     ("text", "complaint"),
     [
         ("= no toml", "is not valid TOML"),
-        ('[policy]\ndeny = ["bash((("]', r"config.toml, .*'bash\(\(\(' is no rule"),
+        ('[policy]\ndeny = ["bash((("]', r"config.toml, .*'bash\(\(\(' is not a rule"),
     ],
 )
 def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path, text: str, complaint: str) -> None:

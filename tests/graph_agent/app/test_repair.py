@@ -100,7 +100,7 @@ async def test_a_damaged_file_is_salvaged_kept_and_its_threads_go_on(path: Path)
     before = _content(path)
     with closing(sqlite3.connect(path)) as database:
         [root] = database.execute(
-            "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_ledger_1'"
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_call_log_1'"
         ).fetchone()
     with path.open("r+b") as file:
         file.seek((root - 1) * 4096)

@@ -54,7 +54,7 @@ async def test_an_id_that_was_pruned_is_answered_with_the_next_that_stands(stage
     following = str(refusal.value).removesuffix(".").rpartition(" ")[2]
     with read_database(stage.database) as reader:
         state = reader.inspection(THREAD, following).state
-    assert f"checkpoint {first} of thread {THREAD} was pruned" in str(refusal.value)
+    assert f"Checkpoint {first} of thread {THREAD} was pruned" in str(refusal.value)
     assert len(state.values["messages"]) == 2 * (_TURNS - 2) + 1
 
 

@@ -93,7 +93,7 @@ async def test_rewound_to_any_checkpoint_a_thread_goes_on_and_taken_back_it_is_w
         async with stage.life() as session:
             rest = await to_the_end(session, await session.start())
         assert rest.status == "done"
-    settled = query(stage, "SELECT status FROM journal WHERE undone = 0")
+    settled = query(stage, "SELECT status FROM journal WHERE reverted = 0")
     assert {status for (status,) in settled} <= {"success"}
 
 
@@ -137,7 +137,7 @@ async def test_a_noted_rewind_whose_place_is_gone_is_ended_and_told_and_the_thre
     query(
         stage,
         "INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) SELECT thread_id, 'gone', "
-        """checkpoint_id, 'both', '{"files": [], "calls": [], "undoes": null}', 'planned', '' FROM threads""",
+        """checkpoint_id, 'both', '{"files": [], "calls": [], "reverts": null}', 'planned', '' FROM threads""",
     )
 
     async with stage.life() as session:
@@ -186,5 +186,5 @@ async def test_a_rewind_that_was_broken_off_is_finished_by_whoever_opens_the_thr
 
     warnings = [event.text for event in stage.events if isinstance(event, WarningIssued)]
     assert shown(stage) == ["t1"]
-    assert warnings == [f"a rewind to checkpoint {first.checkpoint_id} had been broken off and was finished now"]
+    assert warnings == [f"An interrupted rewind to checkpoint {first.checkpoint_id} was finished now"]
     assert query(stage, "SELECT status FROM rewinds") == [("done",)]

@@ -3,9 +3,17 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.mcp_servers import add_servers, configured_servers, remove_server, trust_added_servers
+from graph_agent.app.mcp_servers import (
+    add_servers,
+    configured_servers,
+    remove_server,
+    trust_added_servers,
+    trust_server,
+    try_server,
+)
 from graph_agent.app.project_trust import project_at, record_trust
 from graph_agent.errors import ConfigError, UsageError
+from tests.fakes.mcp_servers import demo
 from tests.graph_agent.cli.servers_scene import settle
 
 TABLE = {"command": "sleep", "args": ["9"]}
@@ -105,3 +113,81 @@ def test_none_is_written_where_one_of_several_is_wrong(home: Path) -> None:
         add_servers({"a": TABLE, "b": json.loads("{}")}, "user", Path.cwd())
 
     assert not (home / "config.toml").exists()
+
+
+BROKEN = "import sys; print('first', file=sys.stderr); sys.exit('no such database')"
+
+
+def _add(*command: str) -> None:
+    table = {"command": command[0], "args": list(command[1:]), "sandbox": False}
+    trust_added_servers(add_servers({"a": table}, "user", Path.cwd()), Path.cwd())
+
+
+async def test_a_server_that_works_tells_its_tools_with_their_risk_and_how_long_it_took() -> None:
+    server = demo()
+    _add(str(server.command), *server.args)
+
+    tried = await try_server("a", Path.cwd())
+
+    assert tried.tools[0] == (
+        "mcp__a__ping",
+        "medium",
+        "Answers. Its argument is named like something that clients of ours inject.",
+    )
+    assert (tried.warnings, 0 < tried.seconds < 15) == ((), True)
+
+
+async def test_a_server_that_ends_at_once_tells_what_it_wrote_last() -> None:
+    _add(str(demo().command), "-c", BROKEN)
+
+    tried = await try_server("a", Path.cwd())
+
+    assert (tried.tools, tried.said) == ((), ("first", "no such database"))
+    assert "last line: no such database" in tried.warnings[0]
+
+
+CONFIG = """
+[mcp_servers.new]
+command = "sleep"
+
+[mcp_servers.off]
+command = "sleep"
+enabled = false
+
+[mcp_servers.missing]
+command = "no-such-program"
+
+[mcp_servers.unset]
+url = "http://user:pw@x/mcp"
+headers = { A = "${NO_SUCH_VARIABLE}" }
+"""
+
+
+def test_each_server_says_whether_it_would_be_started_and_why_not(home: Path) -> None:
+    (home / "config.toml").write_text(CONFIG)
+    for name in ("missing", "unset"):
+        trust_server(name)
+
+    assert [(server.name, server.state, server.problem, server.reached_by) for server in configured_servers()] == [
+        ("new", "untrusted", "", "sleep"),
+        ("off", "disabled", "", "sleep"),
+        (
+            "missing",
+            "unusable",
+            "program 'no-such-program' not found; correct `command`, or install it",
+            "no-such-program",
+        ),
+        (
+            "unset",
+            "unusable",
+            "its settings use ${NO_SUCH_VARIABLE}, which is not set in the environment",
+            "http://x/mcp",
+        ),
+    ]
+
+
+def test_a_name_that_is_not_there_is_told_with_those_that_are(home: Path) -> None:
+    (home / "config.toml").write_text(CONFIG)
+
+    with pytest.raises(UsageError, match="no MCP server 'other'; configured: new, off, missing, unset"):
+        trust_server("other")

@@ -51,7 +51,7 @@ async def test_a_call_is_approved_and_its_like_allowed_in_one_step(rows: Rows, t
 async def test_a_call_of_which_no_rule_can_be_made_stays_open(rows: Rows, tmp_path: Path) -> None:
     _asked(rows, tmp_path, {"command": "bash -c ls"})
 
-    with pytest.raises(AnswerRefused, match="'call_a' cannot be allowed always, it still waits: bash runs what"):
+    with pytest.raises(AnswerRefused, match="'call_a' cannot be allowed always, it still waits: bash runs"):
         await allow_always(rows.path, "call_a", "thread", by="cli pid 1")
 
     with read_database(rows.path) as reader:

@@ -6,6 +6,7 @@ from langchain_core.runnables import RunnableConfig
 
 from graph_agent.app.reader import read_database
 from graph_agent.errors import UsageError
+from graph_agent.session.session import require_selectable_mode
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.outgrowing import Bulky, Summarising, compactions, play, work
@@ -89,3 +90,15 @@ async def test_a_thread_without_a_conversation_has_nothing_to_compact(tmp_path: 
         assert (await session.compact()).status == "done"
 
     assert compactions(stage) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [("yolo", "Unknown mode 'yolo'"), ("bypassPermissions", "chosen at the start")]
+)
+def test_a_mode_that_a_living_session_may_not_take_is_refused(mode: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        require_selectable_mode(mode)
+
+
+def test_any_other_mode_may_be_taken() -> None:
+    assert require_selectable_mode("plan") == "plan"
