@@ -146,8 +146,8 @@ def _named(heading: str) -> str | None:
 
 
 def _comments_after(lines: list[str]) -> list[str]:
-    told = [number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
-    return [line for line in lines[told[-1] + 1 :] if line.strip()] if told else []
+    content = [number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+    return [line for line in lines[content[-1] + 1 :] if line.strip()] if content else []
 
 
 def _certain(path: Path, text: str, expected: Mapping[str, Any]) -> str:
@@ -282,13 +282,13 @@ def _word(name: str, word: Any) -> str:
 def _values(name: str, values: Any) -> dict[str, str]:
     if not isinstance(values, dict):
         return {}
-    told = {key: _OF_ENVIRONMENT.sub(r"${\1}", str(value)) for key, value in values.items() if value is not None}
-    for key, value in told.items():
+    texts = {key: _OF_ENVIRONMENT.sub(r"${\1}", str(value)) for key, value in values.items() if value is not None}
+    for key, value in texts.items():
         _require_known(f"server {name!r}, {key}", _UNKNOWN_VARIABLE.findall(value))
-    return told
+    return texts
 
 
 def _require_known(place: str, variables: Sequence[str]) -> None:
     for variable in variables:
         if _OWN_VARIABLE.fullmatch(variable) is None:
-            raise UsageError(f"{place}: {variable} is not known here; write ${{NAME}} for a variable of yours")
+            raise UsageError(f"{place}: {variable} is not known here; write ${{NAME}} for an environment variable")

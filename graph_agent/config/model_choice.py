@@ -133,8 +133,8 @@ def display_address(url: str) -> str:
 
 
 def _local_reason(model: ModelSettings, path: Path, origins: dict[str, str]) -> str:
-    told = f"Model: {local_label(path)}, because of {origins.get('model.local', 'the settings')}"
-    return f"{told}; {_NAME_ALONE.format(model.name)}." if model.name else f"{told}."
+    reason = f"Model: {local_label(path)}, because of {origins.get('model.local', 'the settings')}"
+    return f"{reason}; {_NAME_ALONE.format(model.name)}." if model.name else f"{reason}."
 
 
 def _endpoint_reason(settings: Settings) -> str:

@@ -151,7 +151,7 @@ class ProjectFile:
         return self.name.startswith(tuple(f"{folder}/" for folder in PROJECT_SKILLS))
 
     @property
-    def tells_the_model(self) -> bool:
+    def is_instructions(self) -> bool:
         """Whether it holds instructions for every turn."""
         return (self.name != PROJECT_CONFIG and self.name in WATCHED) or is_nested(self.name)
 
@@ -204,26 +204,26 @@ class Project:
 
     @property
     def instructions(self) -> str:
-        """What its files tell the model, each under its name; empty where they do not count."""
-        told = [file for file in self.files if self.is_trusted and file.tells_the_model and file.text.strip()]
-        return "\n\n".join(_told(told))
+        """Its instructions to the model, each under the name of its file; empty where it is not trusted."""
+        files = [file for file in self.files if self.is_trusted and file.is_instructions and file.text.strip()]
+        return "\n\n".join(_format_instructions(files))
 
     @property
     def tools(self) -> tuple[tuple[str, str], ...]:
-        """Its files with tools: where each stands, and its text; none where they do not count."""
+        """Its files with tools, each with its path and text; none where it is not trusted."""
         return self._placed(file for file in self.files if file.is_code)
 
     @property
     def skills(self) -> tuple[tuple[str, str], ...]:
-        """Its skills, each with the place of its file and that text; none where they do not count."""
+        """Its skills, each with the path and text of its file; none where it is not trusted."""
         return self._placed(file for file in self.files if file.is_skill)
 
     def _placed(self, files: Iterable[ProjectFile]) -> tuple[tuple[str, str], ...]:
         return tuple((str(self.folder / file.name), file.text) for file in files) if self.is_trusted else ()
 
 
-def _told(files: Iterable[ProjectFile]) -> Iterator[str]:
-    """What each says under its name; of those for folders below only so much, and else that they are to be read."""
+def _format_instructions(files: Iterable[ProjectFile]) -> Iterator[str]:
+    """Each file under its name; of those for folders below only so much, and else a hint to read them."""
     room = _NESTED_CHARS
     for file in files:
         text = file.text.strip()

@@ -1,13 +1,4 @@
-"""What can be set, as frozen values with their defaults. Knows no file, no environment and no flag.
-
-How one model is reached and asked: table `[model]`, and each `[models.NAME]`. Values only.
-
-The hooks a user, or a trusted project, may set: commands that are run around calls. Runs none.
-
-Who is asked when the web is searched: table `[web_search]`. Values only.
-
-How a server of the Model Context Protocol is started or reached: table `[mcp_servers.NAME]`. Values only.
-"""
+"""The settings as frozen values with defaults: models, prices, hooks, web search, MCP servers, policy, sandbox."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -109,7 +100,7 @@ class ModelSettings(Section):
     """Table `[model]`."""
 
     name: Annotated[str, AfterValidator(_model_name)] | None = None
-    """Model to ask for; without it, the only entry of the endpoint's model list."""
+    """Name of the model; without it, the only entry of the endpoint's model list."""
     base_url: HttpUrl | None = None
     """Address of an OpenAI-compatible endpoint, usually ending in /v1; without it, OpenAI's own."""
     api_key: HeaderValue | None = None
@@ -121,35 +112,35 @@ class ModelSettings(Section):
     ca_file: Path | None = None
     """Certificates to trust instead of the system's."""
     stream: Literal["auto", "on", "off"] = "auto"
-    """Whether replies are streamed; auto stops streaming where the endpoint says that it cannot."""
+    """Whether replies are streamed; auto stops streaming if the endpoint does not support it."""
     tool_protocol: Literal["auto", "native", "prompt"] = "auto"
-    """How tools are offered: native as functions, prompt as text; auto turns to text where they are refused."""
+    """How tools are offered: native as functions, prompt as text; auto uses text if functions are not supported."""
     send_reasoning: Literal["auto", "always", "never"] = "auto"
-    """Whether the thinking of earlier replies is sent back; auto sends it where the endpoint insists on it."""
+    """Whether the reasoning of earlier replies is sent back; auto sends it if the endpoint requires it."""
     images: Literal["auto", "on", "off"] = "auto"
-    """Whether images that were read are sent; auto sends them until the endpoint refuses them."""
+    """Whether images are sent; auto sends them until the endpoint rejects them."""
     fallback: tuple[str, ...] = ()
-    """Profiles or models to ask, in this order, while this one cannot be reached or is too busy."""
+    """Profiles or models to use, in this order, while this one is unreachable or too busy."""
     timeout_s: float = Field(default=300.0, gt=0)
-    """Longest wait for the next part of a reply; what only keeps the connection open is none."""
+    """Longest wait for the next part of a reply; keep-alive data does not count."""
     connect_timeout_s: float = Field(default=10.0, gt=0)
     """Longest wait for a connection."""
     context_window: int | None = Field(default=None, gt=0)
-    """Tokens the model takes in; without it, what the endpoint tells, else what is known of the model."""
+    """Size in tokens; without it, the value from the endpoint, else from a built-in table."""
     context_reserve: int = Field(default=8_192, ge=0)
-    """Of these, tokens kept free for the reply; at most a quarter."""
+    """Tokens of the window kept free for the reply; at most a quarter."""
     compact_at: int = Field(default=80, ge=10, le=100)
-    """Percent of the rest that a conversation fills before it is made shorter."""
+    """Percent of the remaining window that a conversation may fill before it is compacted."""
     factory: str | None = Field(default=None, pattern=r"^[\w.]+:\w+$")
-    """`package.module:function` of your own that makes a LangChain chat model; goes before an endpoint."""
+    """`package.module:function` that returns a LangChain chat model; takes precedence over an endpoint."""
     local: Path | None = None
-    """A GGUF file: a small model that runs in this process (extra `local`); an endpoint goes before it."""
+    """A GGUF file: a small model that runs in this process (extra `local`); an endpoint takes precedence."""
     local_commands: bool = True
-    """Whether the offline command language answers first where a message is one of its commands."""
+    """Whether the offline commands come first when a message is one of them."""
 
     @property
     def is_configured(self) -> bool:
-        """Whether there is an endpoint to talk to: a base URL or a key."""
+        """Whether there is an endpoint: a base URL or a key."""
         return self.base_url is not None or self.api_key is not None
 
     @property
@@ -162,11 +153,11 @@ class Price(Section):
     """A table `[prices."MODEL"]`: what a million tokens cost, in the currency of the setting `currency`."""
 
     input: float = Field(ge=0, le=_DEAREST, allow_inf_nan=False)
-    """Of what the model reads."""
+    """Price of input tokens."""
     output: float = Field(ge=0, le=_DEAREST, allow_inf_nan=False)
-    """Of what it writes, its reasoning included."""
+    """Price of output tokens, including reasoning."""
     cached_input: float | None = Field(default=None, ge=0, le=_DEAREST, allow_inf_nan=False)
-    """Of what it reads out of the provider's cache; without it, as of anything it reads."""
+    """Price of input tokens from the provider's cache; without it, the price of input tokens."""
 
 
 def _some_command(text: str) -> str:
@@ -189,18 +180,18 @@ class Hook(Section):
 
 
 class HookSettings(Section):
-    """Table `[hooks]`: commands of the user's own, see docs/hooks.md."""
+    """Table `[hooks]`: commands to run at certain events, see docs/hooks.md."""
 
     session_start: tuple[Hook, ...] = ()
-    """Commands run when a thread is opened; the model is told what they wrote to stdout with the next message."""
+    """Commands run when a thread is opened; their stdout is sent to the model with the next message."""
     user_prompt: tuple[Hook, ...] = ()
-    """Commands run before each message is sent; exit code 2 keeps it back, stdout goes to the model behind it."""
+    """Commands run before each message is sent; exit code 2 blocks it, stdout is sent to the model after it."""
     before_tool: tuple[Hook, ...] = ()
     """Commands run before each call, as tables `[[hooks.before_tool]]`; exit code 2 blocks the call."""
     after_tool: tuple[Hook, ...] = ()
-    """Commands run after each call; with exit code 2 the model is told what they wrote to stderr."""
+    """Commands run after each call; with exit code 2 their stderr is sent to the model."""
     turn_end: tuple[Hook, ...] = ()
-    """Commands run when a turn has ended by itself or at a limit."""
+    """Commands run when a turn has finished or reached a limit."""
 
 
 def _address(value: str) -> str:
@@ -251,9 +242,9 @@ class McpServer(Section):
     sandbox: bool = True
     """Whether the program runs in the sandbox, where there is one."""
     network: bool = False
-    """Whether it reaches the network from there."""
+    """Whether it may use the network in the sandbox."""
     enabled: bool = True
-    """Whether it is used at all; false keeps its table without starting it."""
+    """Whether it is used; false keeps its table without starting it."""
     tools: tuple[str, ...] | None = None
     """Names of its tools, as the server spells them, that are offered; without it all, `*` stands for any text."""
     disabled_tools: tuple[str, ...] = ()
@@ -283,11 +274,11 @@ class PolicySettings(Section):
     """Table `[policy]`: rules such as `bash(git status*)`, each a text or a table with examples."""
 
     allow: tuple[str | ExampledRule, ...] = ()
-    """What runs without asking: rules, each a text or a table `{rule, match, not_match}` with examples."""
+    """Rules for calls that need no approval, each a text or a table `{rule, match, not_match}` with examples."""
     ask: tuple[str | ExampledRule, ...] = ()
-    """What always asks; rules as in `allow`."""
+    """Rules for calls that always need approval, as in `allow`."""
     deny: tuple[str | ExampledRule, ...] = ()
-    """What never runs; rules as in `allow`."""
+    """Rules for calls that never run, as in `allow`."""
 
     def rules(self, kind: Literal["allow", "ask", "deny"]) -> tuple[ExampledRule, ...]:
         """The rules of one list, all of them in the long form."""
@@ -311,20 +302,20 @@ class Settings(Section):
     mode: Mode = "default"
     """Permission mode of new threads; bypassPermissions is taken from the flag only."""
     sandbox: Literal["off", "on", "required"] = "on"
-    """Whether commands and servers run in a sandbox: on takes the best there is here, and says what that is; with
-    required nothing of the kind runs where there is none."""
+    """Whether commands and servers run in a sandbox: on uses the best one available; required runs nothing
+    without one."""
     sandbox_network: bool = False
-    """Whether commands in the sandbox reach the network."""
+    """Whether commands in the sandbox may use the network."""
     speculative_reads: bool = True
-    """Whether reads inside the workspace that no rule asks about begin while the model's reply still arrives."""
+    """Whether reads in the workspace that need no approval start while the reply is still streaming."""
     sandbox_write: tuple[str, ...] = ()
-    """Folders that commands in the sandbox may write besides the workspace, e.g. a package cache."""
+    """Folders besides the workspace that commands in the sandbox may write, e.g. a package cache."""
     bell: bool = False
-    """Whether the chat rings the bell when a question waits, and when a turn of 20 seconds or more ends."""
+    """Whether the chat rings the bell for an approval, and at the end of a turn of 20 seconds or more."""
     background_shells: Literal["end", "keep"] = "end"
-    """What becomes of background shells when the session ends: end them, or keep them for the next one."""
+    """What happens to background shells when the session ends: end them, or keep them for the next one."""
     max_steps: int = Field(default=200, ge=1)
-    """Model requests per turn; reaching it pauses the turn, resumable."""
+    """Model requests per turn; reaching it pauses the turn, which can be resumed."""
     max_tokens: int | None = Field(default=None, ge=1)
     """Tokens that the requests of one turn may use; pauses like `max_steps`."""
     max_cost: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -340,9 +331,9 @@ class Settings(Section):
     max_task_depth: int = Field(default=2, ge=0)
     """How deep sub-agents may be nested; with 0 there are none."""
     keep_turns: int = Field(default=50, ge=1)
-    """Turns of a thread that stay travelable: older checkpoints go when it is pruned, by itself at rest."""
+    """Turns of a thread that can be rewound to; older checkpoints are deleted while the thread is idle."""
     add_dirs: tuple[Path, ...] = ()
-    """Further folders every thread may read and write in as in its workspace; absolute, or with `~`."""
+    """More folders in which every thread may read and write as in its workspace; absolute, or with `~`."""
     mcp_servers: dict[str, McpServer] = Field(default={})
     """Servers of the Model Context Protocol by name, each a table `[mcp_servers.NAME]`."""
     mcp_wait: float = Field(default=10.0, ge=0)

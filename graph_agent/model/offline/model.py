@@ -49,7 +49,7 @@ _NO_USAGE: "UsageMetadata" = {"input_tokens": 0, "output_tokens": 0, "total_toke
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the user is told once a message is worked through."""
+    """The answer once a message is worked through."""
 
     text: str
     unmet: str = ""
