@@ -6,6 +6,7 @@ that names its type. The serializer of the saver decodes with the same code and 
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ class Snapshot(NamedTuple):
     value: Any
 
 
-class Decoder:
+class Decoder(ABC):
     """Unpacks values; subclasses say what an extension becomes."""
 
     def checkpoint(self, kind: str, content: bytes) -> Any:
@@ -48,17 +49,17 @@ class Decoder:
         """A decoded write to a channel, with today's names of fields."""
         return current_value(channel, self.value(kind, content))
 
+    @abstractmethod
     def value(self, kind: str, content: bytes) -> Any:
         """The value behind a type column and its content.
 
         Raises:
             DamagedDatabase: it cannot be decoded.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def extension(self, code: int, content: bytes) -> Any:
         """The value of an extension type."""
-        raise NotImplementedError
 
     def unpack(self, content: bytes) -> Any:
         """Unpack msgpack bytes."""

@@ -120,7 +120,7 @@ def _change_folder(shell: _Shell, word: str) -> _Shell:
 
 
 def _folder_option(words: tuple[str, ...]) -> str | None:
-    """The folder that a wrapper is told to run its command in."""
+    """The folder that a wrapper runs its command in, if an option names one."""
     options = _FOLDER_OPTIONS.get(basename(words[0]), ())
     for at, word in enumerate(words[1:], start=1) if options else ():
         if not (word.startswith("-") or "=" in word or words[at - 1].startswith("-")):

@@ -195,7 +195,7 @@ _BRACE_SIGNS = re.compile(r"([{},])")
 _NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])")
 _MAX_WORDS = 64
-"""How many words a brace expansion may give; of more, none is told."""
+"""How many words a brace expansion may give; of more, none is given."""
 _MAX_PIECES = 400
 
 

@@ -59,7 +59,7 @@ def _foreign(path: Path) -> None:
         (_garbage, "not a database"),
         (_emptied, "is empty, though threads were kept"),
         (_newer, "schema version 99"),
-        (_foreign, "not one of graph"),
+        (_foreign, "name another with --db"),
     ],
 )
 def test_a_harmed_database_is_named_by_every_command_and_left_as_it_is(

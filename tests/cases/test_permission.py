@@ -122,7 +122,7 @@ def test_a_rule_that_is_none_is_told_before_there_is_a_thread(set_up: SetUp) -> 
 
     ran = bench.ask("go", "--output", "json")
 
-    assert (ran.code, json.loads(ran.out)["status"], "'bash(' is no rule" in ran.err) == (2, "failed", True)
+    assert (ran.code, json.loads(ran.out)["status"], "'bash(' is not a rule" in ran.err) == (2, "failed", True)
     assert bench.command.json("threads", "list") == {"threads": []}
 
 

@@ -90,7 +90,7 @@ def test_without_a_sandbox_nothing_runs_where_one_is_required(tmp_path: Path) ->
         broken.write_text(
             "import tools.sandbox.sandbox as probe\n"
             "probe.landlock_abi = lambda: 0\n"
-            "probe._tried = lambda program: 'it is broken'\n"
+            "probe._bubblewrap_problem = lambda program: 'it is broken'\n"
         )
         command.extra_env = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"}
         code, _ = command.run_json("go", "--mode", "bypassPermissions")

@@ -2,6 +2,7 @@
 
 import hashlib
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,24 +67,24 @@ class FileChange:
         return self.before.sha256 == self.diff.after_sha256
 
 
-class FileChangeTool(BaseTool):
+class FileChangeTool(BaseTool, ABC):
     """Base of the tools that change one file: a subclass plans the change and reports it."""
 
     risk_level = ToolRiskLevel.MEDIUM
     kind = ToolKind.WRITE
     category = "files"
 
+    @abstractmethod
     def plan(self, args: Mapping[str, Any], context: ToolContext) -> FileChange:
         """The change these arguments ask for. Blocking; no effects.
 
         Raises:
             PathRefused: the file cannot be changed like this.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def report(self, change: FileChange, file_path: str) -> ToolResult:
         """The result of the change that was made."""
-        raise NotImplementedError
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
         """The file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -116,7 +117,7 @@ def recent_lines(database: Path, thread_id: str) -> list[str]:
     return [f"… {format_count(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`", *lines]
 
 
-class _Subscriber:
+class _Subscriber(ABC):
     """Listens to the sessions of one chat, one after the other."""
 
     def listen(self, bus: EventBus) -> EventBus:
@@ -124,9 +125,9 @@ class _Subscriber:
         bus.subscribe(self)
         return bus
 
+    @abstractmethod
     def __call__(self, number: int, event: Event) -> None:
         """Take in one event."""
-        raise NotImplementedError
 
 
 class ServerStates(_Subscriber):

@@ -45,7 +45,7 @@ async def _gone(pid: int) -> bool:
     return await until(lambda: not is_running(pid))
 
 
-async def test_output_of_both_streams_and_the_exit_code_are_told(around: ToolSurroundings) -> None:
+async def test_the_result_has_the_output_of_both_streams_and_the_exit_code(around: ToolSurroundings) -> None:
     result = await _bash(around, "echo out; echo err >&2; exit 3")
 
     assert result.output == "out\nerr\n[exit code 3, that of the last command; earlier ones may have failed]"
@@ -60,7 +60,7 @@ async def test_output_of_both_streams_and_the_exit_code_are_told(around: ToolSur
     }
 
 
-async def test_a_plain_success_is_told_plainly(around: ToolSurroundings) -> None:
+async def test_a_success_has_no_notes(around: ToolSurroundings) -> None:
     result = await _bash(around, "true")
 
     assert (result.output, result.error, result.display) == ("(no output)\n[exit code 0]", None, "exit code 0")
@@ -70,7 +70,7 @@ async def test_a_plain_success_is_told_plainly(around: ToolSurroundings) -> None
     "command",
     ["sh t.sh 2>&1 | tail -5", "sh t.sh; echo done", "sh t.sh || true", "sh t.sh\necho done", "sh t.sh & wait"],
 )
-async def test_a_hidden_failure_is_never_told_as_a_success(around: ToolSurroundings, command: str) -> None:
+async def test_a_hidden_failure_is_never_reported_as_a_success(around: ToolSurroundings, command: str) -> None:
     (around.workspace / "t.sh").write_text("echo 2 failed; exit 1\n")
 
     result = await _bash(around, command)
@@ -90,7 +90,7 @@ async def test_a_signal_is_named(around: ToolSurroundings, command: str, told: s
 
 
 @pytest.mark.parametrize("command", ["cat", "read -p 'Password: ' x; echo got=$x", 'python3 -c "input()"'])
-async def test_input_is_at_its_end_at_once(around: ToolSurroundings, command: str) -> None:
+async def test_stdin_is_empty(around: ToolSurroundings, command: str) -> None:
     began = time.monotonic()
 
     await _bash(around, command)
@@ -114,18 +114,16 @@ async def test_a_program_that_wants_a_terminal_fails_with_a_hint(around: ToolSur
         "printf 'Overwrite? '; read x || exit 1",
     ],
 )
-async def test_a_program_that_asked_and_got_no_answer_is_known_by_what_it_said(
-    around: ToolSurroundings, command: str
-) -> None:
+async def test_a_program_that_asked_a_question_gets_a_hint(around: ToolSurroundings, command: str) -> None:
     assert "[commands run without a terminal and without input" in (await _bash(around, command)).output
 
 
 @pytest.mark.parametrize("command", ["printf 'Done: '", "echo 'error: bad'; exit 1"])
-async def test_what_only_looks_like_a_question_gets_no_hint(around: ToolSurroundings, command: str) -> None:
+async def test_output_that_only_looks_like_a_question_gets_no_hint(around: ToolSurroundings, command: str) -> None:
     assert "without input" not in (await _bash(around, command)).output
 
 
-async def test_the_environment_holds_no_keys_and_programs_do_not_ask(
+async def test_the_environment_has_no_keys_and_turns_off_interaction(
     around: ToolSurroundings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
@@ -150,7 +148,7 @@ async def test_the_environment_holds_no_keys_and_programs_do_not_ask(
         f"python3 -c '{_DAEMON}'; sleep 0.4",
     ],
 )
-async def test_children_in_the_background_neither_hold_the_call_nor_outlive_it(
+async def test_background_children_neither_delay_the_call_nor_outlive_it(
     around: ToolSurroundings, command: str
 ) -> None:
     began = time.monotonic()
@@ -215,7 +213,7 @@ async def test_a_command_whose_group_cannot_be_recorded_never_runs(around: ToolS
     assert not is_running(call_log.recorded[0][2])
 
 
-async def test_output_arrives_while_the_command_runs(around: ToolSurroundings) -> None:
+async def test_output_is_reported_while_the_command_runs(around: ToolSurroundings) -> None:
     task = asyncio.ensure_future(_bash(around, "echo one; sleep 0.5; echo two"))
     await until(lambda: around.told != [])
     early = list(around.told)
@@ -235,7 +233,7 @@ async def test_a_changed_folder_is_kept_and_named(around: ToolSurroundings) -> N
     assert "cwd" not in second.metadata
 
 
-async def test_a_folder_is_kept_even_when_the_command_exits_by_itself(around: ToolSurroundings) -> None:
+async def test_a_folder_is_kept_even_if_the_command_calls_exit(around: ToolSurroundings) -> None:
     (around.workspace / "sub").mkdir()
 
     result = await _bash(around, "cd sub; exit 4")
@@ -252,7 +250,7 @@ async def test_a_folder_outside_the_workspace_is_not_kept(around: ToolSurroundin
     )
 
 
-async def test_a_working_directory_counts_for_its_call_alone(around: ToolSurroundings) -> None:
+async def test_a_working_directory_applies_to_its_call_only(around: ToolSurroundings) -> None:
     (around.workspace / "sub").mkdir()
 
     result = await _bash(around, "pwd", working_directory="sub")
@@ -281,7 +279,7 @@ async def test_undecodable_bytes_are_replaced(around: ToolSurroundings) -> None:
     assert (await _bash(around, "printf 'ok\\360\\n'")).output == "ok\ufffd\n[exit code 0]"
 
 
-async def test_long_output_is_bounded_and_can_be_read_whole(around: ToolSurroundings) -> None:
+async def test_long_output_is_shortened_and_can_be_read_in_full(around: ToolSurroundings) -> None:
     result = await _bash(around, "seq 1 100000")
 
     assert len(result.output) < 32_000
@@ -290,7 +288,7 @@ async def test_long_output_is_bounded_and_can_be_read_whole(around: ToolSurround
     assert around.blobs.get(result.metadata["blob"]).endswith(b"99999\n100000\n")
 
 
-async def test_a_flood_of_output_is_stopped_and_told(around: ToolSurroundings) -> None:
+async def test_a_command_over_the_output_limit_is_stopped(around: ToolSurroundings) -> None:
     result = await _bash(around, "yes", limits=Limits(spool_bytes=2_000_000))
 
     assert (
@@ -300,7 +298,7 @@ async def test_a_flood_of_output_is_stopped_and_told(around: ToolSurroundings) -
     assert around.blobs.spool("t1", "c1", 1).stat().st_size == 2_000_000
 
 
-async def test_a_syntax_error_quotes_only_what_was_given(around: ToolSurroundings) -> None:
+async def test_a_syntax_error_quotes_only_the_given_command(around: ToolSurroundings) -> None:
     result = await _bash(around, "if; then")
 
     assert "trap" not in result.output
@@ -308,7 +306,7 @@ async def test_a_syntax_error_quotes_only_what_was_given(around: ToolSurrounding
 
 
 @pytest.mark.parametrize("command", ["", " \n", "echo a\0b"])
-async def test_what_no_shell_can_run_is_refused(around: ToolSurroundings, command: str) -> None:
+async def test_an_impossible_command_is_rejected(around: ToolSurroundings, command: str) -> None:
     assert (await _bash(around, command)).metadata == {"error_type": "validation"}
 
 
@@ -323,7 +321,7 @@ async def test_a_command_longer_than_the_system_takes_is_an_error_and_leaves_no_
     assert len(names_in("/proc/self/fd")) == before
 
 
-async def test_descriptors_are_given_back(around: ToolSurroundings) -> None:
+async def test_descriptors_are_closed(around: ToolSurroundings) -> None:
     await _bash(around, "true")
     before = len(names_in("/proc/self/fd"))
 
@@ -337,7 +335,7 @@ def test_the_user_sees_the_first_line_of_a_command() -> None:
 
 
 @pytest.mark.parametrize("command", ["echo one > >(cat > copy)", "true", "sleep 0.05 & echo one"])
-async def test_what_ends_by_itself_right_after_the_command_is_neither_stopped_nor_told(
+async def test_a_process_that_ends_right_after_the_command_is_not_mentioned(
     around: ToolSurroundings, command: str
 ) -> None:
     result = await _bash(around, command)
@@ -346,7 +344,7 @@ async def test_what_ends_by_itself_right_after_the_command_is_neither_stopped_no
     assert "ended_processes" not in result.metadata
 
 
-async def test_at_the_time_limit_what_left_its_session_is_ended_too(around: ToolSurroundings) -> None:
+async def test_at_the_time_limit_processes_in_other_sessions_are_ended_too(around: ToolSurroundings) -> None:
     command = "env -i setsid -f sh -c 'trap \"\" TERM; echo $$ > pid; sleep 60; sleep 60' >/dev/null 2>&1; sleep 60"
 
     result = await _bash(around, command, limit=0.5)
@@ -355,7 +353,7 @@ async def test_at_the_time_limit_what_left_its_session_is_ended_too(around: Tool
     assert await _gone(int((around.workspace / "pid").read_text()))
 
 
-async def test_of_many_processes_left_some_are_named_and_all_are_ended(around: ToolSurroundings) -> None:
+async def test_of_many_leftover_processes_some_are_named_and_all_are_ended(around: ToolSurroundings) -> None:
     result = await _bash(around, "(sleep 60; true) & for n in 1 2 3 4 5 6; do sleep 60 & done; jobs -p > pids")
 
     told = result.output.rpartition("ended with the call: ")[2]
@@ -365,9 +363,7 @@ async def test_of_many_processes_left_some_are_named_and_all_are_ended(around: T
         assert await _gone(int(pid))
 
 
-async def test_the_shell_may_stand_in_a_further_folder_of_the_thread(
-    around: ToolSurroundings, tmp_path: Path
-) -> None:
+async def test_the_shell_may_be_in_a_further_folder_of_the_thread(around: ToolSurroundings, tmp_path: Path) -> None:
     lib = tmp_path.resolve() / "lib"
     lib.mkdir()
 

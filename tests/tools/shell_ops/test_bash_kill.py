@@ -20,7 +20,7 @@ async def life(tmp_path: Path) -> AsyncIterator[Background]:
         yield life
 
 
-async def test_all_of_a_shell_ends_also_what_ignores_term_or_left_its_session(life: Background) -> None:
+async def test_a_shell_ends_with_processes_that_ignore_sigterm_or_left_its_session(life: Background) -> None:
     await life.start(
         "trap '' TERM; echo $$ > pid; setsid sleep 61.1 & echo $! > other; while :; do sleep 0.1; done"
     )
@@ -32,14 +32,14 @@ async def test_all_of_a_shell_ends_also_what_ignores_term_or_left_its_session(li
     assert life.events == []
 
 
-async def test_one_that_has_ended_stays_as_it_is(life: Background) -> None:
+async def test_a_shell_that_has_ended_is_left_alone(life: Background) -> None:
     await life.start("echo out; exit 2")
 
     told = "sh1: exit code 2, that of the last command; earlier ones may have failed"
     assert (await life.kill("sh1")).output == f"{told}. bash_output shows the 4 bytes not read yet."
 
 
-async def test_whether_it_worked_is_found_out_after_a_kill_of_the_agent(life: Background) -> None:
+async def test_the_outcome_is_reconciled_after_the_agent_was_killed(life: Background) -> None:
     tool = BashKillTool()
     tool.shells = life.shells
     call = InterruptedCall({"id": "sh1"})

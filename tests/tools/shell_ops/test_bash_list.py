@@ -8,7 +8,7 @@ EXAMPLE_CALLS = {
 }
 
 
-async def test_each_shell_of_the_thread_has_a_line_with_its_state_and_what_was_not_read(tmp_path: Path) -> None:
+async def test_each_shell_has_a_line_with_its_state_and_unread_bytes(tmp_path: Path) -> None:
     async with background(tmp_path) as life:
         await life.start("echo out; exit 2")
         await life.start("sleep 61.1\n# for a while")

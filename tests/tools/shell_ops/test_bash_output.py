@@ -24,7 +24,7 @@ def _let_on(life: Background, step: str) -> None:
     (life.around.workspace / step).touch()
 
 
-async def test_each_reading_shows_what_came_since_the_last(life: Background) -> None:
+async def test_each_call_shows_the_output_since_the_last_one(life: Background) -> None:
     await life.start("echo one; until [ -e go ]; do sleep 0.05; done; echo two; exit 3")
     first = await life.output("sh1")
     _let_on(life, "go")
@@ -40,7 +40,7 @@ async def test_each_reading_shows_what_came_since_the_last(life: Background) -> 
     )
 
 
-async def test_a_reading_that_was_broken_off_and_is_made_again_loses_nothing(life: Background) -> None:
+async def test_an_interrupted_call_that_is_repeated_loses_nothing(life: Background) -> None:
     await life.start("echo one; until [ -e go ]; do sleep 0.05; done; echo two")
     await life.output("sh1", call="r1")
     _let_on(life, "go")
@@ -51,14 +51,14 @@ async def test_a_reading_that_was_broken_off_and_is_made_again_loses_nothing(lif
     assert again.output.startswith("two\n[exit code 0")
 
 
-async def test_where_nothing_is_new_it_waits_a_moment_for_something(life: Background) -> None:
+async def test_it_waits_a_moment_for_new_output(life: Background) -> None:
     await life.start("until [ -e go ]; do sleep 0.05; done; sleep 0.4; echo late; sleep 61")
     _let_on(life, "go")
 
     assert (await life.output("sh1")).output.startswith("late\n[running for")
 
 
-async def test_a_character_is_not_cut_in_two(life: Background) -> None:
+async def test_a_character_is_not_split(life: Background) -> None:
     await life.start("printf 'caf\\303'; until [ -e go ]; do sleep 0.05; done; printf '\\251'; sleep 61")
     first = (await life.output("sh1")).output
     _let_on(life, "go")
@@ -67,7 +67,7 @@ async def test_a_character_is_not_cut_in_two(life: Background) -> None:
     assert (first.split("\n")[0], second.split("\n")[0]) == ("caf", "é")
 
 
-async def test_long_output_is_cut_in_the_middle_and_can_be_read_whole(tmp_path: Path) -> None:
+async def test_long_output_is_cut_in_the_middle_and_can_be_read_in_full(tmp_path: Path) -> None:
     async with background(tmp_path, limits=Limits(result_chars=500)) as life:
         await life.start("seq 1 400000")
         result = await life.output("sh1")
@@ -84,13 +84,13 @@ async def test_a_syntax_error_shows_only_what_the_model_wrote(life: Background) 
     assert ("trap" in output, "unexpected EOF" in output) == (False, True)
 
 
-async def test_a_program_that_wants_a_terminal_is_told_that_there_is_none(life: Background) -> None:
+async def test_a_program_that_needs_a_terminal_gets_a_hint(life: Background) -> None:
     await life.start("read a < /dev/tty || exit 9")
 
     assert "without a terminal and without input" in (await life.output("sh1")).output
 
 
-async def test_output_that_was_cleared_away_is_told(life: Background) -> None:
+async def test_removed_output_is_reported(life: Background) -> None:
     await life.start("true")
     life.blobs.drop_spools("t1")
 
@@ -98,7 +98,7 @@ async def test_output_that_was_cleared_away_is_told(life: Background) -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh9", "nonsense", "", "sh1 ; x", "sh99999999999999999999"])
-async def test_an_id_that_nobody_has_is_told_with_those_there_are(life: Background, shell: str) -> None:
+async def test_an_unknown_id_is_answered_with_the_known_ones(life: Background, shell: str) -> None:
     await life.start("true")
 
     result = await life.output(shell)
@@ -106,13 +106,13 @@ async def test_an_id_that_nobody_has_is_told_with_those_there_are(life: Backgrou
     assert result.error == f"This thread has no background shell {shell!r}: it has sh1."
 
 
-async def test_another_thread_does_not_see_it(life: Background) -> None:
+async def test_a_shell_is_not_visible_to_another_thread(life: Background) -> None:
     await life.start("echo secret")
 
     assert (await life.output("sh1", thread="t2")).metadata["error_type"] == "not_found"
 
 
-async def test_without_a_session_there_are_none(tmp_path: Path) -> None:
+async def test_without_a_session_there_are_no_background_shells(tmp_path: Path) -> None:
     result = await BashOutputTool().execute(id="sh1", context=ToolSurroundings(tmp_path).context())
 
     assert result.error == "Background shells are not available here; run the command without background."

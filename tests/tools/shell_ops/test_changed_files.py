@@ -34,7 +34,7 @@ async def bash(folder: Path, command: str, limits: Limits = PATIENT) -> ToolResu
     return await BashTool().execute(command=command, context=ToolContext(folder, limits=limits))
 
 
-async def test_a_command_tells_which_files_it_made_changed_and_removed(tree: Path) -> None:
+async def test_created_changed_and_removed_files_are_named(tree: Path) -> None:
     (tree / "dirty").write_text("before")
 
     result = await bash(
@@ -44,20 +44,20 @@ async def test_a_command_tells_which_files_it_made_changed_and_removed(tree: Pat
     assert result.metadata["changed_files"] == ["changed", "d/new", "dirty", "removed"]
 
 
-async def test_what_is_committed_in_the_same_command_is_told_too_and_what_is_only_read_is_not(tree: Path) -> None:
+async def test_committed_files_are_named_and_files_only_read_are_not(tree: Path) -> None:
     commit = "git -c user.name=n -c user.email=e commit -qam second"
 
     assert (await bash(tree, f"echo x >> changed && {commit}")).metadata["changed_files"] == ["changed"]
     assert (await bash(tree, "git status; cat kept")).metadata["changed_files"] == []
 
 
-async def test_a_change_that_keeps_size_and_time_is_seen(tree: Path) -> None:
+async def test_a_change_that_keeps_size_and_time_is_noticed(tree: Path) -> None:
     result = await bash(tree, "touch -r kept mark; printf KEPT > kept; touch -r mark kept; rm mark; exit 4")
 
     assert (result.error is not None, result.metadata["changed_files"]) == (True, ["kept"])
 
 
-async def test_in_a_folder_of_a_work_tree_only_what_lies_below_is_looked_at(tree: Path) -> None:
+async def test_only_files_below_the_workspace_are_compared(tree: Path) -> None:
     (tree / "sub").mkdir()
 
     result = await bash(tree / "sub", "echo x > ../changed; echo x > here")
@@ -65,21 +65,21 @@ async def test_in_a_folder_of_a_work_tree_only_what_lies_below_is_looked_at(tree
     assert result.metadata["changed_files"] == ["here"]
 
 
-async def test_of_very_many_changes_the_first_are_named_and_the_others_counted(tree: Path) -> None:
+async def test_many_changes_are_named_up_to_a_limit_and_counted(tree: Path) -> None:
     result = await bash(tree, "for i in $(seq 1000 1249); do echo > $i; done")
 
     assert result.metadata["changed_files"] == [str(number) for number in range(1000, 1100)]
     assert result.metadata["changed_files_more"] == 150
 
 
-async def test_without_a_work_tree_or_without_time_nothing_is_said(tree: Path, tmp_path: Path) -> None:
+async def test_without_a_work_tree_or_time_no_files_are_named(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
 
     assert "changed_files" not in (await bash(tmp_path / "plain", "echo x > a")).metadata
     assert "changed_files" not in (await bash(tree, "echo x > a", Limits(look_s=0))).metadata
 
 
-async def test_nothing_that_the_repository_names_is_run_by_looking(tree: Path, tmp_path: Path) -> None:
+async def test_a_snapshot_runs_nothing_that_the_repository_configures(tree: Path, tmp_path: Path) -> None:
     trap, sprung = tmp_path / "trap", tmp_path / "sprung"
     trap.write_text(f"#!/bin/sh\ntouch {sprung}\ncat\n")
     trap.chmod(0o755)
@@ -101,7 +101,7 @@ async def test_nothing_that_the_repository_names_is_run_by_looking(tree: Path, t
     assert not sprung.exists()
 
 
-def test_a_repository_that_makes_git_wait_costs_no_more_than_the_time_given(tree: Path) -> None:
+def test_a_repository_that_blocks_git_costs_no_more_than_the_time_limit(tree: Path) -> None:
     os.mkfifo(tree / "pipe")
     git(tree, "config", "include.path", str(tree / "pipe"))
     began = time.monotonic()

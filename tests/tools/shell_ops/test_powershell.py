@@ -23,9 +23,7 @@ def pwsh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return program
 
 
-async def test_the_command_is_one_argument_and_nothing_of_the_user_or_a_terminal_has_a_say(
-    pwsh: Path, tmp_path: Path
-) -> None:
+async def test_the_command_is_one_argument_without_profile_or_terminal(pwsh: Path, tmp_path: Path) -> None:
     around = ToolSurroundings(tmp_path)
 
     result = await PowershellTool().execute(command="echo 'a  b'; exit 200", context=around.context())
@@ -36,7 +34,7 @@ async def test_the_command_is_one_argument_and_nothing_of_the_user_or_a_terminal
 
 
 @pytest.mark.usefixtures("pwsh")
-async def test_in_the_sandbox_an_exit_code_is_no_signal(tmp_path: Path) -> None:
+async def test_in_the_sandbox_an_exit_code_is_not_a_signal(tmp_path: Path) -> None:
     around = ToolSurroundings(tmp_path)
     around.sandbox = sandbox("bubblewrap", around.workspace, visible=(Path.home(), tmp_path / "programs"))
 
@@ -71,7 +69,7 @@ def test_it_is_offered_only_where_it_is_installed_and_not_by_the_workspace(
         ("bypassPermissions", "rm -r ~", "deny"),
     ],
 )
-async def test_no_rule_lets_it_run_unasked_for_nobody_can_read_it(
+async def test_no_rule_lets_an_unparsed_command_run_without_asking(
     tmp_path: Path, mode: str, command: str, verdict: str
 ) -> None:
     world = World(tmp_path, allow=["powershell", "powershell(ls)", "powershell(*)"])
@@ -90,7 +88,7 @@ async def test_a_deny_rule_holds_for_what_it_names(tmp_path: Path) -> None:
     assert (await world.plan("powershell", command="$x = 1; Invoke-WebRequest a.example")).verdict == "deny"
 
 
-async def test_where_it_has_gone_since_it_was_offered_that_is_told(
+async def test_an_error_is_returned_if_powershell_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
@@ -100,7 +98,7 @@ async def test_where_it_has_gone_since_it_was_offered_that_is_told(
     assert result.error == "PowerShell (pwsh) is not installed here; use bash."
 
 
-def test_its_command_is_declared_as_one_that_is_not_for_bash() -> None:
+def test_its_command_is_declared_as_not_for_bash() -> None:
     target = CommandTarget("ls", "", is_bash=False)
 
     assert PowershellTool().targets({"command": "ls"}) == [target]

@@ -7,7 +7,7 @@ from tests.fakes.waiting import is_running, until
 from tools.shell_ops.user_command import UserCommandResult, run_user_command
 
 
-async def test_the_text_comes_on_its_input_and_what_it_says_on_stderr_is_kept(tmp_path: Path) -> None:
+async def test_the_text_is_its_stdin_and_its_stderr_is_kept(tmp_path: Path) -> None:
     ended = await run_user_command(
         "cat > got; echo out; printf '\\033[31mno\\n' >&2; exit 2", "ü" * 100_000, tmp_path, 20
     )
@@ -15,17 +15,17 @@ async def test_the_text_comes_on_its_input_and_what_it_says_on_stderr_is_kept(tm
     assert (ended, (tmp_path / "got").read_text()) == (UserCommandResult(2, "no"), "ü" * 100_000)
 
 
-async def test_what_it_writes_is_kept_where_it_capture_stdout(tmp_path: Path) -> None:
+async def test_stdout_is_kept_if_it_is_captured(tmp_path: Path) -> None:
     ended = await run_user_command("printf '\\033[31mout\\n'; echo no >&2", "", tmp_path, 20, capture_stdout=True)
 
     assert ended == UserCommandResult(0, "no", stdout="out")
 
 
-async def test_a_command_that_reads_nothing_ends_as_it_likes(tmp_path: Path) -> None:
+async def test_a_command_that_does_not_read_its_stdin_may_end(tmp_path: Path) -> None:
     assert await run_user_command("kill -9 $$", "x" * 1_000_000, tmp_path, 20) == UserCommandResult(-9)
 
 
-async def test_at_its_limit_it_is_ended_with_all_it_started(tmp_path: Path) -> None:
+async def test_at_its_time_limit_it_is_ended_with_all_it_started(tmp_path: Path) -> None:
     ended = await run_user_command("(sleep 0.7; touch late) & sleep 30", "", tmp_path, 0.2)
 
     await asyncio.sleep(0.7)
@@ -33,7 +33,7 @@ async def test_at_its_limit_it_is_ended_with_all_it_started(tmp_path: Path) -> N
     assert not (tmp_path / "late").exists()
 
 
-async def test_one_that_writes_without_end_is_ended(tmp_path: Path) -> None:
+async def test_a_command_over_the_output_limit_is_ended(tmp_path: Path) -> None:
     ended = await run_user_command("yes >&2", "", tmp_path, 30)
     heard = await run_user_command("yes", "", tmp_path, 30, capture_stdout=True)
 
@@ -51,7 +51,7 @@ async def test_a_cancellation_ends_it(tmp_path: Path) -> None:
     assert not is_running(int((tmp_path / "pid").read_text()))
 
 
-async def test_no_key_of_the_agent_reaches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_key_of_the_agent_is_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-hooks")
     monkeypatch.setenv("DISPLAY", ":7")
 

@@ -1,5 +1,3 @@
-"""Commands in a sandbox keep every promise that commands keep without one."""
-
 import asyncio
 import os
 import signal
@@ -17,6 +15,7 @@ from tests.fakes.walls import needs, sandbox
 from tools.base import ToolContext, ToolResult
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 from tools.shell_ops.bash import BashTool
+from tools.shell_ops.shell_command import INTERACTION_OFF, child_environment
 
 
 @pytest.fixture
@@ -59,15 +58,13 @@ def _command_line(pid: str) -> bytes:
         ("if; then", "bash: -c: line 1: syntax error near unexpected token `;'"),
     ],
 )
-async def test_output_exit_codes_and_signals_are_told_truthfully(
+async def test_output_exit_codes_and_signals_are_the_same_in_a_sandbox(
     around: ToolSurroundings, command: str, told: str
 ) -> None:
     assert told in (await _bash(around, command)).output
 
 
-async def test_what_the_command_inherits_is_what_it_inherits_without(
-    around: ToolSurroundings, tmp_path: Path
-) -> None:
+async def test_the_environment_is_the_same_as_without_a_sandbox(around: ToolSurroundings, tmp_path: Path) -> None:
     script = (
         "import os, signal; print(len(os.listdir('/proc/self/fd')), [signal.getsignal(n) for n in (2, 13, 15)])"
     )
@@ -102,7 +99,7 @@ async def test_a_command_whose_group_cannot_be_recorded_never_runs(around: ToolS
     assert (names_in(str(around.workspace)), time.monotonic() - began < 2) == ([], True)
 
 
-async def test_what_is_left_running_is_named_and_ended_wherever_it_went(around: ToolSurroundings) -> None:
+async def test_leftover_processes_are_named_and_ended_wherever_they_went(around: ToolSurroundings) -> None:
     command = (
         "sleep 71.1 & setsid -f sleep 71.2 >/dev/null 2>&1; env -i setsid -f sleep 71.3 >/dev/null 2>&1; sleep 0.2"
     )
@@ -114,7 +111,7 @@ async def test_what_is_left_running_is_named_and_ended_wherever_it_went(around: 
     assert not _is_there("sleep 71.")
 
 
-async def test_what_ends_by_itself_right_after_the_command_is_let_do_so(around: ToolSurroundings) -> None:
+async def test_a_process_that_ends_right_after_the_command_is_let_finish(around: ToolSurroundings) -> None:
     result = await _bash(around, "echo one > >(sleep 0.05; cat > copy)")
 
     assert ("ended with the call" in result.output, (around.workspace / "copy").read_text()) == (False, "one\n")
@@ -149,7 +146,7 @@ async def test_a_changed_folder_is_kept(around: ToolSurroundings) -> None:
     assert first.metadata["cwd"] == str(around.workspace / "sub")
 
 
-async def test_descriptors_are_given_back(around: ToolSurroundings) -> None:
+async def test_descriptors_are_closed(around: ToolSurroundings) -> None:
     await _bash(around, "true")
     before = len(names_in("/proc/self/fd"))
 
@@ -169,7 +166,7 @@ async def test_descriptors_are_given_back(around: ToolSurroundings) -> None:
         ("echo 'Permission denied'", False),
     ],
 )
-async def test_where_the_sandbox_may_be_why_it_failed_the_way_out_is_told(
+async def test_a_failure_that_the_sandbox_may_have_caused_gets_a_hint(
     around: ToolSurroundings, command: str, *, is_hinted: bool
 ) -> None:
     output = (await _bash(around, command)).output
@@ -208,7 +205,7 @@ asyncio.run(BashTool().execute(command=sys.argv[2], context=context))
 """
 
 
-def test_all_of_a_command_dies_with_the_agent(tmp_path: Path) -> None:
+def test_a_command_dies_with_the_agent(tmp_path: Path) -> None:
     needs("bubblewrap")
     command = "setsid -f env -i sleep 73.1 >/dev/null 2>&1; touch ready; sleep 73.2"
     agent = subprocess.Popen([sys.executable, "-c", _AGENT, tmp_path, command], cwd=Path(__file__).parents[3])
@@ -222,3 +219,82 @@ def test_all_of_a_command_dies_with_the_agent(tmp_path: Path) -> None:
     while _is_there("sleep 73.") and time.monotonic() < deadline:
         time.sleep(0.02)
     assert (_is_there("sleep 73."), is_running(agent.pid)) == (False, False)
+
+
+_SECRETS = (
+    "ANTHROPIC_API_KEY",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_PROFILE",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_OPENAI_API_KEY",
+    "CARGO_REGISTRY_TOKEN",
+    "CI_JOB_TOKEN",
+    "CLOUDFLARE_API_TOKEN",
+    "DATABASE_URL",
+    "DOCKER_AUTH_CONFIG",
+    "GEMINI_API_KEY",
+    "GH_TOKEN",
+    "GITHUB_TOKEN",
+    "GITLAB_TOKEN",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GPG_AGENT_INFO",
+    "GRAPH_AGENT_BASE_URL",
+    "HF_TOKEN",
+    "KUBECONFIG",
+    "LANGSMITH_API_KEY",
+    "MYSQL_PWD",
+    "NETRC",
+    "NPM_TOKEN",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENROUTER_API_KEY",
+    "PGPASSWORD",
+    "PIP_INDEX_URL",
+    "SENTRY_AUTH_TOKEN",
+    "SLACK_BOT_TOKEN",
+    "SSH_AUTH_SOCK",
+    "STRIPE_SECRET_KEY",
+    "TWINE_PASSWORD",
+    "UV_INDEX_URL",
+    "VAULT_TOKEN",
+)
+_RUNS_SOMETHING = (
+    "BASH_ENV",
+    "BASH_FUNC_git%%",
+    "DYLD_INSERT_LIBRARIES",
+    "ENV",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_SSH_COMMAND",
+    "IFS",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "LESSOPEN",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RIPGREP_CONFIG_PATH",
+    "RUBYOPT",
+    "SHELLOPTS",
+)
+
+
+def test_only_listed_variables_are_inherited_and_interaction_is_off() -> None:
+    kept = {"PATH": "/bin", "HOME": "/home/u", "LC_ALL": "C"}
+    source = {**kept, **dict.fromkeys((*_SECRETS, *_RUNS_SOMETHING), "sk-secret"), "PAGER": "less", "EDITOR": "vi"}
+
+    assert child_environment(source) == {**kept, **INTERACTION_OFF}
+
+
+def test_proxy_variables_are_inherited_with_their_password() -> None:
+    proxy = {"https_proxy": "http://me:geheim@proxy:3128"}
+
+    assert child_environment(proxy)["https_proxy"] == proxy["https_proxy"]
+
+
+def test_path_is_always_set() -> None:
+    assert child_environment({})["PATH"] == "/usr/local/bin:/usr/bin:/bin"
