@@ -256,7 +256,7 @@ def test_three_calls_are_answered_together_once_each_was_seen(set_up: SetUp) -> 
     bench = set_up(TCS(*(bash(f"c{n}", f"echo {n} >> log.txt") for n in range(3))), TXT("end"))
     chat = bench.chat("chat", "go", "--thread", "t1")
 
-    chat.sees("3 questions, answered one by one or with all")
+    chat.sees("3 calls need your decision")
     chat.sees(_KEYS)
     chat.enters("all")
     chat.sees("echo 2 >> log.txt")

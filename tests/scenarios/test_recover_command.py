@@ -111,7 +111,7 @@ def test_the_chat_offers_to_end_what_still_runs_before_a_retry(tmp_path: Path, s
     arguments = ["-m", "graph_agent", "resume", "t1", "--mode", "bypassPermissions"]
     chat = PtyProgram(arguments, command.workspace, command.env)
     chat.sees("still running")
-    chat.sees("[e]nd what still runs > ")
+    chat.sees("[e]nd its processes > ")
     chat.enters("r")
     chat.sees("cannot be retried while processes of its last attempt are running")
     chat.enters("e")
