@@ -331,7 +331,7 @@ def test_what_cannot_be_used_is_named_and_keeps_nothing_from_starting(home: Path
         [
             f"{bytes_only}: it cannot be read: {unreadable}",
             "tools = 'nowhere:make': ModuleNotFoundError: No module named 'nowhere'",
-            f"{bash}: A tool 'bash' is registered already (builtin); give the plugin tool another name",
+            f"{bash}: A tool 'bash' is already registered (builtin); give the plugin tool another name",
             f"{broken}: ModuleNotFoundError: No module named 'nowhere'",
         ]
     )
