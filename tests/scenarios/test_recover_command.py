@@ -115,7 +115,7 @@ def test_the_chat_offers_to_end_what_still_runs_before_a_retry(tmp_path: Path, s
     chat.enters("r")
     chat.sees("cannot be retried while processes of its last attempt are running")
     chat.enters("e")
-    chat.sees("Nothing of it runs any more.")
+    chat.sees("All processes of the call have ended.")
     runs_after = is_running(orphan)
     chat.sees("[c]ancel > ")
     chat.enters("r")
