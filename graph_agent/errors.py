@@ -18,7 +18,7 @@ AgentError                      anything a user may be shown; message = what hap
     └── InvalidHistory              the next model request would not be a valid conversation
 
 ControlFlow                     never shown; ends a run on purpose
-├── StaleOwner                  another life took the call over; this one must stop at once
+├── StaleOwner                  another run took the call over; this one must stop at once
 └── Paused                      a call rests where it stands; run again, as a new attempt, it goes on
 """
 
@@ -125,7 +125,7 @@ class ControlFlow(Exception):
 
 
 class StaleOwner(ControlFlow):
-    """Another life has taken this call over; the run that sees this must stop and write nothing more."""
+    """Another run has taken this call over; the run that sees this must stop and write nothing more."""
 
 
 class Paused(ControlFlow):

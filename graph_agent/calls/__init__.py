@@ -1,4 +1,4 @@
-"""Tool calls as durable records: their shape, their statuses, the one transition table, and how writes fold."""
+"""Tool calls as durable records: fields, statuses, the transition table, and how writes are merged."""
 
 from graph_agent.calls.record import (
     CallKind,

@@ -1,9 +1,4 @@
-"""The durable record of one tool call, as it stands in the graph state: JSON values only.
-
-What an approval is bound to: a digest over exactly what was shown.
-
-The mark that the processes of one attempt of a call carry, so that a later life finds them wherever they are.
-"""
+"""The durable record of one tool call, the digest that an approval is bound to, and the marker of its processes."""
 
 import hashlib
 import json
@@ -66,7 +61,7 @@ class ToolCallInfo(TypedDict, total=False):
     args_digest: str
     """Digest over id, tool, attempt and arguments that an approval is bound to; see `args_digest`."""
     owner_token: str
-    """Life that marked the call; while pending, life in which a person approved or retried it."""
+    """Token of the run that marked the call; while pending, of the run in which a person approved or retried it."""
     asked_at: str
     approved_at: str
     """Set by approve and retry only: tells calls a person let through from calls policy let through."""

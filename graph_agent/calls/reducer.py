@@ -1,9 +1,7 @@
-"""How writes to the `calls` channel are folded into the records. Knows nothing of the graph framework.
+"""How writes to the channels `messages`, `calls` and lists of names are merged into the state.
 
-How writes are folded into the conversation and into lists of names. Knows messages by id and type only.
-
-The channel `messages` holds the live window: what the next request is made of. What a compaction takes out of it
-stays in the checkpoints before it and in the transcript.
+The channel `messages` holds the context that the next request is made of. Messages that a compaction removes stay
+in the transcript and in earlier checkpoints.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

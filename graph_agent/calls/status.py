@@ -1,12 +1,10 @@
-"""The seven statuses of a tool call, and the changes between them that are allowed.
+"""The seven statuses of a tool call, the transitions between them, and the answers that a waiting call accepts.
 
-This table is the only place that knows them: reducer, nodes, documentation and tests are derived from it.
-
-Which answers a question about a call may have: the one table that asking and applying both read.
+Reducer, nodes, documentation and tests are derived from these tables.
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, assert_never, get_args
 
 from graph_agent.errors import ForbiddenTransition
 from graph_agent.events import AnswerKind
@@ -82,15 +80,17 @@ def require_allowed(call_id: str, source: CallStatus, target: CallStatus) -> Non
         )
 
 
-_IN_WORDS: Final[tuple[AnswerKind, ...]] = ("answer", "reject")
-_BY_STATUS: Final[dict[str, tuple[AnswerKind, ...]]] = {
-    "awaiting_approval": ("approve", "edit", "reject"),
-    "interrupted": ("retry", "done", "cancel"),
-}
-
-
 def allowed_answers(call: Mapping[str, object]) -> tuple[AnswerKind, ...]:
-    """The kinds of answer a `ToolCallInfo` waits for; none where it waits for nothing."""
-    if call["status"] == "awaiting_approval" and call.get("requires_input"):
-        return _IN_WORDS
-    return _BY_STATUS.get(str(call["status"]), ())
+    """The kinds of answer that a `ToolCallInfo` waits for; none where it waits for nothing."""
+    status = call["status"]
+    if status not in STATUSES:
+        return ()  # A record that was read from a file can hold anything.
+    match status:
+        case "awaiting_approval":
+            return ("answer", "reject") if call.get("requires_input") else ("approve", "edit", "reject")
+        case "interrupted":
+            return ("retry", "done", "cancel")
+        case "pending" | "executing" | "success" | "error" | "cancelled":
+            return ()
+        case _:
+            assert_never(status)

@@ -1,22 +1,20 @@
-"""What happened, as frozen facts in the past tense. JSON values only: each can be written as a line and read back.
+"""Events: what happened in a run, as frozen values of JSON types that can be written as lines and read back.
 
-A question is not an event: it is returned by the session and answered through it. The order within a turn:
+A question is not an event: the session returns it and takes the answer. The order within a turn:
 
     SessionOpened
     └── TurnStarted
-        ├── Compacted                         the conversation was made shorter; before the request, or in its place
-        ├── StepStarted                       one model request with what follows from it
-        │   ├── TextDelta*, ToolCallDelta*    deltas, may be dropped
+        ├── Compacted                           before the model request, or in its place
+        ├── StepStarted                         one model request and what follows from it
+        │   ├── TextDelta*, ToolCallDelta*      may be dropped
         │   ├── ModelMessage
-        │   ├── ToolCallCreated*                  one per call, in the model's order
-        │   ├── ToolCallDecided*                 a person answered; before the call starts
-        │   ├── ToolCallStarted                   may interleave between neighbouring reads
+        │   ├── ToolCallCreated*                one per call, in the model's order
+        │   ├── ToolCallDecided*                a person answered, before the call starts
+        │   ├── ToolCallStarted                 may interleave between neighbouring reads
         │   │   └── ToolCallProgress*
-        │   └── ToolCallFinished                     exactly one per call of the step, whatever became of it
+        │   └── ToolCallFinished                exactly one per call of the step, whatever its status
         └── TurnEnded
-    WarningIssued, ShellEnded, ShellContinued, ServerChanged   at any place
-
-The words that facts are told in, each with its closed list.
+    WarningIssued, ShellEnded, ShellContinued, ServerChanged   anywhere
 """
 
 from dataclasses import asdict, dataclass, field, fields
@@ -94,7 +92,7 @@ class SessionOpened:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """Work began: on a new message, or on what an earlier life left open (then the text is empty)."""
+    """Work began: on a new message, or on what an earlier run left open (then the text is empty)."""
 
     text: str = ""
     type: Literal["turn_started"] = "turn_started"

@@ -1,8 +1,8 @@
 """Mode auto: a model judges calls that only their medium risk asks about. Whatever goes wrong, the call asks.
 
-The judge sees the user's own words and the call, never what a tool brought back. Its verdict is stored with the
-turn, and on the record; routing reads it there. It turns an ask into an allow and nothing else: rules, protected
-names, HIGH risk and questions to the user are not put to it.
+The model sees the user's own words and the call, never what a tool returned. Its verdict is stored in the turn and
+on the record. It turns an ask into an allow and nothing else: rules, protected names, HIGH risk and questions to
+the user are not put to it.
 """
 
 import asyncio

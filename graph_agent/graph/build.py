@@ -1,4 +1,4 @@
-"""The compiled graph: nodes joined by the edge table, neither of which knows the framework."""
+"""Build the compiled graph from the nodes and the edge table."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -116,9 +116,9 @@ def _on_graph(
     async def run(state: Any, runtime: Runtime[RunContext]) -> Command[Any]:
         info = runtime.execution_info
         here = GraphPosition(info.thread_id or "", info.checkpoint_id) if info else GraphPosition("", "")
-        life: RunContext | None = runtime.context  # None under LangGraph's own server
+        context: RunContext | None = runtime.context  # None under LangGraph's own server
         await hold(here.thread_id)
-        step = await node(state, life or RunContext(), here)
+        step = await node(state, context or RunContext(), here)
         return Command(update=step.update, goto=_destination(name, step))
 
     run.__name__ = name

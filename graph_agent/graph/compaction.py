@@ -1,19 +1,12 @@
-"""Makes the next request smaller: what the live window loses, and what stands there instead.
+"""Compact the context: replace bulky old results by references, and the oldest messages by a summary.
 
-Done between two model requests, where no call is open, and stored as one step: a kill before its checkpoint leaves
-the window as it was, after it nothing is done or paid for again. Transcript, ledger and earlier checkpoints keep
-everything.
+It happens between two model requests, while no call is open, and is stored as one step: a kill before its
+checkpoint leaves the context as it was. Transcript, call log and earlier checkpoints keep everything.
 
-Which messages a compaction shortens and which it sums up. Decides by sizes; writes nothing and asks nobody.
-
-Old bulky results go first, for what they held can be read again. What is still too long is summed up from the
-oldest on. Calls and their answers stay together, the request of the turn under way stays as the user wrote it, and
-the newest step stays whole.
-
-The words of a summary: what the model is asked, what is told where no model can be, and the message it becomes.
-
-Facts are taken from the records, not from anybody's memory: the user's requests, the files that calls touched, the
-plan. Only what was done and decided is told by the model.
+Bulky old results go first, because they can be read again. What is still too long is summarized from the oldest
+message on. Calls and their results stay together, the request of the current turn stays as the user wrote it, and
+the newest step stays whole. A summary takes its facts from the records: the user's requests, the files that calls
+wrote, the plan. Only what was done and decided is described by the model.
 """
 
 import asyncio

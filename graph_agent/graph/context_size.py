@@ -1,13 +1,10 @@
-"""How big the next model request is, and what it may be: in tokens as the model's provider counts them.
+"""How large the next model request is, how large it may be, and which limits a model's refusals have taught.
 
-What the provider told of the last request is taken where it can be believed; everything since is estimated.
-
-How many tokens a model takes, as learned from what it refused and from what it took. Pure.
-
-One refusal may be an error of the provider, also one that names a limit: a router that asked a smaller model once,
-a proxy with a limit of its own. So it is tried again: each request that is taken close to the limit raises it, and
-each compaction for its sake, until a second refusal says about the same. What the settings or the endpoint say anew
-goes before it.
+Sizes are in tokens as the provider counts them: its count of the last request is used where it is plausible, the
+rest is estimated. One refusal may be an error of the provider (a router that asked a smaller model once, a proxy
+with its own limit), so a learned limit is raised by each request that is accepted close to it, and by each
+compaction it causes, until a second refusal confirms it. A new value from the settings or the endpoint takes
+precedence.
 """
 
 from collections.abc import Mapping, Sequence

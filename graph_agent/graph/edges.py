@@ -1,12 +1,43 @@
 """Where control goes: every edge of the state machine, in one table.
 
 The compiled graph, docs/state-machine.md and one scenario test per row are derived from it. Nothing else decides
-where control goes next. Knows nothing of the graph framework.
+where control goes next.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, assert_never
 
-__all__ = ["DECIDING", "EDGES", "END", "NODES", "START", "Edge", "target_of", "targets_of"]
+__all__ = [
+    "DECIDING",
+    "EDGES",
+    "END",
+    "NODES",
+    "START",
+    "Edge",
+    "EdgeOutcome",
+    "TurnOutcome",
+    "target_of",
+    "targets_of",
+    "turn_outcome",
+]
+
+EdgeOutcome = Literal[
+    "input",
+    "called",
+    "answered",
+    "compacted",
+    "shortened",
+    "stopped",
+    "limit",
+    "marked",
+    "asked",
+    "settled",
+    "ended",
+    "observed",
+    "completed",
+]
+"""What a node reports when it is done."""
+TurnOutcome = Literal["", "done", "limit", "stopped"]
+"""How a turn ended; empty while it runs."""
 
 START = "START"
 END = "END"
@@ -21,7 +52,7 @@ class Edge(NamedTuple):
     """After `source` reports `outcome`, control goes to `target`."""
 
     source: str
-    outcome: str
+    outcome: EdgeOutcome
     target: str
     reason: str
 
@@ -52,10 +83,25 @@ EDGES: tuple[Edge, ...] = (
     Edge("observation", "stopped", END, "the turn was stopped: its results are in the history"),
 )
 
-_TARGETS = {(edge.source, edge.outcome): edge.target for edge in EDGES}
+_TARGETS: dict[tuple[str, str], str] = {(edge.source, edge.outcome): edge.target for edge in EDGES}
 
 
-def target_of(source: str, outcome: str) -> str:
+def turn_outcome(source: str, outcome: EdgeOutcome) -> TurnOutcome:
+    """How the turn ended by this outcome of a node; empty where it continues."""
+    match outcome:
+        case "completed":
+            return "done"
+        case "answered":
+            return "done" if source == "reasoning" else ""
+        case "limit" | "stopped":
+            return outcome
+        case "input" | "called" | "compacted" | "shortened" | "marked" | "asked" | "settled" | "ended" | "observed":
+            return ""
+        case _:
+            assert_never(outcome)
+
+
+def target_of(source: str, outcome: EdgeOutcome) -> str:
     """Where control goes.
 
     Raises:

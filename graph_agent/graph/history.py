@@ -1,12 +1,9 @@
-"""What makes a conversation valid for the next model request, and how a finished call is told to the model.
+"""What makes a conversation valid for the next request, and how records change and are reported to the model."""
 
-Changes of call records, refused before they are written when the transition table has no such row.
-"""
-
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from graph_agent.calls import CallStatus, ToolCallInfo, require_allowed
-from graph_agent.errors import InvalidHistory
+from graph_agent.errors import InternalError, InvalidHistory
 from graph_agent.events import ToolCallFinished
 
 if TYPE_CHECKING:
@@ -107,8 +104,12 @@ def _told(call: ToolCallInfo) -> str:
         case "error":
             parts = [call["result"] or "", f"Error: {call['error_msg'] or 'unknown'}"]
             return printable(edited + "\n".join(part for part in parts if part))
-        case _:
+        case "cancelled":
             return printable(_cancelled_text(call))
+        case "pending" | "awaiting_approval" | "executing" | "interrupted":
+            raise InternalError(f"call {call['call_id']} is {call['status']}: it has no result for the model yet")
+        case _:
+            assert_never(call["status"])
 
 
 def _cancelled_text(call: ToolCallInfo) -> str:

@@ -1,4 +1,4 @@
-"""The node that waits for a person. No effects: on resume it starts again from its first line.
+"""The node that waits for a person. No effects: when it is resumed it starts again from its first line.
 
 It holds the graph's only interrupt, behind `ask`, and applies only answers that fit what was shown.
 """
@@ -22,7 +22,7 @@ __all__ = ["HumanApproval", "question_of"]
 Ask = Callable[[dict[str, Any]], Any]
 """Puts the question and returns the envelope `{by, at, answers: {call_id: answer}}`; LangGraph's `interrupt`.
 
-`by` is the token of the life that applies the answers, which the question names. A client of a server may send
+`by` is the token of the run that applies the answers, which the question names. A client of a server may send
 anything: what is no answer to what was asked is passed over, and the question is put again.
 
 The envelope is never a bare map of call ids: ids of 32 hex digits, or an empty map, are taken for a map of
@@ -40,21 +40,21 @@ class HumanApproval:
     bus: EventBus
     ask: Ask
 
-    async def __call__(self, state: "AgentState", life: RunContext, here: GraphPosition) -> Step:
+    async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: answered, stopped."""
-        if life.stop:
+        if run.stop:
             return Step("stopped", {})
         calls = state["calls"]
         envelope = _envelope(
-            self.ask({"by": life.owner_token, **question_of(calls, life.started_calls)}), life, self.clock.now()
+            self.ask({"by": run.owner_token, **question_of(calls, run.started_calls)}), run, self.clock.now()
         )
-        scope = scope_of(state, life, here)
+        scope = scope_of(state, run, here)
         update: dict[str, Any] = {}
         for call_id, answer in envelope["answers"].items():
             call = calls.get(call_id)
             if call is None or not _fits(answer, call):
                 continue
-            known = _known(call, answer["kind"], life)
+            known = _known(call, answer["kind"], run)
             after = await self._apply(known, answer, envelope, scope)
             if after is not known:
                 update[call_id] = change_of(call, after)
@@ -67,8 +67,8 @@ class HumanApproval:
     ) -> ToolCallInfo:
         kind, reason = answer["kind"], answer.get("reason", "")
         decided = {"decision": kind, "decided_by": answer.get("decided_by", "")}
-        # The token is the one of the life that applied the answer, not of the life that runs this line: the
-        # framework stores the resume value before this node's result, and a later life replays it.
+        # The token is the one of the run that applied the answer, not of the run that runs this line: the
+        # framework stores the resume value before this node's result, and a later run replays it.
         granted = {
             **decided,
             "approved_at": envelope["at"],
@@ -118,13 +118,13 @@ class HumanApproval:
         return moved(call, "pending", **fields, arguments=dict(arguments), args_digest=digest, edited=True)
 
 
-def _known(call: ToolCallInfo, kind: str, life: RunContext) -> ToolCallInfo:
-    """The call with what this life knows of it, under the number that a new attempt at it gets."""
-    known: ToolCallInfo = {**call, "started": True} if call["call_id"] in life.started_calls else call
+def _known(call: ToolCallInfo, kind: str, run: RunContext) -> ToolCallInfo:
+    """The call with what this run knows of it, under the number that a new attempt at it gets."""
+    known: ToolCallInfo = {**call, "started": True} if call["call_id"] in run.started_calls else call
     if kind not in ("approve", "edit", "answer", "retry"):
         return known
     attempt = known.get("attempt", 1)
-    number = life.next_attempt(call["call_id"], attempt + 1 if kind == "retry" else attempt)
+    number = run.next_attempt(call["call_id"], attempt + 1 if kind == "retry" else attempt)
     if number == attempt:
         return known
     digest = args_digest(call["call_id"], call["tool_name"], number, call["arguments"])
@@ -156,15 +156,15 @@ def question_of(calls: Mapping[str, ToolCallInfo], begun: Collection[str] = ()) 
     return {"approve": items("awaiting_approval"), "recover": items("interrupted")}
 
 
-def _envelope(given: Any, life: RunContext, now: str) -> dict[str, Any]:
+def _envelope(given: Any, run: RunContext, now: str) -> dict[str, Any]:
     """The envelope with all that is read of it, holding only what can be an answer."""
     envelope = given if isinstance(given, Mapping) else {}
     answers = envelope.get("answers")
     usable = {
         call_id: {**answer, **{name: str(answer[name]) for name in ("reason", "decided_by") if name in answer}}
         for call_id, answer in (answers.items() if isinstance(answers, Mapping) else ())
-        # With this life's own token a call would pass for one that has run, and would run unjudged.
-        if isinstance(answer, Mapping) and answer.get("owner_token") != life.owner_token
+        # With this run's own token a call would pass for one that has run, and would run unjudged.
+        if isinstance(answer, Mapping) and answer.get("owner_token") != run.owner_token
     }
     return {"by": str(envelope.get("by", "")), "at": str(envelope.get("at") or now), "answers": usable}
 

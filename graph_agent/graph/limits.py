@@ -1,19 +1,19 @@
-"""Whether the next model request would surely pass a budget, and the words for it. Knows no node and no price.
+"""Budgets of a turn, repeated failures, and the usage of calls: when a turn ends at a limit, and the reason given.
 
-How often things went wrong in a row in one turn, and when that is enough. Counts; knows no state and no node.
-
-A model that does not get on repeats itself. The turn then ends at its limit: nothing is lost, and a person decides.
-
-Tokens and requests, added up: of model requests, and of calls that made requests of their own.
+A model that makes no progress repeats itself. The turn then ends at its limit: nothing is lost, and a person
+decides.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports.usage import Budget, SharedBudget, add_usage
+
+if TYPE_CHECKING:
+    from graph_agent.graph.state import ConsecutiveFailures, TurnState
 
 __all__ = [
     "HELD_BACK",
@@ -46,7 +46,7 @@ class _Account(NamedTuple):
 
 def passed(
     budget: Budget, spent: tuple[Mapping[str, Any], Mapping[str, Any]], least: tuple[int, float | None]
-) -> dict[str, str]:
+) -> "TurnState":
     """Why the next request is not made, as `why` and `budget` of the turn; empty when it may be.
 
     Args:
@@ -60,7 +60,7 @@ def passed(
     return {}
 
 
-def drawn(shared_budget: SharedBudget, thread_id: str, least: tuple[int, float | None]) -> dict[str, Any]:
+def drawn(shared_budget: SharedBudget, thread_id: str, least: tuple[int, float | None]) -> "TurnState":
     """The same where others draw on the budget, too; where the request may be made, it counts from here on."""
     turn, thread = shared_budget.used()
     pause = (
@@ -74,7 +74,7 @@ def drawn(shared_budget: SharedBudget, thread_id: str, least: tuple[int, float |
     return {}
 
 
-def steps_used_up(steps: int) -> dict[str, str]:
+def steps_used_up(steps: int) -> "TurnState":
     """The same for the model requests of a turn."""
     requests = "1 model request" if steps == 1 else f"{steps} model requests"
     return {"budget": "max_steps", "reason": f"it made {requests}, as many as max_steps allows; {_AFRESH}"}
@@ -131,7 +131,7 @@ Strikes = Mapping[str, Any]
 """JSON values: `timeouts` by tool, `failures` and `refusals` by call, and `never_ran`, `{key, count}`."""
 
 
-def counted(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> dict[str, Any]:
+def counted(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> "ConsecutiveFailures":
     """The counts after these calls of one message came to their end."""
     timeouts, failures, refusals = (dict(strikes.get(key) or {}) for key in ("timeouts", "failures", "rejections"))
     never_ran = strikes.get("never_ran") or {}
@@ -147,7 +147,7 @@ def counted(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> dict[str, Any]:
         count = never_ran.get("count", 0) + 1 if never_ran.get("key") == cause else 1
         never_ran = {"key": cause, "count": count} if cause else {}
     counts = {"timeouts": timeouts, "failures": failures, "rejections": refusals, "never_ran": never_ran}
-    return {name: count for name, count in counts.items() if count}
+    return cast("ConsecutiveFailures", {name: count for name, count in counts.items() if count})
 
 
 def tripped(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> str:

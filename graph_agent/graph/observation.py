@@ -1,6 +1,5 @@
-"""The node that tells the model what came of its calls: one message per call, in order, in one superstep."""
+"""The node that reports the results to the model: one message per call, in order, in one superstep."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,7 @@ from langchain_core.messages import ToolMessage
 
 from graph_agent.calls import FINAL, USER_DECISION, ToolCallInfo
 from graph_agent.errors import InternalError
+from graph_agent.graph.edges import EdgeOutcome, turn_outcome
 from graph_agent.graph.history import newest_calls, tool_message_text
 from graph_agent.graph.limits import HELD_BACK, counted, exhausted, spent_by, spent_of_turn, steps_used_up
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step
@@ -15,7 +15,7 @@ from graph_agent.graph.tool_routing import shown_by
 from graph_agent.ports.usage import add_usage
 
 if TYPE_CHECKING:
-    from graph_agent.graph.state import AgentState
+    from graph_agent.graph.state import AgentState, TurnState
 
 __all__ = ["COMPLETION_TOOL", "Observation"]
 
@@ -27,7 +27,7 @@ COMPLETION_TOOL = "attempt_completion"
 class Observation:
     """Writes every tool message of a model message at once, so that no history ever has a call half answered."""
 
-    async def __call__(self, state: "AgentState", life: RunContext, here: GraphPosition) -> Step:
+    async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: observed, completed, limit, stopped.
 
         Raises:
@@ -40,34 +40,29 @@ class Observation:
             if call["status"] not in FINAL:
                 raise InternalError(f"call {call_id} is {call['status']}, thread {here.thread_id} cannot go on yet")
             finals.append(call)
-        before = state.get("turn") or {}
-        if life.budget_reset not in ("", before.get("budget_reset")):
-            before = {**before, "steps": 0, "sub_agent_requests": 0, "usage": {}, "budget_reset": life.budget_reset}
-        strikes = counted(before.get("consecutive_failures") or {}, finals)
-        turn = (
-            {**before, "consecutive_failures": strikes}
-            if strikes or "consecutive_failures" in before
-            else dict(before)
-        )
-        of_turn = spent_of_turn(finals, life.stopped_usage)
+        before: TurnState = state.get("turn") or {}
+        if run.budget_reset not in ("", before.get("budget_reset")):
+            before = {**before, "steps": 0, "sub_agent_requests": 0, "usage": {}, "budget_reset": run.budget_reset}
+        failures = counted(before.get("consecutive_failures") or {}, finals)
+        turn: TurnState = {**before}
+        if failures or "consecutive_failures" in before:
+            turn["consecutive_failures"] = failures
+        of_turn = spent_of_turn(finals, run.stopped_usage)
         if requests := of_turn.get("requests"):
             turn["sub_agent_requests"] = int(turn.get("sub_agent_requests", 0)) + requests
-        outcome, pause = _outcome(finals, turn, life)
-        if outcome != "observed":
-            turn |= {"outcome": _TURN_OUTCOME[outcome], **pause}
+        outcome, pause = _outcome(finals, turn, run)
+        if ended := turn_outcome("observation", outcome):
+            turn = {**turn, "outcome": ended, **pause}
         update: dict[str, Any] = {"messages": [_message(call) for call in finals]}
-        if spent := spent_by(finals, life.stopped_usage):
+        if spent := spent_by(finals, run.stopped_usage):
             turn["usage"] = add_usage(turn.get("usage"), of_turn)
             update["usage"] = add_usage(state.get("usage"), spent)
         return Step(outcome, update if turn == state.get("turn") else {**update, "turn": turn})
 
 
-_TURN_OUTCOME = {"completed": "done", "limit": "limit", "stopped": "stopped"}
-
-
-def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: RunContext) -> tuple[str, dict[str, str]]:
-    """What follows, and for a limit which one it is, as `why` and `budget` of the turn."""
-    if life.stop:
+def _outcome(calls: list[ToolCallInfo], turn: "TurnState", run: RunContext) -> "tuple[EdgeOutcome, TurnState]":
+    """What follows, and for a limit which one it is, as `reason` and `budget` of the turn."""
+    if run.stop:
         return "stopped", {}
     is_declared = any(call["tool_name"] == COMPLETION_TOOL for call in calls)
     if is_declared and all(call["status"] == "success" for call in calls):
@@ -77,7 +72,7 @@ def _outcome(calls: list[ToolCallInfo], turn: Mapping[str, Any], life: RunContex
     if why := held_back or exhausted(turn.get("consecutive_failures") or {}):
         return "limit", {"reason": why}
     steps = int(turn.get("steps", 0)) + int(turn.get("sub_agent_requests", 0))
-    return ("limit", steps_used_up(steps)) if steps >= life.max_steps else ("observed", {})
+    return ("limit", steps_used_up(steps)) if steps >= run.max_steps else ("observed", {})
 
 
 def _message(call: ToolCallInfo) -> ToolMessage:

@@ -1,10 +1,7 @@
-"""The node that asks the model. It decides nothing else and has no effect but the request.
+"""The node that sends the model request, or compacts the conversation first where the request would be too long.
 
-Where the request would be too long, a step of this node makes the conversation shorter instead; the next one asks.
-
-What the model is told beside the conversation: which background shells ended since it last looked.
-
-The state keeps what was told, in one step with the reply to it: a kill in between tells it again, a rewind too.
+The request also reports background shells that ended since the last one. They are recorded in the same step as the
+reply, so that after a kill or a rewind they are reported again.
 """
 
 import re
@@ -30,7 +27,7 @@ from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
 from graph_agent.ports.usage import UNLIMITED, UNPRICED, Meter, UsageTotals, add_usage
 
 if TYPE_CHECKING:
-    from graph_agent.graph.state import AgentState
+    from graph_agent.graph.state import AgentState, TurnState
 
 
 __all__ = ["COMPACT_ONLY", "NOTHING_NEW", "News", "Reasoning", "news_of"]
@@ -104,31 +101,31 @@ class Reasoning:
     """Whether a model gave the task. Its calls do not keep the ids they came with, as its parent is asked about
     them beside its own; and its turns are parts of one of the user's."""
 
-    async def __call__(self, state: "AgentState", life: RunContext, here: GraphPosition) -> Step:
+    async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: called, answered, compacted, shortened, stopped, limit.
 
         Raises:
             ModelError: the request failed for good; the state stays as it was, so asking again is possible.
             InvalidHistory: the request would not be a valid conversation.
         """
-        turn = state.get("turn") or {}
-        if life.stop:
-            return Step("stopped", {"turn": turn.get(COMPACT_ONLY) or {**turn, "outcome": "stopped"}})
+        turn: TurnState = state.get("turn") or {}
+        if run.stop:
+            return Step("stopped", {"turn": turn.get("compact_only") or {**turn, "outcome": "stopped"}})
         if turn.get("outcome"):
             turn = {}  # Of the turn before: a server begins the next with the message alone.
         messages = state["messages"]
         require_valid(messages)
-        scope = scope_of(state, life, here)
+        scope = scope_of(state, run, here)
         request = self._request(state, scope.mode)
-        if COMPACT_ONLY in turn:
+        if "compact_only" in turn:
             smaller = await self.compaction.by_hand(state, here.thread_id, request)
             if smaller is None:
                 self.bus.publish(WarningIssued("nothing was compacted: the conversation is short already"))
             update = {} if smaller is None else _smaller(state, {}, smaller)
-            return Step("shortened", {**update, "turn": turn[COMPACT_ONLY]})
-        if pause := self._used_up(state, turn, request, life, here):
+            return Step("shortened", {**update, "turn": turn["compact_only"]})
+        if pause := self._used_up(state, turn, request, run, here):
             return Step("limit", {"turn": {**turn, "outcome": "limit", **pause}})
-        shared_budget = life.shared_budget
+        shared_budget = run.shared_budget
         try:
             step = await self._fitted(state, turn, request, scope)
         finally:
@@ -143,22 +140,20 @@ class Reasoning:
     def _used_up(
         self,
         state: "AgentState",
-        turn: Mapping[str, Any],
+        turn: "TurnState",
         request: ModelRequest,
-        life: RunContext,
+        run: RunContext,
         here: GraphPosition,
-    ) -> Mapping[str, Any]:
+    ) -> "TurnState":
         """Why the request is not made, as part of the turn; empty when it may be."""
-        budget = life.budget if life.shared_budget is None else life.shared_budget.budget
+        budget = run.budget if run.shared_budget is None else run.shared_budget.budget
         known = self.compaction.known
         least = (0, None) if budget == UNLIMITED else self.meter.least(request, self.model.label, known)
-        if life.shared_budget is not None:
-            return drawn(life.shared_budget, here.thread_id, least)
+        if run.shared_budget is not None:
+            return drawn(run.shared_budget, here.thread_id, least)
         return passed(budget, (turn, state), least)
 
-    async def _fitted(
-        self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, scope: Scope
-    ) -> Step:
+    async def _fitted(self, state: "AgentState", turn: "TurnState", request: ModelRequest, scope: Scope) -> Step:
         """The request, or the step to take instead of one that would be too long."""
         done = int(turn.get("compactions", 0))
         weighed = await self.compaction.weigh(state, request)
@@ -175,7 +170,7 @@ class Reasoning:
         return Step("limit", {"turn": {**turn, "outcome": "limit", "reason": why}})
 
     async def _ask(
-        self, state: "AgentState", turn: Mapping[str, Any], request: ModelRequest, scope: Scope, weighed: Weighed
+        self, state: "AgentState", turn: "TurnState", request: ModelRequest, scope: Scope, weighed: Weighed
     ) -> Step:
         step = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(step))
@@ -212,9 +207,7 @@ class Reasoning:
             update["context"] = context
         return Step("called" if call_ids else "answered", update)
 
-    async def _judged(
-        self, message: AIMessage, state: "AgentState", turn: Mapping[str, Any], scope: Scope
-    ) -> Judged:
+    async def _judged(self, message: AIMessage, state: "AgentState", turn: "TurnState", scope: Scope) -> Judged:
         known = turn.get("verdicts") or {}
         if self.judge is None:
             return Judged(known)
@@ -273,7 +266,7 @@ class Reasoning:
         )
 
 
-def _smaller(state: "AgentState", turn: Mapping[str, Any], smaller: Smaller) -> dict[str, Any]:
+def _smaller(state: "AgentState", turn: "TurnState", smaller: Smaller) -> dict[str, Any]:
     update: dict[str, Any] = {
         "messages": list(smaller.messages),
         "context": dict(smaller.context),

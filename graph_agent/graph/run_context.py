@@ -1,10 +1,11 @@
-"""What a node is told about the run it takes part in, besides the state."""
+"""What a node receives besides the state, and what it returns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from graph_agent.graph.edges import EdgeOutcome
 from graph_agent.ports import Scope
 from graph_agent.ports.usage import UNLIMITED, Budget, SharedBudget
 
@@ -16,7 +17,7 @@ __all__ = ["GraphPosition", "RunContext", "Step", "new_owner_token", "scope_of"]
 
 
 def new_owner_token() -> str:
-    """A life token: new in each process, and after each run that did not return."""
+    """A run token: new in each process, and after each run that did not return."""
     return uuid4().hex
 
 
@@ -26,7 +27,7 @@ _MAX_STEPS = 200
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The run's context. Without a session (LangGraph's own server) the process is the life."""
+    """The run's context. Without a session (LangGraph's own server) the process is the run."""
 
     owner_token: str = field(default=_PROCESS_TOKEN)
     stop: bool = False
@@ -42,7 +43,7 @@ class RunContext:
     reverted_attempts: Mapping[str, int] = field(default_factory=dict)
     """Of calls that a rewind undid: the newest attempt, whose number is taken."""
     mode: str = ""
-    """Permission mode of this life; empty means the stored one. bypassPermissions is only ever here."""
+    """Permission mode of this run; empty means the stored one. bypassPermissions is only ever here."""
     shared_budget: SharedBudget | None = None
     """The budget that a sub-agent's requests draw on beside others; it has none of its own then."""
     budget_reset: str = ""
@@ -65,16 +66,16 @@ class GraphPosition:
     """The checkpoint this superstep rests on."""
 
 
-def scope_of(state: "AgentState", life: RunContext, here: GraphPosition) -> Scope:
+def scope_of(state: "AgentState", run: RunContext, here: GraphPosition) -> Scope:
     """Where and under which mode calls are planned."""
-    mode = life.mode or state.get("mode", "default")
+    mode = run.mode or state.get("mode", "default")
     return Scope(here.thread_id, mode, state.get("cwd", ""), state.get("todo", ()))
 
 
 class Step(NamedTuple):
     """What a node returns: the outcome that the edge table knows, and its writes to the state."""
 
-    outcome: str
+    outcome: EdgeOutcome
     update: Mapping[str, Any]
     tasks: tuple[Mapping[str, Any], ...] = ()
     """Inputs of the tasks to start, where the outcome leads to a node that runs once per call."""

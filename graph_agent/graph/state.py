@@ -6,11 +6,54 @@ from langchain_core.messages import AnyMessage
 from langgraph.channels import DeltaChannel
 
 from graph_agent.calls import ToolCallInfo, merge_calls, merge_messages, merge_names
+from graph_agent.graph.edges import TurnOutcome
 
-__all__ = ["AgentState", "CallTask", "ToolCallInfo", "merge_messages"]
+__all__ = ["AgentState", "CallTask", "ConsecutiveFailures", "ToolCallInfo", "TurnState", "merge_messages"]
 
 SNAPSHOT_EVERY = 100
 """Updates of a delta channel between two full snapshots of it."""
+
+
+class ConsecutiveFailures(TypedDict, total=False):
+    """What went wrong again and again in one turn; see `limits`."""
+
+    timeouts: dict[str, int]
+    """By tool."""
+    failures: dict[str, int]
+    """By call: tool and arguments."""
+    rejections: dict[str, int]
+    """By call."""
+    never_ran: dict[str, Any]
+    """`{key, count}` of calls that were refused before they began, in a row and for one reason."""
+
+
+class TurnState(TypedDict, total=False):
+    """The turn under way, or the one that ended last."""
+
+    steps: int
+    """Model requests made."""
+    sub_agent_requests: int
+    """Model requests of sub-agents whose calls have ended."""
+    usage: dict[str, Any]
+    """What those requests used; the shape is that of `ports.usage`."""
+    consecutive_failures: ConsecutiveFailures
+    verdicts: dict[str, dict[str, Any]]
+    """Verdicts of mode auto, by call."""
+    compactions: int
+    """How often the conversation was compacted since the last reply."""
+    overflowed: bool
+    """The model refused a request as too long since the last reply."""
+    outcome: TurnOutcome
+    reason: str
+    """Why a limit ended the turn."""
+    budget: str
+    """The setting that was used up, where the limit is one of the budgets."""
+    shared: bool
+    """The budget is one that others draw on too."""
+    budget_reset: str
+    """Token of the newest fresh budget that the turn was given."""
+    compact_only: dict[str, Any]
+    """The turn that the thread had ended with, in a turn that is for a compaction alone."""
 
 
 class AgentState(TypedDict, total=False):
@@ -18,10 +61,7 @@ class AgentState(TypedDict, total=False):
 
     messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=SNAPSHOT_EVERY)]
     calls: Annotated[dict[str, ToolCallInfo], DeltaChannel(merge_calls, snapshot_frequency=SNAPSHOT_EVERY)]
-    turn: dict[str, Any]
-    """The turn under way: `steps` taken, their `usage`, `strikes` (see that module), `verdicts` of mode auto,
-    `compactions` and `overflowed` since the last reply; once it ended, `outcome` (done, limit, stopped) and, of a
-    limit, `why`, and `budget` where one is used up."""
+    turn: TurnState
     usage: dict[str, Any]
     """What the requests of the whole thread used; the shape is that of `ports.spending`."""
     mode: str

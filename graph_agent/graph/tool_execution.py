@@ -1,8 +1,9 @@
 """The node that runs one call: the only place in the graph that has effects.
 
-The order is what makes a kill at any instant safe: fence, barrier, claim, run, finish, update. Each step before
-the run proves that a later life will know about it; each step after it makes the outcome known before anybody acts
-on it. The user's hooks run before the claim and after the finish: no kill within one leaves an outcome unknown.
+The order makes a kill at any instant safe: fencing check, barrier, claim, run, finish, update. Each step before
+the run makes sure that a later run will know about it; each step after it makes the outcome known before anyone
+acts on it. The user's hooks run before the claim and after the finish: no kill within one leaves an outcome
+unknown.
 """
 
 import asyncio
@@ -36,14 +37,14 @@ class ToolExecution:
     bus: EventBus
     hooks: Hooks = NO_HOOKS
 
-    async def __call__(self, task: CallTask, life: RunContext, here: GraphPosition) -> Step:
+    async def __call__(self, task: CallTask, run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: ended, settled.
 
         Raises:
-            StaleOwner: another life took the call over while it ran; this run must write nothing more.
+            StaleOwner: another run took the call over while it ran; this run must write nothing more.
         """
         call = task["call"]
-        after = await self._settle(task, life, here)
+        after = await self._settle(task, run, here)
         self.bus.publish(ended_event(after))
         update: dict[str, Any] = {"calls": {call["call_id"]: change_of(call, after)}}
         told = after.get("metadata", {})
@@ -52,7 +53,7 @@ class ToolExecution:
         is_settled = task.get("is_last", False) and after["status"] in FINAL
         return Step("settled" if is_settled else "ended", update)
 
-    async def _settle(self, task: CallTask, life: RunContext, here: GraphPosition) -> ToolCallInfo:
+    async def _settle(self, task: CallTask, run: RunContext, here: GraphPosition) -> ToolCallInfo:
         call = task["call"]
         scope = Scope(
             here.thread_id,
@@ -65,25 +66,25 @@ class ToolExecution:
         rows = await self.journal.rows(here.thread_id, call["call_id"])
         for row in rows:
             if row.outcome is not None and row.is_finished:
-                if life.stop:
+                if run.stop:
                     return _ended(call, row.outcome, row)
-                # Nobody knows whether the life that finished it came to the hooks that follow.
+                # Nobody knows whether the run that finished it came to the hooks that follow.
                 return await self._remarked(_ended(call, row.outcome, row), row.outcome, scope)
-        # The fence: a row of this attempt, or the mark of another life, means that someone may have begun it.
-        is_foreign = call.get("owner_token") != life.owner_token or life.stop
+        # The fencing check: a row of this attempt, or the mark of another run: the call may have started.
+        is_foreign = call.get("owner_token") != run.owner_token or run.stop
         if is_foreign or any(row.attempt == call.get("attempt", 1) for row in rows):
-            return await self._broken_off(call, rows, scope, life)
+            return await self._broken_off(call, rows, scope, run)
         # The barrier: mark, approval and model message must be on disk before anything happens in the world.
         if not await self.barrier.wait(here.thread_id, here.checkpoint_id):
-            return await self._broken_off(call, rows, scope, life)
+            return await self._broken_off(call, rows, scope, run)
         if objection := await self.hooks.before(call, scope):
             return moved(call, "error", error_msg=objection, ended_at=self.clock.now())
-        return await self._claim_and_run(call, life, scope, rows)
+        return await self._claim_and_run(call, run, scope, rows)
 
     async def _claim_and_run(
-        self, call: ToolCallInfo, life: RunContext, scope: Scope, rows: Sequence[JournalRow]
+        self, call: ToolCallInfo, run: RunContext, scope: Scope, rows: Sequence[JournalRow]
     ) -> ToolCallInfo:
-        key = (scope.thread_id, call["call_id"], call.get("attempt", 1), life.owner_token)
+        key = (scope.thread_id, call["call_id"], call.get("attempt", 1), run.owner_token)
         intent = await self.toolbox.intend(call, scope)
         started_at = self.clock.now()
         try:
@@ -96,7 +97,7 @@ class ToolExecution:
             return await self._remarked(ended, claim.finished.outcome, scope)
         if not claim.won:
             known = await self.journal.rows(scope.thread_id, call["call_id"]) or rows
-            return await self._broken_off(call, known, scope, life)
+            return await self._broken_off(call, known, scope, run)
         self.bus.publish(
             ToolCallStarted(call["call_id"], call["tool_name"], call.get("summary", ""), call.get("attempt", 1))
         )
@@ -126,13 +127,13 @@ class ToolExecution:
             raise
 
     async def _broken_off(
-        self, call: ToolCallInfo, rows: Sequence[JournalRow], scope: Scope, life: RunContext
+        self, call: ToolCallInfo, rows: Sequence[JournalRow], scope: Scope, run: RunContext
     ) -> ToolCallInfo:
         """The record of a call that is not run; of one that may have begun with what it had written until then."""
         begun = [row for row in rows if row.may_have_started]
         if not begun:
             # A rewind may have undone an attempt without knowing what that one had changed.
-            may_have = call["call_id"] in life.started_calls
+            may_have = call["call_id"] in run.started_calls
             reason = "outcome_unknown" if may_have else "never_started"
             return moved(call, "interrupted", started=may_have, reason=reason)
         output = await self.toolbox.partial_output(call, begun[-1].attempt, scope)

@@ -1,9 +1,4 @@
-"""The node that decides what becomes of the calls. No effects: it reads state and life, plans, never acts.
-
-What results that the model still has before it show: a call that would bring the same again can say so instead.
-
-It is read from the live window itself, so that what was compacted, shortened or rewound away counts no more.
-"""
+"""The node that decides what happens to the calls of a message. It has no effects."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -70,24 +65,22 @@ _Calls = dict[str, ToolCallInfo]
 
 @dataclass(frozen=True, slots=True)
 class ToolRouting:
-    """Creates the records, sends broken ones through the fence, cancels after a stop, marks the next batch."""
+    """Creates the records, sends interrupted ones to the fencing check, cancels after a stop, marks the batch."""
 
     toolbox: Toolbox
     clock: Clock
     bus: EventBus
 
-    async def __call__(self, state: "AgentState", life: RunContext, here: GraphPosition) -> Step:
+    async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: marked (tasks are given), asked, settled."""
-        scope = scope_of(state, life, here)
+        scope = scope_of(state, run, here)
         before: _Calls = dict(state.get("calls") or {})
         asked = newest_calls(state["messages"])
         is_new = bool(asked) and asked[0][0] not in before
-        calls = await self._create(asked, state.get("turn") or {}, scope, life) if is_new else before
+        calls = await self._create(asked, state.get("turn") or {}, scope, run) if is_new else before
         if is_new:
-            calls = self._hold_back(calls, state, life)
-        calls = (
-            self._stop(calls, life) if life.stop else await self._advance(calls, life, None if is_new else scope)
-        )
+            calls = self._hold_back(calls, state, run)
+        calls = self._stop(calls, run) if run.stop else await self._advance(calls, run, None if is_new else scope)
         update: dict[str, Any] = {NEW_MESSAGE: {}} if is_new else {}
         update |= {
             key: change_of(before.get(key), call) for key, call in calls.items() if call is not before.get(key)
@@ -100,18 +93,18 @@ class ToolRouting:
         asked: list[tuple[str, str, dict[str, Any], str]],
         turn: Mapping[str, Any],
         scope: Scope,
-        life: RunContext,
+        run: RunContext,
     ) -> _Calls:
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in asked:
             scope = replace(scope, follows_change=any(map(_may_change, calls.values())))
-            plan = await self._planned(call_id, tool_name, arguments, complaint, scope, life)
-            if call_id in life.finished_in_journal and plan.verdict in ("deny", "unusable"):
+            plan = await self._planned(call_id, tool_name, arguments, complaint, scope, run)
+            if call_id in run.finished_in_journal and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
             plan, verdict = with_verdict(plan, turn, scope)
-            record = self._record(call_id, plan, life.next_attempt(call_id, 1))
-            calls[call_id] = {**record, "started": call_id in life.started_calls}
+            record = self._record(call_id, plan, run.next_attempt(call_id, 1))
+            calls[call_id] = {**record, "started": call_id in run.started_calls}
             if verdict:
                 calls[call_id]["verdict"] = dict(verdict)
             self.bus.publish(ToolCallCreated(dict(calls[call_id])))
@@ -124,19 +117,19 @@ class ToolRouting:
         arguments: dict[str, Any],
         complaint: str,
         scope: Scope,
-        life: RunContext,
+        run: RunContext,
     ) -> PreparedCall:
         if complaint:
             return PreparedCall(tool_name, {}, "unusable", complaint)
-        if life.stop:
+        if run.stop:
             # It is about to be cancelled: who stops the turn waits for no tool that thinks about a call.
             return PreparedCall(tool_name, dict(arguments), "ask", "the turn was stopped")
-        return await self.toolbox.prepare(tool_name, arguments, scope, call_id, life.next_attempt(call_id, 1))
+        return await self.toolbox.prepare(tool_name, arguments, scope, call_id, run.next_attempt(call_id, 1))
 
-    def _hold_back(self, calls: _Calls, state: "AgentState", life: RunContext) -> _Calls:
+    def _hold_back(self, calls: _Calls, state: "AgentState", run: RunContext) -> _Calls:
         """Let none of a message's calls through where one of them has gone wrong too often in this turn."""
         why = tripped((state.get("turn") or {}).get("consecutive_failures") or {}, calls.values())
-        if not why or not life.finished_in_journal.isdisjoint(calls):
+        if not why or not run.finished_in_journal.isdisjoint(calls):
             return calls
         now = self.clock.now()
         return {
@@ -182,45 +175,45 @@ class ToolRouting:
             case "allow":
                 return cast("ToolCallInfo", {**call, "decision": "allow", "decided_by": "policy"})
 
-    def _stop(self, calls: _Calls, life: RunContext) -> _Calls:
-        """Cancel what is open. What is marked executing goes through the fence first, which knows if it began."""
+    def _stop(self, calls: _Calls, run: RunContext) -> _Calls:
+        """Cancel what is open. What is executing goes through the fencing check first."""
         now = self.clock.now()
         stopped: _Calls = {}
         for key, call in calls.items():
             stopped[key] = call
             if call["status"] in ("pending", "awaiting_approval", "interrupted"):
-                begun = bool(call.get("started")) or key in life.started_calls
+                begun = bool(call.get("started")) or key in run.started_calls
                 reason = "stopped by user, may have partly run" if begun else "stopped by user"
                 stopped[key] = moved(call, "cancelled", decision="stop", started=begun, reason=reason, ended_at=now)
         return stopped
 
-    async def _advance(self, calls: _Calls, life: RunContext, judge_in: Scope | None) -> _Calls:
-        """Settle what an earlier life left first, then ask, and only then mark the next batch.
+    async def _advance(self, calls: _Calls, run: RunContext, judge_in: Scope | None) -> _Calls:
+        """Settle what an earlier run left first, then ask, and only then mark the next batch.
 
         Records that were created in this very superstep have just been judged; others are judged again (judge_in).
         """
         advanced = {
-            key: moved(call, "executing") if _is_left_behind(call, life) else call for key, call in calls.items()
+            key: moved(call, "executing") if _is_left_behind(call, run) else call for key, call in calls.items()
         }
         if any(call["status"] in ("executing", "awaiting_approval", "interrupted") for call in advanced.values()):
             return advanced
         while batch := _next_batch(advanced.values()):
-            judged = [await self._judge_again(call, judge_in, life) for call in batch] if judge_in else batch
+            judged = [await self._judge_again(call, judge_in, run) for call in batch] if judge_in else batch
             advanced |= {call["call_id"]: call for call in judged}
             allowed = [call for call in judged if call["status"] == "pending"]
             if allowed:
                 return advanced | {
-                    c["call_id"]: moved(c, "executing", owner_token=life.owner_token) for c in allowed
+                    c["call_id"]: moved(c, "executing", owner_token=run.owner_token) for c in allowed
                 }
         return advanced
 
-    async def _judge_again(self, call: ToolCallInfo, scope: Scope, life: RunContext) -> ToolCallInfo:
+    async def _judge_again(self, call: ToolCallInfo, scope: Scope, run: RunContext) -> ToolCallInfo:
         """Rules may have become stricter since the question was asked; they are never applied more loosely.
 
         What a person approved is not taken back because nobody can be asked now, which is what dontAsk says; and
         what has run is not refused, because its result is taken.
         """
-        if call["call_id"] in life.finished_in_journal:
+        if call["call_id"] in run.finished_in_journal:
             return call
         if "approved_at" in call and scope.mode == "dontAsk":
             scope = replace(scope, mode="default")
@@ -234,7 +227,7 @@ class ToolRouting:
             "cancelled",
             decision="deny",
             decided_by="policy",
-            started=bool(call.get("started")) or call["call_id"] in life.started_calls,
+            started=bool(call.get("started")) or call["call_id"] in run.started_calls,
             rule=plan.rule,
             reason=plan.reason,
             ended_at=self.clock.now(),
@@ -250,13 +243,13 @@ def _may_change(call: ToolCallInfo) -> bool:
     return call["status"] not in FINAL and call.get("kind") != "readonly"
 
 
-def _is_left_behind(call: ToolCallInfo, life: RunContext) -> bool:
-    """Whether a person let the call through in a life that ended before it was marked.
+def _is_left_behind(call: ToolCallInfo, run: RunContext) -> bool:
+    """Whether a person let the call through in a run that ended before it was marked.
 
-    Its token stays the old one: the fence in tool_execution sees it, looks into the journal, and says whether the
+    Its token stays the old one: the fencing check in tool_execution finds it and reads in the journal whether the
     call never started.
     """
-    return call["status"] == "pending" and "approved_at" in call and call.get("owner_token") != life.owner_token
+    return call["status"] == "pending" and "approved_at" in call and call.get("owner_token") != run.owner_token
 
 
 def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:

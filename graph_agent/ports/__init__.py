@@ -1,7 +1,4 @@
-"""The protocols between the graph and the concrete parts that are wired in from outside.
-
-Beside them what several of these parts must count or name alike: tokens, budgets, ids of sub-agents, processes.
-"""
+"""Protocols and values shared by the graph, the model, storage, the toolbox and the session."""
 
 from graph_agent.ports.clock import Clock, SystemClock, normalize_time
 from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta

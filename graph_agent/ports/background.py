@@ -1,7 +1,4 @@
-"""What is kept of background shells, so that a later process knows of them; and what a session asks of them.
-
-Which process is meant: a pid alone is used again by the kernel; with boot and start time it never is.
-"""
+"""Records of background shells, what a session needs of them, and how a process is identified across restarts."""
 
 import subprocess
 import sys

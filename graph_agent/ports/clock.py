@@ -1,7 +1,4 @@
-"""The time, as records hold it.
-
-The ids that threads of sub-agents go by: they follow from the parent's thread and the call. Pure.
-"""
+"""The clock that records use, and the ids of sub-agent threads, derived from parent and call."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -40,7 +37,7 @@ class SystemClock:
 
 
 def sub_agent_id(parent_thread: str, call_id: str, undone: int) -> str:
-    """The id of a sub-agent's thread: every life finds it; a call that runs again after a rewind gets another."""
+    """The id of a sub-agent's thread: every run finds it; a call that runs again after a rewind gets another."""
     text = "\0".join((parent_thread, call_id, str(undone)))
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 

@@ -1,7 +1,4 @@
-"""What the graph needs of a chat model.
-
-How much a model takes in, and how much of it a request may use. Values only; asks nobody.
-"""
+"""What the graph needs of a chat model: requests, streamed deltas, model selection and context windows."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,11 +1,4 @@
-"""What the graph and the session need of durable storage besides checkpoints and the journal.
-
-What the graph needs of the journal: the durable account of which calls began and how they ended.
-
-What a person allowed "always": kept beside the answers, listed and revoked by id.
-
-What of a stored message can be searched, and its words for the index. Knows the form of a body, and no table.
-"""
+"""Storage protocols besides checkpoints: journal, decisions, grants, blobs, inbox, thread lock; and search text."""
 
 import json
 import re
@@ -162,7 +155,7 @@ class Holder:
 class ThreadLock(Protocol):
     """The right to run one thread; the kernel releases it when the process dies."""
 
-    async def acquire(self, thread_id: str, life: str) -> None:
+    async def acquire(self, thread_id: str, owner_token: str) -> None:
         """Take the lock and write the lease.
 
         Raises:
@@ -251,7 +244,7 @@ class JournalRow:
     call_id: str
     attempt: int
     owner: str
-    """Life token of the claiming life."""
+    """Owner token of the run that claimed it."""
     status: RowStatus
     started_at: str
     ended_at: str | None = None
@@ -313,7 +306,7 @@ class Journal(Protocol):
         ...
 
     async def finish(self, thread_id: str, call_id: str, attempt: int, owner: str, outcome: Outcome) -> bool:
-        """Write the outcome, once, only as the owner of the newest attempt; False when this life lost it."""
+        """Write the outcome, once, only as the owner of the newest attempt; False when this run lost it."""
         ...
 
     async def record_interruption(

@@ -1,4 +1,4 @@
-"""What going back with files needs: what calls did since, what a rewind is to put back, and where that is noted."""
+"""Values and protocols for rewinding a thread together with the files its calls changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

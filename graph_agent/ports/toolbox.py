@@ -1,13 +1,4 @@
-"""What the graph needs of the tools and of policy: plan a call without effects, run it with them.
-
-What the graph needs for reads that begin while a reply still streams in.
-
-What a message names with `@`, as the model is to be told of it.
-
-What the user wants done around calls and turns. Hooks run beside the journal: after a kill one may run again.
-
-What a person is told of the sandbox that commands run in. Knows nothing of what it is made of.
-"""
+"""What the graph needs of tools and policy: preparing and running calls, early reads, mentions, hooks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,21 +1,13 @@
-"""What model requests use: counts that are added up, and the budgets they are held against. JSON values only.
+"""Token estimates, usage and cost of model requests, and budgets. JSON values only.
 
-A usage is stored as a plain object: tokens and `requests`; `estimated_requests`, of those whose tokens nobody told;
-`cost` with its `currency`, of those whose price is known, and `unpriced_requests`, of those whose price is not.
+A usage is a plain object: tokens and `requests`; `estimated_requests`, whose tokens the provider did not report;
+`cost` with its `currency`, of requests whose price is known, and `unpriced_requests`, of the others.
 
-How many tokens a text is about to cost: counted by kinds of characters, with no tokenizer and no download.
-
-It knows no model's vocabulary. Measured against the tables of `cl100k_base` and `o200k_base` over source code,
-listings, English, JSON and numbers, an estimate is 0.8 to 1.45 times the count of a file (texts with long rules of
-dashes up to 1.9), for encoded bytes 0.8 to 1.25. Chinese, Japanese and Korean come to about one token a character:
-the count of the older table, 1.5 times that of the newer. The older needs more than estimated for Arabic (0.6)
-and Hindi (0.8); the newer less, down to half for Cyrillic.
-
-Counts what a request used and what that cost. Pure: the provider's word, else an estimate; prices as told.
-
-A budget that several threads draw on at once: a turn with those that work for it. Counts, in memory only.
-
-What a thread has used stands in its state; here it is added up while those states cannot know of each other.
+Tokens are estimated by kinds of characters, without a tokenizer. Measured against `cl100k_base` and `o200k_base`
+over source code, listings, English, JSON and numbers, an estimate is 0.8 to 1.45 times the count of a file (texts
+with long rules of dashes up to 1.9), for encoded bytes 0.8 to 1.25. Chinese, Japanese and Korean come to about one
+token a character: the count of the older table, 1.5 times that of the newer. The older needs more than estimated
+for Arabic (0.6) and Hindi (0.8); the newer less, down to half for Cyrillic.
 """
 
 import json

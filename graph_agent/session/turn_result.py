@@ -44,7 +44,7 @@ class TurnResult:
     questions: tuple[OpenQuestion, ...] = ()
     """Open questions without an answer, in the model's order."""
     usage: dict[str, Any] = field(default_factory=dict)
-    """What the turn's requests used, in the form of `told_usage`."""
+    """What the turn's requests used, in the form of `usage_report`."""
     thread_usage: dict[str, Any] = field(default_factory=dict)
     """The same for the whole thread."""
     error: str | None = None

@@ -1,4 +1,4 @@
-"""Joins tools and policy for the graph: plan a call without effects, run it with them, say what became of it."""
+"""Connects tools and policy to the graph: prepare a call without effects, run it, report the outcome."""
 
 from graph_agent.toolbox.tool_context import ToolboxPorts
 from graph_agent.toolbox.toolbox import MCP_PREFIX, GraphToolbox

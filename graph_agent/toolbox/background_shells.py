@@ -1,4 +1,4 @@
-"""The background shells of a session: started, read, ended; kept track of on disk so that a later life finds them.
+"""The background shells of a session: started, read, ended; kept track of on disk so that a later run finds them.
 
 They survive the turn. With the session they end, unless the user has them go on (`background_shells = "keep"`).
 
@@ -95,7 +95,7 @@ class Shells:
         self._limits = limits or Limits()
         self._going: dict[int, BackgroundCommand] = {}
         self._seen: set[int] = set()
-        """Those that calls of this life have told the model the end of."""
+        """Those that calls of this run have told the model the end of."""
 
     async def start(self, run: ShellCommand) -> ShellView:
         """See `BackgroundShells.start`."""
@@ -222,7 +222,7 @@ class Shells:
         try:
             is_first = await self._records.end(number, ending)
         except AgentError:
-            # It has ended; only that could not be written down, and the next life finds it out.
+            # It has ended; only that could not be written down, and the next run finds it out.
             _log.exception("the end of background shell %d could not be recorded", number)
             return
         if is_first and outcome.why != "kill":

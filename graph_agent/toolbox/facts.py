@@ -1,9 +1,4 @@
-"""From a tool and its arguments to the facts that policy judges. The one place where both are known.
-
-What a tool that fetches is told of a host while it runs: redirections meet hosts that no call was judged for.
-
-Tools' values as the JSON values that records, journal and events hold.
-"""
+"""Facts about a call for policy, and tools' values as the JSON values that records, journal and events hold."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Files of the workspace as a rewind sees and restores them, over the workshop's own hands."""
+"""Read and restore files of the workspace for a rewind."""
 
 import stat
 from collections.abc import Sequence

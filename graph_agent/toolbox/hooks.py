@@ -1,7 +1,4 @@
-"""Runs the hooks of the settings around calls: what each gets, and what becomes of what it says.
-
-Runs them with the user's rights, outside of any sandbox. Knows no journal: when a hook runs is up to its caller.
-"""
+"""Run the user's hooks around calls and turns, with the user's rights and outside the sandbox."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Where a path leads, as policy wants to know it.
-
-The links that names with wild signs in them mean at the moment. Judges nothing, and knows no rule.
-"""
+"""Where a path leads, and by which other names policy rules refer to it."""
 
 import os
 import re

@@ -1,9 +1,4 @@
-"""The facts about a shell command: what it would run, and where the paths in it lead.
-
-How a command was understood, in words: what a person sees of it before it may run.
-
-Bash texts as syntax trees, by shfmt. Knows the program and its limits, not what a tree is good for.
-"""
+"""Facts about a shell command: what it would run, where its paths lead, and how it was understood, in words."""
 
 import json
 import os

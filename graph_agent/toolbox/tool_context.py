@@ -1,15 +1,4 @@
-"""What a tool is given to work with: the context of each use, made from the thread's scope and the ports.
-
-The session's ports in the narrow shapes that tools know.
-
-What the toolbox needs of the world around it, as ports. Knows none of their implementations.
-
-Binds the run of a call to the paths it was judged by: what leads elsewhere then is judged anew, or refused.
-
-The processes of recorded attempts: what the journal and the blobs hold, as what the shell tool looks for.
-
-From the grants that are stored to those that policy judges with. Knows no storage and no tool.
-"""
+"""The context a tool runs with, made from the thread's scope and the ports of the session."""
 
 import logging
 import math

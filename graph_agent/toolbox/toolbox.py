@@ -1,11 +1,4 @@
-"""The toolbox the graph works with: registry and policy behind one port. Knows no graph and no model.
-
-The one boundary between a tool's bugs and whatever is done with it besides running it.
-
-What a model is offered: which tools, in which order, and which by name alone until it searched for them.
-
-Keeps the agent's own keys out of what a tool brought back, before it is kept or sent anywhere.
-"""
+"""The toolbox of the graph: tool registry and policy behind one port."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -74,7 +74,7 @@ def _forget_answers() -> None:
 
 
 def _outlive() -> None:
-    def is_left_behind(call: ToolCallInfo, life: RunContext) -> bool:
+    def is_left_behind(call: ToolCallInfo, run: RunContext) -> bool:
         return False
 
     tool_routing._is_left_behind = is_left_behind

@@ -130,7 +130,7 @@ class _Account:
         return [
             f"I2: {marker} ran and its record says it did not begin"
             for marker in self.runs
-            if not self.by_marker.get(marker, {}).get("begun")
+            if not self.by_marker.get(marker, {}).get("started")
         ]
 
     def untruths(self) -> list[str]:

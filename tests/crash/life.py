@@ -227,7 +227,7 @@ class _Life:
         journal = deadly(
             SqliteJournal(database, blobs, clock),
             "journal",
-            ("claim", "record_process", "finish", "break_off"),
+            ("claim", "record_process", "finish", "record_interruption"),
             points,
         )
         states = deadly(SqliteFileStates(database, clock), "file_states", ("set",), points)

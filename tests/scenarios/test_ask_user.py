@@ -36,7 +36,7 @@ def test_a_question_waits_in_every_mode_until_words_answer_it_and_nothing_else_d
     assert "approvals answer CALL TEXT" in listed
     assert "approvals approve" not in listed
     assert [one.returncode for one in refused] == [1, 2, 1]
-    assert "needs words: `graph-agent approvals answer c1 TEXT`" in refused[0].stderr
+    assert "`graph-agent approvals answer c1 TEXT`" in refused[0].stderr
     assert (given["kind"], given["accepted"], late.returncode) == ("answer", True, 1)
     assert _told(server) == ["9090, on localhost", "(no output)\n[exit code 0]"]
     assert ((command.workspace / "log").read_text(), server.faults) == ("x\n", [])

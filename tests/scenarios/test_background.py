@@ -128,7 +128,7 @@ def test_a_deleted_thread_leaves_no_shell_behind(tmp_path: Path) -> None:
         deleted = command("threads", "delete", "t1", "--yes")
 
     assert (len(left) > 0, deleted.returncode, running_with(mark)) == (True, 0, [])
-    assert f"in the background\n  sh1  pid {min(left)}  $ sleep {mark}\n" in shown
+    assert f"background shells\n  sh1  pid {min(left)}  $ sleep {mark}\n" in shown
 
 
 @pytest.mark.sweep

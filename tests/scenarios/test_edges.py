@@ -96,7 +96,7 @@ async def test_the_scenario_takes_its_row_and_comes_to_the_rest_it_should(
     scenario, taken = SCENARIOS[row], [("START", "input")]
     target_of = edges.target_of
 
-    def recorded(source: str, outcome: str) -> str:
+    def recorded(source: str, outcome: edges.EdgeOutcome) -> str:
         taken.append((source, outcome))
         return target_of(source, outcome)
 

@@ -153,7 +153,7 @@ def format_cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] 
 
 
 def format_usage(usage: Mapping[str, Any]) -> str:
-    """Tokens in and out and the cost, of a usage as `told_usage` returns it."""
+    """Tokens in and out and the cost, of a usage as `usage_report` returns it."""
     mark = "~" if usage["estimated"] else ""
     cached, reasoning = usage["cached_input_tokens"], usage["reasoning_tokens"]
     into = f"{mark}{usage['input_tokens']:,} in{f' ({cached:,} cached)' if cached else ''}"

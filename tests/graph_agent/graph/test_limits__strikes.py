@@ -4,6 +4,7 @@ import pytest
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.graph.limits import counted, exhausted, tripped
+from graph_agent.graph.state import ConsecutiveFailures
 
 
 def _call(status: str, *, tool: str = "bash", command: str = "make", **fields: Any) -> ToolCallInfo:
@@ -11,11 +12,11 @@ def _call(status: str, *, tool: str = "bash", command: str = "make", **fields: A
     return cast("ToolCallInfo", call)
 
 
-def _after(*calls: ToolCallInfo) -> dict[str, Any]:
-    strikes: dict[str, Any] = {}
+def _after(*calls: ToolCallInfo) -> ConsecutiveFailures:
+    failures: ConsecutiveFailures = {}
     for call in calls:
-        strikes = counted(strikes, [call])
-    return strikes
+        failures = counted(failures, [call])
+    return failures
 
 
 _FAILED = _call("error", started=True)

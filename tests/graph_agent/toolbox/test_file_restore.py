@@ -32,7 +32,7 @@ async def test_what_cannot_be_put_back_is_told_in_a_sentence(tmp_path: Path) -> 
     gone = FileRestoration(str(workspace / "a"), FileImage(), FileImage("d", f"blob:sha256:{'0' * 64}"))
 
     assert "outside the workspace" in str(await files.image(str(tmp_path / "elsewhere")))
-    assert "is gone" in await files.put_back(gone)
+    assert "is missing" in await files.put_back(gone)
     assert await files.image(str(workspace / "nothing")) == FileImage()
 
 
