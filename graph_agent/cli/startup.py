@@ -129,7 +129,7 @@ def log_to_file() -> None:
     """Send log records and warnings, also of libraries, to the log file; with `--debug`, all levels."""
     if os.environ.get("GRAPH_AGENT_DEBUG"):
         logging.getLogger().setLevel(logging.DEBUG)
-    logging.getLogger().addHandler(_PrivateFileHandler(_log_file()))
+    logging.getLogger().addHandler(_PrivateLogFile(_log_file()))
     logging.captureWarnings(capture=True)
 
 
@@ -139,7 +139,7 @@ def log_traceback(error: BaseException) -> Path | None:
     details = (type(error), error, error.__traceback__)
     record = logging.LogRecord("graph_agent", logging.ERROR, __file__, 0, f"{type(error).__name__}", None, details)
     try:
-        handler = _PrivateFileHandler(path)
+        handler = _PrivateLogFile(path)
         handler.stream = handler._open()  # noqa: SLF001 - opened here to catch a failure
         handler.emit(record)
         handler.close()
@@ -170,7 +170,7 @@ class _RedactingFormatter(logging.Formatter):
         return redactor()(super().format(record))
 
 
-class _PrivateFileHandler(RotatingFileHandler):
+class _PrivateLogFile(RotatingFileHandler):
     """A log file that only its owner can read, opened at the first record and rotated at about a megabyte."""
 
     has_failed = False

@@ -31,7 +31,7 @@ from graph_agent.session.answers import AnswerRecorder
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.graph_runner import GraphRunner, turn_outcome
 from graph_agent.session.message_input import MessageQueue, PromptHooks
-from graph_agent.session.subagents import AnswerHandler, begin_turn_budget, usage_of
+from graph_agent.session.subagents import AnswerRecorderPort, begin_turn_budget, usage_of
 from graph_agent.session.thread_graph import ThreadSnapshot
 from graph_agent.session.time_travel import (
     branch_from,
@@ -239,7 +239,7 @@ class Session:
         """
         return await (await self.answers_to(question)).end_processes(question)
 
-    async def answers_to(self, question: Question) -> AnswerHandler:
+    async def answers_to(self, question: Question) -> AnswerRecorderPort:
         """Who records answers to the question: this session, or the sub-agent that asks it."""
         return await self._dependencies.sub_agents.answers_to(question) or self._answers
 

@@ -18,7 +18,7 @@ from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
 
 __all__ = [
     "AgentSession",
-    "AnswerHandler",
+    "AnswerRecorderPort",
     "SubAgentFailure",
     "SubAgentHost",
     "SubAgentReport",
@@ -104,7 +104,7 @@ class SubAgentFailure:
     """At a limit that it shares with its parent: the setting."""
 
 
-class AnswerHandler(Protocol):
+class AnswerRecorderPort(Protocol):
     """Where the questions of a session are answered; see the methods of `Session` with the same names."""
 
     async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion: ...
@@ -137,7 +137,7 @@ class AgentSession(Protocol):
 
     async def shared_budget(self) -> SharedBudget: ...
 
-    async def answers_to(self, question: Question) -> AnswerHandler: ...
+    async def answers_to(self, question: Question) -> AnswerRecorderPort: ...
 
     async def recorded_answers(self) -> dict[str, Answer]: ...
 
@@ -243,7 +243,7 @@ class SubAgents:
             return None
         return tuple(_as_asked_by(agent, item) for item in (await agent.session.waiting()).questions)
 
-    async def answers_to(self, question: Question) -> AnswerHandler | None:
+    async def answers_to(self, question: Question) -> AnswerRecorderPort | None:
         """Who records answers to a question of a sub-agent; None if no sub-agent asks it."""
         for agent in self._agents.values():
             if agent.result is not None and any(item.question == question for item in agent.result.questions):

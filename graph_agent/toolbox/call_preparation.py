@@ -24,7 +24,7 @@ from tools.running import CallProfile, parse_call, preview, run_in_thread
 from tools.schema import InvalidArguments
 from tools.third_party import ToolQueryFailed, ToolThread, query_tool, query_tool_async
 
-__all__ = ["CallKey", "CallPreparation", "RunPermit"]
+__all__ = ["CallKey", "CallPreparation", "RunPermit", "key_of"]
 
 _MOST_KEPT = 64
 """Prepared calls that are kept; one that was dropped is prepared again."""

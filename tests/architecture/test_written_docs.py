@@ -10,13 +10,14 @@ from typer.testing import CliRunner
 
 from docs._generate.pages import PAGES
 from graph_agent.cli.main import app
-from tests.architecture.checkout import ROOT, code_modules, expect_none
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.schema import tables_of_version
+from tests.architecture.checkout import ROOT, expect_none
 from tests.fakes.typed_words import understood
 
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 SPOKEN_COMMAND = re.compile(r"`graph-agent ((?:[a-z]+ ?)+)")
 BLOCK = re.compile(r"^```(sh|console|text|toml)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CREATED = re.compile(r"CREATE TABLE (\w+)")
 LISTED_COMMAND = re.compile(r"^## graph-agent (.+)$", re.MULTILINE)
 
 
@@ -46,16 +47,15 @@ def test_the_docs_speak_only_of_commands_that_exist() -> None:
     expect_none(f"{page}: {words}" for page, text in texts.items() for words in unknown_commands(text, commands))
 
 
-def test_the_page_about_the_house_names_every_floor_and_every_table() -> None:
+def test_the_page_on_architecture_names_every_layer_and_every_table() -> None:
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [layers] = [one["layers"] for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
-    floors = [name.rpartition(".")[2] for layer in layers for name in layer.split(" | ")]
-    sources = [module.text for module in code_modules() if module.path.startswith("graph_agent/storage/")]
-    tables = {name for source in sources for name in CREATED.findall(source)}
+    packages = [name.rpartition(".")[2] for layer in layers for name in layer.split(" | ")]
+    tables = tables_of_version(SCHEMA_VERSION)
 
     assert len(tables) > 15
-    expect_none(floor for floor in floors if not re.search(rf"^(.*[. |])?{floor}\b.*$", text, re.MULTILINE))
+    expect_none(name for name in packages if not re.search(rf"^(.*[. |])?{name}\b.*$", text, re.MULTILINE))
     expect_none(sorted(table for table in tables if f"`{table}`" not in text))
 
 

@@ -40,6 +40,7 @@ from tools.shell_ops.shell_command import (
 __all__ = [
     "BackgroundCommand",
     "BackgroundShells",
+    "CommandProcesses",
     "NewOutput",
     "ReattachedProcesses",
     "ShellEndReason",

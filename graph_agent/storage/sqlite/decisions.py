@@ -12,7 +12,7 @@ from graph_agent.ports import Answer, Grant, Question
 from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
-__all__ = ["SqliteDecisions", "SqliteGrants"]
+__all__ = ["SqliteDecisions", "SqliteGrants", "insert_grant"]
 
 _COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id"
 _INSERT_GRANTS = """

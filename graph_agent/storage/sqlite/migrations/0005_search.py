@@ -2,6 +2,8 @@
 
 from graph_agent.storage.sqlite.migrations import Migration
 
+__all__ = ["MIGRATION"]
+
 MIGRATION = Migration(
     "search",
     """

@@ -4,6 +4,8 @@ import sqlite3
 
 from graph_agent.storage.sqlite.migrations import Migration
 
+__all__ = ["MIGRATION"]
+
 
 def _add_column(connection: sqlite3.Connection) -> None:
     if "place" not in {row[1] for row in connection.execute("PRAGMA table_info(grants)")}:

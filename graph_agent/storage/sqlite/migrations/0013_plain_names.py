@@ -6,6 +6,8 @@ from graph_agent.storage.legacy_names import CONTENTS
 from graph_agent.storage.sqlite.migrations import Migration
 from graph_agent.storage.sqlite.search_index import has_search_index, update_search_index
 
+__all__ = ["MIGRATION"]
+
 _SQL = """
 DROP TRIGGER transcript_changed;
 DROP TRIGGER transcript_removed;
