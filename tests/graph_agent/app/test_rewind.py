@@ -182,7 +182,7 @@ async def test_what_a_command_changed_in_a_work_tree_is_named_and_stands_in_the_
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However busy the machine is: what is given up for want of time is tested elsewhere.
-    monkeypatch.setattr(bash, "look_at", lambda folder, _, besides=(): take_snapshot(folder, 20, besides))
+    monkeypatch.setattr(bash, "take_snapshot", lambda folder, _, besides=(): take_snapshot(folder, 20, besides))
     # By the user: in the sandbox no command lays down what decides about later ones.
     subprocess.run(["git", "init", "-q"], cwd=played.workspace, check=True)  # noqa: ASYNC221 - a moment
     start = await played.say("list files")
