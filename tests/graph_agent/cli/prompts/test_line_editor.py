@@ -1,4 +1,5 @@
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterator
 
@@ -232,7 +233,7 @@ async def test_leaving_a_question_works_with_something_typed_too(
 async def test_the_choices_of_a_question_are_folded_between_words(
     keys: PipeInput, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
-    monkeypatch.setattr("os.get_terminal_size", lambda _: (columns, 24))
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((columns, 24)))
     choices = choice_line((*APPROVAL, OUTSIDE, ALL))
     keys.send_text("y\r")
 
