@@ -159,7 +159,7 @@ async def test_each_thing_that_is_amiss_is_named_by_its_own_check_with_what_to_d
 
     assert _amiss(path) == ["schema", "projections", "privacy"]
     assert "theirs" in checks["schema"].detail
-    assert ("turns are counted otherwise" in checks["projections"].detail, checks["projections"].matters) == (
+    assert ("the list counts other turns" in checks["projections"].detail, checks["projections"].matters) == (
         True,
         True,
     )

@@ -96,7 +96,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_rules_and_grants_are_listed_with_where_they_come_from(rows: Rows, config: Path) -> None:
     config.write_text('[policy]\nallow = ["bash(git status*)"]\ndeny = ["bash(rm *)"]\n')
     rows.grant("bash(ls)", "bash(cat '\x1b[2J')")
-    rows.grant("write_file(/w/a)", scope="project", place="sub")
+    rows.grant("write_file(/w/a)", scope="project", folder="sub")
     rows.grant("bash(pwd)", scope="user", mode="acceptEdits")
 
     assert text_of(rows, "policy", "list").splitlines() == [
@@ -133,7 +133,7 @@ def test_rules_and_grants_as_json(rows: Rows, config: Path) -> None:
         "call_id": "call_a",
         "by": "cli pid 7",
         "at": START,
-        "place": ".",
+        "folder": ".",
     }
     assert listed == {
         "rules": [{"list": "ask", "rule": "bash(git push*)", "source": str(config)}],
