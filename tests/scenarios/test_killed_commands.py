@@ -59,7 +59,7 @@ def test_killed_inside_a_command_it_is_never_run_again_unasked(tmp_path: Path) -
         before_a_decision = log.read_text()
         end = command("run", "--resume", "t1", "--recover", "cancel")
 
-    assert re.search(r"what call c1 started still runs \(pid \d+.*\); end it with: kill \d+", end.stderr)
+    assert re.search(r"Processes of call c1 are still running \(pid \d+.*\). End them with: kill \d+", end.stderr)
     assert (shown, code) == ({"c1": "interrupted"}, 4)
     assert [call["call_id"] for call in result["interrupted_calls"]] == ["c1"]
     assert (before_a_decision, end.returncode, log.read_text(), server.faults) == ("start\n", 0, "start\n", [])
