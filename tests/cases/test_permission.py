@@ -237,7 +237,7 @@ def test_arguments_edited_in_an_editor_are_judged_and_their_change_is_shown_befo
 
     chat.sees(_KEYS)
     chat.enters("e")
-    chat.sees("what the editor left is not JSON")
+    chat.sees("The edited text is not valid JSON")
     chat.sees(_KEYS)
     chat.enters("e")
     chat.sees("b.txt")

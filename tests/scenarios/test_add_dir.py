@@ -45,7 +45,7 @@ def test_a_folder_that_is_gone_is_told_and_left_out_and_other_threads_do_not_hav
     assert command.json("threads", "show", forked["thread_id"])["add_dirs"] == [str(tmp_path / "lib")]
     assert (
         gone.returncode,
-        f"the folder {tmp_path / 'lib'} that was added is not there any more" in gone.stderr,
+        f"The added folder {tmp_path / 'lib'} does not exist any more" in gone.stderr,
     ) == (
         0,
         True,

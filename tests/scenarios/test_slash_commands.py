@@ -43,10 +43,10 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
             ("/inspect messages.1.content", "plan it"),
             ("/mode plan", "mode: plan"),
             ("/tools", "write_file"),
-            ("/memory", "Nothing is remembered yet"),
+            ("/memory", "Memory is empty"),
             ("/retry", "There is nothing to retry"),
-            ("/cals", "did you mean /calls?"),
-            ("/model", "/model NAME takes another"),
+            ("/cals", "Did you mean /calls?"),
+            ("/model", "/model NAME switches to another"),
             ("/model tiny", "model: tiny @ 127.0.0.1"),
             ("/threads", "plan it"),
         ):
@@ -55,7 +55,7 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
 
         chat.enters("/clear")
         chat.sees("Return to the previous thread")
-        first = re.search(r"/resume ([0-9a-f]{32}) goes back", chat.output)
+        first = re.search(r"thread with /resume ([0-9a-f]{32})", chat.output)
         assert first is not None
         chat.enters("hello again")
         chat.sees("second answer")
@@ -64,7 +64,7 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
         chat.enters(f"/resume {first[1][:8]}")
         chat.sees("first answer")
         chat.enters(f"/resume {first[1]}")
-        chat.sees("is the one you are in")
+        chat.sees("already.")
         chat.enters("/quit")
 
         assert chat.ends() == 0
@@ -96,25 +96,25 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
             ("/graph", "● END"),
             (f"/diff {rest[1]}", "user: write it"),
             ("/diff", "+++ made.txt"),
-            ("/mcp", "no MCP server"),
+            ("/mcp", "No MCP servers"),
             ("/doctor", "database"),
-            ("/export out.html", "wrote out.html"),
+            ("/export out.html", "Wrote out.html"),
             ("/export", "Name a file, for example /export thread.html"),
-            ("/rewind", "/rewind CHECKPOINT goes back"),
+            ("/rewind", "/rewind CHECKPOINT restores"),
             ("/rewind zzzzzz --odd", "Usage: /rewind CHECKPOINT"),
             ("/rewind zzzzzz", "zzzzzz"),
             (f"/rewind {rest[1]}", "Continue?"),
-            ("n", "nothing was changed"),
+            ("n", "Nothing was changed"),
             (f"/rewind {rest[1]}", "Continue?"),
-            ("y", "done; the thread stands at"),
+            ("y", "Done. The thread is at"),
             ("/rewind --undo", "Continue?"),
-            ("y", "done; the thread stands at"),
-            (f"/fork {rest[1]}", "forked at checkpoint"),
+            ("y", "Done. The thread is at"),
+            (f"/fork {rest[1]}", "Forked at checkpoint"),
             ("go on", "here again"),
         ):
             chat.enters(line)
             chat.sees(shown)
-            if shown == "done; the thread stands at":
+            if shown == "Done. The thread is at":
                 chat.sees("> ")
         chat.enters("/quit")
 

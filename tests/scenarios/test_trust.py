@@ -46,7 +46,7 @@ def test_trust_for_one_run_turns_on_rule_server_and_instructions_and_keeps_nothi
         ["pong"],
         True,
     )
-    assert ("folder not trusted" in ran.err, listed) == (False, "No project folder was trusted yet.\n")
+    assert ("folder not trusted" in ran.err, listed) == (False, "No trusted folders.\n")
 
 
 def test_a_trusted_folder_counts_in_every_later_run_until_it_changes(bench: Bench) -> None:

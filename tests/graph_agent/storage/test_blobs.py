@@ -26,11 +26,11 @@ class TestBlobs:
         "reference", ["", "blob:sha256:../../etc/passwd", f"blob:sha256:{'f' * 63}", f"blob:sha256:{'F' * 64}"]
     )
     def test_a_malformed_reference_is_refused(self, blobs: FileBlobs, reference: str) -> None:
-        with pytest.raises(StorageError, match="is no reference to a blob"):
+        with pytest.raises(StorageError, match="is not a reference to a blob"):
             blobs.get(reference)
 
     def test_an_unknown_reference_is_refused(self, blobs: FileBlobs) -> None:
-        with pytest.raises(StorageError, match="is gone"):
+        with pytest.raises(StorageError, match="is missing"):
             blobs.get(f"blob:sha256:{'f' * 64}")
 
     def test_spools_of_different_calls_are_different_files_in_a_folder_that_exists(self, blobs: FileBlobs) -> None:

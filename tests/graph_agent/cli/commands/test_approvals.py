@@ -102,7 +102,7 @@ def test_the_list_holds_each_call_with_what_is_known_of_it(rows: Rows) -> None:
                 "thread_id": "t1",
                 "stored_status": "executing",
                 "reason": "never_started",
-                "begun": False,
+                "started": False,
                 "partial_output": "",
                 "finding": "",
                 "finding_verdict": "",

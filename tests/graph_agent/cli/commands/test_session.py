@@ -32,7 +32,7 @@ def _graph_agent(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.Comp
         (("run", "x", "--workspace", "no-such-folder"), "'no-such-folder' is not a folder"),
         (("run", "x", "--thread", "a", "--resume", "b"), "cannot be combined"),
         (("run", "x", "--approve", "all"), "a new thread has none"),
-        (("chat",), "needs a terminal"),
+        (("chat",), "No terminal found"),
     ],
 )
 def test_what_cannot_be_served_ends_with_2_and_says_why(

@@ -65,7 +65,7 @@ def test_an_explanation_shows_all_layers_and_marks_the_one_that_won(
 
     assert capsys.readouterr().out.splitlines() == [
         "max_steps = 7",
-        "  Model requests per turn; reaching it pauses the turn, resumable.",
+        "  Model requests per turn; reaching it pauses the turn, which can be resumed.",
         "  allowed: integer, at least 1",
         "  layers, strongest first:",
         "    flag     not set; --max-steps would set it",

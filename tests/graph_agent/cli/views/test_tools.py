@@ -37,7 +37,7 @@ def test_the_table_tells_the_first_sentence_of_each_whole(capsys: pytest.Capture
 
     ends = [line.split("  ")[-1] for line in capsys.readouterr().out.splitlines()]
     assert {"Replace text in a file", "Run a command with bash in the workspace"} <= set(ends)
-    assert "conversations, e.g. a preference" in "".join(ends)
+    assert "preferences for all later conversations" in "".join(ends)
 
 
 def test_an_unknown_tool_and_an_unknown_mode_are_named() -> None:
