@@ -93,7 +93,7 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
         assert (work / "made.txt").exists()
 
         for line, shown in (
-            ("/graph", "● END"),
+            ("/graph", "> END"),
             (f"/diff {rest[1]}", "user: write it"),
             ("/diff", "+++ made.txt"),
             ("/mcp", "No MCP servers"),
