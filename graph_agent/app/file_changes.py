@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import StorageError
-from graph_agent.ports import Done
+from graph_agent.ports import ExecutedAttempt
 from graph_agent.session.file_history import changes_by_path, find_foreign_change
 from graph_agent.storage.blobs import FileBlobs
 from tools.diff import diff_texts
@@ -76,7 +76,7 @@ def thread_changes(database: Path, text: str, here: str | None) -> Changes:
     return Changes(thread.thread_id, thread.workspace, files, tuple(_by_commands(done)))
 
 
-def _by_commands(done: Iterable[Done]) -> Iterator[ChangedByCommand]:
+def _by_commands(done: Iterable[ExecutedAttempt]) -> Iterator[ChangedByCommand]:
     for one in done:
         if one.changed_files:
             command = str(one.arguments.get("command", ""))
@@ -87,10 +87,10 @@ class _World(NamedTuple):
     roots: tuple[Path, ...]
     """The workspace first."""
     blobs: FileBlobs
-    done: Sequence[Done]
+    done: Sequence[ExecutedAttempt]
 
 
-def _changed(path: Path, changes: list[Done], world: _World) -> ChangedFile | None:
+def _changed(path: Path, changes: list[ExecutedAttempt], world: _World) -> ChangedFile | None:
     intent = changes[0].intent
     try:
         now = snapshot_at(path, containing_root(world.roots, path) or world.roots[0]).data

@@ -79,7 +79,7 @@ class _Served:
         await servers.start()
         roots = await asyncio.to_thread(roots_of, workspace, (), settings)
         parts = await graph_dependencies(WorkFolders(workspace, roots.usable), settings, model, store, bus, servers)
-        return replace(parts, hold=lambda thread_id: self._hold(store, thread_id))
+        return replace(parts, ensure_lock=lambda thread_id: self._hold(store, thread_id))
 
     async def _hold(self, store: Store, thread_id: str) -> None:
         """Hold a thread from its first step here to the end of the process, so that no command runs it as well."""

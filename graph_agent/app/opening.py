@@ -385,15 +385,15 @@ async def graph_dependencies(
         ModelWindows(settings, model),
         store.blobs,
         meter=meter,
-        early=early_reads_of(toolbox),
-        judges=choose_model(settings).kind in ("endpoint", "factory"),
+        early_reads=early_reads_of(toolbox),
+        has_auto_mode=choose_model(settings).kind in ("endpoint", "factory"),
         hooks=_hooks(settings, workspace, bus),
     )
 
 
 def _at_depth(parts: GraphDependencies, depth: int) -> GraphDependencies:
     """For a sub-agent no model may judge what the user wants: its task was written by a model."""
-    return parts if depth == 0 else replace(parts, is_sub_agent=True, judges=False)
+    return parts if depth == 0 else replace(parts, is_sub_agent=True, has_auto_mode=False)
 
 
 async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:

@@ -56,7 +56,7 @@ class LiveCalls:
         """The call that the event is about, as it is now; None for other events."""
         match event:
             case ToolCallDelta(index=index, tool_name=name, arguments_text=piece):
-                before = self.arriving(index)
+                before = self.streaming(index)
                 now = replace(before, tool_name=name, arguments_text=before.arguments_text + piece)
                 self._arriving[index] = now
                 return now
@@ -74,7 +74,7 @@ class LiveCalls:
             case _:
                 return None
 
-    def arriving(self, index: int) -> LiveCall:
+    def streaming(self, index: int) -> LiveCall:
         """The one at this place of the reply that streams in; blank where none does."""
         return self._arriving.get(index, LiveCall())
 

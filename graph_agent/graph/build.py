@@ -51,16 +51,16 @@ class GraphDependencies:
     clock: Clock
     bus: EventBus
     instructions: Callable[[], str]
-    window_of: FindContextWindow = assumed_context_window
+    find_context_window: FindContextWindow = assumed_context_window
     blobs: Blobs | None = None
     """Where results are kept that leave the live window."""
-    hold: Callable[[str], Awaitable[None]] = _held_already
+    ensure_lock: Callable[[str], Awaitable[None]] = _held_already
     """Awaited with the thread's id before each node; raises where another process has the thread."""
     meter: Meter = UNPRICED
     """Counts what requests use."""
-    early: EarlyReads = NO_EARLY_READS
+    early_reads: EarlyReads = NO_EARLY_READS
     """Begins reads while a reply still arrives."""
-    judges: bool = False
+    has_auto_mode: bool = False
     """Whether the model judges calls in mode auto; else they ask."""
     is_sub_agent: bool = False
     """See `Reasoning`."""
@@ -74,8 +74,10 @@ def build_graph(
     parts: GraphDependencies, checkpointer: "BaseCheckpointSaver[str] | None" = None
 ) -> "CompiledStateGraph[AgentState, RunContext, Any, Any]":
     """Compile the graph. Without a checkpointer it takes the one of whoever runs it, as LangGraph's server does."""
-    compaction = Compaction(parts.model, parts.journal, parts.bus, parts.window_of, parts.blobs, parts.meter)
-    judge = Judge(parts.model, parts.toolbox, parts.meter) if parts.judges else None
+    compaction = Compaction(
+        parts.model, parts.journal, parts.bus, parts.find_context_window, parts.blobs, parts.meter
+    )
+    judge = Judge(parts.model, parts.toolbox, parts.meter) if parts.has_auto_mode else None
     nodes: dict[str, _Node] = {
         "reasoning": Reasoning(
             model=parts.model,
@@ -85,7 +87,7 @@ def build_graph(
             instructions=parts.instructions,
             compaction=compaction,
             meter=parts.meter,
-            early=parts.early,
+            early_reads=parts.early_reads,
             judge=judge,
             shells=parts.shells,
             is_sub_agent=parts.is_sub_agent,
@@ -101,7 +103,7 @@ def build_graph(
     for name in edges.NODES:
         builder.add_node(
             name,
-            _on_graph(name, nodes[name], parts.hold),
+            _on_graph(name, nodes[name], parts.ensure_lock),
             input_schema=CallTask if name == "tool_execution" else AgentState,
             destinations=tuple(_on_framework(target) for target in edges.targets_of(name)),
         )

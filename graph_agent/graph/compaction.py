@@ -332,7 +332,7 @@ class Compaction:
     model: ChatModel
     journal: Journal
     bus: EventBus
-    window_of: FindContextWindow = assumed_context_window
+    find_context_window: FindContextWindow = assumed_context_window
     blobs: Blobs | None = None
     """Where results are kept that are shortened; without it they are only summed up."""
     meter: Meter = UNPRICED
@@ -342,7 +342,7 @@ class Compaction:
         """The next request, and the window it should fit."""
         context = state.get("context") or {}
         size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), self.known)
-        said = await self.window_of(size.total)
+        said = await self.find_context_window(size.total)
         learned = learned_from(context, self.model.label)
         return Weighed(size, said if learned is None else learned.within(said), said)
 

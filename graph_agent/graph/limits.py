@@ -21,10 +21,10 @@ __all__ = [
     "drawn",
     "exhausted",
     "passed",
-    "spent_by",
-    "spent_of_turn",
     "steps_used_up",
     "tripped",
+    "turn_usage_of_calls",
+    "usage_of_calls",
 ]
 
 _AFRESH = "going on begins with a fresh budget"
@@ -62,7 +62,7 @@ def passed(
 
 def drawn(shared_budget: SharedBudget, thread_id: str, least: tuple[int, float | None]) -> "TurnState":
     """The same where others draw on the budget, too; where the request may be made, it counts from here on."""
-    turn, thread = shared_budget.used()
+    turn, thread = shared_budget.total_usage()
     pause = (
         steps_used_up(shared_budget.max_steps)
         if shared_budget.steps >= shared_budget.max_steps
@@ -70,7 +70,7 @@ def drawn(shared_budget: SharedBudget, thread_id: str, least: tuple[int, float |
     )
     if pause:
         return {**pause, "shared": True}
-    shared_budget.ask(thread_id, least)
+    shared_budget.begin_request(thread_id, least)
     return {}
 
 
@@ -197,12 +197,12 @@ def _key(call: ToolCallInfo) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def spent_by(calls: Iterable[ToolCallInfo], given_up: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def usage_of_calls(calls: Iterable[ToolCallInfo], given_up: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """What calls say they have spent, as `usage` in their metadata; else what is known of it by call id."""
     return _spent(calls, given_up, ("usage",))
 
 
-def spent_of_turn(calls: Iterable[ToolCallInfo], given_up: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def turn_usage_of_calls(calls: Iterable[ToolCallInfo], given_up: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """As far as it counts for the turn: a call that a person let go on with a fresh budget says so itself."""
     return _spent(calls, given_up, ("turn_usage", "usage"))
 

@@ -9,7 +9,14 @@ from graph_agent.calls import FINAL, USER_DECISION, ToolCallInfo
 from graph_agent.errors import InternalError
 from graph_agent.graph.edges import EdgeOutcome, turn_outcome
 from graph_agent.graph.history import newest_calls, tool_message_text
-from graph_agent.graph.limits import HELD_BACK, counted, exhausted, spent_by, spent_of_turn, steps_used_up
+from graph_agent.graph.limits import (
+    HELD_BACK,
+    counted,
+    exhausted,
+    steps_used_up,
+    turn_usage_of_calls,
+    usage_of_calls,
+)
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.tool_routing import shown_by
 from graph_agent.ports.usage import add_usage
@@ -47,14 +54,14 @@ class Observation:
         turn: TurnState = {**before}
         if failures or "consecutive_failures" in before:
             turn["consecutive_failures"] = failures
-        of_turn = spent_of_turn(finals, run.stopped_usage)
+        of_turn = turn_usage_of_calls(finals, run.stopped_usage)
         if requests := of_turn.get("requests"):
             turn["sub_agent_requests"] = int(turn.get("sub_agent_requests", 0)) + requests
         outcome, pause = _outcome(finals, turn, run)
         if ended := turn_outcome("observation", outcome):
             turn = {**turn, "outcome": ended, **pause}
         update: dict[str, Any] = {"messages": [_message(call) for call in finals]}
-        if spent := spent_by(finals, run.stopped_usage):
+        if spent := usage_of_calls(finals, run.stopped_usage):
             turn["usage"] = add_usage(turn.get("usage"), of_turn)
             update["usage"] = add_usage(state.get("usage"), spent)
         return Step(outcome, update if turn == state.get("turn") else {**update, "turn": turn})

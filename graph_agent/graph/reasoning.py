@@ -93,7 +93,7 @@ class Reasoning:
     """System prompt for threads whose history does not begin with one."""
     compaction: Compaction
     meter: Meter = UNPRICED
-    early: EarlyReads = NO_EARLY_READS
+    early_reads: EarlyReads = NO_EARLY_READS
     judge: Judge | None = None
     """Judges calls in mode auto; without one they all ask."""
     shells: ShellNotices = field(default_factory=NoShells)
@@ -130,9 +130,9 @@ class Reasoning:
             step = await self._fitted(state, turn, request, scope)
         finally:
             if shared_budget is not None:
-                shared_budget.answered(here.thread_id)
+                shared_budget.end_request(here.thread_id)
         if shared_budget is not None and "usage" in step.update:
-            shared_budget.note(
+            shared_budget.set_sub_agent_usage(
                 here.thread_id, UsageTotals(step.update["turn"].get("usage") or {}, step.update["usage"])
             )
         return step
@@ -148,7 +148,7 @@ class Reasoning:
         """Why the request is not made, as part of the turn; empty when it may be."""
         budget = run.budget if run.shared_budget is None else run.shared_budget.budget
         known = self.compaction.known
-        least = (0, None) if budget == UNLIMITED else self.meter.least(request, self.model.label, known)
+        least = (0, None) if budget == UNLIMITED else self.meter.minimum_usage(request, self.model.label, known)
         if run.shared_budget is not None:
             return drawn(run.shared_budget, here.thread_id, least)
         return passed(budget, (turn, state), least)
@@ -215,13 +215,13 @@ class Reasoning:
 
     async def _reply(self, request: ModelRequest, scope: Scope) -> AIMessage:
         """The reply; reads that it asks for may begin while it arrives."""
-        self.early.begin(scope)
+        self.early_reads.begin(scope)
         calls: list[tuple[str, dict[str, Any]]] = []
         try:
             reply = await self.model.reply(request, self._show)
             calls = [(call["name"], call["args"]) for call in reply.tool_calls]
         finally:
-            self.early.settle(calls)
+            self.early_reads.finish(calls)
         return reply
 
     def _request(self, state: "AgentState", mode: str) -> ModelRequest:
@@ -231,7 +231,7 @@ class Reasoning:
         return ModelRequest([*system, *messages], self.toolbox.declarations(mode, state.get("loaded_tools", ())))
 
     def _show(self, delta: Delta) -> None:
-        self.early.arrive(delta)
+        self.early_reads.add_delta(delta)
         match delta.kind:
             case "text" | "reasoning":
                 self.bus.publish(TextDelta(delta.text, delta.kind))

@@ -85,7 +85,7 @@ class ToolExecution:
         self, call: ToolCallInfo, run: RunContext, scope: Scope, rows: Sequence[JournalRow]
     ) -> ToolCallInfo:
         key = (scope.thread_id, call["call_id"], call.get("attempt", 1), run.owner_token)
-        intent = await self.toolbox.intend(call, scope)
+        intent = await self.toolbox.record_intent(call, scope)
         started_at = self.clock.now()
         try:
             claim = await self.journal.claim(*key, intent)

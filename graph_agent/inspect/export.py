@@ -22,7 +22,7 @@ from graph_agent.ports.thread_file import (
     Column,
     ContentDigest,
     InvalidValue,
-    written,
+    encode_value,
 )
 
 __all__ = ["export_thread"]
@@ -82,7 +82,7 @@ class _Page:
         columns: Sequence[Column] = TABLES[table]
         try:
             values = {
-                column.name: written(column, self._redaction.value(stored))
+                column.name: encode_value(column, self._redaction.value(stored))
                 for column, stored in zip(columns, row, strict=True)
             }
         except InvalidValue as error:

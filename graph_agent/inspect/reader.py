@@ -23,7 +23,7 @@ from graph_agent.inspect.threads import (
     read_threads,
     state_messages,
 )
-from graph_agent.ports import Done, Grant, JournalRow
+from graph_agent.ports import ExecutedAttempt, Grant, JournalRow
 from graph_agent.ports.read_store import CallRow, IdKind, ReadStore, RunningShell, StandingAnswer, TranscriptEntry
 
 __all__ = ["Inspection", "Reader"]
@@ -172,7 +172,7 @@ class Reader:
         """The statistics of each tool over all threads, by name."""
         return read_statistics(self._store)
 
-    def done(self, thread_id: str) -> list[Done]:
+    def done(self, thread_id: str) -> list[ExecutedAttempt]:
         """What a thread's calls may have done, oldest first, without what a rewind reverted."""
         return self._store.executed(thread_id)
 

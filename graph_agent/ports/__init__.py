@@ -24,7 +24,7 @@ from graph_agent.ports.storage import (
     ThreadLock,
 )
 from graph_agent.ports.time_travel import (
-    Done,
+    ExecutedAttempt,
     FileImage,
     FileRestoration,
     Rewind,
@@ -56,7 +56,7 @@ __all__ = [
     "Clock",
     "Decisions",
     "Delta",
-    "Done",
+    "ExecutedAttempt",
     "FileImage",
     "FileRestoration",
     "FileStates",

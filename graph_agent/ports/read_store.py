@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from graph_agent.ports.storage import Grant, JournalRow
-from graph_agent.ports.time_travel import Done
+from graph_agent.ports.time_travel import ExecutedAttempt
 
 __all__ = [
     "Attempt",
@@ -256,7 +256,7 @@ class ReadStore(Protocol):
         """The attempts of a call that are not reverted, oldest first, without outcomes."""
         ...
 
-    def executed(self, thread_id: str) -> list[Done]:
+    def executed(self, thread_id: str) -> list[ExecutedAttempt]:
         """The attempts of a thread that may have started and are not reverted, oldest first."""
         ...
 

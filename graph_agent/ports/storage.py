@@ -75,7 +75,7 @@ class Grant:
 class Grants(Protocol):
     """The grants that stand."""
 
-    async def holding(self, thread_id: str, workspace: str) -> list[Grant]:
+    async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:
         """Those that hold in this thread and workspace, oldest first."""
         ...
 
@@ -124,7 +124,7 @@ class Decisions(Protocol):
         """Record an answer; returns the one that stands, which is somebody else's when they were first."""
         ...
 
-    async def standing(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
+    async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
         """The answers recorded so far for these very questions, by call id."""
         ...
 
@@ -219,11 +219,11 @@ class Inbox(Protocol):
         """
         ...
 
-    async def take_back(self, thread_id: str, message_id: int) -> bool:
+    async def remove(self, thread_id: str, message_id: int) -> bool:
         """Forget a message that waits, in one step; False, and nothing is done, where it waits no more."""
         ...
 
-    async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
+    async def move_to_thread(self, thread_id: str, message_id: int, to: str) -> int | None:
         """Let a message that waits wait in another thread, in one step; its id there, None if it waits no more."""
         ...
 

@@ -23,8 +23,8 @@ __all__ = [
     "Column",
     "ContentDigest",
     "InvalidValue",
-    "written",
-    "wrote",
+    "decode_value",
+    "encode_value",
 ]
 
 FORMAT = "graph-agent thread"
@@ -102,7 +102,7 @@ TABLES: Mapping[str, tuple[Column, ...]] = {
 """The rows of a thread by table, in the order in which a file holds them."""
 
 
-def written(column: Column, stored: Any) -> Any:
+def encode_value(column: Column, stored: Any) -> Any:
     """A stored value as a file holds it.
 
     Raises:
@@ -122,7 +122,7 @@ def written(column: Column, stored: Any) -> Any:
         raise InvalidValue(f"{column.name} is not {KINDS[column.kind]}") from error
 
 
-def wrote(column: Column, value: Any) -> Any:
+def decode_value(column: Column, value: Any) -> Any:
     """What a file holds, as it is stored.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, Self
 from graph_agent.ports.toolbox import Intent
 
 __all__ = [
-    "Done",
+    "ExecutedAttempt",
     "FileImage",
     "FileRestoration",
     "Rewind",
@@ -21,7 +21,7 @@ RewindScope = Literal["both", "files", "chat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ExecutedAttempt:
     """One attempt of a call that may have had an effect, as the journal tells it."""
 
     call_id: str
@@ -41,7 +41,7 @@ class Done:
     """How many changed besides those named."""
 
     @classmethod
-    def recorded(cls, attempt: Sequence[Any], intent: Intent | None, record: Mapping[str, Any]) -> Self:
+    def from_record(cls, attempt: Sequence[Any], intent: Intent | None, record: Mapping[str, Any]) -> Self:
         """From the journal's call id, attempt, status and start, and what the ledger holds of the call."""
         call_id, number, status, started_at = attempt
         told = record.get("metadata") or {}
@@ -119,7 +119,7 @@ class Rewind:
 class Rewinds(Protocol):
     """The journal of rewinds. What a method says is durable when it returns."""
 
-    async def attempts_since(self, thread_id: str, at: str) -> Sequence[Done]:
+    async def attempts_since(self, thread_id: str, at: str) -> Sequence[ExecutedAttempt]:
         """Attempts that may have begun at or after a time and do not count as undone, oldest first."""
         ...
 
@@ -155,6 +155,6 @@ class WorkspaceFiles(Protocol):
         """The file as it is now, its content kept as a blob; or why it cannot be touched."""
         ...
 
-    async def put_back(self, restoration: FileRestoration) -> str:
+    async def restore_file(self, restoration: FileRestoration) -> str:
         """Make the file what it was, unless it is not what it was when the rewind began; why not, or nothing."""
         ...

@@ -151,7 +151,7 @@ class Toolbox(Protocol):
         """The narrowest rules by which this very call would run unasked from now on; no effects, never raises."""
         ...
 
-    async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
+    async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """Store the before-image of what a write is about to change and say what it will become.
 
         None where the tool cannot know (shell, network) or has no effect. Never raises for a bad call: running it
@@ -185,11 +185,11 @@ class EarlyReads(Protocol):
         """A reply is asked for; whatever is left of an earlier one is dropped."""
         ...
 
-    def arrive(self, delta: Delta) -> None:
+    def add_delta(self, delta: Delta) -> None:
         """Take in a piece of the reply; a call that is whole, and one of those that may, begins."""
         ...
 
-    def settle(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    def finish(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """The reply is whole and holds these calls, by name and arguments; what is not among them is dropped."""
         ...
 
@@ -198,10 +198,10 @@ class _NothingEarly:
     def begin(self, scope: Scope) -> None:
         """Nothing will be read."""
 
-    def arrive(self, delta: Delta) -> None:
+    def add_delta(self, delta: Delta) -> None:
         """Nothing is read."""
 
-    def settle(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    def finish(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Nothing was read."""
 
 
@@ -224,13 +224,13 @@ class ExpandedMessage:
 class Mentions(Protocol):
     """Reads what messages name."""
 
-    async def told(self, text: str, scope: Scope) -> ExpandedMessage:
+    async def expand(self, text: str, scope: Scope) -> ExpandedMessage:
         """The message with the files it names, as far as they may be read unasked."""
         ...
 
 
 class _NoMentions:
-    async def told(self, text: str, scope: Scope) -> ExpandedMessage:  # noqa: ARG002 - port
+    async def expand(self, text: str, scope: Scope) -> ExpandedMessage:  # noqa: ARG002 - port
         return ExpandedMessage(text)
 
 
@@ -250,7 +250,7 @@ class Hooks(Protocol):
         """What the model is to be told with the next message; `source` is startup for a new thread, else resume."""
         ...
 
-    async def prompted(self, thread_id: str, text: str, mode: str) -> str:
+    async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:
         """What the model is to be told behind this message, which is not sent yet; empty for nothing.
 
         Raises:
@@ -277,7 +277,7 @@ class _NoHooks:
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:  # noqa: ARG002 - port
         return ""
 
-    async def prompted(self, thread_id: str, text: str, mode: str) -> str:  # noqa: ARG002 - port
+    async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:  # noqa: ARG002 - port
         return ""
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:  # noqa: ARG002 - port

@@ -247,7 +247,7 @@ class Meter:
         """What the model of this label costs; None where no price is configured."""
         return self._price(_parts(label))
 
-    def least(
+    def minimum_usage(
         self, request: ModelRequest, label: str, known: EstimateCache | None = None
     ) -> tuple[int, float | None]:
         """Tokens and cost that a request will surely take, whatever the answer is; None without a price."""
@@ -331,12 +331,12 @@ class SharedBudget:
         below = sum(int(share.used.turn.get("requests", 0)) for share in self._shares.values())
         return self._own_steps + below + len(self._asked)
 
-    def begin(self, thread_id: str, used: UsageTotals, steps: int, open_calls: Collection[str]) -> None:
+    def set_own_usage(self, thread_id: str, used: UsageTotals, steps: int, open_calls: Collection[str]) -> None:
         """What the owner's own state tells now; that of sub-agents whose calls have ended is part of it."""
         self._own, self._own_steps = used, steps
-        self.forget_told(thread_id, open_calls)
+        self.forget_ended(thread_id, open_calls)
 
-    def forget_told(self, thread_id: str, open_calls: Collection[str]) -> None:
+    def forget_ended(self, thread_id: str, open_calls: Collection[str]) -> None:
         """Leave out sub-agents whose calls have ended, and those below them: the owner's state tells of them."""
         told = [
             child
@@ -349,31 +349,31 @@ class SharedBudget:
             above = {thread_id, *self._shares}
             told = [child for child, share in self._shares.items() if share.parent not in above]
 
-    def join(self, thread_id: str, parent: str, call_id: str, used: UsageTotals) -> None:
+    def add_sub_agent(self, thread_id: str, parent: str, call_id: str, used: UsageTotals) -> None:
         """A sub-agent draws on it from now on, and has used so much already."""
         self._shares[thread_id] = _Share(parent, call_id, used)
 
-    def note(self, thread_id: str, used: UsageTotals) -> None:
+    def set_sub_agent_usage(self, thread_id: str, used: UsageTotals) -> None:
         """What the state of a sub-agent tells from now on; those below it that have ended are part of it."""
         if thread_id in self._shares:
             self._shares[thread_id].used = used
         for child in [c for c, share in self._shares.items() if share.is_over and share.parent == thread_id]:
             del self._shares[child]
 
-    def leave(self, thread_id: str) -> None:
+    def end_sub_agent(self, thread_id: str) -> None:
         """A sub-agent has ended; what it used counts here until a state tells it."""
         if thread_id in self._shares:
             self._shares[thread_id].is_over = True
 
-    def ask(self, thread_id: str, least: tuple[int, float | None]) -> None:
+    def begin_request(self, thread_id: str, least: tuple[int, float | None]) -> None:
         """A request begins that takes at least so many tokens, and so much."""
         self._asked[thread_id] = (least[0], least[1] or 0.0)
 
-    def answered(self, thread_id: str) -> None:
+    def end_request(self, thread_id: str) -> None:
         """It has ended, or failed."""
         self._asked.pop(thread_id, None)
 
-    def below(self) -> UsageTotals:
+    def sub_agent_usage(self) -> UsageTotals:
         """By the sub-agents alone, as far as the owner's state does not tell it."""
         turn: Mapping[str, Any] = {}
         thread: Mapping[str, Any] = {}
@@ -381,9 +381,9 @@ class SharedBudget:
             turn, thread = add_usage(turn, share.used.turn), add_usage(thread, share.used.thread)
         return UsageTotals(turn, thread)
 
-    def used(self) -> UsageTotals:
+    def total_usage(self) -> UsageTotals:
         """By all of them, with what the requests under way take at least."""
-        below = self.below()
+        below = self.sub_agent_usage()
         turn, thread = add_usage(self._own.turn, below.turn), add_usage(self._own.thread, below.thread)
         tokens = sum(tokens for tokens, _ in self._asked.values())
         cost = sum(cost for _, cost in self._asked.values())

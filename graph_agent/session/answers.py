@@ -68,7 +68,7 @@ class AnswerRecorder:
     async def recorded(self) -> dict[str, Answer]:
         """The answers recorded so far to open questions, by call id."""
         questions = [item.question for item in self.runner.open_questions.values()]
-        return await self.dependencies.decisions.standing(self.thread.thread_id, questions) if questions else {}
+        return await self.dependencies.decisions.find_answers(self.thread.thread_id, questions) if questions else {}
 
     def _require_sandbox(self, item: OpenQuestion, kind: str) -> None:
         sandbox, tool = self.dependencies.sandbox(), item.call["tool_name"]

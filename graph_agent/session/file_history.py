@@ -2,21 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 
-from graph_agent.ports import Done
+from graph_agent.ports import ExecutedAttempt
 
 __all__ = ["changes_by_path", "find_foreign_change"]
 
 
-def changes_by_path(done: Iterable[Done]) -> dict[str, list[Done]]:
+def changes_by_path(done: Iterable[ExecutedAttempt]) -> dict[str, list[ExecutedAttempt]]:
     """The changes to each file, oldest first. A write that ended in an error changed nothing."""
-    changes: dict[str, list[Done]] = {}
+    changes: dict[str, list[ExecutedAttempt]] = {}
     for one in done:
         if one.intent is not None and one.status != "error":
             changes.setdefault(one.intent.path, []).append(one)
     return changes
 
 
-def find_foreign_change(now: str | None, changes: Sequence[Done], done: Iterable[Done] = ()) -> str:
+def find_foreign_change(
+    now: str | None, changes: Sequence[ExecutedAttempt], done: Iterable[ExecutedAttempt] = ()
+) -> str:
     """Who else changed a file, in words; empty if it is what these changes left.
 
     Args:
@@ -39,6 +41,6 @@ def find_foreign_change(now: str | None, changes: Sequence[Done], done: Iterable
     return f"it was removed by {who}" if now is None else f"it was changed by {who} since"
 
 
-def _has_changed(command: Done, change: Done) -> bool:
+def _has_changed(command: ExecutedAttempt, change: ExecutedAttempt) -> bool:
     path = change.intent.path if change.intent else ""
     return any(path.endswith(f"/{name}") for name in command.changed_files or ())

@@ -157,7 +157,7 @@ class GraphRunner:
     async def result_with_questions(self, values: Mapping[str, Any]) -> TurnResult:
         """The result while questions are open: those that have no recorded answer yet."""
         asked = [item.question for item in self.open_questions.values()]
-        answers = await self._dependencies.decisions.standing(self._thread.thread_id, asked)
+        answers = await self._dependencies.decisions.find_answers(self._thread.thread_id, asked)
         unanswered = [item for call_id, item in self.open_questions.items() if call_id not in answers]
         questions: list[OpenQuestion] = []
         for item in unanswered:

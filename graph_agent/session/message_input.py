@@ -35,14 +35,14 @@ class MessageQueue:
     async def remove(self, number: int) -> bool:
         """Delete a message that still waits. A message is deleted or sent, never both."""
         async with self._claim:
-            return number != self._sending and await self.inbox.take_back(self.thread_id, number)
+            return number != self._sending and await self.inbox.remove(self.thread_id, number)
 
     async def move(self, number: int, thread_id: str) -> int | None:
         """Move a message to the queue of another thread; its number there, None if it no longer waits here."""
         async with self._claim:
             if number == self._sending:
                 return None
-            return await self.inbox.hand_over(self.thread_id, number, thread_id)
+            return await self.inbox.move_to_thread(self.thread_id, number, thread_id)
 
     @asynccontextmanager
     async def sending_oldest(self) -> AsyncIterator[tuple[int, str] | None]:
@@ -94,7 +94,7 @@ class PromptHooks:
         Raises:
             MessageBlocked: a hook rejects the message.
         """
-        return await self._run(self._hooks.prompted(self._thread_id, text, mode))
+        return await self._run(self._hooks.message_submitted(self._thread_id, text, mode))
 
     def take_greeting(self) -> str:
         """The output of the session-start hooks, once."""

@@ -40,7 +40,7 @@ class QuestionQueue:
 
         Answers that need no person are applied first and alone: nobody is asked about a call that has its result.
         """
-        recorded = await self._dependencies.decisions.standing(self._thread_id, questions)
+        recorded = await self._dependencies.decisions.find_answers(self._thread_id, questions)
         answers = await self._automatic_answers(questions, calls, recorded)
         if not answers:
             if len(recorded) < len(questions):

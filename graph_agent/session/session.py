@@ -417,7 +417,7 @@ class Session:
         try:
             added = await self._hooks.before_message(text, self.mode)
         except MessageBlocked:
-            await inbox.take_back(self.thread_id, number)
+            await inbox.remove(self.thread_id, number)
             raise
         if added is None:
             return await self._result_before_turn()
@@ -433,7 +433,7 @@ class Session:
     ) -> TurnResult | None:
         """Start the turn of a message; None if the user stopped before it began."""
         typed = printable(text)
-        mentioned = await self._dependencies.mentions.told(typed, self._runner.scope)
+        mentioned = await self._dependencies.mentions.expand(typed, self._runner.scope)
         if self._hooks.is_stopped:
             return None
         parts = (mentioned.text, attachment, self._hooks.take_greeting())

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from graph_agent.calls import FINAL
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import Event, EventBus, StepStarted, ToolCallStarted, WarningIssued
-from graph_agent.graph.limits import spent_by, spent_of_turn
+from graph_agent.graph.limits import turn_usage_of_calls, usage_of_calls
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
 from graph_agent.ports.clock import sub_agent_id
 from graph_agent.ports.usage import SharedBudget, UsageTotals, add_usage
@@ -277,7 +277,7 @@ class SubAgents:
                 finally:
                     await session.close()
                 if self._parent is not None:
-                    (await self._parent.shared_budget()).leave(session.thread_id)
+                    (await self._parent.shared_budget()).end_sub_agent(session.thread_id)
         return used
 
     def stop_new_work(self) -> None:
@@ -338,7 +338,7 @@ class SubAgents:
         self._agents[call.call_id] = agent
         used = await agent.session.used()
         share = UsageTotals({}, used.thread) if parent.has_renewed_budget else used
-        shared_budget.join(request.thread_id, call.thread_id, call.call_id, share)
+        shared_budget.add_sub_agent(request.thread_id, call.thread_id, call.call_id, share)
         bus.subscribe(lambda _, event: self._forward(agent, event))
         return agent
 
@@ -378,7 +378,7 @@ class SubAgents:
         if result.status not in ("done", "limit", "stopped"):
             error = result.error or "the sub-agent was interrupted"
             raise await self._fail(call_id, SubAgentFailure(result.status, error))
-        agent.shared_budget.leave(thread_id)
+        agent.shared_budget.end_sub_agent(thread_id)
         del self._agents[call_id]
         await agent.session.close()
         if result.status == "done":
@@ -430,13 +430,15 @@ def usage_of(values: Mapping[str, Any]) -> UsageTotals:
     """What turn and thread used, including finished calls whose results the model has not received yet."""
     turn, thread = (values.get("turn") or {}).get("usage"), values.get("usage")
     finished = _finished_calls(values)
-    return UsageTotals(add_usage(turn, spent_of_turn(finished, {})), add_usage(thread, spent_by(finished, {})))
+    return UsageTotals(
+        add_usage(turn, turn_usage_of_calls(finished, {})), add_usage(thread, usage_of_calls(finished, {}))
+    )
 
 
 def usage_with_sub_agents(shared_budget: SharedBudget, thread_id: str, values: Mapping[str, Any]) -> UsageTotals:
     """What turn and thread used, including sub-agents whose calls are still open."""
-    shared_budget.forget_told(thread_id, _open_call_ids(values))
-    own, below = usage_of(values), shared_budget.below()
+    shared_budget.forget_ended(thread_id, _open_call_ids(values))
+    own, below = usage_of(values), shared_budget.sub_agent_usage()
     return UsageTotals(add_usage(own.turn, below.turn), add_usage(own.thread, below.thread))
 
 
@@ -447,12 +449,12 @@ def begin_turn_budget(
     turn = values.get("turn") or {}
     used, open_ids = usage_of(values), _open_call_ids(values)
     if budget_reset not in ("", turn.get("budget_reset")):
-        shared_budget.begin(thread_id, UsageTotals({}, used.thread), 0, open_ids)
+        shared_budget.set_own_usage(thread_id, UsageTotals({}, used.thread), 0, open_ids)
     else:
         below = int(turn.get("sub_agent_requests", 0)) + int(
-            spent_of_turn(_finished_calls(values), {}).get("requests", 0)
+            turn_usage_of_calls(_finished_calls(values), {}).get("requests", 0)
         )
-        shared_budget.begin(thread_id, used, int(turn.get("steps", 0)) + below, open_ids)
+        shared_budget.set_own_usage(thread_id, used, int(turn.get("steps", 0)) + below, open_ids)
 
 
 def _finished_calls(values: Mapping[str, Any]) -> list[Any]:

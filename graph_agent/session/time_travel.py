@@ -12,7 +12,15 @@ from typing import Any
 
 from graph_agent.calls import FINAL
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.ports import Done, FileImage, FileRestoration, Journal, Rewind, RewindScope, SubAgentRewind
+from graph_agent.ports import (
+    ExecutedAttempt,
+    FileImage,
+    FileRestoration,
+    Journal,
+    Rewind,
+    RewindScope,
+    SubAgentRewind,
+)
 from graph_agent.ports.clock import sub_agent_id
 from graph_agent.session.dependencies import SessionDependencies
 from graph_agent.session.file_history import changes_by_path, find_foreign_change
@@ -137,7 +145,7 @@ class Since:
     checkpoint_id: str
     """Where that was; empty for a sub-agent that never stood anywhere."""
     head: str
-    done: tuple[Done, ...]
+    done: tuple[ExecutedAttempt, ...]
     delegated: frozenset[str] = frozenset()
     """Calls that sub-agents worked on: what those did stands by itself."""
 
@@ -215,7 +223,7 @@ class RewindPlan:
 
     rewind: Rewind
     conflicts: tuple[Conflict, ...] = ()
-    irreversible: tuple[Done, ...] = ()
+    irreversible: tuple[ExecutedAttempt, ...] = ()
     """What had effects that stay: commands, and what was written in ways nobody noted."""
 
 
@@ -315,7 +323,7 @@ def format_finished_rewind(rewind: Rewind, left: Sequence[str]) -> str:
 
 
 async def _complete(rewind: Rewind, dependencies: SessionDependencies) -> list[str]:
-    left = [why for one in rewind.files if (why := await dependencies.files.put_back(one))]
+    left = [why for one in rewind.files if (why := await dependencies.files.restore_file(one))]
     if rewind.scope != "files":
         # A parent last: wherever it stands, its sub-agents stood there before.
         own = SubAgentRewind(rewind.thread_id, rewind.checkpoint_id, rewind.head)
@@ -334,17 +342,17 @@ async def _taken_back(one: SubAgentRewind, dependencies: SessionDependencies) ->
     return []
 
 
-def _in_time(done: Iterable[Done]) -> list[Done]:
+def _in_time(done: Iterable[ExecutedAttempt]) -> list[ExecutedAttempt]:
     return sorted(done, key=lambda one: one.started_at)
 
 
-def _lasts(one: Done, part: Since) -> bool:
+def _lasts(one: ExecutedAttempt, part: Since) -> bool:
     is_seen_below = one.call_id in part.delegated
     return one.intent is None and one.kind != "readonly" and not one.changes_todo_only and not is_seen_below
 
 
 async def _files_of(
-    done: Sequence[Done], dependencies: SessionDependencies
+    done: Sequence[ExecutedAttempt], dependencies: SessionDependencies
 ) -> tuple[tuple[FileRestoration, ...], tuple[Conflict, ...]]:
     files, conflicts = [], []
     for path, changes in changes_by_path(done).items():

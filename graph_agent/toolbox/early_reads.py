@@ -83,14 +83,14 @@ class ReadingToolbox(GraphToolbox):
 
     def begin(self, scope: Scope) -> None:
         """See the port."""
-        self.settle(())
+        self.finish(())
         self._judged.clear()
         self._scope = scope
 
-    def arrive(self, delta: Delta) -> None:
+    def add_delta(self, delta: Delta) -> None:
         """See the port."""
         if delta.kind == "retry":
-            self.settle(())
+            self.finish(())
         if delta.kind != "tool_call":
             return
         if stale := self._early.pop(delta.index, None):
@@ -106,7 +106,7 @@ class ReadingToolbox(GraphToolbox):
             reading = asyncio.create_task(self._read(delta.tool_name, arguments, before))
             self._early[delta.index] = _Early(delta.tool_name, arguments, reading)
 
-    def settle(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    def finish(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """See the port."""
         wanted = dict(enumerate(calls))
         for place, early in list(self._early.items()):

@@ -25,7 +25,7 @@ class RestorableFiles:
         """See the port."""
         return await run_in_thread(self._image, Path(path))
 
-    async def put_back(self, restoration: FileRestoration) -> str:
+    async def restore_file(self, restoration: FileRestoration) -> str:
         """See the port."""
         return await run_in_thread(self._put_back, restoration)
 

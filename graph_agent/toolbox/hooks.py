@@ -51,7 +51,7 @@ class CommandHooks:
                 self.warn(f"hook session_start {_named(hook)} failed: {_failure(ended, hook)}")
         return "\n".join(said)
 
-    async def prompted(self, thread_id: str, text: str, mode: str) -> str:
+    async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:
         """See the port: the first hook that blocks has spoken."""
         said: list[str] = []
         for hook in self.settings.user_prompt:

@@ -48,7 +48,7 @@ class FileMentions:
     workspace: Path
     roots: Sequence[Path] = ()
 
-    async def told(self, text: str, scope: Scope) -> ExpandedMessage:
+    async def expand(self, text: str, scope: Scope) -> ExpandedMessage:
         """See the port."""
         if "@" not in text:
             return ExpandedMessage(text)

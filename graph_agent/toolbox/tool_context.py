@@ -132,7 +132,7 @@ _WHERE: dict[GrantScope, str] = {"thread": "this thread", "project": "this proje
 
 async def with_grants(setting: Setting, grants: Grants, scope: Scope) -> PolicySettings:
     """The settings with what was allowed always and holds here and now."""
-    return granted(setting.policy, await grants.holding(scope.thread_id, str(setting.workspace)))
+    return granted(setting.policy, await grants.in_force(scope.thread_id, str(setting.workspace)))
 
 
 def granted(policy: PolicySettings, holding: Iterable[Grant]) -> PolicySettings:
@@ -153,7 +153,7 @@ def _read(grant: Grant) -> GrantedRules | None:
 class NoGrants:
     """Nothing was ever allowed always."""
 
-    async def holding(self, thread_id: str, workspace: str) -> list[Grant]:  # noqa: ARG002 - port
+    async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:  # noqa: ARG002 - port
         """None."""
         return []
 

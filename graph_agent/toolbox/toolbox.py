@@ -192,7 +192,7 @@ class GraphToolbox:
         failed = Proposal(objection=f"{tool.name} failed while a rule was looked for; see the log.")
         return await guarded(self._preparation.propose(tool, self._origin(tool), arguments, scope), failed)
 
-    async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
+    async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """See the port."""
         tool = self._find(call["tool_name"])
         if tool is None or self._only_reads(tool, call):

@@ -66,11 +66,13 @@ def _forget_answers() -> None:
     async def insert(self: SqliteDecisions, thread_id: str, question: Question, answer: Answer) -> Answer:
         return given.setdefault(question, answer)
 
-    async def standing(self: SqliteDecisions, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
+    async def find_answers(
+        self: SqliteDecisions, thread_id: str, questions: Sequence[Question]
+    ) -> dict[str, Answer]:
         return {question.call_id: given[question] for question in questions if question in given}
 
     SqliteDecisions.insert = insert  # type: ignore[method-assign]  # the point of an ablation
-    SqliteDecisions.standing = standing  # type: ignore[method-assign]  # same
+    SqliteDecisions.find_answers = find_answers  # type: ignore[method-assign]  # same
 
 
 def _outlive() -> None:

@@ -238,8 +238,8 @@ class _Life:
         house = LocalSubAgentHost(thread, self._threads, journal, servers, self._joined)
         sub_agents = create_sub_agents(house, self._settings) if self._scene.task else SubAgents()
         tools = await open_toolbox(self._world.workspace, self._settings, storage, bus, servers)
-        toolbox = deadly(tools, "toolbox", ("intend", "run"), points)
-        asked = ("session_started", "prompted", "before", "after", "turn_ended")
+        toolbox = deadly(tools, "toolbox", ("record_intent", "run"), points)
+        asked = ("session_started", "message_submitted", "before", "after", "turn_ended")
         hooks = (
             deadly(Onlooker(has_message_hooks=self._scene.queues), "hooks", asked, points)
             if self._scene.is_hooked
@@ -257,7 +257,7 @@ class _Life:
             lambda: "system",
             self._window,
             blobs,
-            early=early_reads_of(tools),
+            early_reads=early_reads_of(tools),
             hooks=hooks,
         )
         saver = DeadlySaver(database, points)
@@ -281,9 +281,9 @@ class _Life:
             journal=journal,
             toolbox=toolbox,
             blobs=blobs,
-            inbox=deadly(SqliteInbox(database, clock), "inbox", ("queue", "take_back", "take"), points),
+            inbox=deadly(SqliteInbox(database, clock), "inbox", ("queue", "remove", "take"), points),
             rewinds=deadly(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
-            files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("put_back",), points),
+            files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("restore_file",), points),
             head=head,
             is_imported=self._threads.is_imported,
             prune_if_grown=points.around("tidy", prune_if_grown),

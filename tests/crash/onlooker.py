@@ -18,7 +18,7 @@ class Onlooker:
         """Nothing to say."""
         return ""
 
-    async def prompted(self, thread_id: str, text: str, mode: str) -> str:
+    async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:
         """Nothing to say."""
         return ""
 

@@ -55,7 +55,7 @@ class ScriptedToolbox:
         """A rule for the tool as a whole."""
         return Proposal((tool_name,))
 
-    async def intend(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
+    async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """A file for what writes."""
         return Intent("/w/file", None, "0" * 64) if call.get("kind") == "write" else None
 

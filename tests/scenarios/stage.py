@@ -45,7 +45,7 @@ class Stage:
     keep_turns: int = 50
     budget: Budget = UNLIMITED
     meter: Meter = UNPRICED
-    judges: bool = False
+    has_auto_mode: bool = False
     window: ContextWindow = field(default_factory=ContextWindow)
     hooks: Hooks = NO_HOOKS
 
@@ -83,7 +83,7 @@ class Stage:
                 self._window,
                 blobs,
                 meter=self.meter,
-                judges=self.judges,
+                has_auto_mode=self.has_auto_mode,
                 hooks=self.hooks,
             ),
             CheckpointSaver(database, DECIDING),

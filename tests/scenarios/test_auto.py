@@ -12,7 +12,7 @@ _NO = text('{"allow": false, "reason": "it reaches further"}')
 
 async def test_a_yes_lets_the_call_run_and_stands_in_its_record_with_what_it_used(tmp_path: Path) -> None:
     model = ScriptedModel(calls(("w", "write_a")), _YES, text("done"))
-    stage = Stage(tmp_path / "a.db", model, judges=True)
+    stage = Stage(tmp_path / "a.db", model, has_auto_mode=True)
 
     async with stage.life(mode="auto") as session:
         rest = await session.send("write a")
@@ -26,7 +26,7 @@ async def test_a_yes_lets_the_call_run_and_stands_in_its_record_with_what_it_use
 
 async def test_a_no_asks_with_the_judges_reason_and_is_remembered_in_the_turn(tmp_path: Path) -> None:
     model = ScriptedModel(calls(("w", "write_a")), _NO, calls(("v", "write_a")))
-    stage = Stage(tmp_path / "a.db", model, judges=True)
+    stage = Stage(tmp_path / "a.db", model, has_auto_mode=True)
 
     async with stage.life(mode="auto") as session:
         rest = await session.send("write a")

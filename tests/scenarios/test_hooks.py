@@ -29,7 +29,7 @@ class Spoken:
         await self._enter(f"session {source}")
         return "[greeting]" if self.remark else ""
 
-    async def prompted(self, thread_id: str, text: str, mode: str) -> str:
+    async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:
         await self._enter(f"message {text}")
         if text == self.blocks:
             raise MessageBlocked(f"not {text}")

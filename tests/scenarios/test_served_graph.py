@@ -146,6 +146,6 @@ async def test_a_thread_that_another_process_has_is_left_alone(tmp_path: Path) -
 
     async with served(tmp_path) as stage:
         with pytest.raises(ThreadHeld, match="t is held"):
-            await stage.run(ASKS, hold=refuse)
+            await stage.run(ASKS, ensure_lock=refuse)
 
     assert stage.model.requests == []

@@ -198,7 +198,7 @@ class TurnDisplay:
             case ToolCallDelta():
                 if self._area.is_drawn:
                     self._end_text()
-                    self._streamed.show(event.index, self._live.arriving(event.index))
+                    self._streamed.show(event.index, self._live.streaming(event.index))
                     self._draw_soon()
             case ToolCallCreated(call=call):
                 self._summaries[call["call_id"]] = call.get("summary") or call["tool_name"]

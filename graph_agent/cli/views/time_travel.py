@@ -14,7 +14,7 @@ from graph_agent.cli.views.table import print_json, print_lines
 if TYPE_CHECKING:
     from graph_agent.app.rewind import RewindOutcome
     from graph_agent.app.threads import Forked
-    from graph_agent.ports import Done, Rewind
+    from graph_agent.ports import ExecutedAttempt, Rewind
     from graph_agent.session.time_travel import RewindPlan
 
 
@@ -120,7 +120,7 @@ def _reverted_calls(rewind: "Rewind") -> list[str]:
     return [call_id for call_id, _ in (*rewind.calls, *calls_of_subagents)]
 
 
-def _call_text(call: "Done") -> str:
+def _call_text(call: "ExecutedAttempt") -> str:
     command = call.arguments.get("command")
     background = "in the background " if call.arguments.get("background") else ""
     return (

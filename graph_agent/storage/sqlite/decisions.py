@@ -40,7 +40,7 @@ class SqliteGrants:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def holding(self, thread_id: str, workspace: str) -> list[Grant]:
+    async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:
         where = {"thread_id": thread_id, "workspace": storable(workspace)}
         rows = await self._database.quick_read(lambda connection: connection.execute(_HOLDING, where).fetchall())
         return [_grant(row) for row in rows]
@@ -134,9 +134,9 @@ class SqliteDecisions:
 
         return await self._database.write(insert)
 
-    async def standing(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
+    async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
 
-        def standing(connection: sqlite3.Connection) -> dict[str, Answer]:
+        def find_answers(connection: sqlite3.Connection) -> dict[str, Answer]:
             rows = {
                 question: connection.execute(_STANDING, _key(thread_id, question)).fetchone()
                 for question in questions
@@ -147,7 +147,7 @@ class SqliteDecisions:
                 if row is not None and row[0] == question.args_digest
             }
 
-        return await self._database.run(standing)
+        return await self._database.run(find_answers)
 
     async def latest_approval(self, thread_id: str, call_id: str, until: str) -> Answer | None:
         key = (thread_id, call_id, until)

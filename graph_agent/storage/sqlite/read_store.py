@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.errors import DamagedDatabase
-from graph_agent.ports import Done, Grant, JournalRow
+from graph_agent.ports import ExecutedAttempt, Grant, JournalRow
 from graph_agent.ports.read_store import (
     CallRow,
     IdKind,
@@ -316,7 +316,7 @@ class SqliteReadStore:
             for call, number, owner, status, started_at, ended_at, intent, group, group_started, boot in rows
         ]
 
-    def executed(self, thread_id: str) -> list[Done]:
+    def executed(self, thread_id: str) -> list[ExecutedAttempt]:
         rows = self._rows(
             """SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
             LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
@@ -325,7 +325,7 @@ class SqliteReadStore:
             (thread_id,),
         )
         return [
-            Done.recorded(attempt, intent_of(intent), load_json(record) if record else {})
+            ExecutedAttempt.from_record(attempt, intent_of(intent), load_json(record) if record else {})
             for *attempt, intent, record in rows
         ]
 

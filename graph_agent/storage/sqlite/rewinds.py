@@ -7,7 +7,7 @@ from dataclasses import asdict, astuple, replace
 from typing import Any
 
 from graph_agent.errors import UsageError
-from graph_agent.ports import Clock, Done, FileImage, FileRestoration, Intent, Rewind, SubAgentRewind
+from graph_agent.ports import Clock, ExecutedAttempt, FileImage, FileRestoration, Intent, Rewind, SubAgentRewind
 from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
@@ -53,7 +53,7 @@ class SqliteRewinds:
         self._database = database
         self._clock = clock
 
-    async def attempts_since(self, thread_id: str, at: str) -> Sequence[Done]:
+    async def attempts_since(self, thread_id: str, at: str) -> Sequence[ExecutedAttempt]:
         rows = await self._database.run(
             lambda connection: connection.execute(_ATTEMPTS_SINCE, (thread_id, at)).fetchall()
         )
@@ -125,10 +125,10 @@ def release_contents(connection: sqlite3.Connection, thread_id: str) -> None:
     connection.execute(_RELEASE_CONTENTS, {"thread_id": thread_id})
 
 
-def _done(row: Sequence[Any]) -> Done:
+def _done(row: Sequence[Any]) -> ExecutedAttempt:
     *attempt, intent, record = row
     known: Mapping[str, Any] = json.loads(record) if record else {}
-    return Done.recorded(attempt, None if intent is None else Intent(**json.loads(intent)), known)
+    return ExecutedAttempt.from_record(attempt, None if intent is None else Intent(**json.loads(intent)), known)
 
 
 def read_rewind(row: Sequence[Any]) -> Rewind:

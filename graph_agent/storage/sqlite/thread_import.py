@@ -23,7 +23,7 @@ from graph_agent.ports.thread_file import (
     VERSION,
     ContentDigest,
     InvalidValue,
-    wrote,
+    decode_value,
 )
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.json_text import json_text
@@ -126,7 +126,7 @@ def _row(value: Any, version: int) -> Row:
     if names != {"table", *(column.name for column in columns)} or not isinstance(sub_agent, str):
         raise invalid_file(f"a row of {table} has other values than such a row has")
     try:
-        values = {column.name: wrote(column, value[column.name]) for column in columns}
+        values = {column.name: decode_value(column, value[column.name]) for column in columns}
     except (InvalidValue, RecursionError) as error:
         raise invalid_file(f"in a row of {table}, {error}") from error
     if is_legacy:

@@ -206,14 +206,14 @@ class SqliteInbox:
     async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
         return await self._database.run(lambda connection: connection.execute(_WAITING, (thread_id,)).fetchall())
 
-    async def take_back(self, thread_id: str, message_id: int) -> bool:
+    async def remove(self, thread_id: str, message_id: int) -> bool:
         values = (thread_id, message_id)
         return await self._database.write(lambda connection: connection.execute(_TAKE_BACK, values).rowcount == 1)
 
-    async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
+    async def move_to_thread(self, thread_id: str, message_id: int, to: str) -> int | None:
         now = self._clock.now()
 
-        def hand_over(connection: Connection) -> int | None:
+        def move_to_thread(connection: Connection) -> int | None:
             values = (thread_id, message_id)
             row = connection.execute(
                 "SELECT text, queued_by FROM inbox WHERE thread_id = ? AND id = ?", values
@@ -224,7 +224,7 @@ class SqliteInbox:
             # Under a number of its own: the other thread may have taken a message of this one's.
             return connection.execute(_QUEUE, {"thread_id": to, "text": text, "by": by, "at": now}).lastrowid
 
-        return await self._database.write(hand_over)
+        return await self._database.write(move_to_thread)
 
     async def take(self, thread_id: str, message_id: int) -> None:
         statement = "UPDATE inbox SET taken_at = ? WHERE thread_id = ? AND id = ? AND taken_at IS NULL"

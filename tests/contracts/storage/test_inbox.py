@@ -18,7 +18,7 @@ async def test_a_message_is_taken_back_once_and_only_while_it_waits(inbox: Inbox
     numbers = [await inbox.queue("t", text, "chat") for text in ("one", "two", "three")]
     await inbox.take("t", numbers[0])
 
-    back = [await inbox.take_back("t", number) for number in (*numbers[:2], numbers[1])]
-    foreign = await inbox.take_back("other", numbers[2])
+    back = [await inbox.remove("t", number) for number in (*numbers[:2], numbers[1])]
+    foreign = await inbox.remove("other", numbers[2])
 
     assert (back, foreign, await inbox.waiting("t")) == ([False, True, False], False, [(numbers[2], "three")])

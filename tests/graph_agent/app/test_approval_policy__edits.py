@@ -51,7 +51,7 @@ def asked(tmp_path: Path) -> Iterator[Rows]:
 
 async def _standing(asked: Rows) -> dict[str, Answer]:
     async with await Database.open(asked.path) as database:
-        return await SqliteDecisions(database).standing("t1", [Question("approval", "call_a", 1, "d1")])
+        return await SqliteDecisions(database).find_answers("t1", [Question("approval", "call_a", 1, "d1")])
 
 
 async def test_an_edit_stands_with_its_arguments_for_exactly_what_was_shown(asked: Rows) -> None:

@@ -34,7 +34,7 @@ async def test_an_approval_is_recorded_for_exactly_what_was_shown(rows: Rows) ->
     answered = await answer_approval(rows.path, "call_a", "approve", by="cli pid 1", clock=_FixedClock())
 
     async with await Database.open(rows.path) as database:
-        standing = await SqliteDecisions(database).standing("t1", [Question("approval", "call_a", 1, "d1")])
+        standing = await SqliteDecisions(database).find_answers("t1", [Question("approval", "call_a", 1, "d1")])
     assert answered == RecordedAnswer("call_a", "t1", "approve", accepted=True, by="cli pid 1", at=_NOW)
     assert standing == {"call_a": Answer("approve", "cli pid 1", _NOW)}
 
@@ -90,7 +90,7 @@ async def test_a_record_without_a_digest_is_bound_by_the_digest_of_its_arguments
 
     question = Question("approval", "call_b", 1, args_digest("call_b", "bash", 1, {"command": "make"}))
     async with await Database.open(rows.path) as database:
-        assert set(await SqliteDecisions(database).standing("t1", [question])) == {"call_b"}
+        assert set(await SqliteDecisions(database).find_answers("t1", [question])) == {"call_b"}
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def _left_running() -> "subprocess.Popen[bytes]":
 
 async def _standing(rows: Rows, question: Question) -> dict[str, Answer]:
     async with await Database.open(rows.path) as database:
-        return await SqliteDecisions(database).standing("t1", [question])
+        return await SqliteDecisions(database).find_answers("t1", [question])
 
 
 async def test_a_call_whose_process_is_dead_is_decided_before_anyone_asks(rows: Rows) -> None:

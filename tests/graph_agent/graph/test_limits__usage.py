@@ -1,5 +1,5 @@
 from graph_agent.calls import ToolCallInfo
-from graph_agent.graph.limits import spent_by, spent_of_turn
+from graph_agent.graph.limits import turn_usage_of_calls, usage_of_calls
 
 
 def _call(usage: object) -> ToolCallInfo:
@@ -17,8 +17,8 @@ def _call(usage: object) -> ToolCallInfo:
 def test_what_calls_spent_is_added_up_and_anything_else_there_is_passed_over() -> None:
     calls = [_call({"total_tokens": 5, "requests": 2}), _call("much"), _call({"requests": 1, "cost": "high"})]
 
-    assert spent_by(calls, {}) == {"total_tokens": 5, "requests": 3}
-    assert spent_by([], {}) == {}
+    assert usage_of_calls(calls, {}) == {"total_tokens": 5, "requests": 3}
+    assert usage_of_calls([], {}) == {}
 
 
 def test_of_the_turn_counts_what_a_call_used_since_a_person_let_it_go_on() -> None:
@@ -26,4 +26,4 @@ def test_of_the_turn_counts_what_a_call_used_since_a_person_let_it_go_on() -> No
     call = _call(usage)
     call["metadata"]["turn_usage"] = of_turn
 
-    assert (spent_of_turn([call], {}), spent_by([call], {})) == (of_turn, usage)
+    assert (turn_usage_of_calls([call], {}), usage_of_calls([call], {})) == (of_turn, usage)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.ports.thread_file import TABLES, Column, ContentDigest, InvalidValue, written, wrote
+from graph_agent.ports.thread_file import TABLES, Column, ContentDigest, InvalidValue, decode_value, encode_value
 from graph_agent.storage.sqlite.migrations import load_migrations
 
 _LEFT_OUT = {
@@ -26,7 +26,7 @@ _STAY = {"leases", "grants", "imported_checkpoints", "search_entries", "backgrou
     ],
 )
 def test_what_is_written_is_stored_again_as_it_was(column: Column, stored: Any, value: Any) -> None:
-    assert (written(column, stored), wrote(column, value)) == (value, stored)
+    assert (encode_value(column, stored), decode_value(column, value)) == (value, stored)
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_what_is_written_is_stored_again_as_it_was(column: Column, stored: Any, 
 )
 def test_a_value_of_another_kind_is_refused_with_the_name_of_its_column(column: Column, value: Any) -> None:
     with pytest.raises(InvalidValue, match=r"a (is|holds)"):
-        wrote(column, value)
+        decode_value(column, value)
 
 
 def test_stored_text_that_is_no_json_is_refused() -> None:
     with pytest.raises(InvalidValue):
-        written(Column("a", "json"), "{")
+        encode_value(Column("a", "json"), "{")
 
 
 def test_every_column_of_a_thread_travels_unless_it_belongs_to_the_machine_or_permits_something() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.ports import Done, Intent
+from graph_agent.ports import ExecutedAttempt, Intent
 
 _RECORD = {
     "tool_name": "bash",
@@ -14,7 +14,9 @@ _RECORD = {
 
 
 def test_what_a_command_changed_belongs_to_the_attempt_that_the_record_is_about() -> None:
-    first, second = (Done.recorded(("c", number, "success", "at"), None, _RECORD) for number in (1, 2))
+    first, second = (
+        ExecutedAttempt.from_record(("c", number, "success", "at"), None, _RECORD) for number in (1, 2)
+    )
 
     assert (first.changed_files, first.changed_files_more) == (None, 0)
     assert (second.changed_files, second.changed_files_more) == (("a", "b"), 3)
@@ -27,6 +29,6 @@ def test_a_call_without_a_record_is_told_by_its_journal_row(
 ) -> None:
     intent = Intent("/w/a", None, "x")
 
-    assert Done.recorded(("c", 1, "error", "at"), intent, record) == Done(
+    assert ExecutedAttempt.from_record(("c", 1, "error", "at"), intent, record) == ExecutedAttempt(
         "c", 1, "error", intent, "at", changes_todo_only=changes_todo_only
     )

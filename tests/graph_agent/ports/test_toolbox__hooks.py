@@ -16,5 +16,5 @@ async def test_where_nothing_is_wanted_nothing_objects_and_nothing_is_said() -> 
     assert (
         NO_HOOKS.has_message_hooks,
         await NO_HOOKS.session_started("t", "startup", "default"),
-        await NO_HOOKS.prompted("t", "hi", "default"),
+        await NO_HOOKS.message_submitted("t", "hi", "default"),
     ) == (False, "", "")

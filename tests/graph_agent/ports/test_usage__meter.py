@@ -62,19 +62,19 @@ def test_a_model_that_uses_nothing_needs_no_price() -> None:
 
 
 def test_what_a_request_surely_takes_is_half_of_what_it_is_estimated_at() -> None:
-    tokens, cost = _METER.least(_REQUEST, "m @ here")
+    tokens, cost = _METER.minimum_usage(_REQUEST, "m @ here")
 
     assert 50 <= tokens <= 100
     assert cost == tokens * 0.5 / 1e6
-    assert UNPRICED.least(_REQUEST, "m @ here") == (tokens, None)
+    assert UNPRICED.minimum_usage(_REQUEST, "m @ here") == (tokens, None)
 
 
 def test_a_long_conversation_is_not_weighed_again_for_each_request() -> None:
     known = EstimateCache()
     wide, narrow = (ModelRequest([HumanMessage(text * 100, id="h")], ()) for text in ("漢", "a"))
 
-    first = UNPRICED.least(wide, "m", known)
+    first = UNPRICED.minimum_usage(wide, "m", known)
 
-    assert UNPRICED.least(narrow, "m") != first
-    assert UNPRICED.least(narrow, "m", known) == first
+    assert UNPRICED.minimum_usage(narrow, "m") != first
+    assert UNPRICED.minimum_usage(narrow, "m", known) == first
     assert UNPRICED.usage_of(narrow, AIMessage(""), "m", known)["input_tokens"] == 2 * first[0]

@@ -2,12 +2,12 @@ from typing import Any
 
 import pytest
 
-from graph_agent.ports import Done, Intent
+from graph_agent.ports import ExecutedAttempt, Intent
 from graph_agent.session.file_history import changes_by_path, find_foreign_change
 
 
-def change(before: str | None, after: str, status: str = "success", path: str = "/w/a") -> Done:
-    return Done("c", 1, status, Intent(path, before, after), "")
+def change(before: str | None, after: str, status: str = "success", path: str = "/w/a") -> ExecutedAttempt:
+    return ExecutedAttempt("c", 1, status, Intent(path, before, after), "")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,9 @@ def change(before: str | None, after: str, status: str = "success", path: str = 
         ("c", [change("a", "b"), change("x", "c")], "between two changes"),
     ],
 )
-def test_a_file_is_what_a_thread_left_or_it_is_said_why_not(now: Any, changes: list[Done], why: str) -> None:
+def test_a_file_is_what_a_thread_left_or_it_is_said_why_not(
+    now: Any, changes: list[ExecutedAttempt], why: str
+) -> None:
     told = find_foreign_change(now, changes)
 
     assert (told == "") == (why == "")
@@ -32,6 +34,6 @@ def test_a_file_is_what_a_thread_left_or_it_is_said_why_not(now: Any, changes: l
 
 def test_changes_are_kept_by_file_without_those_that_failed_or_touched_none() -> None:
     first, other, failed = change(None, "b"), change(None, "c", path="/w/o"), change("b", "c", "error")
-    command = Done("c", 1, "success", None, "")
+    command = ExecutedAttempt("c", 1, "success", None, "")
 
     assert changes_by_path([first, other, failed, command]) == {"/w/a": [first], "/w/o": [other]}

@@ -12,7 +12,7 @@ class Slow:
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:
         return f"{thread_id} {source} {mode}"
 
-    async def prompted(self, thread_id: str, text: str, mode: str) -> str:
+    async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:
         await asyncio.sleep(60)
         return ""
 
@@ -81,11 +81,11 @@ class MemoryInbox:
         await asyncio.sleep(0.001)
         return found
 
-    async def take_back(self, thread_id: str, message_id: int) -> bool:
+    async def remove(self, thread_id: str, message_id: int) -> bool:
         await asyncio.sleep(0.001)
         return self.kept.pop(message_id, None) is not None
 
-    async def hand_over(self, thread_id: str, message_id: int, to: str) -> int | None:
+    async def move_to_thread(self, thread_id: str, message_id: int, to: str) -> int | None:
         return await self.queue(to, self.kept.pop(message_id), "") if message_id in self.kept else None
 
     async def take(self, thread_id: str, message_id: int) -> None:

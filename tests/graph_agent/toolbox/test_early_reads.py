@@ -29,8 +29,8 @@ class Reply:
         """The calls stream in, each in two pieces; then the file changes."""
         for place, (name, arguments) in enumerate(calls):
             text = json.dumps(arguments)
-            self.box.arrive(Delta("tool_call", text[:5], place, name))
-            self.box.arrive(Delta("tool_call", text[5:], place, name))
+            self.box.add_delta(Delta("tool_call", text[:5], place, name))
+            self.box.add_delta(Delta("tool_call", text[5:], place, name))
         await asyncio.gather(
             *(task for task in asyncio.all_tasks() if task is not asyncio.current_task()), return_exceptions=True
         )
@@ -50,7 +50,7 @@ class Reply:
 async def test_a_read_of_the_finished_reply_has_been_made_while_it_arrived_and_is_used_once(tmp_path: Path) -> None:
     reply = Reply(tmp_path)
     await reply.arrives(READ)
-    reply.box.settle([READ])
+    reply.box.finish([READ])
 
     noted_before = await reply.noted()
     assert [await reply.is_read_early(), await reply.is_read_early()] == [True, False]
@@ -76,7 +76,7 @@ async def test_a_read_that_the_finished_reply_does_not_hold_leaves_no_trace(tmp_
     for number, calls in enumerate(replies):
         reply = Reply(tmp_path / str(number))
         await reply.arrives(READ)
-        reply.box.settle(calls)
+        reply.box.finish(calls)
 
         assert (await reply.noted(), await reply.is_read_early()) == (None, False)
 
@@ -84,7 +84,7 @@ async def test_a_read_that_the_finished_reply_does_not_hold_leaves_no_trace(tmp_
 async def test_a_read_behind_a_write_waits_for_it(tmp_path: Path) -> None:
     reply = Reply(tmp_path)
     await reply.arrives(WRITE, READ)
-    reply.box.settle([WRITE, READ])
+    reply.box.finish([WRITE, READ])
 
     assert (reply.file.read_text(), await reply.is_read_early()) == ("late\n", False)
 
@@ -92,7 +92,7 @@ async def test_a_read_behind_a_write_waits_for_it(tmp_path: Path) -> None:
 async def test_reads_in_a_row_are_all_made_early(tmp_path: Path) -> None:
     reply = Reply(tmp_path)
     await reply.arrives(("ls", {"path": "."}), READ)
-    reply.box.settle([("ls", {"path": "."}), READ])
+    reply.box.finish([("ls", {"path": "."}), READ])
 
     assert await reply.is_read_early()
 
@@ -116,8 +116,8 @@ async def test_nothing_outside_of_the_workspace_is_read_early(tmp_path: Path) ->
 async def test_a_reply_that_begins_anew_forgets_what_it_read(tmp_path: Path) -> None:
     reply = Reply(tmp_path)
     await reply.arrives(READ)
-    reply.box.arrive(Delta("retry", "again"))
-    reply.box.settle([READ])
+    reply.box.add_delta(Delta("retry", "again"))
+    reply.box.finish([READ])
 
     assert not await reply.is_read_early()
 
@@ -125,7 +125,7 @@ async def test_a_reply_that_begins_anew_forgets_what_it_read(tmp_path: Path) -> 
 async def test_what_was_read_in_another_thread_or_folder_is_not_taken(tmp_path: Path) -> None:
     reply = Reply(tmp_path)
     await reply.arrives(READ)
-    reply.box.settle([READ])
+    reply.box.finish([READ])
     (reply.world.workspace / "sub").mkdir()
 
     plan = await reply.world.plan(READ[0], **READ[1])
@@ -140,7 +140,7 @@ async def test_progress_of_an_early_read_is_not_reported(tmp_path: Path) -> None
     reply = Reply(tmp_path)
     search: Call = ("grep", {"pattern": "early"})
     await reply.arrives(search)
-    reply.box.settle([search])
+    reply.box.finish([search])
 
     _, outcome = await reply.world.go_through("grep", pattern="early")
 

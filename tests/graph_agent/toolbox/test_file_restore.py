@@ -21,7 +21,7 @@ async def test_an_image_keeps_the_content_from_which_the_file_comes_back(tmp_pat
     assert isinstance(before, FileImage)
     assert isinstance(after, FileImage)
     assert (before.sha256, before.mode, blobs.get(str(before.blob))) == (sha256_hex(b"one"), 0o640, b"one")
-    assert await files.put_back(FileRestoration(str(file), after, before)) == ""
+    assert await files.restore_file(FileRestoration(str(file), after, before)) == ""
     assert file.read_bytes() == b"one"
 
 
@@ -32,7 +32,7 @@ async def test_what_cannot_be_put_back_is_told_in_a_sentence(tmp_path: Path) -> 
     gone = FileRestoration(str(workspace / "a"), FileImage(), FileImage("d", f"blob:sha256:{'0' * 64}"))
 
     assert "outside the workspace" in str(await files.image(str(tmp_path / "elsewhere")))
-    assert "is missing" in await files.put_back(gone)
+    assert "is missing" in await files.restore_file(gone)
     assert await files.image(str(workspace / "nothing")) == FileImage()
 
 
@@ -49,4 +49,4 @@ async def test_files_of_a_further_folder_of_the_thread_come_back_too(tmp_path: P
     assert isinstance(before, FileImage)
     assert isinstance(after, FileImage)
 
-    assert (await files.put_back(FileRestoration(str(file), after, before)), file.read_bytes()) == ("", b"one")
+    assert (await files.restore_file(FileRestoration(str(file), after, before)), file.read_bytes()) == ("", b"one")

@@ -141,7 +141,7 @@ async def test_what_a_hook_writes_when_a_session_starts_is_for_the_model(tmp_pat
 async def test_a_hook_reads_each_message_and_what_it_writes_goes_behind_it(tmp_path: Path) -> None:
     hooked = Hooked(tmp_path, user_prompt=[{"command": "cat > read; echo sk-very-secret"}, {"command": "exit 1"}])
 
-    said = await hooked.hooks.prompted("t1", "hello", "plan")
+    said = await hooked.hooks.message_submitted("t1", "hello", "plan")
 
     assert (hooked.hooks.has_message_hooks, said) == (
         True,
@@ -162,7 +162,7 @@ async def test_a_hook_may_keep_a_message_back(tmp_path: Path, hook: dict[str, An
     hooked = Hooked(tmp_path, user_prompt=[hook, {"command": "touch second"}])
 
     with pytest.raises(MessageBlocked, match="the message is not sent, ") as refusal:
-        await hooked.hooks.prompted("t1", "hello", "plan")
+        await hooked.hooks.message_submitted("t1", "hello", "plan")
 
     assert str(refusal.value).endswith(words)
     assert not (tmp_path / "second").exists()

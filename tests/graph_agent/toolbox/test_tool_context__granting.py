@@ -19,7 +19,7 @@ class _Given:
         self.grants = list(grants)
         self.asked: list[tuple[str, str]] = []
 
-    async def holding(self, thread_id: str, workspace: str) -> list[Grant]:
+    async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:
         self.asked.append((thread_id, workspace))
         return self.grants
 

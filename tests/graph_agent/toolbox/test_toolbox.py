@@ -91,7 +91,7 @@ async def test_a_write_is_intended_run_and_reconciled(tmp_path: Path) -> None:
     plan = await world.plan("write_file", **arguments)
     call, scope = call_of("write_file", arguments), Scope("t1", "default")
 
-    intent = await world.box.intend(call, scope)
+    intent = await world.box.record_intent(call, scope)
     before = await world.box.reconcile(call, intent, scope)
     outcome = await world.run("write_file", preview=plan.preview, **arguments)
     after = await world.box.reconcile(call, intent, scope)
@@ -126,10 +126,13 @@ async def test_what_cannot_be_known_is_not_intended_and_stays_unknown(tmp_path: 
     world = World(tmp_path)
     scope = Scope("t1", "default")
 
-    assert await world.box.intend(call_of("bash", {"command": "x"}), scope) is None
-    assert await world.box.intend(call_of("read_file", {"file_path": "x"}), scope) is None
-    assert await world.box.intend(call_of("nobody", {}), scope) is None
-    assert await world.box.intend(call_of("write_file", {"file_path": "/dev/null", "content": ""}), scope) is None
+    assert await world.box.record_intent(call_of("bash", {"command": "x"}), scope) is None
+    assert await world.box.record_intent(call_of("read_file", {"file_path": "x"}), scope) is None
+    assert await world.box.record_intent(call_of("nobody", {}), scope) is None
+    assert (
+        await world.box.record_intent(call_of("write_file", {"file_path": "/dev/null", "content": ""}), scope)
+        is None
+    )
     assert (await world.box.reconcile(call_of("bash", {"command": "x"}), None, scope)).verdict == "unknown"
     assert (await world.box.reconcile(call_of("nobody", {}), None, scope)).verdict == "unknown"
     assert (await world.box.reconcile(call_of("ls", {}), None, scope)).verdict == "not_applied"
@@ -178,7 +181,7 @@ async def test_a_bug_in_a_tool_is_an_outcome_wherever_it_strikes(
     call, scope = call_of("faulty", {}), Scope("t1", "default")
 
     plan = await world.plan("faulty")
-    intent = await world.box.intend(call, scope)
+    intent = await world.box.record_intent(call, scope)
     outcome = await world.box.run(call, scope)
     finding = await world.box.reconcile(call, None, scope)
 

@@ -116,7 +116,7 @@ async def test_one_that_cannot_foresee_runs_and_one_that_cannot_tell_what_became
     looking = call_of("odd", {"at": "reconcile", "how": how})
     scope = Scope("t1", "default")
 
-    intent = await world.box.intend(foreseeing, scope)
+    intent = await world.box.record_intent(foreseeing, scope)
     outcome = await world.box.run(foreseeing, scope)
     finding = await world.box.reconcile(looking, None, scope)
 

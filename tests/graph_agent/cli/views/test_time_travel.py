@@ -7,7 +7,7 @@ from graph_agent.app.rewind import RewindOutcome
 from graph_agent.app.threads import Forked
 from graph_agent.cli.views.time_travel import confirm_rewind, print_fork, print_rewind
 from graph_agent.errors import UsageError
-from graph_agent.ports import Done, FileImage, FileRestoration, Rewind
+from graph_agent.ports import ExecutedAttempt, FileImage, FileRestoration, Rewind
 from graph_agent.session.time_travel import Conflict, RewindPlan
 
 _FILES = (
@@ -16,8 +16,10 @@ _FILES = (
     FileRestoration("/w/c", FileImage(), FileImage("old")),
 )
 _LASTING = (
-    Done("c", 1, "success", None, "", "bash", "execute", {"command": "make\x1b[2J"}),
-    Done("d", 1, "success", None, "", "bash", "execute", {"command": "touch x"}, changed_files=("x\x1b",)),
+    ExecutedAttempt("c", 1, "success", None, "", "bash", "execute", {"command": "make\x1b[2J"}),
+    ExecutedAttempt(
+        "d", 1, "success", None, "", "bash", "execute", {"command": "touch x"}, changed_files=("x\x1b",)
+    ),
 )
 _SURVEY = RewindPlan(Rewind("t", "c1", "c9", "both", _FILES, (("w", 1), ("c", 1))), irreversible=_LASTING)
 _SHOWN = (

@@ -69,7 +69,7 @@ async def look(folder: Path, report: int) -> None:
         rows = await journal.rows("t", "c")
         there = [f"checkpoint {found.checkpoint['id']}" for found in stored]
         there += ["writes"] if any(found.pending_writes for found in stored) else []
-        there += ["decision"] if await SqliteDecisions(database).standing("t", [_QUESTION]) else []
+        there += ["decision"] if await SqliteDecisions(database).find_answers("t", [_QUESTION]) else []
         there += ["claim"] if rows else []
         there += ["finish"] if rows and rows[0].is_finished else []
         before = await content_of(database)

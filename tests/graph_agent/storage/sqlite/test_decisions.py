@@ -33,7 +33,7 @@ async def test_superseded_answers_stay_on_record_and_answer_nothing(
 
     await decisions.supersede("t", ["c"], "2026-01-02T00:00:00.000Z")
 
-    assert await decisions.standing("t", [_ASKED]) == {}
+    assert await decisions.find_answers("t", [_ASKED]) == {}
     assert await decisions.insert("t", _ASKED, _NO) == _NO
     assert await rows(database, "SELECT kind, superseded_at FROM decisions ORDER BY id") == [
         ("approve", "2026-01-02T00:00:00.000Z"),

@@ -32,7 +32,7 @@ async def test_a_grant_is_stored_with_its_answer_and_comes_back_as_it_was(
 ) -> None:
     await decisions.insert("t", _ASKED, _yes())
 
-    assert await grants.holding("t", "/w") == [replace(_GRANT, id=1)]
+    assert await grants.in_force("t", "/w") == [replace(_GRANT, id=1)]
 
 
 async def test_an_answer_that_came_too_late_stores_no_grant(decisions: SqliteDecisions, grants: Grants) -> None:
@@ -40,7 +40,7 @@ async def test_an_answer_that_came_too_late_stores_no_grant(decisions: SqliteDec
 
     await decisions.insert("t", _ASKED, _yes())
 
-    assert await grants.holding("t", "/w") == []
+    assert await grants.in_force("t", "/w") == []
 
 
 async def test_of_two_who_answer_always_at_once_one_grant_is_stored(database: Database, grants: Grants) -> None:
@@ -51,7 +51,7 @@ async def test_of_two_who_answer_always_at_once_one_grant_is_stored(database: Da
 
     standing = await asyncio.gather(*map(answer, range(8)))
 
-    [stored] = await grants.holding("t", "/w")
+    [stored] = await grants.in_force("t", "/w")
     assert {answer.by for answer in standing} == {stored.by}
 
 
@@ -61,7 +61,7 @@ async def test_neither_is_stored_where_the_other_cannot_be(database: Database, d
     with pytest.raises(Exception, match="grants"):
         await decisions.insert("t", _ASKED, _yes())
 
-    assert await decisions.standing("t", [_ASKED]) == {}
+    assert await decisions.find_answers("t", [_ASKED]) == {}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ async def test_a_grant_holds_where_its_scope_says(
     await decisions.insert("t", _ASKED, _yes(replace(_GRANT, scope=scope)))  # type: ignore[arg-type]  # one of the three
 
     everywhere = [(thread, workspace) for thread in ("t", "u") for workspace in ("/w", "/elsewhere")]
-    assert [place for place in everywhere if await grants.holding(*place)] == holds
+    assert [place for place in everywhere if await grants.in_force(*place)] == holds
 
 
 async def test_a_revoked_grant_holds_no_more_and_its_id_is_not_given_again(
@@ -88,8 +88,8 @@ async def test_a_revoked_grant_holds_no_more_and_its_id_is_not_given_again(
 
     assert await grants.revoke(1, "cli pid 3", _AT) == replace(_GRANT, id=1)
     assert (await grants.revoke(1, "cli pid 4", _AT), await grants.revoke(7, "cli pid 4", _AT)) == (None, None)
-    assert await grants.holding("t", "/w") == []
+    assert await grants.in_force("t", "/w") == []
     assert await rows(database, "SELECT revoked_by FROM grants") == [("cli pid 3",)]
 
     await decisions.insert("t", replace(_ASKED, call_id="d"), _yes())
-    assert [grant.id for grant in await grants.holding("t", "/w")] == [2]
+    assert [grant.id for grant in await grants.in_force("t", "/w")] == [2]

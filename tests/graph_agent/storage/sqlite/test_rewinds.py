@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from graph_agent.ports import Done, FileImage, FileRestoration, Intent, Outcome, Rewind
+from graph_agent.ports import ExecutedAttempt, FileImage, FileRestoration, Intent, Outcome, Rewind
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
@@ -83,7 +83,7 @@ async def test_what_was_done_since_a_time_is_told_without_what_never_began_or_is
     [later] = await journal.rows("t", "later")
 
     assert await rewinds.attempts_since("t", later.started_at) == [
-        Done("later", 1, "executing", None, later.started_at)
+        ExecutedAttempt("later", 1, "executing", None, later.started_at)
     ]
     assert [one.intent for one in await rewinds.attempts_since("t", first.started_at)] == [_INTENT, None]
     await rewinds.finish(await rewinds.plan(_WANTED))

@@ -31,7 +31,7 @@ async def test_a_message_that_waits_goes_over_to_another_thread_once_though_that
     )
     await database.write(lambda connection: connection.execute(statement, row))
 
-    there = [await inbox.hand_over("t", number, "other") for number in (*numbers, numbers[1])]
+    there = [await inbox.move_to_thread("t", number, "other") for number in (*numbers, numbers[1])]
 
     assert there == [None, numbers[1] + 1, None]
     assert (await inbox.waiting("t"), await inbox.waiting("other")) == ([], [(numbers[1] + 1, "two")])
