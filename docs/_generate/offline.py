@@ -4,10 +4,8 @@ import json
 from collections.abc import Iterator
 
 from docs._generate.markdown import code, note, table
-from graph_agent.model.offline.chinese import CHINESE
 from graph_agent.model.offline.commands import SYNTAX, CommandSyntax
-from graph_agent.model.offline.english import ENGLISH
-from graph_agent.model.offline.parser import parse_command
+from graph_agent.model.offline.parser import CHINESE, ENGLISH, parse_command
 from graph_agent.model.offline.plan import PlannedCall, plan_command
 
 __all__ = ["page"]
@@ -79,7 +77,7 @@ def _rows(syntax: CommandSyntax) -> Iterator[tuple[str, str]]:
     for phrase in (*ENGLISH, *CHINESE):
         for example in phrase.examples:
             command = parse_command(example)
-            if isinstance(command, syntax.command):
+            if command is not None and command.kind == syntax.kind:
                 yield code(example.replace("\n", "⏎")), _called(next(plan_command(command, _TOOLS)))
 
 

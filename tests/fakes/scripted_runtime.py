@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from graph_agent.model.local.runtime import Completion, CompletionRequest
+from graph_agent.model.local.runtime import Completion, CompletionRequest, LlamaRuntime
 
 __all__ = ["ScriptedRuntime", "action"]
 
@@ -13,8 +13,8 @@ Reply = str | Completion | Exception
 
 
 @dataclass
-class ScriptedRuntime:
-    """Implements `Runtime`."""
+class ScriptedRuntime(LlamaRuntime):
+    """A runtime without a file."""
 
     replies: list[Reply]
     asked: list[CompletionRequest] = field(default_factory=list)
@@ -24,9 +24,9 @@ class ScriptedRuntime:
     began: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def generate(self, ask: CompletionRequest, on_piece: Callable[[str], bool]) -> Completion:
-        """See `Runtime`."""
-        self.asked.append(ask)
+    def generate(self, request: CompletionRequest, on_piece: Callable[[str], bool]) -> Completion:
+        """See `LlamaRuntime`."""
+        self.asked.append(request)
         self.is_loaded = True
         self.began.set()
         while self.endless and not on_piece("more "):

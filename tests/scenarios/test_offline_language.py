@@ -3,9 +3,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.opening import open_session
-from graph_agent.model.offline.chinese import CHINESE
-from graph_agent.model.offline.english import ENGLISH
-from graph_agent.model.offline.phrases import Phrase
+from graph_agent.model.offline.parser import CHINESE, ENGLISH, Phrase
 from tests.scenarios.command import NO_SANDBOX, Command
 
 _BAD_NEWS = ("Not done", "Nothing changed", "Not understood", "未完成", "没有改动", "未能理解")

@@ -91,23 +91,27 @@ def read_header(path: Path) -> Header:
         raise UsageError(f"{str(path)!r} is {kind}, not a GGUF file.")
     try:
         with path.open("rb") as file:
-            return _read(file, path)
+            return _parse_header(file, path)
     except OSError as error:
         raise UsageError(f"{str(path)!r} cannot be read: {error.strerror}") from error
-    except (struct.error, TypeError, ValueError, OverflowError) as error:
+    except (struct.error, KeyError, TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{str(path)!r} is damaged or incomplete. Download the file again.") from error
 
 
-def _read(file: BufferedReader, path: Path) -> Header:
+def _parse_header(file: BufferedReader, path: Path) -> Header:
     if file.read(len(MAGIC)) != MAGIC:
         raise UsageError(f"{str(path)!r} is not a GGUF file: it does not begin with the letters GGUF.")
-    version = _scalar(file, "I")
+    version = _number(file, "I")
     if version not in _VERSIONS:
         raise UsageError(f"{str(path)!r} has GGUF version {version}; only versions 2 and 3 are supported.")
-    tensors, entries = _bounded(_scalar(file, "Q"), _MAX_ENTRIES), _bounded(_scalar(file, "Q"), _MAX_ENTRIES)
-    fields = {_text(file): _value(file, _scalar(file, "I")) for _ in range(entries)}
+    tensors, entries = _number(file, "Q", _MAX_ENTRIES), _number(file, "Q", _MAX_ENTRIES)
+    fields = {_text(file): _value(file) for _ in range(entries)}
     # The last tensor has to begin inside the file; how long it is depends on the quantisation.
-    last = max((_tensor_offset(file) for _ in range(tensors)), default=0)
+    last = 0
+    for _ in range(tensors):
+        _text(file)
+        file.read(8 * _number(file, "I", 8) + 4)
+        last = max(last, _number(file, "Q"))
     alignment = int(fields.get("general.alignment") or 32)
     begin = -(-file.tell() // alignment) * alignment
     if tensors == 0 or begin + last >= path.stat().st_size:
@@ -123,47 +127,34 @@ def _read(file: BufferedReader, path: Path) -> Header:
     )
 
 
-def _tensor_offset(file: BufferedReader) -> int:
-    _text(file)
-    file.read(8 * _bounded(_scalar(file, "I"), 8) + 4)
-    return int(_scalar(file, "Q"))
-
-
-def _value(file: BufferedReader, kind: int) -> Any:
+def _value(file: BufferedReader) -> Any:
+    kind = _number(file, "I")
     if kind == _STRING:
         return _text(file)
     if kind != _ARRAY:
-        return _scalar(file, _scalar_code(kind))
+        return _number(file, _SCALARS[kind])
     # Arrays hold vocabularies, which are skipped.
-    item, count = _scalar(file, "I"), _bounded(_scalar(file, "Q"), _MAX_ITEMS)
+    item, count = _number(file, "I"), _number(file, "Q", _MAX_ITEMS)
     if item == _STRING:
         for _ in range(count):
             _text(file)
     else:
-        file.seek(struct.calcsize(f"<{_scalar_code(item)}") * count, 1)
+        file.seek(struct.calcsize(f"<{_SCALARS[item]}") * count, 1)
     return None
 
 
-def _scalar_code(kind: int) -> str:
-    if kind not in _SCALARS:
-        raise ValueError(f"no scalar has type {kind}")
-    return _SCALARS[kind]
-
-
-def _scalar(file: BufferedReader, code: str) -> Any:
-    layout = struct.Struct(f"<{code}")
-    return layout.unpack(file.read(layout.size))[0]
-
-
 def _text(file: BufferedReader) -> str:
-    length = _bounded(_scalar(file, "Q"), _MAX_TEXT)
+    length = _number(file, "Q", _MAX_TEXT)
     read = file.read(length)
     if len(read) != length:
         raise ValueError("the file ends within a text")
     return read.decode("utf-8", "replace")
 
 
-def _bounded(count: int, most: int) -> int:
-    if count > most:
-        raise ValueError(f"{count} is more than any real file has")
-    return count
+def _number(file: BufferedReader, code: str, most: int | None = None) -> Any:
+    """The next number, in the notation of `struct`; with `most`, a count that no real file exceeds."""
+    layout = f"<{code}"
+    (value,) = struct.unpack(layout, file.read(struct.calcsize(layout)))
+    if most is not None and value > most:
+        raise ValueError(f"{value} is more than any real file has")
+    return value

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import Any
 
 from graph_agent.config.model_choice import INSTALL
 from graph_agent.errors import ModelError
@@ -22,7 +22,6 @@ __all__ = [
     "Completion",
     "CompletionRequest",
     "LlamaRuntime",
-    "Runtime",
     "Worker",
     "free_cores",
     "shared_runtime",
@@ -30,7 +29,6 @@ __all__ = [
 
 LOCAL_CONTEXT = 4096
 """Context window where the settings name none, in tokens: a larger one takes memory, and minutes to fill."""
-
 _LIBRARY_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, OSError, MemoryError)
 """What native code behind Python raises."""
 _CLOSE_S = 3.0
@@ -59,39 +57,32 @@ class Completion:
     output_tokens: int = 0
 
 
-class Runtime(Protocol):
-    """A model in memory."""
-
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the weights are in memory already."""
-        ...
-
-    def generate(self, request: CompletionRequest, on_piece: Callable[[str], bool]) -> Completion:
-        """Load the weights if needed, and answer. Blocks; `on_piece` returns true to stop.
-
-        Raises:
-            ModelError: the file cannot be loaded, or the request does not fit.
-        """
-        ...
-
-
 class LlamaRuntime:
-    """Implements `Runtime` on xllamacpp."""
+    """A model on xllamacpp; its weights are loaded by the first request."""
 
     def __init__(self, path: Path, context: int) -> None:
+        self.is_loaded = False
         self._path = path
         self._context = context
         self._server: Any = None
         self._lock = threading.Lock()
 
-    @property
-    def is_loaded(self) -> bool:
-        """See `Runtime`."""
-        return self._server is not None
-
     def generate(self, request: CompletionRequest, on_piece: Callable[[str], bool]) -> Completion:
-        """See `Runtime`."""
+        """Answer. Blocks; `on_piece` returns true to stop.
+
+        Raises:
+            ModelError: the file cannot be loaded, or the request does not fit.
+        """
+        body: dict[str, Any] = {
+            "messages": list(request.messages),
+            "max_tokens": request.max_tokens,
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.schema:
+            schema = {"name": "action", "schema": request.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
         pieces: list[str] = []
         last: dict[str, Any] = {}
 
@@ -108,12 +99,13 @@ class LlamaRuntime:
         with self._lock:
             if self._server is None:
                 self._server = _load_server(self._path, self._context)
-            self._server.handle_chat_completions(json.dumps(_request_body(request)), take)
+                self.is_loaded = True
+            self._server.handle_chat_completions(json.dumps(body), take)
         if "error" in last:
             raise ModelError(f"The local model cannot answer: {last['error'].get('message', 'unknown')}.")
         usage = last.get("usage", {})
-        counts = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
-        return Completion("".join(pieces), last.get("finish") == "stop", *counts)
+        tokens = usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0)
+        return Completion("".join(pieces), last.get("finish") == "stop", *tokens)
 
 
 @cache
@@ -128,20 +120,6 @@ def free_cores() -> int:
     return max(1, min(cores, round(cores - os.getloadavg()[0])))
 
 
-def _request_body(request: CompletionRequest) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "messages": list(request.messages),
-        "max_tokens": request.max_tokens,
-        "temperature": 0,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    if request.schema:
-        schema = {"name": "action", "schema": request.schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    return body
-
-
 def _load_server(path: Path, context: int) -> Any:
     try:
         import xllamacpp  # type: ignore[import-not-found]  # noqa: PLC0415 - an extra, and heavy
@@ -149,8 +127,7 @@ def _load_server(path: Path, context: int) -> Any:
         raise ModelError(f"The runtime of the local model cannot be loaded ({missing}): {INSTALL}") from missing
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
-    params.n_ctx = context
-    params.n_parallel = 1
+    params.n_ctx, params.n_parallel = context, 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = free_cores()
     params.verbosity, params.warmup, params.ui, params.endpoint_slots = -1, False, False, False
     params.cache_ram_mib = 0
@@ -172,7 +149,7 @@ class Worker:
     The runtime notices a stop between two tokens only; no one but the next request waits for that.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: LlamaRuntime) -> None:
         self._runtime = runtime
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -181,39 +158,43 @@ class Worker:
         """The answer; `on_piece` is called in the event loop. Cancelling stops the generation at the next token.
 
         Raises:
-            ModelError: see `Runtime.generate`.
+            ModelError: see `LlamaRuntime.generate`.
         """
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Completion] = loop.create_future()
+        done: asyncio.Future[Completion | ModelError] = loop.create_future()
         stop = self._stop = threading.Event()
 
-        def call_soon(call: Callable[[], None]) -> None:
-            with suppress(RuntimeError):  # The loop is closed: no one waits any more.
-                loop.call_soon_threadsafe(call)
+        def show(piece: str) -> None:
+            if not stop.is_set():
+                on_piece(piece)
+
+        def finish(outcome: Completion | ModelError) -> None:
+            if not done.done():
+                done.set_result(outcome)
 
         def take(piece: str) -> bool:
-            if not stop.is_set():
-                call_soon(lambda: None if stop.is_set() else on_piece(piece))
+            with suppress(RuntimeError):  # The loop is closed: no one waits any more.
+                loop.call_soon_threadsafe(show, piece)
             return stop.is_set()
 
         def work() -> None:
             try:
-                completion = self._runtime.generate(request, take)
-            except ModelError as error:
-                failure = error
-                call_soon(lambda: None if done.done() else done.set_exception(failure))
-            except _LIBRARY_ERRORS as error:
-                failure = ModelError(f"The local model failed: {str(error) or type(error).__name__}.")
-                call_soon(lambda: None if done.done() else done.set_exception(failure))
-            else:
-                call_soon(lambda: None if done.done() else done.set_result(completion))
+                outcome: Completion | ModelError = self._runtime.generate(request, take)
+            except (ModelError, *_LIBRARY_ERRORS) as error:
+                text = f"The local model failed: {str(error) or type(error).__name__}."
+                outcome = error if isinstance(error, ModelError) else ModelError(text)
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(finish, outcome)
 
         self._thread = threading.Thread(target=work, daemon=True)
         self._thread.start()
         try:
-            return await done
+            outcome = await done
         finally:
             stop.set()
+        if isinstance(outcome, ModelError):
+            raise outcome
+        return outcome
 
     async def close(self) -> None:
         """Stop a running generation."""

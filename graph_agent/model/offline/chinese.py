@@ -1,8 +1,6 @@
-"""The Chinese phrases of the offline commands."""
+"""The Chinese phrases of the offline commands, in the notation of `offline.parser`. The first that fits wins."""
 
-from graph_agent.model.offline.phrases import phrase_table
-
-__all__ = ["CHINESE", "CHINESE_VERBS"]
+__all__ = ["CHINESE_PHRASES", "CHINESE_VERBS"]
 
 CHINESE_VERBS = (
     r"(?:请|帮我|再|先)*\s*(?:列出|查找|寻找|找|搜索|搜|检索|创建|新建|建立|写入|写|追加|添加|把|将|在|向|往|给|用|替换"
@@ -10,7 +8,7 @@ CHINESE_VERBS = (
 )
 """What a command begins with."""
 
-CHINESE = phrase_table(r"""
+CHINESE_PHRASES = r"""
 END: [。！？]?
 COLON: (\s*[:：]?[\t\x20]*\n|\s*[:：]?\s*)
 IN: \s*(文件)?(中|里)?面?的?\s*
@@ -88,5 +86,4 @@ read: <READ>(\s*[，,]?\s*的?\s*(从\s*)?<LINES>)?(\s*的?内容)?<END>
   - 查看 prices.py 的内容
   - 读取 prices.py 第2到4行
   - 读取 prices.py 的第二行
-""")
-"""The first phrase that fits the whole text wins."""
+"""

@@ -1,8 +1,6 @@
-"""The English phrases of the offline commands."""
+"""The English phrases of the offline commands, in the notation of `offline.parser`. The first that fits wins."""
 
-from graph_agent.model.offline.phrases import phrase_table
-
-__all__ = ["ENGLISH", "ENGLISH_VERBS"]
+__all__ = ["ENGLISH_PHRASES", "ENGLISH_VERBS"]
 
 ENGLISH_VERBS = (
     r"(?:please\s+)?(?:list|show|ls|dir|find|search|grep|look\s+(?:for|at)|read|cat|open|print|view|display|create"
@@ -10,7 +8,7 @@ ENGLISH_VERBS = (
 )
 """What a command begins with: a "then" without one of these after it belongs to the text around it."""
 
-ENGLISH = phrase_table(r"""
+ENGLISH_PHRASES = r"""
 END: [.!?]?
 COLON: (\s*:[\t\x20]*\n|\s*:\s*| )
 A_FILE: ((an?|the) )?(new )?(empty )?(text )?(file )?(called |named )?
@@ -92,5 +90,4 @@ read: <READ><OF_FILE>(,? (from )?<RANGE>)?<END>
   - read prices.py
   - show me the contents of prices.py
   - read prices.py lines 2-4
-""")
-"""The first phrase that fits the whole text wins."""
+"""

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from graph_agent.calls import FULL_RESULTS, USER_DECISION
 from graph_agent.config.model_choice import CONNECT_HELP, CONNECT_HELP_CHINESE, CONNECT_HELP_SHORT, OFFLINE_LABEL
 from graph_agent.model.offline.parser import NotUnderstood, is_chinese, parse
-from graph_agent.model.offline.plan import CallResult, Outcome, Plan, PlannedCall, plan_command
+from graph_agent.model.offline.plan import CallResult, Outcome, PlannedCall, plan_command
 from graph_agent.model.offline.replies import format_help, format_notice, format_outcome, format_skipped
 from graph_agent.model.single_model import SingleModel, reply_with_notices
 from graph_agent.ports import Delta, ModelRequest, OnDelta
@@ -29,19 +29,7 @@ if TYPE_CHECKING:
     from graph_agent.model.offline.commands import Command
 
 
-__all__ = [
-    "Answer",
-    "FinishedCalls",
-    "OfflineModel",
-    "call_message",
-    "finished_calls",
-    "last_prompt",
-    "next_step",
-    "text_message",
-]
-
-FinishedCalls = list[tuple[str, CallResult]]
-"""Tool and result of the calls of a turn, in order."""
+__all__ = ["Answer", "OfflineModel", "call_message", "finished_calls", "last_prompt", "next_step", "text_message"]
 
 _MAX_SUBJECT = 80
 _NO_USAGE: "UsageMetadata" = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
@@ -83,27 +71,32 @@ class OfflineModel(SingleModel):
         if isinstance(step, PlannedCall):
             reply = call_message(step, self.label, on_delta)
         else:
-            notice = self._notice(request, chinese=chinese)
+            notice = ""
+            if not any(message.type == "ai" and OFFLINE_LABEL in message.text for message in request.messages):
+                # The first answer of a thread says that no model answers.
+                problem = self._local_problem and f"\nThe local model is not available: {self._local_problem}."
+                notice = f"{format_notice(OFFLINE_LABEL, chinese=chinese)}{problem}\n\n"
             reply = text_message(f"{notice}{step.text}", self.label, on_delta, step.unmet)
         return reply_with_notices(reply, request, on_delta, chinese=chinese)
 
-    def _notice(self, request: ModelRequest, *, chinese: bool) -> str:
-        """The first answer of a thread says that no model answers."""
-        if any(message.type == "ai" and OFFLINE_LABEL in message.text for message in request.messages):
-            return ""
-        problem = f"\nThe local model is not available: {self._local_problem}." if self._local_problem else ""
-        return f"{format_notice(OFFLINE_LABEL, chinese=chinese)}{problem}\n\n"
-
 
 def next_step(
-    commands: "Sequence[Command]", tools: frozenset[str], done: FinishedCalls, *, chinese: bool
+    commands: "Sequence[Command]", tools: frozenset[str], done: list[CallResult], *, chinese: bool
 ) -> PlannedCall | Answer:
     """The next call of the commands; once there is none, the answer. Uses `done` up."""
     lines: list[str] = []
     for position, command in enumerate(commands, start=1):
-        outcome = _replay(plan_command(command, tools), done)
-        if isinstance(outcome, PlannedCall):
-            return outcome
+        plan = plan_command(command, tools)
+        try:
+            call = next(plan)
+            while done:
+                result = done.pop(0)
+                if result.tool == call.tool:
+                    call = plan.send(result)
+        except StopIteration as ended:
+            outcome: Outcome = ended.value
+        else:
+            return call
         lines.append(format_outcome(outcome, chinese=chinese))
         if outcome.kind != "done":
             if position < len(commands):
@@ -113,20 +106,20 @@ def next_step(
     return Answer("\n\n".join(lines))
 
 
-def finished_calls(messages: "Sequence[BaseMessage]") -> FinishedCalls:
-    """The calls of these messages that have a result."""
-    names = {
-        call["id"]: call["name"]
+def finished_calls(messages: "Sequence[BaseMessage]") -> list[CallResult]:
+    """The calls of these messages that have a result, in order."""
+    made = {
+        call["id"]: (call, message.text)
         for message in messages
         if isinstance(message, AIMessage)
         for call in message.tool_calls
     }
-    finished: FinishedCalls = []
+    finished = []
     for message in messages:
-        if isinstance(message, ToolMessage) and message.tool_call_id in names:
-            is_decided = bool(message.additional_kwargs.get(USER_DECISION))
-            result = CallResult(message.text, message.status == "error", is_decided)
-            finished.append((names[message.tool_call_id], result))
+        if isinstance(message, ToolMessage) and message.tool_call_id in made:
+            call, text = made[message.tool_call_id]
+            is_error, is_decided = message.status == "error", bool(message.additional_kwargs.get(USER_DECISION))
+            finished.append(CallResult(message.text, is_error, is_decided, call["name"], dict(call["args"]), text))
     return finished
 
 
@@ -149,17 +142,3 @@ def text_message(text: str, label: str, on_delta: OnDelta, unmet: str = "") -> A
         on_delta(Delta("text", line))
     metadata = {"model_name": label, "finish_reason": "stop", **({UNFULFILLED: unmet} if unmet else {})}
     return AIMessage(text, usage_metadata=_NO_USAGE, response_metadata=metadata)
-
-
-def _replay(plan: Plan, done: FinishedCalls) -> PlannedCall | Outcome:
-    """Lead a plan through the finished calls, using them up: its next call, or its outcome."""
-    try:
-        call = next(plan)
-        while done:
-            tool, result = done.pop(0)
-            if tool == call.tool:
-                call = plan.send(result)
-    except StopIteration as ended:
-        outcome: Outcome = ended.value
-        return outcome
-    return call

@@ -7,22 +7,10 @@ history gives the next call after any restart.
 import re
 import shlex
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
-from graph_agent.model.offline.commands import (
-    AppendText,
-    Command,
-    CreateFile,
-    FindFiles,
-    ListFiles,
-    ReadFile,
-    Remember,
-    ReplaceText,
-    RunShell,
-    SearchText,
-    ShowTodo,
-)
+from graph_agent.model.offline.commands import Command
 
 __all__ = ["CallResult", "Outcome", "Plan", "PlannedCall", "plan_command", "restore_text"]
 
@@ -37,12 +25,16 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The result of a call, as the history has it."""
+    """A finished call, as the history has it."""
 
     text: str
     is_error: bool
     is_decided: bool = False
     """Whether a person decided against the call, which is no failure of the command."""
+    tool: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    message: str = ""
+    """The text of the message that made the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +60,22 @@ _EMPTY = "(the file is empty)"
 
 def plan_command(command: Command, tools: frozenset[str]) -> Plan:
     """The calls that run a command, with the tools of these names."""
-    match command:
-        case CreateFile(path=path, content=content):
-            return _write(tools, PlannedCall("write_file", {"file_path": path, "content": content}), path)
-        case ReplaceText(path=path, old=old, new=new) if "edit_file" in tools:
-            replacement = {"old_string": old, "new_string": new, "replace_all": True}
-            return _write(tools, PlannedCall("edit_file", {"file_path": path, **replacement}), path)
-        case AppendText() | ReplaceText():
+    path = command.path
+    match command.kind:
+        case "create":
+            return _write(tools, path, PlannedCall("write_file", {"file_path": path, "content": command.text}))
+        case "replace" if "edit_file" in tools:
+            replacement = {"old_string": command.text, "new_string": command.new, "replace_all": True}
+            return _write(tools, path, PlannedCall("edit_file", {"file_path": path, **replacement}))
+        case "append" | "replace":
             return _rewrite(tools, command)
-        case _:
-            return _call(tools, *_only_call(tools, command))
+        case "list":
+            return _call(tools, path, PlannedCall("ls", {"path": path}))
+        case "read":
+            return _call(tools, path, PlannedCall("read_file", _file_lines(command)))
+        case kind:
+            subject = "todo" if kind == "todo" else command.text
+            return _call(tools, subject, _text_call(kind, command, tools))
 
 
 def restore_text(listing: str) -> str | None:
@@ -91,38 +89,7 @@ def restore_text(listing: str) -> str | None:
     return "".join(lines) if is_whole else None
 
 
-def _call(tools: frozenset[str], call: PlannedCall, subject: str) -> Plan:
-    if call.tool not in tools:
-        return Outcome("missing", call.tool)
-    result = yield call
-    return Outcome("failed" if result.is_error else "done", subject, result.text, result.is_decided)
-
-
-def _only_call(
-    tools: frozenset[str], command: ListFiles | ReadFile | FindFiles | SearchText | RunShell | Remember | ShowTodo
-) -> tuple[PlannedCall, str]:
-    """The one call of a command, and what the command is about."""
-    match command:
-        case ListFiles(path=subject):
-            call = PlannedCall("ls", {"path": subject})
-        case ReadFile(path=subject):
-            call = PlannedCall("read_file", _range(command))
-        case FindFiles(pattern=subject):
-            call = _find(tools, command)
-        case SearchText(text=subject):
-            call = _search(tools, command)
-        case RunShell(command=subject):
-            call = _shell(subject)
-        case Remember(fact=subject):
-            call = PlannedCall("save_memory", {"fact": subject})
-        case ShowTodo():
-            call, subject = PlannedCall("todo_read", {}), "todo"
-        case _:
-            assert_never(command)
-    return call, subject
-
-
-def _range(command: ReadFile) -> dict[str, Any]:
+def _file_lines(command: Command) -> dict[str, Any]:
     arguments: dict[str, Any] = {"file_path": command.path}
     if command.first is not None:
         arguments["offset"] = command.first
@@ -131,48 +98,64 @@ def _range(command: ReadFile) -> dict[str, Any]:
     return arguments
 
 
-def _find(tools: frozenset[str], command: FindFiles) -> PlannedCall:
-    pattern, path = command.pattern, command.path
-    if "glob" in tools:
-        return PlannedCall("glob", {"pattern": pattern} if path == "." else {"pattern": pattern, "path": path})
-    # A name that begins with a dash must not become an option of find.
-    start = shlex.quote(path if path.startswith((".", "/")) else f"./{path}")
-    return _shell(f"find {start} -not -path '*/.*' -name {shlex.quote(pattern)}")
-
-
-def _search(tools: frozenset[str], command: SearchText) -> PlannedCall:
-    if "grep" in tools:
-        return PlannedCall("grep", {"pattern": command.text, "path": command.path, "literal": True})
-    # Finding nothing, exit code 1, is no failure.
-    return _shell(f"grep -rnIF -e {shlex.quote(command.text)} -- {shlex.quote(command.path)} || [ $? -eq 1 ]")
-
-
-def _shell(line: str) -> PlannedCall:
+def _text_call(
+    kind: Literal["find", "search", "run", "remember", "todo"], command: Command, tools: frozenset[str]
+) -> PlannedCall:
+    """The one call of a command about a text, or about nothing."""
+    path, text = command.path, command.text
+    match kind:
+        case "find" if "glob" in tools:
+            return PlannedCall("glob", {"pattern": text} if path == "." else {"pattern": text, "path": path})
+        case "find":
+            # A name that begins with a dash must not become an option of find.
+            start = shlex.quote(path if path.startswith((".", "/")) else f"./{path}")
+            line = f"find {start} -not -path '*/.*' -name {shlex.quote(text)}"
+        case "search" if "grep" in tools:
+            return PlannedCall("grep", {"pattern": text, "path": path, "literal": True})
+        case "search":
+            # Finding nothing, exit code 1, is no failure.
+            line = f"grep -rnIF -e {shlex.quote(text)} -- {shlex.quote(path)} || [ $? -eq 1 ]"
+        case "run":
+            line = text
+        case "remember":
+            return PlannedCall("save_memory", {"fact": text})
+        case "todo":
+            return PlannedCall("todo_read", {})
+        case _ as never:
+            assert_never(never)
     return PlannedCall("bash", {"command": line})
 
 
-def _write(tools: frozenset[str], write: PlannedCall, path: str) -> Plan:
+def _call(tools: frozenset[str], subject: str, call: PlannedCall) -> Plan:
+    if call.tool not in tools:
+        return Outcome("missing", call.tool)
+    result = yield call
+    return Outcome("failed" if result.is_error else "done", subject, result.text, result.is_decided)
+
+
+def _write(tools: frozenset[str], path: str, write: PlannedCall) -> Plan:
     """Write a file; one that was not read yet, or has changed since, is read first and then written."""
-    outcome = yield from _call(tools, write, path)
+    outcome = yield from _call(tools, path, write)
     must_be_read = re.search(r"\bread\b", outcome.text, re.IGNORECASE) and not outcome.text.startswith("Not run")
     if outcome.kind != "failed" or not must_be_read:
         return outcome
-    read = yield from _call(tools, PlannedCall("read_file", {"file_path": path}), path)
-    return outcome if read.kind != "done" else (yield from _call(tools, write, path))
+    read = yield from _call(tools, path, PlannedCall("read_file", {"file_path": path}))
+    return outcome if read.kind != "done" else (yield from _call(tools, path, write))
 
 
-def _rewrite(tools: frozenset[str], command: AppendText | ReplaceText) -> Plan:
-    path = command.path
-    read = yield from _call(tools, PlannedCall("read_file", {"file_path": path}), path)
+def _rewrite(tools: frozenset[str], command: Command) -> Plan:
+    """Append or replace by reading the whole file and writing it anew."""
+    path, text = command.path, command.text
+    read = yield from _call(tools, path, PlannedCall("read_file", {"file_path": path}))
     if read.kind != "done":
         return read
     present = restore_text(read.text)
     if present is None:
         return Outcome("unreadable", path)
-    if isinstance(command, AppendText):
-        changed = present + (command.text if command.text.endswith("\n") else command.text + "\n")
-    elif command.old in present:
-        changed = present.replace(command.old, command.new)
+    if command.kind == "append":
+        changed = present + (text if text.endswith("\n") else text + "\n")
+    elif text in present:
+        changed = present.replace(text, command.new)
     else:
-        return Outcome("absent", path, command.old)
-    return (yield from _call(tools, PlannedCall("write_file", {"file_path": path, "content": changed}), path))
+        return Outcome("absent", path, text)
+    return (yield from _call(tools, path, PlannedCall("write_file", {"file_path": path, "content": changed})))

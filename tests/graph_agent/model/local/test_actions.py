@@ -1,29 +1,24 @@
 import jsonschema
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from graph_agent.model.local.actions import (
-    ActionRequest,
-    AnswerRequest,
-    FinalText,
-    FinishedCall,
-    RewriteRequest,
+from graph_agent.model.local.model import (
     Step,
     actions_for,
     answer_prompt,
     change_notice,
     choice_prompt,
     extract_file,
-    finished_calls,
     instructions,
-    next_step,
     parse_action,
     plain_prompt,
     prompt_room,
     rewrite_prompt,
     schema_of,
+    step_after,
 )
-from graph_agent.model.offline.plan import PlannedCall
+from graph_agent.model.offline.model import Answer
+from graph_agent.model.offline.plan import CallResult, PlannedCall
 
 ALL = frozenset(("ls", "glob", "grep", "read_file", "write_file", "bash", "web_fetch"))
 
@@ -76,7 +71,7 @@ ACTIONS = actions_for(frozenset(("ls", "read_file")))
 def test_the_choice_prompt_has_the_end_of_the_conversation_and_what_failed() -> None:
     earlier: list[BaseMessage] = [HumanMessage("one"), AIMessage("1"), HumanMessage("two"), AIMessage("2" * 900)]
     messages = [*earlier, HumanMessage("three"), AIMessage(""), HumanMessage("now")]
-    failed = FinishedCall("ls", {"path": "x"}, "", "no folder", is_error=True)
+    failed = taken("ls", "no folder", bad=True, path="x")
 
     ask = choice_prompt(messages[6].text, messages[:6], [failed], ACTIONS)
 
@@ -87,7 +82,7 @@ def test_the_choice_prompt_has_the_end_of_the_conversation_and_what_failed() -> 
 
 
 def test_the_answer_prompt_has_as_much_of_the_result_as_fits() -> None:
-    ask = answer_prompt("why", FinishedCall("bash", {}, "", "x" * 90_000, is_error=False), 4096)
+    ask = answer_prompt("why", taken("bash", "x" * 90_000), 4096)
 
     said = sum(len(message["content"]) for message in ask.messages)
     assert (prompt_room(4096, ask.max_tokens) * 0.9 < said < prompt_room(4096, ask.max_tokens) + 300) is True
@@ -116,8 +111,8 @@ def test_a_prompt_without_tools_is_cut_to_the_context() -> None:
 UNREAD = "Error: 'f' exists and was not read in this conversation; read it with read_file first."
 
 
-def taken(tool: str, result: str = "ok", said: str = "", *, bad: bool = False, **arguments: str) -> FinishedCall:
-    return FinishedCall(tool, arguments, said, result, bad)
+def taken(tool: str, result: str = "ok", said: str = "", *, bad: bool = False, **arguments: str) -> CallResult:
+    return CallResult(result, bad, tool=tool, arguments=arguments, message=said)
 
 
 READ = taken("read_file", "     1\tx", file_path="f")
@@ -132,28 +127,20 @@ MAKE = taken("bash", "[exit code 2]", bad=True, command="make")
 @pytest.mark.parametrize(
     ("before", "following"),
     [
-        ([], ActionRequest()),
-        ([READ], AnswerRequest(READ)),
-        ([TO_CHANGE], RewriteRequest("f", "     1\tx")),
-        ([TO_CHANGE, WRITE], FinalText("Done. Wrote f.")),
+        ([], "choose"),
+        ([READ], "answer"),
+        ([TO_CHANGE], "rewrite"),
+        ([TO_CHANGE, WRITE], Answer("Done. Wrote f.")),
         ([TOO_EARLY], PlannedCall("read_file", {"file_path": "f"})),
         ([TOO_EARLY, READ], PlannedCall("write_file", {"file_path": "f", "content": "y"})),
-        ([TOO_EARLY, READ, TOO_EARLY], FinalText(f"Not done. {UNREAD}")),
-        ([MAKE], AnswerRequest(MAKE)),
-        ([MISSING], ActionRequest()),
-        ([MISSING, OTHER], ActionRequest()),
-        ([MISSING, MISSING], FinalText("Not done. Error: no such file")),
-        ([MISSING, OTHER, MISSING], FinalText("Not done. Error: no such file")),
-        ([taken("bash", "Not run: refused", bad=True, command="x")], FinalText("Not run: refused")),
+        ([TOO_EARLY, READ, TOO_EARLY], Answer(f"Not done. {UNREAD}")),
+        ([MAKE], "answer"),
+        ([MISSING], "choose"),
+        ([MISSING, OTHER], "choose"),
+        ([MISSING, MISSING], Answer("Not done. Error: no such file")),
+        ([MISSING, OTHER, MISSING], Answer("Not done. Error: no such file")),
+        ([taken("bash", "Not run: refused", bad=True, command="x")], Answer("Not run: refused")),
     ],
 )
-def test_each_history_of_a_turn_has_one_next_step(before: list[FinishedCall], following: Step) -> None:
-    assert next_step(before) == following
-
-
-def test_finished_calls_have_their_results_and_the_text_of_their_message() -> None:
-    asked = AIMessage("why", tool_calls=[{"name": "ls", "args": {"path": "."}, "id": "1"}])
-    other = ToolMessage("?", tool_call_id="2")
-    messages: list[BaseMessage] = [asked, ToolMessage("bad", tool_call_id="1", status="error"), other]
-
-    assert finished_calls(messages) == [FinishedCall("ls", {"path": "."}, "why", "bad", is_error=True)]
+def test_each_history_of_a_turn_has_one_next_step(before: list[CallResult], following: Step) -> None:
+    assert step_after(before) == following

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from graph_agent.errors import ModelError
-from graph_agent.model.local.actions import actions_for, instructions, parse_action, schema_of
+from graph_agent.model.local.model import actions_for, instructions, parse_action, schema_of
 from graph_agent.model.local.runtime import (
     Completion,
     CompletionRequest,

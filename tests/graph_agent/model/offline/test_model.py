@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graph_agent.config.model_choice import OFFLINE_LABEL
-from graph_agent.model.offline.commands import ListFiles, RunShell
+from graph_agent.model.offline.commands import Command
 from graph_agent.model.offline.model import Answer, OfflineModel, finished_calls, last_prompt, next_step
 from graph_agent.model.offline.plan import CallResult, PlannedCall
 from graph_agent.ports import Delta, ModelRequest
@@ -263,11 +264,11 @@ async def test_notices_come_with_a_call_and_with_an_answer_and_change_no_call() 
 
 
 STEP_TOOLS = frozenset(("ls", "bash"))
-COMMANDS = (ListFiles("src"), RunShell("make"), ListFiles())
+COMMANDS = (Command("list", "src"), Command("run", text="make"), Command("list", "."))
 
 
 def test_the_results_so_far_decide_which_call_comes_next() -> None:
-    listed, failed = ("ls", CallResult("a.py", is_error=False)), ("bash", CallResult("no", is_error=True))
+    listed, failed = CallResult("a.py", is_error=False, tool="ls"), CallResult("no", is_error=True, tool="bash")
 
     steps = [
         next_step(COMMANDS, STEP_TOOLS, list(done), chinese=False) for done in ((), (listed,), (listed, failed))
@@ -282,20 +283,24 @@ def test_the_results_so_far_decide_which_call_comes_next() -> None:
 
 def test_a_call_that_a_person_rejected_is_no_failed_command() -> None:
     said = "Cancelled by the server"
-    failed, refused = CallResult(said, is_error=True), CallResult(said, is_error=True, is_decided=True)
+    failed = CallResult(said, is_error=True, tool="bash")
+    refused = replace(failed, is_decided=True)
 
     unmet = [
-        next_step([RunShell("make")], STEP_TOOLS, [("bash", result)], chinese=False) for result in (failed, refused)
+        next_step([Command("run", text="make")], STEP_TOOLS, [result], chinese=False)
+        for result in (failed, refused)
     ]
 
     assert unmet == [Answer(f"Not done: make\n{said}", "not done: make"), Answer(f"Not done: make\n{said}")]
 
 
 def test_only_calls_of_these_messages_with_a_result_are_finished() -> None:
-    asked = AIMessage("", tool_calls=[{"name": "ls", "args": {}, "id": "1"}])
-    messages: list[BaseMessage] = [asked, ToolMessage("a", tool_call_id="1"), ToolMessage("b", tool_call_id="2")]
+    asked = AIMessage("why", tool_calls=[{"name": "ls", "args": {"path": "."}, "id": "1"}])
+    other = ToolMessage("b", tool_call_id="2")
+    messages: list[BaseMessage] = [asked, ToolMessage("a", tool_call_id="1", status="error"), other]
 
-    assert finished_calls(messages) == [("ls", CallResult("a", is_error=False))]
+    expected = CallResult("a", is_error=True, tool="ls", arguments={"path": "."}, message="why")
+    assert finished_calls(messages) == [expected]
 
 
 def test_the_newest_message_of_the_user_is_found() -> None:

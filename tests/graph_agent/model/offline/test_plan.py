@@ -2,15 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from graph_agent.model.offline.commands import (
-    AppendText,
-    Command,
-    CreateFile,
-    ListFiles,
-    ReadFile,
-    ReplaceText,
-    ShowTodo,
-)
+from graph_agent.model.offline.commands import Command
 from graph_agent.model.offline.plan import CallResult, Outcome, PlannedCall, plan_command
 
 TOOLS = frozenset(("ls", "read_file", "write_file", "bash"))
@@ -37,31 +29,31 @@ def fairun(text: str) -> CallResult:
 
 
 def test_one_call_gives_an_outcome_with_the_tools_own_words() -> None:
-    assert run(ListFiles("src"), [fine("a\nb")]) == (
+    assert run(Command("list", "src"), [fine("a\nb")]) == (
         [PlannedCall("ls", {"path": "src"})],
         Outcome("done", "src", "a\nb"),
     )
-    assert run(ListFiles("src"), [fairun("no")])[1] == Outcome("failed", "src", "no")
-    assert run(ShowTodo(), []) == ([], Outcome("missing", "todo_read"))
+    assert run(Command("list", "src"), [fairun("no")])[1] == Outcome("failed", "src", "no")
+    assert run(Command("todo"), []) == ([], Outcome("missing", "todo_read"))
 
 
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [
-        (ReadFile("f"), {"file_path": "f"}),
-        (ReadFile("f", 3), {"file_path": "f", "offset": 3}),
-        (ReadFile("f", 3, 5), {"file_path": "f", "offset": 3, "limit": 3}),
-        (ReadFile("f", 5, 3), {"file_path": "f", "offset": 5, "limit": 1}),
+        (Command("read", "f"), {"file_path": "f"}),
+        (Command("read", "f", first=3), {"file_path": "f", "offset": 3}),
+        (Command("read", "f", first=3, last=5), {"file_path": "f", "offset": 3, "limit": 3}),
+        (Command("read", "f", first=5, last=3), {"file_path": "f", "offset": 5, "limit": 1}),
     ],
 )
-def test_named_lines_become_offset_and_limit(command: ReadFile, arguments: dict[str, object]) -> None:
+def test_named_lines_become_offset_and_limit(command: Command, arguments: dict[str, object]) -> None:
     assert run(command, [fine("")])[0] == [PlannedCall("read_file", arguments)]
 
 
 def test_a_rejected_write_is_not_tried_again() -> None:
     refused = "Not run: the user refused this call. The user said: read it first"
 
-    calls, report = run(CreateFile("f", "x\n"), [fairun(refused)])
+    calls, report = run(Command("create", "f", "x\n"), [fairun(refused)])
 
     assert (len(calls), report) == (1, Outcome("failed", "f", refused))
 
@@ -69,7 +61,7 @@ def test_a_rejected_write_is_not_tried_again() -> None:
 def test_a_write_that_fails_again_after_reading_is_the_end() -> None:
     unread = fairun("exists and was not read in this conversation")
 
-    calls, report = run(CreateFile("f", "x\n"), [unread, fine("     1\told"), fairun("disk full")])
+    calls, report = run(Command("create", "f", "x\n"), [unread, fine("     1\told"), fairun("disk full")])
 
     assert ([call.tool for call in calls], report) == (
         ["write_file", "read_file", "write_file"],
@@ -80,8 +72,8 @@ def test_a_write_that_fails_again_after_reading_is_the_end() -> None:
 def test_a_listing_is_turned_back_into_the_file_and_changed() -> None:
     listing = fine("     1\t  a\tb \n     2\t\n     3\t3\tx")
 
-    appended, _ = run(AppendText("f", "end\n"), [listing, fine("ok")])
-    replaced, _ = run(ReplaceText("f", "a", "A"), [listing, fine("ok")])
+    appended, _ = run(Command("append", "f", "end\n"), [listing, fine("ok")])
+    replaced, _ = run(Command("replace", "f", "a", "A"), [listing, fine("ok")])
 
     assert appended[1] == PlannedCall("write_file", {"file_path": "f", "content": "  a\tb \n\n3\tx\nend\n"})
     assert replaced[1] == PlannedCall("write_file", {"file_path": "f", "content": "  A\tb \n\n3\tx\n"})
@@ -98,4 +90,4 @@ def test_a_listing_is_turned_back_into_the_file_and_changed() -> None:
     ],
 )
 def test_a_listing_that_is_not_clearly_the_whole_file_is_not_written_back(listing: str) -> None:
-    assert run(AppendText("f", "x"), [fine(listing)])[1] == Outcome("unreadable", "f")
+    assert run(Command("append", "f", "x"), [fine(listing)])[1] == Outcome("unreadable", "f")

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_agent.model.offline.suggestions import suggest
+from graph_agent.model.offline.replies import suggest
 
 
 @pytest.mark.parametrize(
