@@ -14,8 +14,8 @@ def main() -> int:
     """Run the command line; returns its exit code."""
     _remove_workspace_from_path()
     if sys.argv[1:] == ["--version"]:  # Answered before the command line is loaded: scripts ask for it often.
-        from graph_agent.cli.errors import run_guarded  # noqa: PLC0415 - only now is the path safe
-        from graph_agent.cli.version import print_version  # noqa: PLC0415 - as above
+        from graph_agent.cli.exit_codes import run_guarded  # noqa: PLC0415 - only now is the path safe
+        from graph_agent.cli.startup import print_version  # noqa: PLC0415 - as above
 
         return run_guarded(print_version)
     import signal  # noqa: PLC0415 - as above

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Annotated, Any
 
 import typer
-from typer import Typer
+from typer import Option, Typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
@@ -30,10 +30,9 @@ from graph_agent.cli.commands.policy import policy_app, tools_app
 from graph_agent.cli.commands.system import demo_command, doctor_command
 from graph_agent.cli.commands.threads import threads_app
 from graph_agent.cli.commands.time_travel import compact_command, fork_command, rewind_command
-from graph_agent.cli.errors import run_guarded
+from graph_agent.cli.exit_codes import run_guarded
 from graph_agent.cli.options import DEBUG_HELP
-from graph_agent.cli.startup import parse_run_options, print_result_on_signal
-from graph_agent.cli.version import print_version
+from graph_agent.cli.startup import parse_run_options, print_result_on_signal, print_version
 
 __all__ = ["LazyCommands", "LazyGroup", "app", "main", "single_command"]
 
@@ -177,18 +176,18 @@ app = Typer(
 @app.callback()
 def root(
     context: typer.Context,
-    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help=DEBUG_HELP)] = False,
+    show_version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False,
+    debug: Annotated[bool, Option("--debug", help=DEBUG_HELP)] = False,
     install_completion: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--install-completion",
             metavar="[SHELL]",
             help="Install shell completion for bash, zsh or fish. Default: your shell.",
         ),
     ] = None,
     show_completion: Annotated[
-        str | None, typer.Option("--show-completion", metavar="[SHELL]", help="Print the completion script.")
+        str | None, Option("--show-completion", metavar="[SHELL]", help="Print the completion script.")
     ] = None,
 ) -> None:
     """A terminal coding agent you can kill: every tool call is a durable record."""

@@ -1,18 +1,30 @@
 """Options that several commands share, and the examples that each command's help shows."""
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from graph_agent.cli.exit_codes import MEANINGS
 
-__all__ = ["DATABASE_HELP", "DEBUG_HELP", "EXAMPLES", "AsJson", "Database", "describe_exit_codes", "find_examples"]
+__all__ = [
+    "DATABASE_HELP",
+    "DEBUG_HELP",
+    "EXAMPLES",
+    "AsJson",
+    "Database",
+    "default_workspace",
+    "describe_exit_codes",
+    "find_examples",
+    "resolve_database",
+]
 
 DEBUG_HELP = "Write tracebacks and debug messages to the log file."
 DATABASE_HELP = "Database file. Default: $GRAPH_AGENT_DB, else the one in the data folder."
-Database = Annotated[str | None, typer.Option("--db", metavar="FILE", help=DATABASE_HELP)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Database = Annotated[str | None, Option("--db", metavar="FILE", help=DATABASE_HELP)]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "": ("graph-agent", "echo 'what is in this folder?' | graph-agent", "graph-agent --install-completion"),
@@ -60,10 +72,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "graph-agent threads export shop --format md",
     ),
     "threads import": ("graph-agent threads import shop.json --as shop-2",),
-    "approvals list": (
-        "graph-agent approvals list",
-        "graph-agent approvals list --risk high --older-than 10m",
-    ),
+    "approvals list": ("graph-agent approvals list", "graph-agent approvals list --risk high --older-than 10m"),
     "approvals approve": (
         "graph-agent approvals approve 1a2b3c4d",
         "graph-agent approvals approve 1a2b3c4d --always --scope project",
@@ -115,3 +124,15 @@ def find_examples(path: str) -> tuple[str, ...]:
 def describe_exit_codes() -> str:
     """Every exit code with its meaning, on one line."""
     return ", ".join(f"{code.value} {meaning}" for code, meaning in MEANINGS.items())
+
+
+def resolve_database(flag: str | None) -> Path:
+    """The database file of the flag, the environment or the data folder."""
+    from graph_agent.config.paths import database_path  # late: help needs no paths
+
+    return database_path(os.environ, flag)
+
+
+def default_workspace(flag: str | None) -> str | None:
+    """The folder whose newest thread a missing id means. None if a database was named: then it is any folder's."""
+    return None if flag else str(Path.cwd())

@@ -1,21 +1,36 @@
-"""Which thread, folder and settings a command opens; and how it opens them, importing the heavy parts only then."""
+"""Which thread, folder and settings a command opens; and how it opens them.
+
+What reads the database or opens a session is imported late: a new chat's prompt must not wait for it.
+"""
 
 import asyncio
 import importlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graph_agent.cli.startup import restore_gc
-from graph_agent.errors import UsageError
+from graph_agent.config.paths import database_path
+from graph_agent.errors import NothingYet, UnknownId, UsageError
 
 if TYPE_CHECKING:
     from graph_agent.cli.chat.conversation import Conversation
     from graph_agent.events import EventBus
+    from graph_agent.inspect import ThreadSummary
 
 
-__all__ = ["Target", "absolute_paths", "open_target", "resolve_target"]
+__all__ = [
+    "ResumePoint",
+    "Target",
+    "absolute_paths",
+    "find_resume_point",
+    "find_thread",
+    "open_target",
+    "require_folder",
+    "resolve_target",
+]
 
 _MAX_ID_CHARS = 100
 
@@ -35,6 +50,17 @@ class Target:
     """Which process ran an unfinished thread last, as a sentence."""
 
 
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """An existing thread, and the checkpoint to resume from if it is not the newest one."""
+
+    thread_id: str
+    workspace: Path
+    checkpoint_id: str | None = None
+    last_run: str = ""
+    """Which process ran the thread last, as a sentence; empty if the thread is idle."""
+
+
 def absolute_paths(folders: Sequence[str] | None) -> tuple[str, ...] | None:
     """Folders of the command line as absolute paths; None if there are none."""
     return tuple(str(Path(folder).expanduser().absolute()) for folder in folders) if folders else None
@@ -51,7 +77,8 @@ def resolve_target(
 
     Raises:
         UnknownId: the id of `resume` does not exist.
-        UsageError: the options contradict each other, or a folder does not exist.
+        UsageError: the options contradict each other, a folder does not exist, or the id of a new thread could not
+            be typed and printed on one line.
     """
     if thread is not None and resume is not None:
         raise UsageError("--thread and --resume cannot be combined: both name the thread.")
@@ -61,14 +88,15 @@ def resolve_target(
     given = {key: value for key, value in flags.items() if value is not None and value is not False}
     if thread is None and resume is None:
         return Target(here, flags=given)
-
-    # Imported late: a new chat's prompt must not wait for what reads the database.
-    from graph_agent.cli.resume_point import find_resume_point, find_thread, require_folder
-
     db = given.get("db")
     found = find_resume_point(resume, db, here) if resume is not None else find_thread(thread or "", db)
     if found is None:
-        _check_new_id(thread or "")
+        name = thread or ""
+        if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > _MAX_ID_CHARS:
+            raise UsageError(
+                f"--thread {name[:_MAX_ID_CHARS]!r} is not a valid id. "
+                f"Use up to {_MAX_ID_CHARS} printable characters without surrounding blanks."
+            )
         return Target(here, thread, exists=False, flags=given)
     if found.checkpoint_id is not None:
         given["checkpoint_id"] = found.checkpoint_id
@@ -76,13 +104,53 @@ def resolve_target(
     return Target(folder, found.thread_id, exists=True, flags=given, last_run=found.last_run)
 
 
-def _check_new_id(thread: str) -> None:
-    """Reject ids that cannot be typed and printed on one line."""
-    if not thread.strip() or thread != thread.strip() or not thread.isprintable() or len(thread) > _MAX_ID_CHARS:
+def find_resume_point(text: str, db: str | None, workspace: Path) -> ResumePoint:
+    """The thread of a thread or checkpoint id; with an empty text, the newest thread of the workspace.
+
+    Raises:
+        UnknownId: no id matches, or several do.
+        NothingYet: there is no database.
+    """
+    from graph_agent.app.reader import read_database
+
+    with read_database(database_path(os.environ, db)) as reader:
+        target = reader.resolve(text, str(workspace), ("thread", "checkpoint"))
+        thread = reader.thread(target.thread_id)
+    is_older = target.kind == "checkpoint" and target.id != thread.checkpoint_id
+    return _resume_point(thread, target.id if is_older else None)
+
+
+def find_thread(thread_id: str, db: str | None) -> ResumePoint | None:
+    """The thread with exactly this id; None if it does not exist yet."""
+    from graph_agent.app.reader import read_database
+
+    try:
+        with read_database(database_path(os.environ, db)) as reader:
+            return _resume_point(reader.thread(thread_id), None)
+    except (NothingYet, UnknownId):
+        return None
+
+
+def _resume_point(thread: "ThreadSummary", checkpoint_id: str | None) -> ResumePoint:
+    lease, last_run = thread.last_lease, ""
+    if thread.status != "idle" and lease is not None:
+        end = f"ended at {lease.ended_at}" if lease.ended_at else "ended unexpectedly"
+        last_run = f"The previous session (pid {lease.pid} on {lease.host}, started at {lease.since}) {end}."
+    return ResumePoint(thread.thread_id, Path(thread.workspace), checkpoint_id, last_run)
+
+
+def require_folder(folder: Path, thread_id: str) -> Path:
+    """The workspace of a thread.
+
+    Raises:
+        UsageError: the folder does not exist.
+    """
+    if not folder.is_dir():
         raise UsageError(
-            f"--thread {thread[:_MAX_ID_CHARS]!r} is not a valid id. "
-            f"Use up to {_MAX_ID_CHARS} printable characters without surrounding blanks."
+            f"The workspace {str(folder)!r} of thread {thread_id} does not exist. "
+            "Move the thread to another folder with --workspace DIR."
         )
+    return folder
 
 
 async def open_target(target: Target, bus: "EventBus") -> "Conversation":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graph_agent.cli.chat.chat import Chat, ChatOptions, ThreadOpening
 from graph_agent.cli.chat.conversation import Conversation
-from graph_agent.cli.errors import run_guarded
+from graph_agent.cli.exit_codes import run_guarded
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
 from graph_agent.events import (

@@ -9,7 +9,7 @@ from graph_agent.cli.commands.approvals import approvals_app, recover_command
 from graph_agent.cli.commands.inspect import calls_command, graph_command, inspect_command
 from graph_agent.cli.commands.policy import policy_app
 from graph_agent.cli.commands.threads import threads_app
-from graph_agent.cli.errors import run_guarded
+from graph_agent.cli.exit_codes import run_guarded
 
 __all__ = ["app"]
 

@@ -12,9 +12,8 @@ import typer
 
 from graph_agent.app.reader import read_database
 from graph_agent.cli.views.calls import list_calls
-from graph_agent.cli.views.checkpoints import show_difference, show_history
 from graph_agent.cli.views.format import format_cost_lines, format_todo
-from graph_agent.cli.views.inspection import inspect_state
+from graph_agent.cli.views.inspection import inspect_state, show_difference, show_history
 from graph_agent.cli.views.memory import show_memory
 from graph_agent.cli.views.table import print_lines
 from graph_agent.cli.views.threads import list_threads

@@ -11,8 +11,7 @@ from rich.text import Text
 
 from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.chat.input_queue import InputQueue
-from graph_agent.cli.errors import exit_code_of
-from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.exit_codes import ExitCode, exit_code_of
 from graph_agent.cli.prompts.call_prompts import StopTurn
 from graph_agent.cli.prompts.pending_questions import PendingQuestions
 from graph_agent.cli.prompts.question import Prompt

@@ -7,9 +7,10 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from graph_agent.cli.command_types import PlainCommand, command_group
-from graph_agent.cli.options import AsJson, Database
+from graph_agent.cli.options import AsJson, Database, resolve_database
 
 __all__ = ["Scope", "approvals_app", "recover_command"]
 
@@ -24,20 +25,20 @@ class Scope(StrEnum):
     user = "user"
 
 
-_Call = Annotated[str, typer.Argument(metavar="CALL", help="Call id or THREAD:CALL.")]
+_Call = Annotated[str, Argument(metavar="CALL", help="Call id or THREAD:CALL.")]
 
 
 @approvals_app.command("list", cls=PlainCommand)
 def list_command(
     *,
-    thread: Annotated[str | None, typer.Option("--thread", metavar="ID", help="Only calls of this thread.")] = None,
-    tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only calls of this tool.")] = None,
+    thread: Annotated[str | None, Option("--thread", metavar="ID", help="Only calls of this thread.")] = None,
+    tool: Annotated[str | None, Option("--tool", metavar="NAME", help="Only calls of this tool.")] = None,
     risk: Annotated[
-        str | None, typer.Option("--risk", metavar="low|medium|high", help="Only calls with this risk.")
+        str | None, Option("--risk", metavar="low|medium|high", help="Only calls with this risk.")
     ] = None,
     older_than: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--older-than", metavar="SPAN", help="Only calls that have waited this long, e.g. 90s, 10m, 2h, 3d."
         ),
     ] = None,
@@ -46,7 +47,6 @@ def list_command(
 ) -> None:
     """List the pending approvals of all threads."""
     from graph_agent.cli.views.approvals import ApprovalFilter, list_approvals
-    from graph_agent.cli.views.format import resolve_database
 
     list_approvals(resolve_database(db), ApprovalFilter(thread, tool, risk, older_than), as_json=as_json)
 
@@ -56,97 +56,89 @@ def approve_command(
     call: _Call,
     *,
     always: Annotated[
-        bool, typer.Option("--always", help="Also allow matching calls from now on; prints the rule.")
+        bool, Option("--always", help="Also allow matching calls from now on; prints the rule.")
     ] = False,
-    scope: Annotated[Scope | None, typer.Option("--scope", help="Scope of --always. Default: thread.")] = None,
+    scope: Annotated[Scope | None, Option("--scope", help="Scope of --always. Default: thread.")] = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Approve a call. The process that holds the thread continues immediately."""
-    if always:
-        from graph_agent.cli.views.answers import approve_always
+    from graph_agent.cli.views.approvals import answer_call, approve_always
 
-        approve_always(call, (scope or Scope.thread).value, db, as_json=as_json)
+    if always:
+        approve_always(resolve_database(db), call, (scope or Scope.thread).value, as_json=as_json)
         return
     if scope is not None:
         raise typer.BadParameter(f"--scope {scope.value} needs --always.")
-    from graph_agent.cli.views.answers import answer_call
-
-    answer_call(call, "approve", "", db, as_json=as_json)
+    answer_call(resolve_database(db), call, "approve", "", as_json=as_json)
 
 
 @approvals_app.command("reject", cls=PlainCommand)
 def reject_command(
     call: _Call,
-    reason: Annotated[str, typer.Option("--reason", help="Sent to the model.")] = "",
+    reason: Annotated[str, Option("--reason", help="Sent to the model.")] = "",
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Reject a call; the model receives the reason."""
-    from graph_agent.cli.views.answers import answer_call
+    from graph_agent.cli.views.approvals import answer_call
 
-    answer_call(call, "reject", reason, db, as_json=as_json)
+    answer_call(resolve_database(db), call, "reject", reason, as_json=as_json)
 
 
 @approvals_app.command("answer", cls=PlainCommand)
 def answer_command(
     call: _Call,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="One of the options, or your own text.")],
+    text: Annotated[str, Argument(metavar="TEXT", help="One of the options, or your own text.")],
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer a question of the model."""
-    from graph_agent.cli.views.answers import answer_call
+    from graph_agent.cli.views.approvals import answer_call
 
     if not text.strip():
         raise typer.BadParameter(
             f"TEXT is empty. To leave the question unanswered: graph-agent approvals reject {call}"
         )
-    answer_call(call, "answer", text, db, as_json=as_json)
+    answer_call(resolve_database(db), call, "answer", text, as_json=as_json)
 
 
 @approvals_app.command("edit", cls=PlainCommand)
 def edit_command(
     call: _Call,
-    arguments: Annotated[
-        str, typer.Option("--arguments", metavar="JSON", help="All arguments, as one JSON object.")
-    ],
+    arguments: Annotated[str, Option("--arguments", metavar="JSON", help="All arguments, as one JSON object.")],
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Approve a call with edited arguments, which are checked against policy again."""
-    from graph_agent.cli.views.answers import edit_call
+    from graph_agent.cli.views.approvals import edit_call
 
-    edit_call(call, arguments, db, as_json=as_json)
+    edit_call(resolve_database(db), call, arguments, as_json=as_json)
 
 
 def recover_command(
-    thread: Annotated[str | None, typer.Argument(help="Thread or checkpoint id. Default: all threads.")] = None,
+    thread: Annotated[str | None, Argument(help="Thread or checkpoint id. Default: all threads.")] = None,
     *,
     retry: Annotated[
-        list[str] | None,
-        typer.Option("--retry", metavar="CALL", help="Run the call again as a new attempt; repeatable."),
+        list[str] | None, Option("--retry", metavar="CALL", help="Run the call again as a new attempt; repeatable.")
     ] = None,
     done: Annotated[
-        list[str] | None,
-        typer.Option("--done", metavar="CALL", help="Mark the call as done; repeatable."),
+        list[str] | None, Option("--done", metavar="CALL", help="Mark the call as done; repeatable.")
     ] = None,
-    result: Annotated[str, typer.Option("--result", help="With --done: the result that the model receives.")] = "",
+    result: Annotated[str, Option("--result", help="With --done: the result that the model receives.")] = "",
     cancel: Annotated[
-        list[str] | None, typer.Option("--cancel", metavar="CALL", help="Cancel the call; repeatable.")
+        list[str] | None, Option("--cancel", metavar="CALL", help="Cancel the call; repeatable.")
     ] = None,
     everything: Annotated[
-        str | None,
-        typer.Option("--all", metavar="retry|done|cancel", help="Decision for all other interrupted calls."),
+        str | None, Option("--all", metavar="retry|done|cancel", help="Decision for all other interrupted calls.")
     ] = None,
     end_processes: Annotated[
-        bool, typer.Option("--end-processes", help="First terminate processes that the calls left running.")
+        bool, Option("--end-processes", help="First terminate processes that the calls left running.")
     ] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """List interrupted calls, or resolve them. The process that holds the thread continues immediately."""
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.recovery import RecoveryChoices, list_interrupted, resolve_calls
 
     choices = RecoveryChoices(tuple(retry or ()), tuple(done or ()), tuple(cancel or ()), everything, result)

@@ -4,6 +4,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from graph_agent.cli.command_types import PlainCommand, ServerCommand, command_group
 from graph_agent.cli.options import AsJson, Database
@@ -12,7 +13,7 @@ __all__ = ["Scope", "config_app", "mcp_app", "memory_app", "model_app"]
 
 config_app = command_group("Show and change settings; trust a project folder.")
 
-_Key = Annotated[str, typer.Argument(metavar="KEY", help="Dotted key, e.g. model.name.")]
+_Key = Annotated[str, Argument(metavar="KEY", help="Dotted key, e.g. model.name.")]
 
 
 @config_app.command("show", cls=PlainCommand)
@@ -35,7 +36,7 @@ def path_command(as_json: AsJson = False) -> None:
 def set_command(
     key: _Key,
     value: Annotated[
-        str, typer.Argument(metavar="VALUE", help="Text, or TOML for lists and tables: '[\"bash(ls *)\"]'.")
+        str, Argument(metavar="VALUE", help="Text, or TOML for lists and tables: '[\"bash(ls *)\"]'.")
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -48,14 +49,12 @@ def set_command(
 @config_app.command("trust", cls=PlainCommand)
 def trust_command(
     folder: Annotated[
-        str | None, typer.Argument(metavar="[FOLDER]", help="Project folder. Default: the current one.")
+        str | None, Argument(metavar="[FOLDER]", help="Project folder. Default: the current one.")
     ] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Trust it without asking.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke trust.")] = False,
-    list_available_models: Annotated[
-        bool, typer.Option("--list", help="List trusted and rejected folders.")
-    ] = False,
+    yes: Annotated[bool, Option("--yes", help="Trust it without asking.")] = False,
+    revoke: Annotated[bool, Option("--revoke", help="Revoke trust.")] = False,
+    list_available_models: Annotated[bool, Option("--list", help="List trusted and rejected folders.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a project folder's files would enable, and trust them. Any change of them asks again."""
@@ -66,7 +65,7 @@ def trust_command(
     elif revoke:
         revoke_trust(folder, as_json=as_json)
     else:
-        trust_folder(folder, is_settled=yes, as_json=as_json)
+        trust_folder(folder, is_confirmed=yes, as_json=as_json)
 
 
 @config_app.command("explain", cls=PlainCommand)
@@ -87,9 +86,9 @@ def _model() -> None:
 
 @model_app.command("local", cls=PlainCommand)
 def local_command(
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="GGUF file of an instruct model.")] = None,
+    file: Annotated[str | None, Argument(metavar="[FILE]", help="GGUF file of an instruct model.")] = None,
     *,
-    off: Annotated[bool, typer.Option("--off", help="Stop using the local model.")] = False,
+    off: Annotated[bool, Option("--off", help="Stop using the local model.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Use a small model from a file when no endpoint is configured. Needs graph-agent[local]."""
@@ -103,7 +102,7 @@ def local_command(
         set_local_model(file, as_json=as_json)
 
 
-_Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Profile or model. Default: the current one.")]
+_Name = Annotated[str | None, Argument(metavar="[NAME]", help="Profile or model. Default: the current one.")]
 
 
 @model_app.command("list", cls=PlainCommand)
@@ -116,7 +115,7 @@ def list_command(*, as_json: AsJson = False) -> None:
 
 @model_app.command("use", cls=PlainCommand)
 def use_command(
-    name: Annotated[str, typer.Argument(help="Profile, or model of the endpoint.")], *, as_json: AsJson = False
+    name: Annotated[str, Argument(help="Profile, or model of the endpoint.")], *, as_json: AsJson = False
 ) -> None:
     """Set the default model in config.toml."""
     from graph_agent.cli.views.models import use_model
@@ -136,7 +135,7 @@ def show_command_model(name: _Name = None, *, as_json: AsJson = False) -> None:
 def try_command(
     name: _Name = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Write the findings into config.toml without asking.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Write the findings into config.toml without asking.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Test a model: replies, streaming, tool calls, images. Exit code 6 on failure.
@@ -177,14 +176,12 @@ class Scope(StrEnum):
     project = "project"
 
 
-_NameMcp = Annotated[str, typer.Argument(metavar="NAME", help="Server name in the configuration.")]
-_Scope = Annotated[
-    Scope, typer.Option("--scope", help="Your config.toml, or .graph-agent/config.toml of this folder.")
-]
+_NameMcp = Annotated[str, Argument(metavar="NAME", help="Server name in the configuration.")]
+_Scope = Annotated[Scope, Option("--scope", help="Your config.toml, or .graph-agent/config.toml of this folder.")]
 
 _Env = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--env",
         metavar="KEY=VALUE",
         help="Environment variable of the server; KEY alone passes yours on. Repeatable.",
@@ -192,7 +189,7 @@ _Env = Annotated[
 ]
 _Header = Annotated[
     list[str] | None,
-    typer.Option("--header", metavar="NAME=VALUE", help="Header of each request to the URL. Repeatable."),
+    Option("--header", metavar="NAME=VALUE", help="Header of each request to the URL. Repeatable."),
 ]
 
 
@@ -207,33 +204,29 @@ def list_command_mcp(as_json: AsJson = False) -> None:
 @mcp_app.command("add", cls=ServerCommand)
 def add_command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Any name; with --from, a server of that file.")
+        str | None, Argument(metavar="NAME", help="Any name; with --from, a server of that file.")
     ] = None,
     command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- COMMAND ARGS", help="Command that starts the server, after --."),
+        list[str] | None, Argument(metavar="-- COMMAND ARGS", help="Command that starts the server, after --.")
     ] = None,
     *,
     url: Annotated[
-        str | None,
-        typer.Option("--url", metavar="URL", help="Connect to a running server instead (streamable HTTP)."),
+        str | None, Option("--url", metavar="URL", help="Connect to a running server instead (streamable HTTP).")
     ] = None,
     env: _Env = None,
     header: _Header = None,
-    timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", help="Time limit of a call.")
-    ] = None,
+    timeout: Annotated[float | None, Option("--timeout", metavar="SECONDS", help="Time limit of a call.")] = None,
     startup_timeout: Annotated[
-        float | None, typer.Option("--startup-timeout", metavar="SECONDS", help="Time limit of the start.")
+        float | None, Option("--startup-timeout", metavar="SECONDS", help="Time limit of the start.")
     ] = None,
-    network: Annotated[bool, typer.Option("--network", help="Allow network access in the sandbox.")] = False,
+    network: Annotated[bool, Option("--network", help="Allow network access in the sandbox.")] = False,
     scope: _Scope = Scope.user,
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="FILE", help='Import servers from another client\'s JSON ("mcpServers").'),
+        Option("--from", metavar="FILE", help='Import servers from another client\'s JSON ("mcpServers").'),
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a server of the same name.")] = False,
-    trust: Annotated[bool, typer.Option("--trust", help="Trust it without asking.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Replace a server of the same name.")] = False,
+    trust: Annotated[bool, Option("--trust", help="Trust it without asking.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add a server to the configuration, show what it runs and ask whether to trust it."""
@@ -255,7 +248,7 @@ def remove_command(name: _NameMcp, scope: _Scope = Scope.user, as_json: AsJson =
 @mcp_app.command("trust", cls=PlainCommand)
 def trust_command_mcp(
     name: _NameMcp,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Revoke trust.")] = False,
+    withdraw: Annotated[bool, Option("--withdraw", help="Revoke trust.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Allow a server to start as configured now. If its configuration changes, trust it again."""

@@ -2,26 +2,24 @@
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from graph_agent.cli.command_types import PlainCommand, command_group
-from graph_agent.cli.options import AsJson, Database
+from graph_agent.cli.options import AsJson, Database, resolve_database
 
 __all__ = ["policy_app", "tools_app"]
 
 policy_app = command_group("Check, list and revoke permission rules.")
 
-_Mode = Annotated[str | None, typer.Option("--mode", help="Evaluate in this mode. Default: the configured one.")]
+_Mode = Annotated[str | None, Option("--mode", help="Evaluate in this mode. Default: the configured one.")]
 _Workspace = Annotated[
-    str | None,
-    typer.Option("--workspace", metavar="DIR", help="Evaluate for this folder. Default: the current one."),
+    str | None, Option("--workspace", metavar="DIR", help="Evaluate for this folder. Default: the current one.")
 ]
 
 
 @policy_app.command("list", cls=PlainCommand)
 def list_command(db: Database = None, as_json: AsJson = False) -> None:
     """List the configured rules and the saved permissions."""
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import list_policy
 
     list_policy(resolve_database(db), as_json=as_json)
@@ -29,12 +27,11 @@ def list_command(db: Database = None, as_json: AsJson = False) -> None:
 
 @policy_app.command("revoke", cls=PlainCommand)
 def revoke_command(
-    grant: Annotated[str, typer.Argument(metavar="ID", help="Id of a permission; see `policy list`.")],
+    grant: Annotated[str, Argument(metavar="ID", help="Id of a permission; see `policy list`.")],
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Revoke a saved permission. Takes effect on the next call."""
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import revoke_permission
 
     revoke_permission(resolve_database(db), grant, as_json=as_json)
@@ -42,15 +39,14 @@ def revoke_command(
 
 @policy_app.command("check", cls=PlainCommand)
 def check_command(
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool name or alias.")],
-    arguments: Annotated[str, typer.Argument(metavar="JSON", help="Arguments, as one JSON object.")],
+    tool: Annotated[str, Argument(metavar="TOOL", help="Tool name or alias.")],
+    arguments: Annotated[str, Argument(metavar="JSON", help="Arguments, as one JSON object.")],
     mode: _Mode = None,
     workspace: _Workspace = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the decision for a call, the rule and the reason. Exit code: 0 allow, 3 ask, 4 deny."""
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import check_call
 
     check_call(resolve_database(db), tool, arguments, mode=mode, workspace=workspace, as_json=as_json)
@@ -58,7 +54,7 @@ def check_command(
 
 @policy_app.command("test", cls=PlainCommand)
 def cases_command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Labelled cases, one JSON object per line.")],
+    file: Annotated[str, Argument(metavar="FILE", help="Labelled cases, one JSON object per line.")],
     as_json: AsJson = False,
 ) -> None:
     """Test the policy against labelled cases. Exit code 1 if a decision is more permissive than its label."""
@@ -70,7 +66,6 @@ def cases_command(
 @policy_app.command("show", cls=PlainCommand)
 def show_command(mode: _Mode = None, db: Database = None, as_json: AsJson = False) -> None:
     """Show the whole policy in the order of evaluation, with the source of each rule."""
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.policy import show_policy
 
     show_policy(resolve_database(db), mode, as_json=as_json)
@@ -79,7 +74,7 @@ def show_command(mode: _Mode = None, db: Database = None, as_json: AsJson = Fals
 tools_app = command_group("List tools, show one, show usage statistics.")
 
 _ModeTools = Annotated[
-    str | None, typer.Option("--mode", help="Show what is enabled in this mode. Default: the configured one.")
+    str | None, Option("--mode", help="Show what is enabled in this mode. Default: the configured one.")
 ]
 
 
@@ -93,7 +88,7 @@ def list_command_tools(mode: _ModeTools = None, as_json: AsJson = False) -> None
 
 @tools_app.command("show", cls=PlainCommand)
 def show_command_tools(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Tool name.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Tool name.")],
     mode: _ModeTools = None,
     as_json: AsJson = False,
 ) -> None:
@@ -106,7 +101,6 @@ def show_command_tools(
 @tools_app.command("stats", cls=PlainCommand)
 def stats_command(db: Database = None, as_json: AsJson = False) -> None:
     """Show how often each tool ran, its results and its run time, over all threads."""
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.tools import show_statistics
 
     show_statistics(resolve_database(db), as_json=as_json)

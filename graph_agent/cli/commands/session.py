@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from graph_agent.cli.options import Database
+from graph_agent.cli.options import Database, resolve_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,49 +36,43 @@ class Recover(StrEnum):
     cancel = "cancel"
 
 
-Model = Annotated[str | None, typer.Option("--model", help="Model or profile. Default: the configured one.")]
+Model = Annotated[str | None, Option("--model", help="Model or profile. Default: the configured one.")]
 Mode = Annotated[
-    str | None, typer.Option("--mode", help="default, acceptEdits, plan, auto, dontAsk or bypassPermissions.")
+    str | None, Option("--mode", help="default, acceptEdits, plan, auto, dontAsk or bypassPermissions.")
 ]
-Bypass = Annotated[bool, typer.Option("--dangerously-skip-permissions", help="Same as --mode bypassPermissions.")]
-Workspace = Annotated[str | None, typer.Option("--workspace", help="Working directory (moves the thread).")]
-Thread = Annotated[str | None, typer.Option("--thread", help="Thread to continue or create.")]
+Bypass = Annotated[bool, Option("--dangerously-skip-permissions", help="Same as --mode bypassPermissions.")]
+Workspace = Annotated[str | None, Option("--workspace", help="Working directory (moves the thread).")]
+Thread = Annotated[str | None, Option("--thread", help="Thread to continue or create.")]
 Resume = Annotated[
     str | None,
-    typer.Option(
-        "--resume", metavar="[ID]", help="Resume this thread or checkpoint. Default: the newest thread here."
-    ),
+    Option("--resume", metavar="[ID]", help="Resume this thread or checkpoint. Default: the newest thread here."),
 ]
-NoStream = Annotated[bool, typer.Option("--no-stream", help="Disable streaming.")]
-MaxSteps = Annotated[int | None, typer.Option("--max-steps", min=1, help="Limit of model requests per turn.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=1, help="Limit of tokens per turn.")]
+NoStream = Annotated[bool, Option("--no-stream", help="Disable streaming.")]
+MaxSteps = Annotated[int | None, Option("--max-steps", min=1, help="Limit of model requests per turn.")]
+MaxTokens = Annotated[int | None, Option("--max-tokens", min=1, help="Limit of tokens per turn.")]
 MaxCost = Annotated[
-    float | None,
-    typer.Option("--max-cost", min=0.000001, metavar="AMOUNT", help="Cost limit per turn; needs a price."),
+    float | None, Option("--max-cost", min=0.000001, metavar="AMOUNT", help="Cost limit per turn; needs a price.")
 ]
 
 
 AddDir = Annotated[
     list[str] | None,
-    typer.Option(
-        "--add-dir", metavar="DIR", help="Additional working directory, kept with the thread; repeatable."
-    ),
+    Option("--add-dir", metavar="DIR", help="Additional working directory, kept with the thread; repeatable."),
 ]
 Approve = Annotated[
-    list[str] | None, typer.Option("--approve", metavar="CALL|all", help="Approve a pending call; repeatable.")
+    list[str] | None, Option("--approve", metavar="CALL|all", help="Approve a pending call; repeatable.")
 ]
 Reject = Annotated[
-    list[str] | None, typer.Option("--reject", metavar="CALL|all", help="Reject a pending call; repeatable.")
+    list[str] | None, Option("--reject", metavar="CALL|all", help="Reject a pending call; repeatable.")
 ]
 Timeout = Annotated[
-    float | None,
-    typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Pause the turn after this time."),
+    float | None, Option("--timeout", min=0.001, metavar="SECONDS", help="Pause the turn after this time.")
 ]
-Trust = Annotated[bool, typer.Option("--trust", help="Trust project config for this run only.")]
+Trust = Annotated[bool, Option("--trust", help="Trust project config for this run only.")]
 
 
 def chat(
-    message: Annotated[str | None, typer.Argument(help="First message.")] = None,
+    message: Annotated[str | None, Argument(help="First message.")] = None,
     *,
     thread: Thread = None,
     model: Model = None,
@@ -97,7 +92,7 @@ def chat(
 
 def resume(
     identifier: Annotated[
-        str, typer.Argument(metavar="[ID]", help="Thread or checkpoint id. Default: the newest thread here.")
+        str, Argument(metavar="[ID]", help="Thread or checkpoint id. Default: the newest thread here.")
     ] = "",
     *,
     model: Model = None,
@@ -116,15 +111,15 @@ def resume(
 
 
 def run(
-    prompt: Annotated[str | None, typer.Argument(help="The task; - reads it from stdin.")] = None,
+    prompt: Annotated[str | None, Argument(help="The task; - reads it from stdin.")] = None,
     *,
-    output: Annotated[Output, typer.Option("--output", help="Output format.")] = Output.text,
+    output: Annotated[Output, Option("--output", help="Output format.")] = Output.text,
     thread: Thread = None,
     resume: Resume = None,
     approve: Approve = None,
     reject: Reject = None,
-    reason: Annotated[str, typer.Option("--reason", help="Reason of --reject, sent to the model.")] = "",
-    recover: Annotated[Recover, typer.Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,
+    reason: Annotated[str, Option("--reason", help="Reason of --reject, sent to the model.")] = "",
+    recover: Annotated[Recover, Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,
     max_steps: MaxSteps = None,
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
@@ -145,7 +140,6 @@ def run(
         from graph_agent.cli.headless.pending_answers import PendingAnswers
         from graph_agent.cli.headless.run import RunRequest
         from graph_agent.cli.session_target import absolute_paths, resolve_target
-        from graph_agent.cli.views.format import resolve_database
 
         flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
         flags |= {
@@ -197,8 +191,9 @@ def _open_chat(target: "Target", message: str | None) -> None:
 def _load_run() -> "Callable[[RunRequest, Target], int]":
     import graph_agent.app.opening  # noqa: F401 - loaded before the event loop listens for signals
     from graph_agent.cli.headless.run import run_headless
+    from graph_agent.cli.log_file import log_to_file
     from graph_agent.cli.session_target import open_target
-    from graph_agent.cli.startup import log_to_file, restore_signals
+    from graph_agent.cli.startup import restore_signals
 
     log_to_file()
 

@@ -4,9 +4,10 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from graph_agent.cli.command_types import PlainCommand, command_group
-from graph_agent.cli.options import AsJson, Database
+from graph_agent.cli.options import AsJson, Database, default_workspace, resolve_database
 
 __all__ = ["Format", "threads_app"]
 
@@ -25,7 +26,6 @@ threads_app = command_group("List, show, search, export, import, rename, delete 
 @threads_app.command("list", cls=PlainCommand)
 def list_command(db: Database = None, as_json: AsJson = False) -> None:
     """List all threads, newest first, and what each is waiting for."""
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.threads import list_threads
 
     list_threads(resolve_database(db), as_json=as_json)
@@ -33,16 +33,13 @@ def list_command(db: Database = None, as_json: AsJson = False) -> None:
 
 @threads_app.command("show", cls=PlainCommand)
 def show_command(
-    thread: Annotated[
-        str, typer.Argument(help="Thread, checkpoint or call id. Default: the newest thread here.")
-    ] = "",
-    full: Annotated[bool, typer.Option("--full", help="Show every message in full.")] = False,
-    all_branches: Annotated[bool, typer.Option("--all-branches", help="Include abandoned branches.")] = False,
+    thread: Annotated[str, Argument(help="Thread, checkpoint or call id. Default: the newest thread here.")] = "",
+    full: Annotated[bool, Option("--full", help="Show every message in full.")] = False,
+    all_branches: Annotated[bool, Option("--all-branches", help="Include abandoned branches.")] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one thread: status, holding process, open calls, conversation."""
-    from graph_agent.cli.views.format import default_workspace, resolve_database
     from graph_agent.cli.views.threads import ThreadView, show_thread
 
     show_thread(
@@ -55,12 +52,11 @@ def show_command(
 
 @threads_app.command("diff", cls=PlainCommand)
 def diff_command(
-    thread: Annotated[str, typer.Argument(help="Thread id. Default: the newest thread here.")] = "",
+    thread: Annotated[str, Argument(help="Thread id. Default: the newest thread here.")] = "",
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the thread's file changes as a unified diff."""
-    from graph_agent.cli.views.format import default_workspace, resolve_database
     from graph_agent.cli.views.threads import show_changes
 
     show_changes(resolve_database(db), thread, default_workspace(db), as_json=as_json)
@@ -68,18 +64,18 @@ def diff_command(
 
 @threads_app.command("prune", cls=PlainCommand)
 def prune_command(
-    thread: Annotated[str, typer.Argument(help="Thread id. Default: all threads.")] = "",
+    thread: Annotated[str, Argument(help="Thread id. Default: all threads.")] = "",
     *,
     keep: Annotated[
         int | None,
-        typer.Option("--keep", min=1, metavar="N", help="Turns that can still be rewound to. Default: keep_turns."),
+        Option("--keep", min=1, metavar="N", help="Turns that can still be rewound to. Default: keep_turns."),
     ] = None,
     older_than: Annotated[
-        str | None, typer.Option("--older-than", metavar="AGE", help="Only threads idle for this long, e.g. 30d.")
+        str | None, Option("--older-than", metavar="AGE", help="Only threads idle for this long, e.g. 30d.")
     ] = None,
     max_size: Annotated[
         str | None,
-        typer.Option("--max-size", metavar="SIZE", help="Keep fewer turns until the database is smaller, e.g. 1G."),
+        Option("--max-size", metavar="SIZE", help="Keep fewer turns until the database is smaller, e.g. 1G."),
     ] = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -90,7 +86,7 @@ def prune_command(
     from datetime import timedelta
 
     from graph_agent.app.threads import PruneOrder, prune
-    from graph_agent.cli.views.format import parse_duration, resolve_database
+    from graph_agent.cli.views.format import parse_duration
     from graph_agent.cli.views.thread_files import parse_size, print_pruned
     from graph_agent.config.sources import load_settings
 
@@ -105,14 +101,13 @@ def prune_command(
 
 @threads_app.command("search", cls=PlainCommand)
 def search_command(
-    text: Annotated[str, typer.Argument(help="Words; all must occur.")],
+    text: Annotated[str, Argument(help="Words; all must occur.")],
     *,
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Maximum number of results.")] = 20,
+    limit: Annotated[int, Option("--limit", min=1, metavar="N", help="Maximum number of results.")] = 20,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Search messages across all threads, newest first."""
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.threads import search_threads
 
     search_threads(resolve_database(db), text, limit, as_json=as_json)
@@ -120,8 +115,8 @@ def search_command(
 
 @threads_app.command("rename", cls=PlainCommand)
 def rename_command(
-    thread: Annotated[str, typer.Argument(help="Thread id.")],
-    title: Annotated[str, typer.Argument(help="The new title.")],
+    thread: Annotated[str, Argument(help="Thread id.")],
+    title: Annotated[str, Argument(help="The new title.")],
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -129,17 +124,17 @@ def rename_command(
     from asyncio import run
 
     from graph_agent.app.thread_titles import rename
-    from graph_agent.cli.views.format import resolve_database
-    from graph_agent.cli.views.threads import print_renamed
+    from graph_agent.cli.views.table import print_result
 
-    print_renamed(*run(rename(resolve_database(db), thread, title)), as_json=as_json)
+    thread_id, new = run(rename(resolve_database(db), thread, title))
+    print_result({"thread_id": thread_id, "title": new}, f"Renamed {thread_id}: {new}", as_json=as_json)
 
 
 @threads_app.command("delete", cls=PlainCommand)
 def delete_command(
-    threads: Annotated[list[str], typer.Argument(metavar="ID...", help="Thread ids.")],
+    threads: Annotated[list[str], Argument(metavar="ID...", help="Thread ids.")],
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask for confirmation.")] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -147,7 +142,6 @@ def delete_command(
     from asyncio import run
 
     from graph_agent.app.threads import delete
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.threads import confirm_delete, print_deleted
 
     if as_json and not yes:
@@ -160,20 +154,19 @@ def delete_command(
 
 @threads_app.command("export", cls=PlainCommand)
 def export_command(
-    thread: Annotated[str, typer.Argument(help="Thread id. Default: the newest thread here.")] = "",
+    thread: Annotated[str, Argument(help="Thread id. Default: the newest thread here.")] = "",
     *,
     form: Annotated[
         Format | None,
-        typer.Option(
+        Option(
             "--format",
             help="json is lossless and importable; md and html are for reading. Default: by FILE's name.",
         ),
     ] = None,
-    output: Annotated[str, typer.Option("--output", metavar="FILE", help="Output file; - is stdout.")] = "-",
+    output: Annotated[str, Option("--output", metavar="FILE", help="Output file; - is stdout.")] = "-",
     db: Database = None,
 ) -> None:
     """Export a thread. Known secrets are redacted."""
-    from graph_agent.cli.views.format import default_workspace, resolve_database
     from graph_agent.cli.views.thread_files import export_thread
 
     export_thread(resolve_database(db), thread, default_workspace(db), form and form.value, output)
@@ -181,10 +174,10 @@ def export_command(
 
 @threads_app.command("import", cls=PlainCommand)
 def import_command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Exported file; - is stdin.")],
+    file: Annotated[str, Argument(metavar="FILE", help="Exported file; - is stdin.")],
     *,
     as_id: Annotated[
-        str | None, typer.Option("--as", metavar="ID", help="Id of the imported thread. Default: its old id.")
+        str | None, Option("--as", metavar="ID", help="Id of the imported thread. Default: its old id.")
     ] = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -193,7 +186,6 @@ def import_command(
     from asyncio import run
 
     from graph_agent.app.thread_import import import_thread
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.thread_files import print_imported
 
     print_imported(run(import_thread(resolve_database(db), file, as_id=as_id)), as_json=as_json)

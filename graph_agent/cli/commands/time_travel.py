@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from graph_agent.cli.options import AsJson, Database
+from graph_agent.cli.options import AsJson, Database, default_workspace, resolve_database
 
 if TYPE_CHECKING:
     from graph_agent.app.rewind import RewindRequest
@@ -17,12 +18,11 @@ __all__ = ["compact_command", "fork_command", "rewind_command"]
 
 def fork_command(
     checkpoint: Annotated[
-        str,
-        typer.Argument(metavar="CHECKPOINT", help="Checkpoint id, or a thread id for its newest one."),
+        str, Argument(metavar="CHECKPOINT", help="Checkpoint id, or a thread id for its newest one.")
     ],
     *,
     as_id: Annotated[
-        str | None, typer.Option("--as", metavar="ID", help="Id of the new thread. Default: generated.")
+        str | None, Option("--as", metavar="ID", help="Id of the new thread. Default: generated.")
     ] = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -31,7 +31,6 @@ def fork_command(
     from asyncio import run
 
     from graph_agent.app.threads import fork
-    from graph_agent.cli.views.format import default_workspace, resolve_database
     from graph_agent.cli.views.time_travel import print_fork
 
     print_fork(
@@ -42,22 +41,20 @@ def fork_command(
 
 def rewind_command(
     checkpoint: Annotated[
-        str,
-        typer.Argument(metavar="[CHECKPOINT]", help="Checkpoint id; with --undo a thread id."),
+        str, Argument(metavar="[CHECKPOINT]", help="Checkpoint id; with --undo a thread id.")
     ] = "",
     *,
-    files_only: Annotated[bool, typer.Option("--files-only", help="Keep the conversation.")] = False,
-    chat_only: Annotated[bool, typer.Option("--chat-only", help="Keep the files.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Undo the thread's last rewind.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also restore files that something else changed.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    files_only: Annotated[bool, Option("--files-only", help="Keep the conversation.")] = False,
+    chat_only: Annotated[bool, Option("--chat-only", help="Keep the files.")] = False,
+    undo: Annotated[bool, Option("--undo", help="Undo the thread's last rewind.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show what would change.")] = False,
+    force: Annotated[bool, Option("--force", help="Also restore files that something else changed.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask for confirmation.")] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Restore the conversation and files to a checkpoint, after a preview."""
     from graph_agent.app.rewind import RewindRequest
-    from graph_agent.cli.views.format import default_workspace
 
     if not checkpoint and not undo:
         raise typer.BadParameter("Name a CHECKPOINT, or undo the last rewind with --undo.")
@@ -80,7 +77,6 @@ def _rewind(order: "RewindRequest", db: str | None, *, is_settled: bool, as_json
     from asyncio import run
 
     from graph_agent.app.rewind import rewind
-    from graph_agent.cli.views.format import resolve_database
     from graph_agent.cli.views.time_travel import confirm_rewind, print_rewind
 
     shown = []
@@ -96,7 +92,7 @@ def _rewind(order: "RewindRequest", db: str | None, *, is_settled: bool, as_json
 
 
 def compact_command(
-    thread: Annotated[str, typer.Argument(metavar="THREAD", help="Thread id.")],
+    thread: Annotated[str, Argument(metavar="THREAD", help="Thread id.")],
     *,
     db: Database = None,
     as_json: AsJson = False,

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graph_agent.cli.chat.conversation import Conversation, Opener
-from graph_agent.cli.errors import exit_code_of
-from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.exit_codes import ExitCode, exit_code_of
 from graph_agent.cli.headless.pending_answers import PendingAnswers, answer_pending
 from graph_agent.cli.headless.report import (
     ProgressReporter,
@@ -23,10 +22,10 @@ from graph_agent.cli.headless.report import (
     resume_lines,
     shared_call_ids,
 )
+from graph_agent.cli.log_file import log_debug_traceback
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.resume_point import find_resume_point
-from graph_agent.cli.session_target import Target, open_target
-from graph_agent.cli.startup import log_debug_traceback, reserve_stdout
+from graph_agent.cli.session_target import Target, find_resume_point, open_target
+from graph_agent.cli.startup import reserve_stdout
 from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
 from graph_agent.cli.views.format import format_compaction
 from graph_agent.cli.views.table import print_json, print_lines

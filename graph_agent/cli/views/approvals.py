@@ -1,20 +1,39 @@
-"""`approvals list`: the pending approvals of all threads."""
+"""The `approvals` commands: list the pending approvals of all threads, and answer one. The first answer counts.
+
+What writes an answer is imported late: the list is read-only and has to be fast.
+"""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
 
 from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_name, format_block
 from graph_agent.cli.views.format import age_seconds, format_time_and_age, parse_duration
-from graph_agent.cli.views.table import colorize, print_json, print_lines
+from graph_agent.cli.views.table import colorize, format_time, print_result, print_text
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView
 
-__all__ = ["ApprovalFilter", "approval_json", "list_approvals"]
+if TYPE_CHECKING:
+    from graph_agent.app.approvals import RecordedAnswer
+
+
+__all__ = [
+    "ApprovalFilter",
+    "answer_call",
+    "approval_json",
+    "approve_always",
+    "edit_call",
+    "format_next_step",
+    "list_approvals",
+    "parse_object",
+]
 
 _MAX_LINES = 40
 _RISKS = ("low", "medium", "high")
@@ -31,29 +50,6 @@ class ApprovalFilter:
     older_than: str | None = None
     """Minimal waiting time, e.g. `10m`."""
 
-    def validate(self) -> None:
-        """Check the values.
-
-        Raises:
-            UsageError: the risk or the duration is invalid.
-        """
-        if self.risk not in (None, *_RISKS):
-            raise UsageError(f"Unknown --risk {self.risk!r}. Choose one of: {', '.join(_RISKS)}.")
-        self._minimal_age()
-
-    def matches(self, view: CallView, threads: frozenset[str] | None) -> bool:
-        """Whether a call is listed; `threads` are the ids that `thread` stands for."""
-        record = view.record
-        return (
-            (threads is None or view.thread_id in threads)
-            and self.tool in (None, record["tool_name"])
-            and self.risk in (None, record.get("risk", "medium"))
-            and (age_seconds(record.get("asked_at")) or 0) >= self._minimal_age()
-        )
-
-    def _minimal_age(self) -> float:
-        return 0.0 if self.older_than is None else parse_duration(self.older_than, "--older-than")
-
 
 def list_approvals(database: Path, selection: ApprovalFilter, *, as_json: bool) -> None:
     """Print the pending approvals, and separately the answered ones that no process has applied yet.
@@ -62,25 +58,43 @@ def list_approvals(database: Path, selection: ApprovalFilter, *, as_json: bool) 
         UsageError: the filter is invalid.
         UnknownId: no thread matches.
     """
-    selection.validate()
-    views, shared, workspaces = _read(database, selection)
+    if selection.risk not in (None, *_RISKS):
+        raise UsageError(f"Unknown --risk {selection.risk!r}. Choose one of: {', '.join(_RISKS)}.")
+    minimal_age = 0.0 if selection.older_than is None else parse_duration(selection.older_than, "--older-than")
+
+    def matches(view: CallView) -> bool:
+        return (
+            selection.tool in (None, view.record["tool_name"])
+            and selection.risk in (None, view.record.get("risk", "medium"))
+            and (age_seconds(view.record.get("asked_at")) or 0) >= minimal_age
+        )
+
+    try:
+        with read_database(database) as reader:
+            views = [view for view in reader.approvals() if matches(view)]
+            if selection.thread:
+                own = reader.resolve(selection.thread, kinds=("thread", "checkpoint")).thread_id
+                threads = {thread.thread_id for thread in reader.family(own)} | {own}
+                views = [view for view in views if view.thread_id in threads]
+            shared, workspaces = reader.shared_call_ids(), reader.workspaces()
+    except NothingYet:
+        if selection.thread is not None:
+            raise
+        views, shared, workspaces = [], frozenset(), {}
     pending = [view for view in views if view.is_waiting]
     answered = [view for view in views if not view.is_waiting]
-    if as_json:
-        print_json(
-            {
-                "approvals": [approval_json(view, shared) for view in pending],
-                "answered": [approval_json(view, shared) for view in answered],
-            }
-        )
-    else:
-        print_lines(_lines(pending, answered, shared, workspaces))
+    result = {
+        "approvals": [approval_json(view, shared) for view in pending],
+        "answered": [approval_json(view, shared) for view in answered],
+    }
+    print_result(result, _list_lines(pending, answered, shared, workspaces), as_json=as_json)
 
 
 def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
     """A call in the JSON shape of `approvals list`; `answered_by` and `answered_at` if it was answered."""
-    record = view.record
-    facts = {
+    record, answer = view.record, view.answer
+    answered = {} if answer is None else {"answer": answer.kind, "answered_by": answer.by, "answered_at": answer.at}
+    return {
         "call_id": call_name(view.thread_id, record["call_id"], shared),
         "thread_id": view.thread_id,
         "tool_name": record["tool_name"],
@@ -94,63 +108,40 @@ def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
         "summary": record.get("summary", ""),
         "args_digest": record.get("args_digest"),
         "requires_input": bool(record.get("requires_input")),
+        **answered,
     }
-    if view.answer is None:
-        return facts
-    answer = view.answer
-    return {**facts, "answer": answer.kind, "answered_by": answer.by, "answered_at": answer.at}
 
 
-def _read(database: Path, selection: ApprovalFilter) -> tuple[list[CallView], frozenset[str], dict[str, str]]:
-    try:
-        with read_database(database) as reader:
-            threads = None
-            if selection.thread:
-                own = reader.resolve(selection.thread, kinds=("thread", "checkpoint")).thread_id
-                threads = frozenset(thread.thread_id for thread in reader.family(own)) | {own}
-            views = [view for view in reader.approvals() if selection.matches(view, threads)]
-            shown = {view.thread_id for view in views}
-            workspaces = {thread: folder for thread, folder in reader.workspaces().items() if thread in shown}
-            return views, reader.shared_call_ids(), workspaces
-    except NothingYet:
-        if selection.thread is not None:
-            raise
-        return [], frozenset(), {}
-
-
-def _lines(
-    pending: list[CallView], answered: list[CallView], shared: frozenset[str], workspaces: dict[str, str]
+def _list_lines(
+    pending: list[CallView], answered: list[CallView], shared: frozenset[str], workspaces: Mapping[str, str]
 ) -> Iterator[str]:
-    has_workspaces = len(set(workspaces.values())) > 1
+    has_workspaces = len({workspaces.get(view.thread_id) for view in (*pending, *answered)}) > 1
     for view in pending:
+        record = view.record
+        risk = str(record.get("risk", "medium"))
+        head = f"{call_name(view.thread_id, record['call_id'], shared)}  {record['tool_name']}"
+        yield f"{colorize(escape(head), 'heading')}  {colorize(escape(risk.upper()), risk)}"
         workspace = f" in {workspaces[view.thread_id]}" if has_workspaces else ""
-        yield from _approval_lines(view, shared, workspace)
+        asked = format_time_and_age(record.get("asked_at"))
+        yield escape(f"  thread {view.thread_id}{workspace}, asked {asked}")
+        if record.get("reason"):
+            yield escape(f"  {record['reason']}")
+        lines = list(format_block(_subject(record).rstrip("\n")))
+        yield from lines[:_MAX_LINES]
+        if len(lines) > _MAX_LINES:
+            yield f"  │ … {len(lines) - _MAX_LINES} more lines; --json shows all"
         yield ""
     for view in answered:
         if (answer := view.answer) is not None:
             name = call_name(view.thread_id, view.record["call_id"], shared)
             yield escape(f"{name} is answered ({answer.kind} by {answer.by}) but not applied yet.")
-    if any(view.record.get("requires_input") for view in pending):
+    needs_input = {bool(view.record.get("requires_input")) for view in pending}
+    if True in needs_input:
         yield "Answer a question with: graph-agent approvals answer CALL TEXT"
-    if not all(view.record.get("requires_input") for view in pending):
+    if False in needs_input:
         yield "Respond with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
     if not pending and not answered:
         yield "No pending approvals."
-
-
-def _approval_lines(view: CallView, shared: frozenset[str], workspace: str) -> Iterator[str]:
-    record = view.record
-    risk = str(record.get("risk", "medium"))
-    name = call_name(view.thread_id, record["call_id"], shared)
-    head = colorize(escape(f"{name}  {record['tool_name']}"), "heading")
-    yield f"{head}  {colorize(escape(risk.upper()), risk)}"
-    yield escape(f"  thread {view.thread_id}{workspace}, asked {format_time_and_age(record.get('asked_at'))}")
-    if record.get("reason"):
-        yield escape(f"  {record['reason']}")
-    lines = list(format_block(_subject(record).rstrip("\n")))
-    yield from lines[:_MAX_LINES]
-    if len(lines) > _MAX_LINES:
-        yield f"  │ … {len(lines) - _MAX_LINES} more lines; --json shows all"
 
 
 def _subject(record: Mapping[str, Any]) -> str:
@@ -165,3 +156,89 @@ def _subject(record: Mapping[str, Any]) -> str:
     if not isinstance(command, str) or preview.get("kind") != "text":
         return text
     return f"{'in the background ' if arguments.get('background') else ''}$ {command}\n{text}"
+
+
+def answer_call(
+    database: Path, call: str, kind: Literal["approve", "answer", "reject"], reason: str, *, as_json: bool
+) -> None:
+    """Answer a call. Exit code 1 if another answer was first."""
+    from asyncio import run
+
+    from graph_agent.app.approvals import answer_approval
+
+    answer = run(answer_approval(database, call, kind, by=_author(), reason=reason))
+    _print_answer(database, answer, as_json=as_json)
+
+
+def edit_call(database: Path, call: str, text: str, *, as_json: bool) -> None:
+    """Approve a call with edited arguments. Exit code 1 if another answer was first.
+
+    Raises:
+        UsageError: the text is not a JSON object.
+    """
+    from asyncio import run
+
+    from graph_agent.app.approval_policy import edit_approval
+
+    answer = run(edit_approval(database, call, parse_object(text, "--arguments"), by=_author()))
+    _print_answer(database, answer, as_json=as_json)
+
+
+def approve_always(
+    database: Path, call: str, scope: Literal["thread", "project", "user"], *, as_json: bool
+) -> None:
+    """Approve a call, and allow matching calls from now on. Exit code 1 if another answer was first."""
+    from asyncio import run
+
+    from graph_agent.app.approval_policy import allow_always
+
+    answer, always = run(allow_always(database, call, scope, by=_author()))
+    permission = {"always": {"scope": always.scope, "rules": list(always.rules)}}
+    _print_answer(database, answer, as_json=as_json, details=permission if answer.accepted else {})
+    if not as_json:
+        print_text(
+            *(f"Always allowed, scope {always.scope}: {rule}" for rule in always.rules),
+            "List permissions: graph-agent policy list. Revoke one: graph-agent policy revoke ID",
+        )
+
+
+def format_next_step(thread_id: str, database: Path) -> str:
+    """What happens after an answer, which runs nothing itself."""
+    with read_database(database) as reader:
+        owner = reader.top_thread(thread_id)
+        holder = reader.thread(owner).holder
+    if holder is None:
+        return f"Resume with: graph-agent resume {owner}"
+    return f"Process {holder.pid} has the thread open and continues now."
+
+
+def parse_object(text: str, source: str) -> dict[str, Any]:
+    """A JSON object from the command line.
+
+    Raises:
+        UsageError: the text is not a JSON object; the message names `source`, the option or argument.
+    """
+    example = 'Example: {"command": "git status"}'
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{source} {text!r} is not JSON ({error}). {example}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{source} {text!r} is not a JSON object. {example}")
+    return value
+
+
+def _author() -> str:
+    return f"cli pid {os.getpid()}"
+
+
+def _print_answer(
+    database: Path, answer: "RecordedAnswer", *, as_json: bool, details: Mapping[str, Any] | None = None
+) -> None:
+    lines = [f"{answer.call_id} was already answered: {answer.kind} by {answer.by}, {format_time(answer.at)}"]
+    if answer.accepted and not as_json:
+        next_step = format_next_step(answer.thread_id, database)
+        lines = [f"{answer.kind}: {answer.call_id} of thread {answer.thread_id}", next_step]
+    print_result({**asdict(answer), **(details or {})}, map(escape, lines), as_json=as_json)
+    if not answer.accepted:
+        raise typer.Exit(1)

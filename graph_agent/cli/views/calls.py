@@ -1,7 +1,7 @@
 """`calls`: the call log as a table and as JSON, and one call in full."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.calls import STATUSES
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import (
-    format_table,
+    format_columns,
     format_time,
     id_shortener,
     print_json_lists,
@@ -23,17 +23,6 @@ from graph_agent.inspect import CallView
 __all__ = ["call_json", "call_name", "call_table", "format_block", "format_call", "list_calls"]
 
 _MAX_COMMAND_WIDTH = 60
-
-
-@dataclass(frozen=True, slots=True)
-class _CallLog:
-    calls: Sequence[CallView] = ()
-    shared: frozenset[str] = frozenset()
-    """Call ids that occur in several threads."""
-    workspaces: Mapping[str, str] = field(default_factory=dict)
-    """By thread; empty if the calls are of one thread."""
-    selected: CallView | None = None
-    """The one call that was asked for."""
 
 
 def list_calls(database: Path, text: str | None, *, status: str | None, tool: str | None, as_json: bool) -> None:
@@ -50,16 +39,57 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
         return status in (None, view.record["status"]) and tool in (None, view.record["tool_name"])
 
     if as_json:
-        print_json_lists({}, {"calls": (call_json(view) for view in _each_call(database, text) if matches(view))})
+        print_json_lists({}, {"calls": (call_json(view) for view in _iter_calls(database, text) if matches(view))})
         return
-    log = _read(database, text)
+    log = _CallLog()
+    try:
+        log = _read(database, text)
+    except NothingYet:
+        if text is not None:
+            raise
     calls = [view for view in log.calls if matches(view)]
     if not calls:
         print_lines(["No calls." if status is None and tool is None else "No matching calls."])
         return
     print_lines(call_table(calls, log.shared, workspaces=log.workspaces))
-    if log.selected is not None:
-        print_lines(format_call(log.selected))
+    if log.is_one_call:
+        print_lines(format_call(calls[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class _CallLog:
+    calls: Sequence[CallView] = ()
+    shared: frozenset[str] = frozenset()
+    """Call ids that occur in several threads."""
+    workspaces: Mapping[str, str] = field(default_factory=dict)
+    """By thread; empty if the calls are of one thread."""
+    is_one_call: bool = False
+    """Whether the id named a call."""
+
+
+def _read(database: Path, text: str | None) -> _CallLog:
+    with read_database(database) as reader:
+        shared = reader.shared_call_ids()
+        if text is None:
+            return _CallLog(reader.calls(brief=True), shared, reader.workspaces())
+        target = reader.resolve(text)
+        if target.kind == "call":
+            return _CallLog([reader.call(target.thread_id, target.id)], shared, is_one_call=True)
+        return _CallLog(reader.calls(target.thread_id, brief=True), shared)
+
+
+def _iter_calls(database: Path, text: str | None) -> Iterator[CallView]:
+    """The calls one by one: a long call log with its results does not fit into memory."""
+    try:
+        with read_database(database) as reader:
+            target = None if text is None else reader.resolve(text)
+            if target is not None and target.kind == "call":
+                yield reader.call(target.thread_id, target.id)
+            else:
+                yield from reader.iter_calls(target.thread_id if target else None)
+    except NothingYet:
+        if text is not None:
+            raise
 
 
 def call_json(view: CallView) -> dict[str, Any]:
@@ -76,7 +106,7 @@ def call_name(thread_id: str, call_id: str, shared: frozenset[str]) -> str:
 def format_call(view: CallView) -> Iterator[str]:
     """The arguments, result, error and diff of a call in full."""
     record = view.record
-    fields = {
+    texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in record["arguments"].items()
     }
@@ -84,9 +114,7 @@ def format_call(view: CallView) -> Iterator[str]:
     match record.get("metadata"):
         case {"diff": {"unified": str(diff)}}:
             details["change"] = diff
-        case _:
-            pass
-    for name, text in (*fields.items(), *((name, text) for name, text in details.items() if text)):
+    for name, text in (*texts.items(), *((name, text) for name, text in details.items() if text)):
         lines = list(format_block(text.removesuffix("\n")))
         if len(lines) == 1:
             yield f"  {escape(name)}: {lines[0].removeprefix('  │ ')}"
@@ -111,88 +139,51 @@ def call_table(
     Args:
         workspaces: workspace by thread; adds a column for the thread, and one for the workspaces if they differ.
     """
-    has_threads = workspaces is not None
     folders = {view.thread_id: (workspaces or {}).get(view.thread_id, "") for view in calls}
-    has_folders = len(set(folders.values())) > 1
     short_thread = id_shortener(view.thread_id for view in calls)
     short_call = id_shortener(view.record["call_id"] for view in calls)
 
-    def row(view: CallView) -> tuple[str, ...]:
-        record = view.record
-        thread, call_id = short_thread(view.thread_id), record["call_id"]
-        return (
-            *((thread,) if has_threads else ()),
-            call_name(thread, call_id, shared) if call_id in shared else short_call(call_id),
-            "abandoned" if record.get("abandoned") else record["status"],
-            record.get("risk", "-"),
-            record["tool_name"],
-            str(record.get("attempt", 1)),
-            format_time(record.get("ended_at") or record.get("started_at") or record.get("asked_at")),
-            *((folders[view.thread_id],) if has_folders else ()),
-            _summary(view),
-        )
+    def format_id(view: CallView) -> str:
+        call_id = view.record["call_id"]
+        is_shared = call_id in shared
+        return call_name(short_thread(view.thread_id), call_id, shared) if is_shared else short_call(call_id)
 
-    head = (
-        *(("THREAD",) if has_threads else ()),
-        *("CALL", "STATUS", "RISK", "TOOL", "ATTEMPT", "WHEN"),
-        *(("WORKSPACE",) if has_folders else ()),
-        "SUMMARY",
-    )
-    rows = [row(view) for view in calls]
-    return format_table(head, rows, path_column="WORKSPACE", fixed_columns=2 + has_threads, indent=indent)
+    def format_when(view: CallView) -> str:
+        record = view.record
+        return format_time(record.get("ended_at") or record.get("started_at") or record.get("asked_at"))
+
+    columns: dict[str, Callable[[CallView], str]] = {
+        "THREAD": lambda view: short_thread(view.thread_id),
+        "CALL": format_id,
+        "STATUS": lambda view: "abandoned" if view.record.get("abandoned") else view.record["status"],
+        "RISK": lambda view: view.record.get("risk", "-"),
+        "TOOL": lambda view: view.record["tool_name"],
+        "ATTEMPT": lambda view: str(view.record.get("attempt", 1)),
+        "WHEN": format_when,
+        "WORKSPACE": lambda view: folders[view.thread_id],
+        "SUMMARY": _summary,
+    }
+    if workspaces is None:
+        del columns["THREAD"]
+    if len(set(folders.values())) < 2:
+        del columns["WORKSPACE"]
+    fixed = 2 if workspaces is None else 3
+    return format_columns(calls, columns, path_column="WORKSPACE", fixed_columns=fixed, indent=indent)
 
 
 def _summary(view: CallView) -> str:
+    """What the call did, and why it ended. The result of a command alone does not say what ran: it is added."""
     record = view.record
-    display = record.get("summary")
-    summary = _with_command(record, display) if display else record["tool_name"]
+    status, tool = record["status"], record["tool_name"]
+    summary = record.get("summary") or tool
+    command = (record.get("arguments") or {}).get("command")
+    has_result = tool == "bash" and status in ("success", "error") and record.get("summary")
+    if has_result and isinstance(command, str) and not summary.startswith("$"):
+        summary = f"$ {truncate(' '.join(command.split()), _MAX_COMMAND_WIDTH)}: {summary}"
     if record.get("outside_sandbox"):
         summary += " (outside the sandbox)"
-    if view.answer is not None and record["status"] in ("awaiting_approval", "interrupted"):
+    if view.answer is not None and status in ("awaiting_approval", "interrupted"):
         return f"{summary} ({view.answer.kind} by {view.answer.by}, not applied yet)"
-    has_reason = record["status"] in ("cancelled", "interrupted")
+    has_reason = status in ("cancelled", "interrupted")
     reason = record.get("error_msg") or (record.get("reason") if has_reason else "")
     return f"{summary} ({reason})" if reason and not summary.endswith(reason) else summary
-
-
-def _with_command(record: Mapping[str, Any], display: str) -> str:
-    """Put the command before the summary of its result, which alone does not tell what ran."""
-    command = (record.get("arguments") or {}).get("command")
-    is_finished = record["status"] in ("success", "error")
-    if record["tool_name"] != "bash" or not is_finished or not isinstance(command, str) or display[:1] == "$":
-        return display
-    return f"$ {truncate(' '.join(command.split()), _MAX_COMMAND_WIDTH)}: {display}"
-
-
-def _each_call(database: Path, text: str | None) -> Iterator[CallView]:
-    """The calls one by one: a long call log with its results does not fit into memory."""
-    try:
-        with read_database(database) as reader:
-            if text is None:
-                yield from reader.iter_calls()
-                return
-            target = reader.resolve(text)
-            if target.kind == "call":
-                yield reader.call(target.thread_id, target.id)
-            else:
-                yield from reader.iter_calls(target.thread_id)
-    except NothingYet:
-        if text is not None:
-            raise
-
-
-def _read(database: Path, text: str | None) -> _CallLog:
-    try:
-        with read_database(database) as reader:
-            shared = reader.shared_call_ids()
-            if text is None:
-                return _CallLog(reader.calls(brief=True), shared, reader.workspaces())
-            target = reader.resolve(text)
-            if target.kind == "call":
-                selected = reader.call(target.thread_id, target.id)
-                return _CallLog([selected], shared, selected=selected)
-            return _CallLog(reader.calls(target.thread_id, brief=True), shared)
-    except NothingYet:
-        if text is not None:
-            raise
-        return _CallLog()

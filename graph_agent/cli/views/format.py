@@ -1,19 +1,17 @@
 """Text for values that several views show: times, counts, tokens, cost, messages, todo items, shells."""
 
 import json
-import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import colorize, format_time
-from graph_agent.config.paths import database_path
-from graph_agent.errors import UsageError
+from graph_agent.errors import NothingYet, UsageError
 from graph_agent.events import Compacted, ShellContinued, ShellEnded
 from graph_agent.inspect import Reader, TranscriptEntry
 from graph_agent.ports.storage import plain_text
@@ -22,7 +20,6 @@ from graph_agent.ports.usage import usage_report
 __all__ = [
     "age_seconds",
     "confirm",
-    "default_workspace",
     "format_age",
     "format_compaction",
     "format_cost",
@@ -38,9 +35,11 @@ __all__ = [
     "format_usage",
     "open_reader",
     "parse_duration",
-    "resolve_database",
+    "read_list",
     "sum_tokens",
 ]
+
+T = TypeVar("T")
 
 _UNITS = (("d", 86_400, "d"), ("h", 3_600, "h"), ("m", 60, "min"), ("s", 1, "s"))
 _SECONDS = {"w": 604_800, **{letter: size for letter, size, _ in _UNITS}}
@@ -57,22 +56,21 @@ _COMPACTION_METHODS = {
 }
 
 
-def resolve_database(flag: str | None) -> Path:
-    """The database file of the flag, the environment or the data folder."""
-    return database_path(os.environ, flag)
-
-
-def default_workspace(flag: str | None) -> str | None:
-    """The folder whose newest thread a missing id means. None if a database was named: then it is any folder's."""
-    return None if flag else str(Path.cwd())
-
-
 def open_reader(database: Path) -> Reader:
     """Open the database for reading; prints the reader's note, if any, on stderr."""
     reader = read_database(database)
     if reader.note:
         sys.stderr.write(f"graph-agent: {escape(reader.note)}\n")
     return reader
+
+
+def read_list(database: Path, read: Callable[[Reader], list[T]]) -> list[T]:
+    """What the function reads from the database; nothing if there is no database yet."""
+    try:
+        with read_database(database) as reader:
+            return read(reader)
+    except NothingYet:
+        return []
 
 
 def confirm(question: str, *, hint: str = "") -> bool:

@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 from graph_agent.app.graph_outline import EDGES, END, START
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import open_reader
-from graph_agent.cli.views.table import colorize, format_fields, format_table, print_json, print_lines
+from graph_agent.cli.views.inspection import read_inspection
+from graph_agent.cli.views.table import colorize, format_fields, format_table, print_result, print_text
 from graph_agent.errors import UsageError
 from graph_agent.inspect import Inspection, Visits
 
@@ -17,6 +18,7 @@ __all__ = ["GraphEdge", "GraphNode", "GraphView", "build_graph", "format_mermaid
 
 Format = Literal["terminal", "mermaid"]
 
+_FACTS = ("thread_id", "checkpoint_id", "status", "next", "since")
 _PLAIN_ID = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED = frozenset(("begin", "class", "default", "end", "graph", "style", "subgraph"))
 _MERMAID_STYLES = (
@@ -55,15 +57,7 @@ class GraphView:
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
-    facts: Mapping[str, Any] = field(
-        default_factory=lambda: {
-            "thread_id": None,
-            "checkpoint_id": None,
-            "status": None,
-            "next": [],
-            "since": None,
-        }
-    )
+    facts: Mapping[str, Any] = field(default_factory=lambda: {**dict.fromkeys(_FACTS), "next": []})
     is_head: bool = True
 
 
@@ -88,13 +82,16 @@ def show_graph(
     graph = build_graph() if database is None else read_graph(database, text, workspace)
     is_mermaid_file = output is not None and output.suffix.lower() in (".mmd", ".mermaid")
     is_mermaid = format_name == "mermaid" or (format_name is None and is_mermaid_file)
-    if as_json:
-        nodes, edges = ([asdict(one) for one in many] for many in (graph.nodes, graph.edges))
-        print_json({**graph.facts, "nodes": nodes, "edges": edges})
-    elif output is None:
-        print_lines(format_mermaid(graph) if is_mermaid else _format_list(graph))
-    else:
-        _write(output, format_mermaid(graph) if is_mermaid else _format_list(graph))
+    lines = format_mermaid(graph) if is_mermaid else _format_list(graph)
+    if output is None:
+        nodes, edges = (list(map(asdict, many)) for many in (graph.nodes, graph.edges))
+        print_result({**graph.facts, "nodes": nodes, "edges": edges}, lines, as_json=as_json)
+        return
+    try:
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"Cannot write --output {str(output)!r}: {error.strerror}.") from error
+    print_text(f"Wrote {output}.")
 
 
 def read_graph(database: Path, text: str, workspace: str | None) -> GraphView:
@@ -104,8 +101,7 @@ def read_graph(database: Path, text: str, workspace: str | None) -> GraphView:
         UnknownId: no id matches, or the thread has no checkpoint.
     """
     with open_reader(database) as reader:
-        target = reader.resolve(text, workspace)
-        found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
+        found = read_inspection(reader, text, workspace)
         visits = reader.visits(found.state.thread_id, found.state.checkpoint_id)
         return build_graph(found, visits, is_foreign=reader.is_foreign)
 
@@ -131,13 +127,8 @@ def build_graph(
     current = {START if name == "__start__" else name for name in state.next} or {END}
     counts = {name: None if name in (START, END) else visits.nodes.get(name, 0) for name in names}
     nodes = (GraphNode(name, count is None, count, name in current) for name, count in counts.items())
-    facts = {
-        "thread_id": state.thread_id,
-        "checkpoint_id": state.checkpoint_id,
-        "status": found.status,
-        "next": list(state.next),
-        "since": visits.since,
-    }
+    values = (state.thread_id, state.checkpoint_id, found.status, list(state.next), visits.since)
+    facts = dict(zip(_FACTS, values, strict=True))
     return GraphView(tuple(nodes), edges, facts, state.is_head)
 
 
@@ -198,11 +189,3 @@ def _format_list(graph: GraphView) -> Iterator[str]:
         for edge, count in zip(graph.edges, visits, strict=True)
     ]
     yield from format_table(("FROM", "TO", *(("VISITS",) if has_visits else ()), "OUTCOMES"), rows)
-
-
-def _write(path: Path, lines: Iterator[str]) -> None:
-    try:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"Cannot write --output {str(path)!r}: {error.strerror}.") from error
-    print_lines([f"Wrote {escape(str(path))}."])

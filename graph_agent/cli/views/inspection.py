@@ -1,7 +1,7 @@
-"""`inspect`: the state of the graph at a checkpoint as text or JSON, or one value of it; `--watch` on every change.
+"""`inspect`, `history` and `diff`: the state of the graph at a checkpoint, all checkpoints, and a diff of two.
 
-While watching, the database is closed between two reads and its file is polled from outside, so that nothing is
-locked, the write-ahead log can be checkpointed, and the file can be replaced.
+While `inspect --watch` waits, the database is closed between two reads and its file is polled from outside, so that
+nothing is locked, the write-ahead log can be checkpointed, and the file can be replaced.
 """
 
 import json
@@ -10,31 +10,54 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
 from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
-from graph_agent.cli.views.format import format_message, format_omitted, format_todo, format_usage, open_reader
+from graph_agent.cli.views.format import (
+    format_count,
+    format_message,
+    format_omitted,
+    format_todo,
+    format_usage,
+    open_reader,
+)
 from graph_agent.cli.views.table import (
     colorize,
+    format_columns,
     format_fields,
     format_time,
+    id_shortener,
     line_width,
-    print_json,
     print_json_line,
     print_lines,
+    print_result,
     supports_cursor,
     truncate,
 )
 from graph_agent.errors import AgentError, UnknownId, UsageError
-from graph_agent.inspect import Inspection, Lease, ThreadStatus, are_messages, is_alive, role_of
+from graph_agent.inspect import (
+    Change,
+    HistoryEntry,
+    Inspection,
+    Lease,
+    Reader,
+    ThreadStatus,
+    are_messages,
+    diff_values,
+    is_alive,
+    is_message,
+    role_of,
+)
+from graph_agent.ports.storage import plain_text
 from graph_agent.ports.usage import usage_report
 
-__all__ = ["find_value", "inspect_state", "watch_state"]
+__all__ = ["find_value", "inspect_state", "read_inspection", "show_difference", "show_history", "watch_state"]
 
 _POLL_SECONDS = 0.25
 _SETTLED_SECONDS = 1.0
@@ -42,6 +65,8 @@ _SETTLED_SECONDS = 1.0
 _LAST_MESSAGES = 6
 _INDENT = 2
 _OWN_SECTIONS = ("messages", "calls", "usage", "todo")
+_SOURCE_NAMES = {"input": "user message", "loop": "START", "fork": "fork", "update": "update"}
+"""What the NODE column shows for checkpoints that no node wrote."""
 
 
 def inspect_state(
@@ -49,18 +74,24 @@ def inspect_state(
 ) -> None:
     """Print the state of a checkpoint, or its value at a dotted path."""
     with open_reader(database) as reader:
-        target = reader.resolve(text, workspace)
-        found = reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
+        found = read_inspection(reader, text, workspace)
         shared = reader.shared_call_ids()
-    if path is None and not as_json:
-        print_lines(_state_lines(found, shared, full=full))
+    if path is None:
+        print_result(_state_json(found), _state_lines(found, shared, full=full), as_json=as_json)
         return
-    shown = _state_json(found) if path is None else find_value(_state_json(found), path)
-    if as_json:
-        print_json(shown)
-    else:
-        value = shown if isinstance(shown, str) else json.dumps(shown, indent=2, ensure_ascii=False, default=str)
-        print_lines([escape(value, multiline=True)])
+    value = find_value(_state_json(found), path)
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    print_result(value, [escape(text, multiline=True)], as_json=as_json)
+
+
+def read_inspection(reader: Reader, text: str, workspace: str | None) -> Inspection:
+    """The state at the checkpoint that an id means; of a thread, at its newest one.
+
+    Raises:
+        UnknownId: no id matches, or the thread has no checkpoint.
+    """
+    target = reader.resolve(text, workspace)
+    return reader.inspection(target.thread_id, target.id if target.kind == "checkpoint" else None)
 
 
 def find_value(state: Mapping[str, Any], path: str) -> Any:
@@ -122,8 +153,6 @@ def _usage(found: Inspection) -> dict[str, Any]:
 def _state_lines(found: Inspection, shared: frozenset[str], *, full: bool) -> Iterator[str]:
     state = found.state
     usage = _usage(found)
-    todo: list[dict[str, Any]] = [] if found.is_foreign else state.values.get("todo") or []
-    conversations = _conversations(state.values)
     yield from format_fields(
         {
             "thread": state.thread_id,
@@ -136,24 +165,24 @@ def _state_lines(found: Inspection, shared: frozenset[str], *, full: bool) -> It
             "sub-agents": ", ".join(found.threads_within),
         }
     )
+    conversations = _conversations(state.values)
     writes = (f"{escape(write.channel)} = {_to_json(write.value)}" for write in state.pending_writes)
     shells = (escape(f"{shell.shell_id}  pid {shell.pid}  $ {shell.command}") for shell in found.shells)
-    yield from _section("tasks", _task_lines(found, full=full))
-    yield from _section("pending writes", _cut(writes, full=full))
-    yield from _section("calls", call_table(found.calls, shared, indent=_INDENT) if found.calls else ())
-    yield from _section("background shells", _cut(shells, full=False))
-    yield from _section("todo", format_todo(todo))
-    yield from _section("values", _cut(_value_lines(found, hidden=conversations), full=full))
-    for name, messages in conversations.items():
-        yield from _section(escape(name), _conversation_lines(messages, full=full))
-
-
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    for number, line in enumerate(lines):
-        if number == 0:
-            yield ""
-            yield colorize(title, "heading")
-        yield f"{' ' * _INDENT}{line}"
+    sections: list[tuple[str, Iterable[str]]] = [
+        ("tasks", _task_lines(found, full=full)),
+        ("pending writes", _cut(writes, full=full)),
+        ("calls", call_table(found.calls, shared, indent=_INDENT) if found.calls else ()),
+        ("background shells", _cut(shells, full=False)),
+        ("todo", format_todo(() if found.is_foreign else state.values.get("todo") or ())),
+        ("values", _cut(_value_lines(found, hidden=conversations), full=full)),
+    ]
+    sections += [(escape(name), _conversation_lines(one, full=full)) for name, one in conversations.items()]
+    for title, lines in sections:
+        for number, line in enumerate(lines):
+            if number == 0:
+                yield ""
+                yield colorize(title, "heading")
+            yield f"{' ' * _INDENT}{line}"
 
 
 def _cut(lines: Iterable[str], *, full: bool) -> Iterator[str]:
@@ -175,9 +204,8 @@ def _value_lines(found: Inspection, *, hidden: Mapping[str, Any]) -> Iterator[st
     is_bypassed = any(view.record.get("rule") == "bypassPermissions" for view in found.calls)
     for name, value in found.state.values.items():
         if name not in hidden and (found.is_foreign or name not in _OWN_SECTIONS):
-            note = (
-                " (calls ran in bypassPermissions, which is never stored)" if name == "mode" and is_bypassed else ""
-            )
+            is_noted = name == "mode" and is_bypassed
+            note = " (calls ran in bypassPermissions, which is never stored)" if is_noted else ""
             yield f"{escape(name)} = {_to_json(value)}{note}"
 
 
@@ -251,6 +279,7 @@ def _read_snapshot(database: Path, thread_id: str) -> _Snapshot:
 
 
 def _print_snapshot(snapshot: _Snapshot, *, as_json: bool, full: bool) -> None:
+    """Print a snapshot; on a terminal it replaces the content of the screen, with as many lines as fit."""
     if snapshot.found is None:
         sys.stderr.write(f"graph-agent: {escape(snapshot.error)}\n")
     elif as_json:
@@ -258,20 +287,16 @@ def _print_snapshot(snapshot: _Snapshot, *, as_json: bool, full: bool) -> None:
     else:
         lines = list(_state_lines(snapshot.found, snapshot.shared, full=full))
         if supports_cursor():
-            _redraw(lines)
+            rows = shutil.get_terminal_size().lines - 1
+            if len(lines) > rows:
+                lines[rows - 1 :] = [f"… {len(lines) - rows + 1} more lines"]
+            # Line wrap is off meanwhile: the terminal itself cuts long lines.
+            sys.stdout.write("\x1b[?7l\x1b[H\x1b[2J")
+            print_lines(lines)
+            sys.stdout.write("\x1b[?7h")
         else:
             print_lines([f"--- {time.strftime('%H:%M:%S')} ---", *lines, ""])
     sys.stdout.flush()
-
-
-def _redraw(lines: list[str]) -> None:
-    """Replace the content of the screen, with at most as many lines as fit on it."""
-    rows = shutil.get_terminal_size().lines - 1
-    kept = lines if len(lines) <= rows else [*lines[: rows - 1], f"… {len(lines) - rows + 1} more lines"]
-    # Line wrap is off meanwhile: the terminal itself cuts long lines.
-    sys.stdout.write("\x1b[?7l\x1b[H\x1b[2J")
-    print_lines(kept)
-    sys.stdout.write("\x1b[?7h")
 
 
 def _wait_for_change(database: Path, stamp: tuple[Any, ...], snapshot: _Snapshot) -> bool:
@@ -308,3 +333,58 @@ def _is_stdout_closed() -> bool:
         return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
     except (OSError, ValueError):
         return False
+
+
+def show_history(
+    database: Path, text: str, workspace: str | None, *, last: int | None = None, as_json: bool
+) -> None:
+    """Print the checkpoints of a thread, newest first; only the newest `last` ones if given."""
+    with open_reader(database) as reader:
+        thread_id = reader.resolve(text, workspace).thread_id
+        entries = reader.history(thread_id)
+    short = id_shortener(entry.checkpoint_id for entry in entries)
+    short_call = id_shortener(call_id for entry in entries for call_id in entry.calls)
+    columns: dict[str, Callable[[HistoryEntry], str]] = {
+        "CHECKPOINT": lambda entry: f"{short(entry.checkpoint_id)}{' *' if entry.is_head else ''}",
+        "PARENT": lambda entry: short(entry.parent_id) if entry.parent_id else "-",
+        "WHEN": lambda entry: format_time(entry.created_at),
+        "STEP": lambda entry: "" if entry.step is None else str(entry.step),
+        "NODE": lambda entry: entry.node or _SOURCE_NAMES.get(entry.source, "-"),
+        "CALLS": lambda entry: ", ".join(map(short_call, entry.calls)) or "-",
+        "CHANGED": lambda entry: ", ".join(entry.changed),
+    }
+    if all(new.parent_id in (old.checkpoint_id, None) for new, old in pairwise(entries)):
+        del columns["PARENT"]  # Without branches, each checkpoint continues the one below it.
+    result = {"thread_id": thread_id, "checkpoints": list(map(asdict, entries[:last]))}
+    print_result(result, format_columns(entries[:last], columns), as_json=as_json)
+    if last is not None and last < len(entries) and not as_json:
+        print_lines([f"… {format_count(len(entries) - last, 'earlier checkpoint')}"])
+
+
+def show_difference(database: Path, old: str, new: str, workspace: str | None, *, as_json: bool) -> None:
+    """Print the changes that lead from one state to the other."""
+    with open_reader(database) as reader:
+        before, after = (dict(read_inspection(reader, text, workspace).state.values) for text in (old, new))
+    changes = diff_values(before, after)
+    lines = _difference_lines(changes) if changes else "No differences."
+    print_result({"changes": list(map(asdict, changes))}, lines, as_json=as_json)
+
+
+def _difference_lines(changes: Iterable[Change]) -> Iterator[str]:
+    """Both sides of each change. Of a message: role, text and requested calls; the JSON output has all fields."""
+    width = line_width()
+    for change in changes:
+        sides = (("-", "error", change.old, "added"), ("+", "success", change.new, "removed"))
+        for mark, color, value, missing_in in sides:
+            if change.op == missing_in:
+                continue
+            if is_message(value):
+                calls = [
+                    f"→ {call.get('name')} {json.dumps(call.get('args'), ensure_ascii=False)}"
+                    for call in value.get("tool_calls") or []
+                ]
+                text = " ".join(filter(None, (f"{role_of(value)}:", plain_text(value.get("content")), *calls)))
+            else:
+                text = json.dumps(value, ensure_ascii=False)
+            line = escape(f"{mark} {change.path}: {text}")
+            yield colorize(line if width is None else truncate(line, width), color)

@@ -1,9 +1,12 @@
-"""The `mcp` commands: list, add, remove, trust and test MCP servers."""
+"""The `mcp` commands: list, add, remove, trust and test MCP servers.
+
+Each raises ConfigError if a config file is invalid or cannot be written, and UsageError if an argument is wrong.
+"""
 
 import asyncio
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +17,6 @@ import typer
 from graph_agent.app.mcp_servers import (
     Added,
     Scope,
-    ServerTrial,
     ServerView,
     add_servers,
     configured_servers,
@@ -24,23 +26,34 @@ from graph_agent.app.mcp_servers import (
     trust_server,
     try_server,
 )
+from graph_agent.cli.log_file import log_to_file
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.startup import log_to_file
 from graph_agent.cli.views.format import confirm, format_count
 from graph_agent.cli.views.settings import current_project, print_ignored_files
-from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
+from graph_agent.cli.views.table import (
+    format_columns,
+    format_fields,
+    format_table,
+    print_json,
+    print_lines,
+    print_result,
+    print_text,
+)
 from graph_agent.config.mcp_servers import parse_client_config
 from graph_agent.config.paths import read_plain_text
 from graph_agent.errors import UsageError
 from graph_agent.events import ServerChanged
 
-__all__ = ["ServerRequest", "add_server", "describe_server", "list_servers", "print_test", "remove", "trust"]
+__all__ = ["ServerRequest", "add_server", "list_servers", "print_test", "remove", "trust"]
 
 _NONE = (
     "No MCP servers. Add one with: graph-agent mcp add NAME -- COMMAND ARGS, "
     "or with a table [mcp_servers.NAME] in config.toml."
 )
-
+_HOW = (
+    "Name the server and its command: graph-agent mcp add NAME -- COMMAND ARGS. "
+    "Or give its address with --url URL, or import servers with --from FILE."
+)
 _STATES = {"ready": "ready", "untrusted": "not trusted", "disabled": "disabled", "unusable": "cannot start"}
 
 
@@ -48,89 +61,63 @@ def list_servers(*, as_json: bool, live: Mapping[str, ServerChanged] = MappingPr
     """Print every configured server and whether it can start; in a session, its current state."""
     servers = configured_servers()
     print_ignored_files(current_project())
-    if as_json:
-        print_json({"servers": [asdict(server) for server in servers]})
-    elif not servers:
-        print_lines([_NONE])
-    else:
-        rows = [(server.name, _state(server, live), server.transport, server.reached_by) for server in servers]
-        print_lines(format_table(("SERVER", "STATE", "VIA", "COMMAND OR ADDRESS"), rows))
-        problems = [(server.name, _problem(server, live)) for server in servers]
-        print_lines(escape(f"{name}: {problem}") for name, problem in problems if problem)
 
+    def format_state(server: ServerView) -> str:
+        now = live.get(server.name)
+        if now is None:
+            return _STATES[server.state]
+        return f"running, {now.tools} tools" if now.state == "running" else now.state
 
-def _state(server: ServerView, live: Mapping[str, ServerChanged]) -> str:
-    now = live.get(server.name)
-    if now is None:
-        return _STATES[server.state]
-    return f"running, {now.tools} tools" if now.state == "running" else now.state
-
-
-def _problem(server: ServerView, live: Mapping[str, ServerChanged]) -> str:
-    now = live.get(server.name)
-    return server.problem if now is None else now.reason
+    columns = {
+        "SERVER": lambda server: server.name,
+        "STATE": format_state,
+        "VIA": lambda server: server.transport,
+        "COMMAND OR ADDRESS": lambda server: server.reached_by,
+    }
+    table = format_columns(servers, columns) if servers else _NONE
+    print_result({"servers": list(map(asdict, servers))}, table, as_json=as_json)
+    if not as_json:
+        for one in servers:
+            if problem := live[one.name].reason if one.name in live else one.problem:
+                print_text(f"{one.name}: {problem}")
 
 
 def trust(name: str, *, withdraw: bool, as_json: bool) -> None:
     """Trust a server and show what it runs, or revoke its trust."""
     if withdraw:
         revoke_server_trust(name)
-        if as_json:
-            print_json({"name": name, "is_trusted": False})
-        else:
-            print_lines([escape(f"Trust revoked: {name} does not start until you trust it again.")])
+        text = f"Trust revoked: {name} does not start until you trust it again."
+        print_result({"name": name, "is_trusted": False}, text, as_json=as_json)
         return
     server = trust_server(name)
-    if as_json:
-        print_json(asdict(server))
-        return
-    print_lines(format_fields({"trusted": server.name, **describe_server(server)}))
-    print_lines([escape(f"Test it with: graph-agent mcp test {shlex.quote(server.name)}")])
-
-
-def describe_server(server: ServerView) -> dict[str, str]:
-    """The command or address of a server, its variables or headers, and its sandbox."""
-    network = "with network" if server.network else "no network"
-    return {
-        "command" if server.transport == "stdio" else "address": server.reached_by,
-        "variables" if server.transport == "stdio" else "headers": ", ".join(server.variables),
-        "sandbox": "" if server.transport == "http" else network if server.sandbox else "off",
-    }
+    print_result(asdict(server), _server_fields("trusted", server), as_json=as_json)
+    if not as_json:
+        print_text(f"Test it with: graph-agent mcp test {shlex.quote(server.name)}")
 
 
 def print_test(name: str, *, as_json: bool) -> None:
     """Start a server and print its tools; exit code 1 with its output if it does not work."""
     log_to_file()
-    tried = asyncio.run(try_server(name, Path.cwd()))
+    trial = asyncio.run(try_server(name, Path.cwd()))
     if as_json:
-        print_json(_trial_json(name, tried))
+        print_json(
+            {
+                "server": name,
+                "ok": not trial.warnings,
+                "seconds": round(trial.seconds, 3),
+                "tools": [{"name": tool, "risk": risk, "description": about} for tool, risk, about in trial.tools],
+                "warnings": list(trial.warnings),
+                "stderr": list(trial.said),
+            }
+        )
+    elif trial.warnings:
+        print_text(*trial.warnings, *(f"  | {line}" for line in trial.said))
     else:
-        print_lines([escape(warning) for warning in tried.warnings])
-        if tried.warnings:
-            print_lines([escape(f"  | {line}", multiline=False) for line in tried.said])
-        else:
-            count = format_count(len(tried.tools), "tool") if tried.tools else "no tool"
-            print_lines([escape(f"{name} started in {tried.seconds:.1f} s and has {count}.")])
-            print_lines(format_table(("TOOL", "RISK", "DESCRIPTION"), tried.tools) if tried.tools else [])
-    if tried.warnings:
+        count = format_count(len(trial.tools), "tool") if trial.tools else "no tool"
+        print_text(f"{name} started in {trial.seconds:.1f} s and has {count}.")
+        print_lines(format_table(("TOOL", "RISK", "DESCRIPTION"), trial.tools) if trial.tools else [])
+    if trial.warnings:
         raise typer.Exit(1)
-
-
-def _trial_json(name: str, tried: ServerTrial) -> dict[str, Any]:
-    return {
-        "server": name,
-        "ok": not tried.warnings,
-        "seconds": round(tried.seconds, 3),
-        "tools": [{"name": tool, "risk": risk, "description": about} for tool, risk, about in tried.tools],
-        "warnings": list(tried.warnings),
-        "stderr": list(tried.said),
-    }
-
-
-_HOW = (
-    "Name the server and its command: graph-agent mcp add NAME -- COMMAND ARGS. "
-    "Or give its address with --url URL, or import servers with --from FILE."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,75 +133,68 @@ class ServerRequest:
 
 
 def add_server(
-    wish: ServerRequest, more: Mapping[str, Any], scope: Scope, *, replaces: bool, trusts: bool, as_json: bool
+    request: ServerRequest, options: Mapping[str, Any], scope: Scope, *, replaces: bool, trusts: bool, as_json: bool
 ) -> None:
-    """Add servers to the configuration, show them, and trust them if the user agrees or `trusts`.
-
-    Raises:
-        UsageError: the arguments describe no server, or the name is taken.
-        ConfigError: the file cannot be read or written.
-    """
-    given = {key: value for key, value in more.items() if value is not None}
-    tables, left_out = _of_file(wish, given) if wish.source else (_typed(wish, given), [])
+    """Add servers to the configuration, show them, and trust them if the user agrees or `trusts`."""
+    given = {key: value for key, value in options.items() if value is not None}
+    tables, ignored = _imported_tables(request, given) if request.source else (_typed_table(request, given), [])
     added = add_servers(tables, scope, Path.cwd(), replaces=replaces)
     if not as_json:
-        _show(added, left_out)
-    is_trusted = trusts or (not as_json and _asked(added))
+        for server in added.servers:
+            print_lines(_server_fields("server", server, with_note=True))
+        print_text(*(f"Ignored, not supported: {text}" for text in ignored), f"Wrote {added.path}.")
+    is_trusted = trusts or (not as_json and _confirm_trust(added))
     if is_trusted:
         trust_added_servers(added, Path.cwd())
-    if as_json:
-        told = [{**asdict(server), "is_trusted": is_trusted or server.is_trusted} for server in added.servers]
-        print_json({"path": str(added.path), "servers": told, "left_out": left_out})
-    else:
-        print_lines(_next(added, is_trusted=is_trusted))
+    servers = [{**asdict(server), "is_trusted": is_trusted or server.is_trusted} for server in added.servers]
+    result = {"path": str(added.path), "servers": servers, "left_out": ignored}
+    print_result(result, map(escape, _next_steps(added, is_trusted=is_trusted)), as_json=as_json)
 
 
 def remove(name: str, scope: Scope, *, as_json: bool) -> None:
-    """Remove a server from the configuration.
-
-    Raises:
-        UsageError: there is no such server.
-        ConfigError: the file cannot be read or written.
-    """
+    """Remove a server from the configuration."""
     path = remove_server(name, scope, Path.cwd())
-    if as_json:
-        print_json({"name": name, "path": str(path), "removed": True})
-    else:
-        print_lines([escape(f"Removed {name} from {path} and revoked its trust.")])
+    result = {"name": name, "path": str(path), "removed": True}
+    print_result(result, f"Removed {name} from {path} and revoked its trust.", as_json=as_json)
 
 
-def _typed(wish: ServerRequest, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    if wish.name is None or not (wish.command or wish.url):
+def _typed_table(request: ServerRequest, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings of the server that the command line describes, by its name."""
+    if request.name is None or not (request.command or request.url):
         raise UsageError(_HOW)
-    program, *arguments = wish.command or (None,)
+    program, *arguments = request.command or (None,)
     table = {
         "command": program,
         "args": arguments,
-        "env": dict(_pair(text, "--env", passes_on=True) for text in wish.env),
-        "url": wish.url,
-        "headers": dict(_pair(text, "--header", passes_on=False) for text in wish.headers),
+        "env": dict(_parse_pair(text, "--env", passes_on=True) for text in request.env),
+        "url": request.url,
+        "headers": dict(_parse_pair(text, "--header", passes_on=False) for text in request.headers),
         **given,
     }
-    return {wish.name: {key: value for key, value in table.items() if value not in (None, [], {})}}
+    return {request.name: {key: value for key, value in table.items() if value not in (None, [], {})}}
 
 
-def _of_file(wish: ServerRequest, given: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    if wish.command or wish.url or wish.env or wish.headers:
+def _imported_tables(
+    request: ServerRequest, given: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The settings of each server of another client's file, and what is ignored of each."""
+    if request.command or request.url or request.env or request.headers:
         raise UsageError(
             "--from imports servers unchanged and takes no other options; edit config.toml afterwards."
         )
-    path = Path(wish.source or "").expanduser()
+    path = Path(request.source or "").expanduser()
     try:
-        found = parse_client_config(read_plain_text(path), wish.name)
+        servers = parse_client_config(read_plain_text(path), request.name)
     except (OSError, ValueError) as error:
         raise UsageError(f"Cannot read {path}: {error}") from error
     except UsageError as error:
         raise UsageError(f"{path}: {error}. Nothing was changed.") from error
-    left_out = [f"{server.name}: {', '.join(server.left_out)}" for server in found if server.left_out]
-    return {server.name: {**server.table, **given} for server in found}, left_out
+    ignored = [f"{server.name}: {', '.join(server.left_out)}" for server in servers if server.left_out]
+    return {server.name: {**server.table, **given} for server in servers}, ignored
 
 
-def _pair(text: str, option: str, *, passes_on: bool) -> tuple[str, str]:
+def _parse_pair(text: str, option: str, *, passes_on: bool) -> tuple[str, str]:
+    """Name and value; with `passes_on`, a name alone stands for the user's own variable."""
     key, sign, value = text.partition("=")
     if not sign and not passes_on:
         key, sign, value = text.partition(":")
@@ -223,35 +203,37 @@ def _pair(text: str, option: str, *, passes_on: bool) -> tuple[str, str]:
     return key.strip(), value.strip() if sign else f"${{{key.strip()}}}"
 
 
-def _show(added: Added, left_out: Iterable[str]) -> None:
-    for server in added.servers:
-        print_lines(format_fields({"server": server.name, **describe_server(server), "note": _note(server)}))
-    print_lines(escape(f"Ignored, not supported: {text}") for text in left_out)
-    print_lines([escape(f"Wrote {added.path}.")])
+def _server_fields(label: str, server: ServerView, *, with_note: bool = False) -> Iterator[str]:
+    """Name, command or address, variables or headers, and sandbox of a server."""
+    is_program = server.transport == "stdio"
+    note = server.problem
+    if not note and server.fetches_first:
+        note = f"{server.fetches_first} downloads packages, but the sandbox has no network; allow it with --network"
+    network = "with network" if server.network else "no network"
+    return format_fields(
+        {
+            label: server.name,
+            "command" if is_program else "address": server.reached_by,
+            "variables" if is_program else "headers": ", ".join(server.variables),
+            "sandbox": "" if server.transport == "http" else network if server.sandbox else "off",
+            "note": note if with_note else "",
+        }
+    )
 
 
-def _note(server: ServerView) -> str:
-    if server.problem:
-        return server.problem
-    if server.fetches_first:
-        return f"{server.fetches_first} downloads packages, but the sandbox has no network; allow it with --network"
-    return ""
-
-
-def _asked(added: Added) -> bool:
+def _confirm_trust(added: Added) -> bool:
     if added.needs_folder or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     question = "Trust this server?" if len(added.servers) == 1 else f"Trust these {len(added.servers)} servers?"
     return confirm(question, hint="Use --trust to skip the question.")
 
 
-def _next(added: Added, *, is_trusted: bool) -> list[str]:
-    names = [shlex.quote(server.name) for server in added.servers]
-    if is_trusted:
-        return [escape(f"Trusted. Test it with: graph-agent mcp test {name}") for name in names]
-    if added.scope == "project":
+def _next_steps(added: Added, *, is_trusted: bool) -> list[str]:
+    if not is_trusted and added.scope == "project":
         return ["Not trusted yet. Review and trust the folder with: graph-agent config trust"]
-    return [
-        escape(f"Not trusted yet, so it does not start. Trust it with: graph-agent mcp trust {name}")
-        for name in names
-    ]
+    hint = (
+        "Trusted. Test it with: graph-agent mcp test"
+        if is_trusted
+        else "Not trusted yet, so it does not start. Trust it with: graph-agent mcp trust"
+    )
+    return [f"{hint} {shlex.quote(server.name)}" for server in added.servers]

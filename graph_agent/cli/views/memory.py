@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.table import print_json, print_lines
+from graph_agent.cli.views.table import print_result
 from graph_agent.config.paths import make_private_folder, memory_file, read_plain_text
 from graph_agent.errors import StorageError, UsageError
 
@@ -26,12 +26,10 @@ def show_memory(*, as_json: bool) -> None:
         text = None
     except OSError as error:
         raise StorageError(f"Cannot read {path}: {error}. Check that it is a file that you may read.") from error
-    if as_json:
-        print_json({"path": str(path), "exists": text is not None, "text": text or ""})
-    elif not text:
-        print_lines([f"Memory is empty. Edit {escape(str(path))} with: graph-agent memory edit"])
-    else:
-        print_lines([escape(text.rstrip("\n"), multiline=True)])
+    hint = f"Memory is empty. Edit {path} with: graph-agent memory edit"
+    lines = [escape(text.rstrip("\n"), multiline=True)] if text else hint
+    print_result({"path": str(path), "exists": text is not None, "text": text or ""}, lines, as_json=as_json)
+    if text and not as_json:
         sys.stderr.write(f"{escape(str(path))}\n")
 
 

@@ -1,10 +1,13 @@
-"""The `model` commands: list, choose and test models, and use a local GGUF file."""
+"""The `model` commands: list, choose and test models, and use a local GGUF file.
+
+Each raises ConfigError if the settings are invalid or cannot be written, and UsageError if an argument is wrong.
+"""
 
 import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +21,15 @@ from graph_agent.app.local_model import (
 )
 from graph_agent.app.models import budget_of, meter_of
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import confirm
-from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
+from graph_agent.cli.views.table import (
+    format_columns,
+    format_fields,
+    print_json,
+    print_lines,
+    print_result,
+    print_text,
+)
 from graph_agent.config.edit import set_in_table, set_value
 from graph_agent.config.model_choice import choose_model, display_url
 from graph_agent.config.settings import Settings
@@ -41,44 +50,48 @@ __all__ = [
     "use_model",
 ]
 
+_BASE_MODEL = (
+    "This file has no chat template, so it is probably a base model, which continues text instead of answering. "
+    "Use a file named Instruct or Chat."
+)
+_HONEST = "Small models take one step at a time and are often wrong. Side effects need approval as always."
+
 
 def list_models(*, as_json: bool) -> ExitCode:
-    """Print the profiles and the models of the endpoint; exit code 6 if the endpoint cannot list them.
-
-    Raises:
-        ConfigError: the settings are invalid.
-    """
+    """Print the profiles and the models of the endpoint; exit code 6 if the endpoint cannot list them."""
     # Imported late, here and below: it loads the model clients, which the other commands do not need.
     from graph_agent.app.model_trial import list_available_models, settings_with_model
 
     settings = settings_with_model(Path.cwd(), None)
     listed = asyncio.run(list_available_models(settings))
-    here = display_url(settings.model.endpoint)
-    profiles = [_profile(settings, name) for name in listed.profiles]
+    address = display_url(settings.model.endpoint)
+    profiles: list[dict[str, Any]] = []
+    for name in listed.profiles:
+        model = model_settings_for(settings, name)
+        url, in_use = display_url(model.endpoint), name == settings.profile
+        profiles.append({"name": name, "model": model.name, "base_url": url, "in_use": in_use})
     models = [
         {"name": name, "in_use": not settings.profile and name == settings.model.name} for name in listed.models
     ]
-    code = ExitCode.MODEL if listed.failed else ExitCode.DONE
     if as_json:
         print_json({"profiles": profiles, "models": models, "error": listed.error or None})
-        return code
-    rows = [(_mark(one), one["name"], one["model"] or "-", one["base_url"]) for one in profiles]
-    rows += [(_mark(one), one["name"], one["name"], here) for one in models]
-    if rows:
-        print_lines(format_table(("", "NAME", "MODEL", "AT"), rows))
-    if listed.error:
-        print_lines([escape(f"Models of the endpoint: {listed.error}")])
-    print_lines(["Set the default with graph-agent model use NAME, or use --model NAME for one run."])
-    return code
+    else:
+        columns = {
+            "": lambda one: "*" if one["in_use"] else "",
+            "NAME": lambda one: one["name"],
+            "MODEL": lambda one: one["model"] or "-",
+            "AT": lambda one: one["base_url"],
+        }
+        rows = [*profiles, *({**one, "model": one["name"], "base_url": address} for one in models)]
+        print_lines(format_columns(rows, columns) if rows else [])
+        if listed.error:
+            print_text(f"Models of the endpoint: {listed.error}")
+        print_text("Set the default with graph-agent model use NAME, or use --model NAME for one run.")
+    return ExitCode.MODEL if listed.failed else ExitCode.DONE
 
 
 def use_model(name: str, *, as_json: bool) -> None:
-    """Set the default model in the user's settings.
-
-    Raises:
-        UsageError: the name is invalid.
-        ConfigError: the settings cannot be read or written.
-    """
+    """Set the default model in the user's settings."""
     from graph_agent.app.model_trial import settings_with_model
 
     if not name.isprintable():
@@ -89,15 +102,11 @@ def use_model(name: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"config": str(path), "name": name, "profile": settings.profile or None, "answers": reason})
     else:
-        print_lines([escape(f"Set model.name in {path}."), escape(reason)])
+        print_text(f"Set model.name in {path}.", reason)
 
 
 def show_model(name: str | None, *, as_json: bool) -> None:
-    """Print the settings, price and budget of a model.
-
-    Raises:
-        ConfigError: the settings are invalid.
-    """
+    """Print the settings, price and budget of a model."""
     from graph_agent.app.model_trial import settings_with_model
 
     settings = settings_with_model(Path.cwd(), name)
@@ -115,48 +124,48 @@ def show_model(name: str | None, *, as_json: bool) -> None:
         "price": asdict(price) | {"currency": settings.currency} if price else None,
         "budget": asdict(budget) | {"max_steps": settings.max_steps},
     }
-    if as_json:
-        print_json(facts)
-        return
     limits = ", ".join(f"{key} {value}" for key, value in facts["budget"].items() if value is not None)
     cost = f"{price.input} in, {price.output} out per million, {settings.currency}" if price else "unknown"
-    shown = {
-        key: str(value) for key, value in facts.items() if key not in ("price", "budget") and value is not None
-    }
-    print_lines(format_fields(shown | {"price": cost, "budget": limits}))
+    fields = {key: "" if value is None else str(value) for key, value in facts.items()}
+    print_result(facts, format_fields(fields | {"price": cost, "budget": limits}), as_json=as_json)
 
 
 def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:
-    """Test a model, print the findings, and write its limitations into the settings if the user agrees.
-
-    Raises:
-        UsageError: no model is configured.
-        ConfigError: the settings cannot be read or written.
-    """
+    """Test a model, print the findings, and write its limitations into the settings if the user agrees."""
     from graph_agent.app.model_trial import settings_with_model, try_model
 
     settings = settings_with_model(Path.cwd(), name)
-    found = asyncio.run(try_model(settings))
-    works = all(one.ok for one in found if one.matters)
-    table_name, values = _to_write(settings, name, found)
+    probes = asyncio.run(try_model(settings))
+    works = all(probe.ok for probe in probes if probe.matters)
+    table_name, values = _settings_to_write(settings, name, probes)
     if as_json:
-        written = _write(table_name, values) if yes and values else None
+        written = str(set_in_table(table_name, values, os.environ)) if yes and values else None
         wanted = {"table": ".".join(table_name), "values": values, "written": written}
-        findings = [{key: value for key, value in asdict(one).items() if key != "setting"} for one in found]
+        findings = [{key: value for key, value in asdict(one).items() if key != "setting"} for one in probes]
         print_json({"works": works, "findings": findings, "settings": wanted})
-        return ExitCode.DONE if works else ExitCode.MODEL
-    print_lines(format_table(("", "PROBE", "FOUND"), [(_sign(one), one.name, one.detail) for one in found]))
-    print_lines(["The model works." if works else "The agent cannot use this model as configured."])
-    if values:
-        _offer(table_name, values, yes=yes)
+    else:
+        columns = {
+            "": lambda probe: "ok" if probe.ok else "FAILS" if probe.matters else "no",
+            "PROBE": lambda probe: probe.name,
+            "FOUND": lambda probe: probe.detail,
+        }
+        print_lines(format_columns(probes, columns))
+        print_text("The model works." if works else "The agent cannot use this model as configured.")
+        if values:
+            lines = [f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+            print_text("", f"Add to [{'.'.join(table_name)}] in config.toml:", *lines)
+            if not yes and not sys.stdin.isatty():
+                print_text("Use --yes to write it.")
+            elif yes or confirm("Write it?", hint="Use --yes to skip the question."):
+                print_text(f"Wrote {set_in_table(table_name, values, os.environ)}.")
     return ExitCode.DONE if works else ExitCode.MODEL
 
 
-def _to_write(
-    settings: Settings, name: str | None, found: Sequence["ProbeResult"]
+def _settings_to_write(
+    settings: Settings, name: str | None, probes: Sequence["ProbeResult"]
 ) -> tuple[tuple[str, ...], dict[str, str | int]]:
     """The config table for the findings and its new values; a model without a table gets a profile."""
-    values = dict(one.setting for one in found if one.setting is not None)
+    values = dict(probe.setting for probe in probes if probe.setting is not None)
     profile = name if name in settings.models else settings.profile
     if profile:
         return ("models", profile), values
@@ -166,95 +175,23 @@ def _to_write(
     return ("models", name), {"name": name, **values} if values else {}
 
 
-def _offer(table_name: tuple[str, ...], values: Mapping[str, str | int], *, yes: bool) -> None:
-    lines = [f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
-    print_lines([escape(line) for line in ("", f"Add to [{'.'.join(table_name)}] in config.toml:", *lines)])
-    if not yes and not sys.stdin.isatty():
-        print_lines(["Use --yes to write it."])
-    elif yes or confirm("Write it?", hint="Use --yes to skip the question."):
-        print_lines([escape(f"Wrote {_write(table_name, values)}.")])
-
-
-def _write(table_name: tuple[str, ...], values: Mapping[str, str | int]) -> str:
-    return str(set_in_table(table_name, values, os.environ))
-
-
-def _profile(settings: Settings, name: str) -> dict[str, Any]:
-    model = model_settings_for(settings, name)
-    in_use = name == settings.profile
-    return {"name": name, "model": model.name, "base_url": display_url(model.endpoint), "in_use": in_use}
-
-
-def _mark(one: dict[str, Any]) -> str:
-    return "*" if one["in_use"] else ""
-
-
-def _sign(found: "ProbeResult") -> str:
-    return "ok" if found.ok else "FAILS" if found.matters else "no"
-
-
-_BASE_MODEL = (
-    "This file has no chat template, so it is probably a base model, which continues text instead of answering. "
-    "Use a file named Instruct or Chat."
-)
-_HONEST = "Small models take one step at a time and are often wrong. Side effects need approval as always."
-
-
 def set_local_model(name: str, *, as_json: bool) -> None:
-    """Check a GGUF file and set it as the local model.
-
-    Raises:
-        UsageError: it cannot be used.
-        ConfigError: the settings cannot be read or written.
-    """
+    """Check a GGUF file and set it as the local model."""
     file = inspect_model_file(name)
     settings = use_local_model(file, os.environ)
     choice = current_choice(os.environ)
     if as_json:
-        print_json({**_facts(file), "config": str(settings), "answers": choice.kind})
+        known = None if file.known is None else asdict(file.known)
+        facts = {"file": str(file.path), "bytes": file.bytes, "label": file.label, "header": asdict(file.header)}
+        print_json({**facts, "known": known, "config": str(settings), "answers": choice.kind})
         return
-    print_lines(escape(line) for line in _page(file))
-    print_lines([escape(f"wrote    model.local in {settings}"), "undo     graph-agent model local --off"])
+    print_text(*_file_lines(file))
+    print_text(f"wrote    model.local in {settings}", "undo     graph-agent model local --off")
     if choice.kind != "local":
-        print_lines([escape(f"It is not used yet. {choice.reason}")])
+        print_text(f"It is not used yet. {choice.reason}")
 
 
-def unset_local_model(*, as_json: bool) -> None:
-    """Remove the local model from the settings.
-
-    Raises:
-        ConfigError: they cannot be read or written.
-    """
-    settings = remove_local_model(os.environ)
-    choice = current_choice(os.environ)
-    if as_json:
-        print_json({"config": str(settings), "answers": choice.kind})
-    else:
-        print_lines([escape(f"Removed the local model from {settings}. {choice.reason}")])
-
-
-def show_local_model(*, as_json: bool) -> None:
-    """Print which model is used, and how to use one from a file.
-
-    Raises:
-        ConfigError: the settings are invalid.
-    """
-    choice = current_choice(os.environ)
-    if as_json:
-        print_json({"answers": choice.kind, "reason": choice.reason})
-    else:
-        print_lines(
-            [escape(choice.reason), "Use a GGUF file of an instruct model with: graph-agent model local FILE"]
-        )
-
-
-def _facts(file: LocalFile) -> dict[str, Any]:
-    known = None if file.known is None else asdict(file.known)
-    header = asdict(file.header)
-    return {"file": str(file.path), "bytes": file.bytes, "label": file.label, "header": header, "known": known}
-
-
-def _page(file: LocalFile) -> Iterator[str]:
+def _file_lines(file: LocalFile) -> Iterator[str]:
     header, known = file.header, file.known
     yield f"file     {file.path} ({file.bytes / 1e6:,.0f} MB, GGUF {header.version}, {header.architecture})"
     if known is None:
@@ -267,3 +204,20 @@ def _page(file: LocalFile) -> Iterator[str]:
     if not header.has_chat_template:
         yield f"warning  {_BASE_MODEL}"
     yield f"use      as {file.label}, in this process, if no endpoint is configured. {_HONEST}"
+
+
+def unset_local_model(*, as_json: bool) -> None:
+    """Remove the local model from the settings."""
+    settings = remove_local_model(os.environ)
+    choice = current_choice(os.environ)
+    result = {"config": str(settings), "answers": choice.kind}
+    print_result(result, f"Removed the local model from {settings}. {choice.reason}", as_json=as_json)
+
+
+def show_local_model(*, as_json: bool) -> None:
+    """Print which model is used, and how to use one from a file."""
+    choice = current_choice(os.environ)
+    if as_json:
+        print_json({"answers": choice.kind, "reason": choice.reason})
+    else:
+        print_text(choice.reason, "Use a GGUF file of an instruct model with: graph-agent model local FILE")

@@ -1,8 +1,11 @@
-"""The `policy` commands: the decision for a call, tests with labelled cases, rules and saved permissions."""
+"""The `policy` commands: the decision for a call, tests with labelled cases, rules and saved permissions.
+
+Each raises ConfigError if a setting is invalid, and UsageError if an argument is wrong.
+"""
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,17 +13,25 @@ from typing import Any
 import typer
 
 from graph_agent.app.approvals import revoke_grant
-from graph_agent.app.policy import CaseResult, Report, Score, check_policy, effective_rules, run_policy_cases
+from graph_agent.app.policy import Report, check_policy, effective_rules, run_policy_cases
 from graph_agent.app.project_trust import settings_at
-from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.answers import parse_object
+from graph_agent.cli.views.approvals import parse_object
+from graph_agent.cli.views.format import read_list
 from graph_agent.cli.views.settings import current_project, print_ignored_files
-from graph_agent.cli.views.table import colorize, format_table, format_time, print_json, print_lines
-from graph_agent.errors import NothingYet, UsageError
+from graph_agent.cli.views.table import (
+    colorize,
+    format_columns,
+    format_time,
+    print_json,
+    print_lines,
+    print_result,
+    print_text,
+)
+from graph_agent.errors import UsageError
 from graph_agent.ports import Grant
 
-__all__ = ["applicable_grants", "check_call", "list_policy", "revoke_permission", "run_cases", "show_policy"]
+__all__ = ["check_call", "list_policy", "revoke_permission", "run_cases", "show_policy"]
 
 _EXIT_CODES = {"allow": 0, "ask": 3, "deny": 4}
 _OPTIONAL_KEYS = ("problems", "allowed_in")
@@ -30,53 +41,14 @@ _OPTIONAL_KEYS = ("problems", "allowed_in")
 def list_policy(database: Path, *, as_json: bool) -> None:
     """Print the configured rules and the saved permissions."""
     settings = settings_at(Path.cwd(), {"database": str(database)})
-    rules = [
-        {"list": rule.list, "rule": rule.rule, "source": rule.source}
-        for rule in effective_rules(settings)
-        if rule.list
-    ]
+    configured = [rule for rule in effective_rules(settings) if rule.list]
     grants = _read_grants(database)
-    if as_json:
-        print_json({"rules": rules, "grants": [_grant_json(grant) for grant in grants]})
-    else:
-        print_lines(_policy_lines(rules, grants))
+    rules = [{"list": rule.list, "rule": rule.rule, "source": rule.source} for rule in configured]
+    result = {"rules": rules, "grants": list(map(_grant_json, grants))}
+    print_result(result, _list_lines(rules, grants), as_json=as_json)
 
 
-def revoke_permission(database: Path, text: str, *, as_json: bool) -> None:
-    """Revoke a saved permission and print it.
-
-    Raises:
-        UnknownId: there is no such permission.
-    """
-    grant = asyncio.run(revoke_grant(database, text, by=f"cli pid {os.getpid()}"))
-    if as_json:
-        print_json({"revoked": _grant_json(grant)})
-    else:
-        print_lines([f"Revoked permission {grant.id}:", *_rule_lines(grant)])
-
-
-def applicable_grants(database: Path, workspace: Path, *, of_threads: bool = False) -> list[Grant]:
-    """The saved permissions that apply to every thread of the folder; with `of_threads`, of single ones too."""
-    return [
-        grant
-        for grant in _read_grants(database)
-        if grant.scope == "user" or (grant.workspace == str(workspace) and (grant.scope == "project" or of_threads))
-    ]
-
-
-def _read_grants(database: Path) -> list[Grant]:
-    try:
-        with read_database(database) as reader:
-            return reader.grants()
-    except NothingYet:
-        return []
-
-
-def _grant_json(grant: Grant) -> dict[str, Any]:
-    return {**asdict(grant), "rules": list(grant.rules)}
-
-
-def _policy_lines(rules: Sequence[dict[str, str]], grants: Sequence[Grant]) -> Iterator[str]:
+def _list_lines(rules: Sequence[Mapping[str, str]], grants: Sequence[Grant]) -> Iterator[str]:
     for rule in rules:
         yield escape(f"{rule['list']:<5}  {rule['rule']}  ({rule['source']})")
     if rules and grants:
@@ -96,6 +68,33 @@ def _policy_lines(rules: Sequence[dict[str, str]], grants: Sequence[Grant]) -> I
         yield "No rules and no saved permissions."
 
 
+def revoke_permission(database: Path, text: str, *, as_json: bool) -> None:
+    """Revoke a saved permission and print it.
+
+    Raises:
+        UnknownId: there is no such permission.
+    """
+    grant = asyncio.run(revoke_grant(database, text, by=f"cli pid {os.getpid()}"))
+    lines = [f"Revoked permission {grant.id}:", *_rule_lines(grant)]
+    print_result({"revoked": _grant_json(grant)}, lines, as_json=as_json)
+
+
+def _read_grants(database: Path, workspace: Path | None = None, *, of_threads: bool = True) -> list[Grant]:
+    """The saved permissions; with a folder, those that apply in it, to one thread only with `of_threads`."""
+    grants = read_list(database, lambda reader: reader.grants())
+    return [
+        grant
+        for grant in grants
+        if workspace is None
+        or grant.scope == "user"
+        or (grant.workspace == str(workspace) and (grant.scope == "project" or of_threads))
+    ]
+
+
+def _grant_json(grant: Grant) -> dict[str, Any]:
+    return {**asdict(grant), "rules": list(grant.rules)}
+
+
 def _rule_lines(grant: Grant) -> Iterator[str]:
     yield from (escape(f"  │ {rule}") for rule in grant.rules)
 
@@ -103,22 +102,14 @@ def _rule_lines(grant: Grant) -> Iterator[str]:
 def check_call(
     database: Path, tool: str, arguments: str, *, mode: str | None, workspace: str | None, as_json: bool
 ) -> None:
-    """Print the decision for a call. Exit code: 0 allow, 3 ask, 4 deny.
-
-    Raises:
-        UsageError: the arguments are invalid, or the folder does not exist.
-        ConfigError: a setting is invalid.
-    """
+    """Print the decision for a call. Exit code: 0 allow, 3 ask, 4 deny."""
     given, folder = parse_object(arguments, "JSON"), Path(workspace or ".").expanduser().resolve()
     if not folder.is_dir():
         raise UsageError(f"--workspace {workspace!r} is not a folder.")
     settings = settings_at(folder, {"mode": mode})
-    grants = applicable_grants(database, folder, of_threads=True)
-    report = asyncio.run(check_policy(tool, given, settings, folder, grants))
-    if as_json:
-        print_json({key: value for key, value in asdict(report).items() if key not in _OPTIONAL_KEYS or value})
-    else:
-        print_lines(map(escape, _report_lines(report)))
+    report = asyncio.run(check_policy(tool, given, settings, folder, _read_grants(database, folder)))
+    result = {key: value for key, value in asdict(report).items() if key not in _OPTIONAL_KEYS or value}
+    print_result(result, map(escape, _report_lines(report)), as_json=as_json)
     raise typer.Exit(_EXIT_CODES[report.decision])
 
 
@@ -140,19 +131,17 @@ def _report_lines(report: Report) -> Iterator[str]:
 
 
 def show_policy(database: Path, mode: str | None, *, as_json: bool) -> None:
-    """Print all rules in the order of evaluation.
-
-    Raises:
-        ConfigError: a setting is invalid.
-    """
+    """Print all rules in the order of evaluation."""
     settings = settings_at(Path.cwd(), {"mode": mode})
     print_ignored_files(current_project())
-    rules = effective_rules(settings, applicable_grants(database, Path.cwd()))
-    if as_json:
-        print_json({"mode": settings.mode, "rules": [asdict(rule) for rule in rules]})
-        return
-    print_lines([f"mode: {settings.mode}", ""])
-    print_lines(format_table(("LIST", "FROM", "RULE"), [(one.list or "-", one.source, one.rule) for one in rules]))
+    rules = effective_rules(settings, _read_grants(database, Path.cwd(), of_threads=False))
+    columns = {
+        "LIST": lambda rule: rule.list or "-",
+        "FROM": lambda rule: rule.source,
+        "RULE": lambda rule: rule.rule,
+    }
+    lines = [f"mode: {settings.mode}", "", *format_columns(rules, columns)]
+    print_result({"mode": settings.mode, "rules": list(map(asdict, rules))}, lines, as_json=as_json)
 
 
 def run_cases(file: str, *, as_json: bool) -> None:
@@ -161,26 +150,21 @@ def run_cases(file: str, *, as_json: bool) -> None:
     Raises:
         UsageError: the file cannot be read, or a line is not a case.
     """
-    scored, score = run_policy_cases(Path(file))
+    cases, score = run_policy_cases(Path(file))
     if as_json:
-        print_json({"cases": [asdict(one) for one in scored], "score": asdict(score)})
+        print_json({"cases": list(map(asdict, cases)), "score": asdict(score)})
     else:
-        print_lines(map(escape, _differences(scored)))
-        print_lines(format_table(("FAMILY", "RIGHT", "STRICTER", "LOOSER"), _score_rows(score)))
+        for one in cases:
+            if not one.is_right:
+                word = "LOOSER" if one.is_looser else "stricter"
+                print_text(f"{word}: {one.id}: {one.decision}, expected {one.expected}; {one.rule}: {one.reason}")
+        total = {"right": score.right, "stricter": score.stricter, "looser": score.looser}
+        columns = {
+            "FAMILY": lambda row: row[0],
+            "RIGHT": lambda row: str(row[1]["right"]),
+            "STRICTER": lambda row: str(row[1]["stricter"]),
+            "LOOSER": lambda row: str(row[1]["looser"]),
+        }
+        print_lines(format_columns([*score.families.items(), ("all", total)], columns))
     if score.looser:
         raise typer.Exit(1)
-
-
-def _differences(scored: Sequence[CaseResult]) -> Iterator[str]:
-    for one in scored:
-        if not one.is_right:
-            word = "LOOSER" if one.is_looser else "stricter"
-            yield f"{word}: {one.id}: {one.decision}, expected {one.expected}; {one.rule}: {one.reason}"
-
-
-def _score_rows(score: Score) -> list[tuple[str, ...]]:
-    rows = [
-        (name, *(str(counts[kind]) for kind in ("right", "stricter", "looser")))
-        for name, counts in score.families.items()
-    ]
-    return [*rows, ("all", str(score.right), str(score.stricter), str(score.looser))]

@@ -12,10 +12,10 @@ import typer
 
 from graph_agent.app.recovery import Decision, Interrupted, decide_calls, interrupted_calls
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.answers import format_next_step
+from graph_agent.cli.views.approvals import format_next_step
 from graph_agent.cli.views.calls import call_json, format_block
 from graph_agent.cli.views.format import format_time_and_age
-from graph_agent.cli.views.table import colorize, format_time, print_json, print_lines
+from graph_agent.cli.views.table import colorize, format_time, print_json, print_lines, print_result, print_text
 from graph_agent.errors import NothingYet, UsageError
 
 __all__ = ["RecoveryChoices", "list_interrupted", "resolve_calls"]
@@ -71,44 +71,8 @@ def list_interrupted(database: Path, thread: str | None, *, as_json: bool) -> No
         if thread is not None:
             raise
         calls = []
-    if as_json:
-        print_json({"calls": [_call_json(call) for call in calls]})
-    elif not calls:
-        print_lines([_NONE])
-    else:
-        print_lines(line for call in calls for line in _call_lines(call))
-        print_lines(_next_steps(calls, database))
-
-
-def resolve_calls(
-    database: Path, thread: str | None, choices: RecoveryChoices, *, end_processes: bool, as_json: bool
-) -> None:
-    """Store the decisions and print which ones count. Exit code 1 if another decision was first."""
-    by = f"cli pid {os.getpid()}"
-    given = asyncio.run(decide_calls(database, thread, choices.decisions(), by=by, end_processes=end_processes))
-    if as_json:
-        print_json({"calls": [asdict(one) for one in given]})
-    else:
-        for one in given:
-            line = f"{one.kind}: {one.call_id} of thread {one.thread_id}"
-            if not one.accepted:
-                line = f"{one.call_id} was already resolved: {one.kind} by {one.by}, {format_time(one.at)}"
-            print_lines([escape(line)])
-        for thread_id in dict.fromkeys(one.thread_id for one in given if one.accepted):
-            print_lines([escape(format_next_step(thread_id, database))])
-        if not given:
-            print_lines([_NONE])
-    if not all(one.accepted for one in given):
-        raise typer.Exit(1)
-
-
-def _next_steps(calls: list[Interrupted], database: Path) -> Iterator[str]:
-    unresolved = {call.view.thread_id for call in calls if call.view.is_interrupted}
-    if unresolved:
-        yield "Resolve with: graph-agent recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"
-    for thread_id in dict.fromkeys(call.view.thread_id for call in calls):
-        if thread_id not in unresolved:
-            yield escape(format_next_step(thread_id, database))
+    lines = _list_lines(calls, database) if calls else _NONE
+    print_result({"calls": list(map(_call_json, calls))}, lines, as_json=as_json)
 
 
 def _call_json(call: Interrupted) -> dict[str, Any]:
@@ -122,6 +86,17 @@ def _call_json(call: Interrupted) -> dict[str, Any]:
         "processes": list(found.processes),
         "answer": None if answer is None else {"kind": answer.kind, "by": answer.by, "at": answer.at},
     }
+
+
+def _list_lines(calls: list[Interrupted], database: Path) -> Iterator[str]:
+    for call in calls:
+        yield from _call_lines(call)
+    undecided = {call.view.thread_id for call in calls if call.view.is_interrupted}
+    if undecided:
+        yield "Resolve with: graph-agent recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"
+    for thread_id in dict.fromkeys(call.view.thread_id for call in calls):
+        if thread_id not in undecided:
+            yield escape(format_next_step(thread_id, database))
 
 
 def _call_lines(call: Interrupted) -> Iterator[str]:
@@ -145,3 +120,25 @@ def _call_lines(call: Interrupted) -> Iterator[str]:
     if answer := call.view.answer:
         yield escape(f"  resolved: {answer.kind} by {answer.by}, not applied yet")
     yield ""
+
+
+def resolve_calls(
+    database: Path, thread: str | None, choices: RecoveryChoices, *, end_processes: bool, as_json: bool
+) -> None:
+    """Store the decisions and print which ones count. Exit code 1 if another decision was first."""
+    by = f"cli pid {os.getpid()}"
+    answers = asyncio.run(decide_calls(database, thread, choices.decisions(), by=by, end_processes=end_processes))
+    if as_json:
+        print_json({"calls": list(map(asdict, answers))})
+    else:
+        for one in answers:
+            if one.accepted:
+                print_text(f"{one.kind}: {one.call_id} of thread {one.thread_id}")
+            else:
+                first = f"{one.kind} by {one.by}, {format_time(one.at)}"
+                print_text(f"{one.call_id} was already resolved: {first}")
+        for thread_id in dict.fromkeys(one.thread_id for one in answers if one.accepted):
+            print_text(format_next_step(thread_id, database))
+        print_lines([] if answers else [_NONE])
+    if not all(one.accepted for one in answers):
+        raise typer.Exit(1)

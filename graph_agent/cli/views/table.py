@@ -14,12 +14,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 
 __all__ = [
     "colorize",
+    "format_columns",
     "format_fields",
     "format_table",
     "format_time",
@@ -30,10 +31,14 @@ __all__ = [
     "print_json_line",
     "print_json_lists",
     "print_lines",
+    "print_result",
+    "print_text",
     "supports_cursor",
     "text_width",
     "truncate",
 ]
+
+T = TypeVar("T")
 
 _COLORS = {
     "idle": "2",
@@ -62,6 +67,22 @@ _CLUSTER = re.compile(
     "[\U0001f1e6-\U0001f1ff]{2}|.(?:[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0061-\U000e007f]|\u200d.)*", re.DOTALL
 )
 """One visible character, which may take several code points: a flag, or an emoji with all that is joined to it."""
+
+
+def print_result(value: Any, lines: str | Iterable[str], *, as_json: bool) -> None:
+    """Print what a command found or did: the value as JSON, else the lines. A text is one line, and is escaped."""
+    if as_json:
+        print_json(value)
+    elif isinstance(lines, str):
+        print_text(lines)
+    else:
+        print_lines(lines)
+
+
+def format_columns(items: Iterable[T], columns: Mapping[str, Callable[[T], str]], **layout: Any) -> Iterator[str]:
+    """`format_table` with a row for each item; each column has a heading and a function that returns its cell."""
+    rows = [[cell(item) for cell in columns.values()] for item in items]
+    return format_table(list(columns), rows, **layout)
 
 
 def format_table(
@@ -161,6 +182,11 @@ def print_lines(lines: Iterable[str]) -> None:
             _write("\n".join([*chunk, ""]))
             chunk, length = [], 0
     _write("\n".join([*chunk, ""]))
+
+
+def print_text(*lines: str) -> None:
+    """Print lines of any text, escaped."""
+    print_lines(map(escape, lines))
 
 
 def print_json(value: Any) -> None:

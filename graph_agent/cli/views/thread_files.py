@@ -16,8 +16,8 @@ from graph_agent.cli.export.markdown import markdown_page
 from graph_agent.cli.export.transcript import read_transcript
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import format_count
-from graph_agent.cli.views.graph import GraphView, build_graph, read_graph
-from graph_agent.cli.views.table import print_json, print_lines
+from graph_agent.cli.views.graph import build_graph, read_graph
+from graph_agent.cli.views.table import print_result, print_text
 from graph_agent.cli.views.threads import thread_json
 from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import UnknownId, UsageError
@@ -47,16 +47,12 @@ def export_thread(database: Path, text: str, here: str | None, form: str | None,
     transcript = read_transcript(database, text, here, known_secrets(os.environ))
     if form == "md":
         _write(markdown_page(transcript), output)
-    else:
-        _write(html_page(transcript, _read_graph(database, transcript.thread.thread_id)), output)
-
-
-def _read_graph(database: Path, thread_id: str) -> GraphView:
-    """The graph with the thread's position; without it if the thread has no checkpoint yet."""
+        return
     try:
-        return read_graph(database, thread_id, None)
-    except UnknownId:
-        return build_graph()
+        graph = read_graph(database, transcript.thread.thread_id, None)
+    except UnknownId:  # The thread has no checkpoint yet.
+        graph = build_graph()
+    _write(html_page(transcript, graph), output)
 
 
 def _write(lines: Iterable[str], output: str) -> None:
@@ -69,34 +65,27 @@ def _write(lines: Iterable[str], output: str) -> None:
         path = Path(os.path.realpath(output))
         if kind := special_file_kind(path):
             raise UsageError(f"--output {output!r} is {kind}, not a file. Use - for stdout.")
-        _replace(path, lines)
+        # mkstemp makes the file readable by its owner only: an export may hold private content.
+        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in lines)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(draft).replace(path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise UsageError(f"Cannot write --output {output!r}: {error.strerror}.") from error
     except ValueError as error:
         raise UsageError(f"--output {output!r} is not a valid file name: {error}.") from error
-    print_lines([f"Wrote {escape(output)}."])
-
-
-def _replace(path: Path, lines: Iterable[str]) -> None:
-    # mkstemp makes the file readable by its owner only: an export may hold private content.
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    print_text(f"Wrote {output}.")
 
 
 def print_imported(done: "Imported", *, as_json: bool) -> None:
     """Print the id of the imported thread and how to resume it."""
     thread = done.thread
-    if as_json:
-        print_json({**thread_json(thread), "exported_as": done.exported_as, "missing_contents": done.missing})
-        return
     renamed = "" if thread.thread_id == done.exported_as else f" (was {done.exported_as})"
     turns = format_count(thread.turns, "turn")
     lines = [
@@ -107,7 +96,9 @@ def print_imported(done: "Imported", *, as_json: bool) -> None:
         lines.append(f"{format_count(done.missing, 'file content')} missing in the export.")
     if thread.pending_approvals or thread.interrupted_calls or thread.answered_calls:
         lines.append("Open calls are re-evaluated and need approval again; answers were not imported.")
-    print_lines(escape(line) for line in [*lines, f"Resume with: graph-agent resume {thread.thread_id}"])
+    lines.append(f"Resume with: graph-agent resume {thread.thread_id}")
+    result = {**thread_json(thread), "exported_as": done.exported_as, "missing_contents": done.missing}
+    print_result(result, map(escape, lines), as_json=as_json)
 
 
 def parse_size(text: str) -> int:
@@ -124,9 +115,10 @@ def parse_size(text: str) -> int:
 
 def print_pruned(done: "Pruned", *, as_json: bool) -> None:
     """Print what was deleted, and the size of the database before and after."""
-    if as_json:
-        print_json({**asdict(done), "threads": [asdict(one) for one in done.threads]})
-        return
+
+    def megabytes(count: int) -> str:
+        return f"{count / 1e6:.1f} MB"
+
     lines = [
         f"{one.thread_id}: deleted {one.checkpoints} checkpoints, {one.snapshots} snapshots"
         for one in done.threads
@@ -134,10 +126,7 @@ def print_pruned(done: "Pruned", *, as_json: bool) -> None:
     ]
     lines += [f"Skipped: {one.held_by}" for one in done.threads if one.held_by]
     if done.collected.files:
-        lines.append(f"Deleted {done.collected.files} unused files: {_megabytes(done.collected.bytes)}")
-    lines.append(f"Database size: {_megabytes(done.bytes_before)} before, {_megabytes(done.bytes_after)} now")
-    print_lines(escape(line) for line in lines)
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"
+        lines.append(f"Deleted {done.collected.files} unused files: {megabytes(done.collected.bytes)}")
+    lines.append(f"Database size: {megabytes(done.bytes_before)} before, {megabytes(done.bytes_after)} now")
+    result = {**asdict(done), "threads": list(map(asdict, done.threads))}
+    print_result(result, map(escape, lines), as_json=as_json)

@@ -2,13 +2,12 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.app.reader import read_database
 from graph_agent.calls import FINAL
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
@@ -21,18 +20,21 @@ from graph_agent.cli.views.format import (
     format_omitted,
     format_usage,
     open_reader,
+    read_list,
     sum_tokens,
 )
 from graph_agent.cli.views.table import (
     colorize,
+    format_columns,
     format_fields,
-    format_table,
     format_time,
     id_shortener,
     line_width,
     print_json,
     print_json_lists,
     print_lines,
+    print_result,
+    print_text,
     truncate,
 )
 from graph_agent.errors import NothingYet, UnknownId, UsageError
@@ -40,7 +42,6 @@ from graph_agent.inspect import Reader, SearchHit, Target, ThreadSummary, Transc
 from graph_agent.ports.usage import usage_report
 
 if TYPE_CHECKING:
-    from graph_agent.app.file_changes import Changes
     from graph_agent.app.threads import Deleted
 
 
@@ -49,7 +50,6 @@ __all__ = [
     "confirm_delete",
     "list_threads",
     "print_deleted",
-    "print_renamed",
     "search_threads",
     "show_changes",
     "show_thread",
@@ -70,12 +70,8 @@ def list_threads(database: Path, *, as_json: bool) -> None:
             threads = reader.threads()
     except NothingYet:
         threads = []
-    if as_json:
-        print_json({"threads": [thread_json(thread) for thread in threads]})
-    elif threads:
-        print_lines(_thread_table(threads))
-    else:
-        print_lines(["No threads yet. Start one with: graph-agent chat"])
+    lines = _thread_table(threads) if threads else "No threads yet. Start one with: graph-agent chat"
+    print_result({"threads": list(map(thread_json, threads))}, lines, as_json=as_json)
 
 
 def thread_json(thread: ThreadSummary) -> dict[str, Any]:
@@ -90,22 +86,27 @@ def thread_json(thread: ThreadSummary) -> dict[str, Any]:
 
 def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
     short = id_shortener(thread.thread_id for thread in threads)
-    has_workspaces = len({thread.workspace for thread in threads}) > 1
-    rows = [
-        (
-            short(thread.thread_id),
-            thread.status,
-            format_age(thread.updated_at),
-            str(thread.turns),
-            _pending(thread),
-            *((thread.workspace,) if has_workspaces else ()),
-            f"{'  ' * (depth - 1)}└ {thread.title}" if depth else thread.title,
-        )
-        for depth, thread in _with_depth(threads)
-    ]
-    workspace = ("WORKSPACE",) if has_workspaces else ()
-    head = ("THREAD", "STATUS", "UPDATED", "TURNS", "PENDING", *workspace, "TITLE")
-    return format_table(head, rows, path_column="WORKSPACE")
+
+    def format_pending(thread: ThreadSummary) -> str:
+        counts = {
+            "to approve": thread.pending_approvals,
+            "interrupted": thread.interrupted_calls,
+            "answered": thread.answered_calls,
+        }
+        return ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "-"
+
+    columns: dict[str, Callable[[tuple[int, ThreadSummary]], str]] = {
+        "THREAD": lambda row: short(row[1].thread_id),
+        "STATUS": lambda row: row[1].status,
+        "UPDATED": lambda row: format_age(row[1].updated_at),
+        "TURNS": lambda row: str(row[1].turns),
+        "PENDING": lambda row: format_pending(row[1]),
+        "WORKSPACE": lambda row: row[1].workspace,
+        "TITLE": lambda row: f"{'  ' * (row[0] - 1)}└ {row[1].title}" if row[0] else row[1].title,
+    }
+    if len({thread.workspace for thread in threads}) == 1:
+        del columns["WORKSPACE"]
+    return format_columns(_with_depth(threads), columns, path_column="WORKSPACE")
 
 
 def _with_depth(threads: list[ThreadSummary]) -> Iterator[tuple[int, ThreadSummary]]:
@@ -123,15 +124,6 @@ def _with_depth(threads: list[ThreadSummary]) -> Iterator[tuple[int, ThreadSumma
         stack.extend((depth + 1, child) for child in reversed(children.get(thread.thread_id, [])))
 
 
-def _pending(thread: ThreadSummary) -> str:
-    counts = (
-        (thread.pending_approvals, "to approve"),
-        (thread.interrupted_calls, "interrupted"),
-        (thread.answered_calls, "answered"),
-    )
-    return ", ".join(f"{count} {word}" for count, word in counts if count) or "-"
-
-
 @dataclass(frozen=True, slots=True)
 class ThreadView:
     """How much of a thread is shown, and in which form."""
@@ -146,23 +138,19 @@ class ThreadView:
 def show_thread(database: Path, text: str, workspace: str | None, view: ThreadView) -> None:
     """Print one thread."""
     with open_reader(database) as reader:
-        target = reader.resolve(text, workspace)
-        thread = reader.thread(target.thread_id)
-        if view.as_json:
-            _print_thread_json(reader, thread, view)
-        else:
+        thread = reader.thread(reader.resolve(text, workspace).thread_id)
+        thread_id = thread.thread_id
+
+        def transcript() -> Iterator[TranscriptEntry]:
+            return reader.iter_messages(thread_id, all_branches=view.all_branches)
+
+        if not view.as_json:
             print_lines(_thread_lines(reader, thread, view))
-
-
-def _print_thread_json(reader: Reader, thread: ThreadSummary, view: ThreadView) -> None:
-    def transcript() -> Iterator[TranscriptEntry]:
-        return reader.iter_messages(thread.thread_id, all_branches=view.all_branches)
-
-    facts = {"add_dirs": list(reader.roots(thread.thread_id)), "tokens": sum_tokens(transcript())}
-    calls = (call_json(call) for call in reader.iter_calls(thread.thread_id))
-    print_json_lists(
-        {**thread_json(thread), **facts}, {"calls": calls, "transcript": (asdict(entry) for entry in transcript())}
-    )
+            return
+        facts = {"add_dirs": list(reader.roots(thread_id)), "tokens": sum_tokens(transcript())}
+        calls = (call_json(call) for call in reader.iter_calls(thread_id))
+        messages = (asdict(entry) for entry in transcript())
+        print_json_lists({**thread_json(thread), **facts}, {"calls": calls, "transcript": messages})
 
 
 def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> Iterator[str]:
@@ -174,7 +162,7 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> It
             open_calls.append(call)
     usage = thread.usage
     if not usage:
-        # Threads of old versions have no stored usage: it is summed up from their messages.
+        # Threads of old versions have no stored usage: it is the total of their messages.
         tokens = sum_tokens(reader.iter_messages(thread.thread_id, all_branches=view.all_branches))
         usage = {**tokens, "unpriced_requests": 1}
     yield from format_fields(
@@ -238,31 +226,19 @@ def show_changes(database: Path, text: str, here: str | None, *, as_json: bool) 
     changes = thread_changes(database, text, here)
     if as_json:
         print_json(asdict(changes))
-    else:
-        print_lines(_change_lines(changes))
-
-
-def _change_lines(changes: "Changes") -> Iterator[str]:
+        return
     if not (changes.files or changes.by_commands):
-        yield "No files changed."
+        print_text("No files changed.")
     for one in changes.by_commands:
         command = one.command.strip().split("\n", 1)[0]
-        yield escape(f"# not shown: {format_names(one.files, one.more)}: changed by $ {command}")
+        print_text(f"# not shown: {format_names(one.files, one.more)}: changed by $ {command}")
     for file in changes.files:
         if file.status == "unreadable":
-            yield escape(f"# {file.path}: not shown: {file.by_others}")
+            print_text(f"# {file.path}: not shown: {file.by_others}")
             continue
         if file.by_others:
-            yield escape(f"# {file.path}: {file.by_others}")
-        yield from (escape(line) for line in file.diff.removesuffix("\n").split("\n"))
-
-
-def print_renamed(thread_id: str, title: str, *, as_json: bool) -> None:
-    """Print the new title."""
-    if as_json:
-        print_json({"thread_id": thread_id, "title": title})
-    else:
-        print_lines([escape(f"Renamed {thread_id}: {title}")])
+            print_text(f"# {file.path}: {file.by_others}")
+        print_text(*file.diff.removesuffix("\n").split("\n"))
 
 
 def confirm_delete(threads: Sequence[ThreadSummary]) -> bool:
@@ -276,19 +252,16 @@ def confirm_delete(threads: Sequence[ThreadSummary]) -> bool:
     for thread in threads:
         count = thread.pending_approvals + thread.interrupted_calls
         pending = f", {format_count(count, 'pending call')}" if count else ""
-        print_lines([escape(f"{thread.thread_id}  {format_count(thread.turns, 'turn')}{pending}  {thread.title}")])
+        print_text(f"{thread.thread_id}  {format_count(thread.turns, 'turn')}{pending}  {thread.title}")
     what = "this thread" if len(threads) == 1 else f"these {len(threads)} threads"
     return confirm(f"Delete {what} with all messages and calls? This cannot be undone.")
 
 
 def print_deleted(done: "Deleted", *, as_json: bool) -> None:
     """Print what was deleted."""
-    if as_json:
-        print_json({"deleted": [one.thread_id for one in done.threads], "collected": asdict(done.collected)})
-    elif done.threads:
-        print_lines(escape(f"Deleted {one.thread_id}: {one.title}") for one in done.threads)
-    else:
-        print_lines(["Nothing was deleted."])
+    result = {"deleted": [one.thread_id for one in done.threads], "collected": asdict(done.collected)}
+    lines = [escape(f"Deleted {one.thread_id}: {one.title}") for one in done.threads]
+    print_result(result, lines or "Nothing was deleted.", as_json=as_json)
 
 
 def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> None:
@@ -299,24 +272,23 @@ def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> N
     """
     if not text.strip():
         raise UsageError("The search text is blank. Give one or more words.")
-    try:
-        with read_database(database) as reader:
-            found = list(islice(reader.search(text), limit + 1))
-            short = id_shortener(thread.thread_id for thread in reader.threads())
-            checkpoints = [_checkpoint_name(reader, hit) for hit in found]
-    except NothingYet:
-        found, short, checkpoints = [], str, []
-    hits, has_more = found[:limit], len(found) > limit
+
+    def search(reader: Reader) -> list[tuple[SearchHit, str, str]]:
+        short = id_shortener(thread.thread_id for thread in reader.threads())
+        hits = islice(reader.search(text), limit + 1)
+        return [(hit, short(hit.thread_id), _checkpoint_name(reader, hit)) for hit in hits]
+
+    found = read_list(database, search)
+    has_more = len(found) > limit
     if as_json:
-        shown = [{**asdict(hit), "marks": [list(mark) for mark in hit.marks]} for hit in hits]
-        print_json({"query": text, "hits": shown, "more": has_more})
-    elif not hits:
-        print_lines([f"No message contains “{escape(text)}”."])
+        hits = [{**asdict(hit), "marks": [list(mark) for mark in hit.marks]} for hit, _, _ in found[:limit]]
+        print_json({"query": text, "hits": hits, "more": has_more})
+    elif not found:
+        print_text(f"No message contains “{text}”.")
     else:
-        pairs = zip(hits, checkpoints, strict=False)
-        print_lines(line for hit, name in pairs for line in _hit_lines(hit, short(hit.thread_id), name))
+        print_lines(line for hit in found[:limit] for line in _hit_lines(*hit))
         if has_more:
-            print_lines([f"… more results; show them with --limit {limit * 2}"])
+            print_text(f"… more results; show them with --limit {limit * 2}")
 
 
 def _checkpoint_name(reader: Reader, hit: SearchHit) -> str:

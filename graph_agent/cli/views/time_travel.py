@@ -3,18 +3,18 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import confirm, format_count, format_names
-from graph_agent.cli.views.table import print_json, print_lines
+from graph_agent.cli.views.table import print_lines, print_result
 
 if TYPE_CHECKING:
     from graph_agent.app.rewind import RewindOutcome
     from graph_agent.app.threads import Forked
-    from graph_agent.ports import ExecutedAttempt, Rewind
+    from graph_agent.ports import Rewind
     from graph_agent.session.time_travel import RewindPlan
 
 
@@ -52,7 +52,11 @@ def format_survey(survey: "RewindPlan") -> Iterator[str]:
     if survey.irreversible:
         yield "Cannot be undone; the effects of these calls stay:"
     for call in survey.irreversible:
-        yield escape(f"  {_call_text(call)}")
+        background = "in the background " if call.arguments.get("background") else ""
+        if command := call.arguments.get("command"):
+            yield escape(f"  {background}$ {command}")
+        else:
+            yield escape(f"  {call.tool_name or 'a call'} {json.dumps(dict(call.arguments))}")
         if call.changed_files is not None:
             yield escape(f"    changed: {format_names(call.changed_files, call.changed_files_more)}")
     yield from (escape(f"Conflict: {conflict.path}: {conflict.why}") for conflict in survey.conflicts)
@@ -60,10 +64,32 @@ def format_survey(survey: "RewindPlan") -> Iterator[str]:
 
 def print_rewind(done: "RewindOutcome", *, is_dry: bool, as_json: bool, was_shown: bool) -> None:
     """Print the result of a rewind. Exit code 1 if it was not done, or not completely."""
-    if as_json:
-        print_json(_rewind_json(done))
-    else:
-        print_lines(_result_lines(done, is_dry=is_dry, was_shown=was_shown))
+    plan, rewind = done.plan, done.plan.rewind
+    result = {
+        "thread_id": rewind.thread_id,
+        "checkpoint_id": rewind.checkpoint_id,
+        "scope": rewind.scope,
+        "done": done.is_done,
+        "head": done.head,
+        "files": [
+            {"path": one.path, "action": "remove" if one.target.sha256 is None else "restore"}
+            for one in rewind.files
+        ],
+        "conflicts": [{"path": one.path, "reason": one.why} for one in plan.conflicts],
+        "reverted_calls": _reverted_calls(rewind) if rewind.reverts is None else [],
+        "cannot_be_undone": [
+            {
+                "call_id": call.call_id,
+                "tool_name": call.tool_name,
+                "arguments": dict(call.arguments),
+                "changed_files": None if call.changed_files is None else list(call.changed_files),
+            }
+            for call in plan.irreversible
+        ],
+        "unchanged": list(done.left),
+        "finished_first": None if done.finished is None else done.finished.checkpoint_id,
+    }
+    print_result(result, _result_lines(done, is_dry=is_dry, was_shown=was_shown), as_json=as_json)
     if done.left or not (done.is_done or is_dry):
         raise typer.Exit(1)
 
@@ -86,57 +112,17 @@ def _result_lines(done: "RewindOutcome", *, is_dry: bool, was_shown: bool) -> It
         yield "Nothing was changed."
 
 
-def _rewind_json(done: "RewindOutcome") -> dict[str, Any]:
-    rewind = done.plan.rewind
-    return {
-        "thread_id": rewind.thread_id,
-        "checkpoint_id": rewind.checkpoint_id,
-        "scope": rewind.scope,
-        "done": done.is_done,
-        "head": done.head,
-        "files": [
-            {"path": one.path, "action": "remove" if one.target.sha256 is None else "restore"}
-            for one in rewind.files
-        ],
-        "conflicts": [{"path": one.path, "reason": one.why} for one in done.plan.conflicts],
-        "reverted_calls": _reverted_calls(rewind) if rewind.reverts is None else [],
-        "cannot_be_undone": [
-            {
-                "call_id": call.call_id,
-                "tool_name": call.tool_name,
-                "arguments": dict(call.arguments),
-                "changed_files": None if call.changed_files is None else list(call.changed_files),
-            }
-            for call in done.plan.irreversible
-        ],
-        "unchanged": list(done.left),
-        "finished_first": None if done.finished is None else done.finished.checkpoint_id,
-    }
-
-
 def _reverted_calls(rewind: "Rewind") -> list[str]:
     """The calls that the rewind marks as reverted, or its undo applies again; those of sub-agents last."""
     calls_of_subagents = [call for one in rewind.sub_agents for call in one.calls]
     return [call_id for call_id, _ in (*rewind.calls, *calls_of_subagents)]
 
 
-def _call_text(call: "ExecutedAttempt") -> str:
-    command = call.arguments.get("command")
-    background = "in the background " if call.arguments.get("background") else ""
-    return (
-        f"{background}$ {command}"
-        if command
-        else f"{call.tool_name or 'a call'} {json.dumps(dict(call.arguments))}"
-    )
-
-
 def print_fork(made: "Forked", *, as_json: bool) -> None:
     """Print the new thread and how to resume it."""
-    if as_json:
-        print_json(asdict(made))
-        return
     turns = format_count(made.turns, "turn")
     lines = [f"Forked thread {made.parent_thread} at checkpoint {made.checkpoint_id}: {turns}"]
     if made.open_calls:
         lines.append(f"{format_count(made.open_calls, 'open call')}: approval is requested again")
-    print_lines(escape(line) for line in [*lines, f"Resume with: graph-agent resume {made.thread_id}"])
+    lines.append(f"Resume with: graph-agent resume {made.thread_id}")
+    print_result(asdict(made), map(escape, lines), as_json=as_json)

@@ -1,6 +1,9 @@
-"""`tools list`, `tools show` and `tools stats`."""
+"""`tools list`, `tools show` and `tools stats`.
 
-import asyncio
+The first two raise ConfigError if a setting is invalid. They load the settings and the tools late: statistics need
+neither.
+"""
+
 import difflib
 import json
 import re
@@ -9,10 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.table import format_fields, format_table, print_json, print_lines
-from graph_agent.errors import NothingYet, UsageError
+from graph_agent.cli.views.format import read_list
+from graph_agent.cli.views.table import format_columns, format_fields, print_result, print_text
+from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from graph_agent.app.tool_catalog import ToolCatalog, ToolInfo
@@ -20,26 +23,25 @@ if TYPE_CHECKING:
 
 __all__ = ["list_tools", "show_statistics", "show_tool"]
 
-_UNLISTED = ("description", "parameters")
 _SENTENCE_END = re.compile(r"(?<!e\.g)(?<!i\.e)\.(?: |\Z)")
+"""The full stop of an abbreviation ("e.g. a preference") ends no sentence."""
 
 
 def list_tools(mode: str | None, *, as_json: bool) -> None:
-    """Print every registered tool.
-
-    Raises:
-        ConfigError: a setting is invalid.
-    """
-    tools, problems = _read_tools(mode)
-    if as_json:
-        print_json({"tools": [_tool_json(tool) for tool in tools], "problems": list(problems)})
-        return
-    rows = [
-        (tool.name, tool.risk, tool.kind, tool.origin, _yes(tool.offered), _first_sentence(tool.description))
-        for tool in tools
-    ]
-    print_lines(format_table(("TOOL", "RISK", "KIND", "ORIGIN", "ENABLED", "DESCRIPTION"), rows))
-    print_lines(escape(f"! Not available: {problem}") for problem in problems)
+    """Print every registered tool, with the first sentence of its description."""
+    catalog = _read_tools(mode)
+    columns = {
+        "TOOL": lambda tool: tool.name,
+        "RISK": lambda tool: tool.risk,
+        "KIND": lambda tool: tool.kind,
+        "ORIGIN": lambda tool: tool.origin,
+        "ENABLED": lambda tool: _yes_or_no(tool.offered),
+        "DESCRIPTION": lambda tool: _SENTENCE_END.split(tool.description.partition("\n")[0], maxsplit=1)[0],
+    }
+    result = {"tools": list(map(_tool_json, catalog.tools)), "problems": list(catalog.problems)}
+    print_result(result, format_columns(catalog.tools, columns), as_json=as_json)
+    if not as_json:
+        print_text(*(f"! Not available: {problem}" for problem in catalog.problems))
 
 
 def show_tool(name: str, mode: str | None, *, as_json: bool) -> None:
@@ -47,62 +49,48 @@ def show_tool(name: str, mode: str | None, *, as_json: bool) -> None:
 
     Raises:
         UsageError: there is no such tool.
-        ConfigError: a setting is invalid.
     """
-    tool = _find_tool(name, _read_tools(mode, about=name))
-    if as_json:
-        print_json({**_tool_json(tool), "description": tool.description, "parameters": tool.parameters})
-    else:
-        print_lines(_tool_lines(tool))
+    catalog = _read_tools(mode, about=name)
+    tool = next((tool for tool in catalog.tools if name and name in (tool.name, tool.rule_name)), None)
+    if tool is None:
+        names = [tool.name for tool in catalog.tools]
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Tools: {', '.join(names)}."
+        problems = f" Not available: {'; '.join(catalog.problems)}." if catalog.problems else ""
+        raise UsageError(f"No tool named {name!r}. {hint}{problems}")
+    result = {**_tool_json(tool), "description": tool.description, "parameters": tool.parameters}
+    print_result(result, _tool_lines(tool), as_json=as_json)
 
 
 def show_statistics(database: Path, *, as_json: bool) -> None:
     """Print how often each tool ran, with its results and run times."""
-    try:
-        with read_database(database) as reader:
-            found = reader.statistics()
-    except NothingYet:
-        found = []
-    if as_json:
-        print_json({"tools": [asdict(item) for item in found]})
-    elif not found:
-        print_lines(["No tool has run yet."])
-    else:
-        rows = [
-            (
-                item.tool,
-                *map(str, (item.executions, item.successes, item.failures, item.unfinished)),
-                *map(_seconds, (item.total_s, item.average_s, item.p95_s)),
-            )
-            for item in found
-        ]
-        head = ("TOOL", "RUNS", "OK", "FAILED", "UNFINISHED", "TOTAL", "AVERAGE", "P95")
-        print_lines(format_table(head, rows))
+    statistics = read_list(database, lambda reader: reader.statistics())
+    columns = {
+        "TOOL": lambda one: one.tool,
+        "RUNS": lambda one: str(one.executions),
+        "OK": lambda one: str(one.successes),
+        "FAILED": lambda one: str(one.failures),
+        "UNFINISHED": lambda one: str(one.unfinished),
+        "TOTAL": lambda one: _format_seconds(one.total_s),
+        "AVERAGE": lambda one: _format_seconds(one.average_s),
+        "P95": lambda one: _format_seconds(one.p95_s),
+    }
+    lines = format_columns(statistics, columns) if statistics else "No tool has run yet."
+    print_result({"tools": list(map(asdict, statistics))}, lines, as_json=as_json)
 
 
 def _read_tools(mode: str | None, *, about: str = "") -> "ToolCatalog":
-    # Imported late: statistics need neither the settings nor the tools.
+    from asyncio import run
+
     from graph_agent.app.project_trust import settings_at
     from graph_agent.app.tool_catalog import load_tool_catalog
 
     settings = settings_at(Path.cwd(), {"mode": mode})
-    return asyncio.run(load_tool_catalog(Path.cwd(), settings, settings.mode, about=about))
-
-
-def _find_tool(name: str, known: "ToolCatalog") -> "ToolInfo":
-    for tool in known.tools:
-        if name and name in (tool.name, tool.rule_name):
-            return tool
-    names = [tool.name for tool in known.tools]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Tools: {', '.join(names)}."
-    problems = f" Not available: {'; '.join(known.problems)}." if known.problems else ""
-    raise UsageError(f"No tool named {name!r}. {hint}{problems}")
+    return run(load_tool_catalog(Path.cwd(), settings, settings.mode, about=about))
 
 
 def _tool_json(tool: "ToolInfo") -> dict[str, object]:
-    facts = asdict(tool)
-    return {name: value for name, value in facts.items() if name not in _UNLISTED}
+    return {name: value for name, value in asdict(tool).items() if name not in ("description", "parameters")}
 
 
 def _tool_lines(tool: "ToolInfo") -> Iterator[str]:
@@ -114,17 +102,17 @@ def _tool_lines(tool: "ToolInfo") -> Iterator[str]:
             "origin": tool.origin,
             "original name": tool.original_name,
             "name in rules": tool.rule_name,
-            "enabled": _yes(tool.offered),
-            "in plan mode": _yes(tool.in_plan_mode),
-            "deferred": _yes(tool.defer),
-            "requires input": _yes(tool.requires_input),
+            "enabled": _yes_or_no(tool.offered),
+            "in plan mode": _yes_or_no(tool.in_plan_mode),
+            "deferred": _yes_or_no(tool.defer),
+            "requires input": _yes_or_no(tool.requires_input),
             "display name": tool.display_name,
             "category": tool.category,
             "version": tool.version,
             "tags": ", ".join(tool.tags),
             "time limit": f"{tool.timeout_s:g} s",
             "result limit": f"{tool.max_result_chars} characters",
-            "strict": _yes(tool.strict),
+            "strict": _yes_or_no(tool.strict),
             "aliases": ", ".join(f"{alias} for {name}" for alias, name in tool.argument_aliases.items()),
         }
     )
@@ -134,14 +122,9 @@ def _tool_lines(tool: "ToolInfo") -> Iterator[str]:
     yield escape(json.dumps(tool.parameters, indent=2, ensure_ascii=False), multiline=True)
 
 
-def _yes(value: bool) -> str:
+def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _first_sentence(text: str) -> str:
-    """Without its full stop; the one of an abbreviation ("e.g. a preference") ends no sentence."""
-    return _SENTENCE_END.split(text.partition("\n")[0], maxsplit=1)[0]
-
-
-def _seconds(value: float | None) -> str:
+def _format_seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f} s"

@@ -11,8 +11,7 @@ from typing import get_args
 
 import pytest
 
-from graph_agent.cli.errors import exit_code_of, run_guarded
-from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.exit_codes import ExitCode, exit_code_of, run_guarded
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.session.turn_result import TurnStatus
 from tests.fakes.scripted_session import approval, recovery, rest
@@ -38,7 +37,9 @@ def exportable(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _program(body: str, folder: Path) -> subprocess.Popen[str]:
-    source = f"import sys\nfrom graph_agent.cli.errors import run_guarded\n{body}\nsys.exit(run_guarded(command))"
+    source = (
+        f"import sys\nfrom graph_agent.cli.exit_codes import run_guarded\n{body}\nsys.exit(run_guarded(command))"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", source],
         cwd=_ROOT,
@@ -111,7 +112,7 @@ def test_a_stream_the_program_was_started_without_is_nothing_and_its_number_goes
 ) -> None:
     body = (
         "import os, sys\n"
-        "from graph_agent.cli.errors import run_guarded\n"
+        "from graph_agent.cli.exit_codes import run_guarded\n"
         "def command():\n"
         f"    opened = os.open({str(tmp_path / 'file')!r}, os.O_CREAT | os.O_WRONLY)\n"
         "    print('to nobody', file=sys.stdout); print('to nobody', file=sys.stderr); sys.stdin.read()\n"

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from graph_agent.cli.exit_codes import MEANINGS, ExitCode
 from graph_agent.cli.main import LazyCommands, LazyGroup, app, single_command
 from graph_agent.cli.options import EXAMPLES, describe_exit_codes, find_examples
-from graph_agent.cli.version import print_version
+from graph_agent.cli.startup import print_version
 from tests.architecture.checkout import ROOT
 from tests.fakes.typed_words import PROGRAM, understood
 from tests.scenarios.command import Command

@@ -3,8 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.resume_point import ResumePoint, find_resume_point, find_thread, require_folder
-from graph_agent.cli.session_target import Target, resolve_target
+from graph_agent.cli.session_target import (
+    ResumePoint,
+    Target,
+    find_resume_point,
+    find_thread,
+    require_folder,
+    resolve_target,
+)
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from tests.fakes.database_rows import Rows
 

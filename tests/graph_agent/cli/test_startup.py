@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.headless.report import failure_report
-from graph_agent.cli.startup import log_to_file, log_traceback, parse_run_options, reserve_stdout, result_on_signal
+from graph_agent.cli.log_file import log_to_file, log_traceback
+from graph_agent.cli.startup import parse_run_options, reserve_stdout, result_on_signal
 from tests.fakes.openai_server import TC, FakeOpenAI
 from tests.scenarios.command import Command
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.checkpoints import show_difference, show_history
+from graph_agent.cli.views.inspection import show_difference, show_history
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import text
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from graph_agent.cli.options import default_workspace, resolve_database
 from graph_agent.cli.views.format import (
     age_seconds,
     confirm,
-    default_workspace,
     format_age,
     format_compaction,
     format_cost,
@@ -24,7 +24,6 @@ from graph_agent.cli.views.format import (
     format_todo,
     format_usage,
     parse_duration,
-    resolve_database,
     sum_tokens,
 )
 from graph_agent.cli.views.table import format_time

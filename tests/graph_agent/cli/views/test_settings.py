@@ -136,7 +136,7 @@ def test_a_folder_is_trusted_after_showing_what_that_turns_on(
 ) -> None:
     _types(monkeypatch, "y\n")
 
-    trust_folder(None, is_settled=False, as_json=False)
+    trust_folder(None, is_confirmed=False, as_json=False)
 
     assert capsys.readouterr().out.splitlines() == [
         f"{folder} contains files that change how the agent works here:",
@@ -151,13 +151,13 @@ def test_a_folder_is_trusted_after_showing_what_that_turns_on(
 def test_after_a_change_it_is_shown_what_is_new_and_what_is_gone(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trust_folder(None, is_settled=True, as_json=False)
+    trust_folder(None, is_confirmed=True, as_json=False)
     config = folder / ".graph-agent" / "config.toml"
     config.write_text('[policy]\nallow = ["bash(make *)", "bash(\\u001b[2J)"]\n')
     capsys.readouterr()
     _types(monkeypatch, "\n")
 
-    trust_folder(str(folder), is_settled=False, as_json=False)
+    trust_folder(str(folder), is_confirmed=False, as_json=False)
 
     assert capsys.readouterr().out.splitlines()[1:] == [
         "  .graph-agent/config.toml (changed since you trusted it)",
@@ -170,9 +170,9 @@ def test_after_a_change_it_is_shown_what_is_new_and_what_is_gone(
 
 
 def test_json_asks_nobody_and_says_what_there_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trust_folder(None, is_settled=False, as_json=True)
+    trust_folder(None, is_confirmed=False, as_json=True)
     before = json.loads(capsys.readouterr().out)
-    trust_folder(None, is_settled=True, as_json=True)
+    trust_folder(None, is_confirmed=True, as_json=True)
     after = json.loads(capsys.readouterr().out)
 
     files = [{"name": ".graph-agent/config.toml", "sha256": current_project().files[0].sha256, "news": ""}]
@@ -184,7 +184,7 @@ def test_json_asks_nobody_and_says_what_there_is(folder: Path, capsys: pytest.Ca
 
 def test_trust_is_listed_and_revoked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     list_trusted(as_json=False)
-    trust_folder(None, is_settled=True, as_json=False)
+    trust_folder(None, is_confirmed=True, as_json=False)
     list_trusted(as_json=True)
     listed = json.loads(capsys.readouterr().out.split("trusted\n")[-1])["folders"]
     revoke_trust(None, as_json=False)
@@ -207,4 +207,4 @@ def test_what_is_ignored_goes_to_stderr(folder: Path, capsys: pytest.CaptureFixt
 
 def test_a_folder_that_is_none_is_named(folder: Path) -> None:
     with pytest.raises(UsageError, match="'none' is not a folder"):
-        trust_folder("none", is_settled=True, as_json=False)
+        trust_folder("none", is_confirmed=True, as_json=False)
