@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.messages.ai import add_usage
 
 from graph_agent.errors import ConfigError, ModelError
-from graph_agent.model.openai.client import RetryPolicy, format_tools_json
+from graph_agent.model.openai.endpoint import RetryPolicy, format_tools_json
 from graph_agent.model.openai.errors import EmptyReply, Failure
 from graph_agent.model.openai.prompted_tools import FormatTools, reply_with_corrections, to_prompt_protocol
 from graph_agent.model.openai.stream import DONE, ReplyStream

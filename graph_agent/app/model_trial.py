@@ -19,7 +19,7 @@ from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.config.sources import with_model
 from graph_agent.errors import ModelError, UsageError
 from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore
-from graph_agent.model.openai.client import ModelOptions, OpenAIModel
+from graph_agent.model.openai.endpoint import ModelOptions, OpenAIModel
 from graph_agent.ports import Delta, ModelRequest
 
 if TYPE_CHECKING:

@@ -4,38 +4,227 @@ Opening one sends no request, so that a thread can be read and resolved while it
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import json
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+import openai
 
 from graph_agent.config.model_choice import display_url
 from graph_agent.config.paths import capabilities_file
-from graph_agent.config.settings import Settings
+from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.config.sources import model_settings_for, with_model
 from graph_agent.errors import ConfigError, ContextOverflow, ModelError, UsageError
-from graph_agent.model.openai.capabilities import CapabilityStore
-from graph_agent.model.openai.client import (
-    MAX_ATTEMPTS,
-    MAX_ATTEMPTS_BEFORE_FALLBACK,
-    ModelOptions,
-    OpenAIModel,
-    format_tools_json,
-    list_models,
-    no_image,
-    resolve_model_name,
+from graph_agent.model.openai.capabilities import (
+    Capabilities,
+    CapabilityStore,
+    apply_settings,
+    revise_capabilities,
 )
-from graph_agent.model.openai.errors import ModelUnavailable
-from graph_agent.model.openai.messages import LoadImage
-from graph_agent.model.openai.prompted_tools import FormatTools
+from graph_agent.model.openai.client import list_models, open_client, request_target, resolve_model_name
+from graph_agent.model.openai.context_windows import parse_token_limit
+from graph_agent.model.openai.errors import (
+    TRANSIENT,
+    BrokenReply,
+    Failure,
+    ModelUnavailable,
+    ReplyError,
+    classify_error,
+)
+from graph_agent.model.openai.messages import LoadImage, has_images, insert_images
+from graph_agent.model.openai.prompted_tools import FormatTools, reply_with_corrections, to_prompt_protocol
+from graph_agent.model.openai.stream import ReplyStream
+from graph_agent.model.single_model import messages_with_notices
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 
-__all__ = ["EndpointModel", "FallbackChain"]
+__all__ = [
+    "MAX_ATTEMPTS",
+    "MAX_ATTEMPTS_BEFORE_FALLBACK",
+    "MAX_RETRY_AFTER_S",
+    "EndpointModel",
+    "FallbackChain",
+    "ModelOptions",
+    "OpenAIModel",
+    "RetryPolicy",
+    "format_tools_json",
+    "no_image",
+]
+
+
+def format_tools_json(tools: Sequence[Mapping[str, Any]]) -> str:
+    """Function declarations as JSON, one per line."""
+    return "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in tools)
+
+
+def no_image(_: str) -> bytes | None:
+    """Loads no image."""
+    return None
+
+
+MAX_RETRY_AFTER_S = 60.0
+"""Longest wait that a server may ask for; a longer one is a final failure."""
+_MAX_RETRIES = {"final": 0, "too_long": 0, "unreachable": 2, "empty": 3, "busy": 6, "broken": 6}
+MAX_ATTEMPTS = _MAX_RETRIES["busy"] + 1
+"""Requests for one reply, whatever goes wrong with them."""
+MAX_ATTEMPTS_BEFORE_FALLBACK = 5
+"""The same where there is a fallback model: a busy model is given up after some eight seconds."""
+_FIRST_WAIT_S = 0.5
+_JITTER = 0.25
+
+
+class RetryPolicy:
+    """Counts the attempts of one request, and says how long to wait before the next one."""
+
+    def __init__(self, jitter: random.Random | None = None, *, max_attempts: int = MAX_ATTEMPTS) -> None:
+        self.attempts = 1
+        """Requests made, including the running one."""
+        self._max_attempts = max_attempts
+        self._by_kind: Counter[str] = Counter()
+        self._jitter = jitter or random.Random()  # noqa: S311 -- spreads waits, guards nothing
+
+    def next_delay(self, failure: Failure) -> float | None:
+        """Seconds until the next attempt, which is counted by this call; None: there is none."""
+        kind = failure.kind
+        self._by_kind[kind] += 1
+        retry_after = failure.retry_after_s or 0.0
+        has_retries = self._by_kind[kind] <= _MAX_RETRIES[kind] and self.attempts < self._max_attempts
+        if not has_retries or retry_after > MAX_RETRY_AFTER_S:
+            return None
+        doublings = self._by_kind[kind] if kind == "unreachable" else self.attempts
+        self.attempts += 1
+        delay = _FIRST_WAIT_S * 2.0 ** (doublings - 1)
+        return max(delay, retry_after) + delay * _JITTER * self._jitter.random()
+
+    def final_message(self, failure: Failure) -> str:
+        """The failure's message, and why there is no further attempt."""
+        if (failure.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
+            return f"{failure.message} It asks for a wait of {failure.retry_after_s:.0f} s: try again later."
+        return failure.message if self.attempts == 1 else f"{failure.message} Gave up after {self.attempts} tries."
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What all models of a process share."""
+
+    capabilities: CapabilityStore = field(default_factory=CapabilityStore)
+    format_tools: FormatTools = format_tools_json
+    """Formats tools as text, for models without function calling."""
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    load_image: LoadImage = no_image
+    max_attempts: int = MAX_ATTEMPTS
+
+
+class OpenAIModel:
+    """A `ChatModel` behind an endpoint. Close it when it is no longer needed."""
+
+    def __init__(self, settings: ModelSettings, name: str, options: ModelOptions | None = None) -> None:
+        self._settings = settings
+        self._options = options or ModelOptions()
+        self._target = request_target(settings, name)
+        self._client = open_client(settings, name)
+        self._capabilities: Capabilities | None = None
+
+    @property
+    def label(self) -> str:
+        """See `ChatModel.label`."""
+        return f"{self._target.model} @ {urlsplit(self._target.url).netloc}"
+
+    async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
+        """See `ChatModel.reply`. Text before a delta of kind "retry" is void, because the reply begins again.
+
+        Raises:
+            ModelUnavailable: after all retries; another model may answer.
+        """
+        return await reply_with_corrections(lambda asked: self._retry(asked, on_delta), request, on_delta)
+
+    async def close(self) -> None:
+        """Close the connections that are kept open."""
+        await self._client.close()
+
+    async def _retry(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
+        """Send the request until there is a reply or no retry is left."""
+        url, model, store = self._target.url, self._target.model, self._options.capabilities
+        if self._capabilities is None:
+            self._capabilities = apply_settings(self._settings, await asyncio.to_thread(store.load, url, model))
+        policy, current = RetryPolicy(max_attempts=self._options.max_attempts), self._capabilities
+        while True:
+            answer = await self._send(request, current, on_delta)
+            if not isinstance(answer, Failure):
+                if current != self._capabilities:
+                    # With these the endpoint took a request that it had rejected before.
+                    self._capabilities = current
+                    await asyncio.to_thread(store.save, url, model, current)
+                return answer
+            revised = revise_capabilities(current, answer, request, self._settings)
+            if revised is not None:
+                if current.images and not revised.images:
+                    text = "This model does not accept images; from now on only their names are sent."
+                    on_delta(Delta("note", text))
+                current = revised
+                continue
+            delay = policy.next_delay(answer)
+            if delay is None:
+                raise _final_error(answer, policy.final_message(answer))
+            text = f"{answer.message} Waiting {delay:.1f} s, then try {policy.attempts}."
+            on_delta(Delta("retry", text, wait_s=round(delay, 3)))
+            await self._options.sleep(delay)
+
+    async def _send(
+        self, request: ModelRequest, capabilities: Capabilities, on_delta: OnDelta
+    ) -> "AIMessage | Failure":
+        messages, tools = messages_with_notices(request), request.tools
+        if not capabilities.function_calling:
+            messages, tools = to_prompt_protocol(messages, tools, self._options.format_tools), ()
+        elif capabilities.images and has_images(messages):
+            messages = await asyncio.to_thread(insert_images, messages, self._options.load_image)
+        body = self._client.request_body(messages, tools, capabilities)
+        offered = [str(tool["function"]["name"]) for tool in request.tools]
+        reply = ReplyStream(offered, calls_are_text=not capabilities.function_calling)
+        try:
+            async with aclosing(self._client.payloads(body)) as payloads:
+                async for payload in _until_ended(payloads, reply):
+                    for delta in reply.add(payload):
+                        on_delta(delta)
+            for delta in reply.end():
+                on_delta(delta)
+            return reply.message()
+        except (openai.APIError, ReplyError) as error:
+            # The exception itself goes no further, because it holds the request, and with it the key.
+            return classify_error(error, self._target)
+
+
+async def _until_ended(payloads: AsyncIterator[str], reply: ReplyStream) -> AsyncIterator[str]:
+    """The payloads; once the reply has ended and its stream has not, only as long as more may be expected."""
+    while True:
+        try:
+            async with asyncio.timeout(reply.wait_s):
+                payload = await anext(payloads, None)
+        except TimeoutError:
+            return
+        except BrokenReply:
+            if not reply.has_ended:
+                raise
+            return
+        if payload is None:
+            return
+        yield payload
+
+
+def _final_error(failure: Failure, message: str) -> ModelError:
+    if failure.kind != "too_long":
+        return ModelUnavailable(message) if failure.kind in TRANSIENT else ModelError(message)
+    overflow = ContextOverflow(message)
+    overflow.most_tokens = parse_token_limit(failure.server_message)
+    return overflow
 
 
 class FallbackChain:

@@ -33,24 +33,22 @@ _TEXT_FIELDS = ("thinking", "reasoning", "text", "summary", "content")
 
 def content_text(content: Any) -> str:
     """The text of a content field, which may be a part or a list of parts; reasoning parts are left out."""
-    parts = content if isinstance(content, list) else [content]
-    return "".join(map(_part_text, parts))
+    text = ""
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str):
+            text += part
+        elif isinstance(part, Mapping) and not _is_reasoning(part):
+            text += str(part.get("text") or "")
+    return text
 
 
 def reasoning_text(message: Mapping[str, Any]) -> str:
     """Reasoning in a field of its own, or among the parts of the content."""
-    field = next((value for name in REASONING_FIELDS if (value := message.get(name))), None)
-    if field is not None:
-        return _reasoning(field)
+    for name in REASONING_FIELDS:
+        if value := message.get(name):
+            return _reasoning(value)
     content = message.get("content")
     return "".join(map(_reasoning, filter(_is_reasoning, content))) if isinstance(content, list) else ""
-
-
-def _part_text(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    is_text = isinstance(part, Mapping) and not _is_reasoning(part)
-    return str(part.get("text") or "") if is_text else ""
 
 
 def _is_reasoning(part: Any) -> bool:
@@ -108,10 +106,22 @@ class ThinkingFilter:
         """The pieces that are certain now; the possible beginning of a tag is buffered."""
         pieces: list[Piece] = []
         self._buffer += text
-        self._find_start()
-        while self._state == "thinking" and self._find_end(pieces):
-            self._find_start()
-        if self._state == "text" and self._buffer:
+        while self._state != "text":
+            if self._state == "thinking":
+                if not self._find_end(pieces):
+                    return pieces
+                continue
+            start = self._buffer.lstrip()
+            if self._end_tag:
+                self._buffer = start
+            tag = next((tag for tag in _TAGS if start.startswith(tag)), None)
+            if tag:
+                self._state, self._buffer, self._end_tag = "thinking", start[len(tag) :], _TAGS[tag]
+            elif any(tag.startswith(start) for tag in _TAGS):
+                return pieces
+            else:
+                self._state = "text"
+        if self._buffer:
             pieces.append(Piece("text", self._buffer))
             self._buffer = ""
         return pieces
@@ -121,18 +131,6 @@ class ThinkingFilter:
         rest, self._buffer = self._buffer, ""
         kind: Literal["text", "reasoning"] = "reasoning" if self._state == "thinking" else "text"
         return [Piece(kind, rest)] if rest else []
-
-    def _find_start(self) -> None:
-        if self._state != "beginning":
-            return
-        start = self._buffer.lstrip()
-        if self._end_tag:
-            self._buffer = start
-        tag = next((tag for tag in _TAGS if start.startswith(tag)), None)
-        if tag:
-            self._state, self._buffer, self._end_tag = "thinking", start[len(tag) :], _TAGS[tag]
-        elif not any(tag.startswith(start) for tag in _TAGS):
-            self._state = "text"
 
     def _find_end(self, pieces: list[Piece]) -> bool:
         """Whether the block of reasoning has ended."""
@@ -175,12 +173,13 @@ def insert_images(messages: "Sequence[BaseMessage]", load: LoadImage) -> "list[B
         kept = references[skip:]
         skip = max(skip - len(references), 0)
         if message.type == "human":
-            inserted.append(_with_images(message, kept, load))
+            parts = _image_parts(kept, load)
+            text = {"type": "text", "text": message.text}
+            inserted.append(HumanMessage([text, *parts]) if parts else message)
             continue
         inserted.append(message)
         pending += kept
-        is_last = position + 1 == len(messages) or messages[position + 1].type != "tool"
-        if is_last and pending:
+        if position + 1 == len(messages) or messages[position + 1].type != "tool":
             if parts := _image_parts(pending, load):
                 text = {"type": "text", "text": "The images of the results above, in their order."}
                 inserted.append(HumanMessage([text, *parts]))
@@ -191,11 +190,6 @@ def insert_images(messages: "Sequence[BaseMessage]", load: LoadImage) -> "list[B
 def _references(message: "BaseMessage") -> list[Mapping[str, Any]]:
     images = message.additional_kwargs.get("images") if message.type in ("tool", "human") else None
     return [one for one in images or () if isinstance(one, Mapping) and "blob" in one]
-
-
-def _with_images(message: "BaseMessage", references: Sequence[Mapping[str, Any]], load: LoadImage) -> "BaseMessage":
-    parts = _image_parts(references, load)
-    return HumanMessage([{"type": "text", "text": message.text}, *parts]) if parts else message
 
 
 def _image_parts(references: Sequence[Mapping[str, Any]], load: LoadImage) -> list[str | dict[str, Any]]:

@@ -1,16 +1,17 @@
 """One reply while it arrives, streamed or whole: the deltas to show, and the finished message.
 
-Below that: splitting the body of a response into payloads, and noticing a connection on which nothing arrives.
+Below that: the token counts of a server, splitting the body of a response into payloads, and noticing a connection
+on which nothing arrives.
 """
 
 import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.messages import AIMessage
+from langchain_core.messages.ai import UsageMetadata
 
 from graph_agent.model.openai.errors import (
     BrokenReply,
@@ -35,18 +36,15 @@ from graph_agent.model.openai.tool_call_chunks import (
     parse_arguments,
     replace_surrogates,
 )
-from graph_agent.model.openai.usage import latest_usage
 from graph_agent.ports import Delta
-
-if TYPE_CHECKING:
-    from langchain_core.messages.ai import UsageMetadata
-
 
 __all__ = [
     "DONE",
     "ReplyStream",
     "is_server_failure",
     "iter_payloads",
+    "latest_usage",
+    "parse_usage",
     "raise_if_stalled",
     "truncation_cause",
     "wait_for_headers",
@@ -93,14 +91,13 @@ def is_server_failure(finish_reason: str) -> bool:
     return finish_reason.strip().lower() in _SERVER_FAILURES
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """One call, from the fields of the reply or from its text."""
 
     name: str
     call_id: str
     arguments: Arguments
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any]
 
 
 class ReplyStream:
@@ -147,15 +144,17 @@ class ReplyStream:
         body = _parse_object(payload)
         self._usage = latest_usage(body, self._usage)
         self._model = replace_surrogates(str(body.get("model") or self._model))
-        for choice in self._own_choice(body):
-            is_whole = bool(choice.get("message"))
-            self._is_complete = self._is_complete or is_whole
-            # A reason that means truncation stays, whatever a later chunk says.
-            if not truncation_cause(self._finish_reason):
-                self._finish_reason = replace_surrogates(str(choice.get("finish_reason") or self._finish_reason))
-            for message in _mappings(choice.get("message") or choice.get("delta")):
-                yield from self._add_message(self._unseen(message) if is_whole else message, is_whole=is_whole)
-            self._has_deltas = self._has_deltas or not is_whole
+        choice = self._own_choice(body)
+        if choice is None:
+            return
+        is_whole = bool(choice.get("message"))
+        self._is_complete = self._is_complete or is_whole
+        # A reason that means truncation stays, whatever a later chunk says.
+        if not truncation_cause(self._finish_reason):
+            self._finish_reason = replace_surrogates(str(choice.get("finish_reason") or self._finish_reason))
+        for message in _mappings(choice.get("message") or choice.get("delta")):
+            yield from self._add_message(message, is_whole=is_whole)
+        self._has_deltas = self._has_deltas or not is_whole
 
     @property
     def wait_s(self) -> float | None:
@@ -187,40 +186,35 @@ class ReplyStream:
         """
         reason = self._finish_reason
         if not self.has_ended:
-            cause = "the connection closed in the middle" if self._has_begun else "it has no choices"
-            raise BrokenReply(cause)
+            raise BrokenReply("the connection closed in the middle" if self._has_begun else "it has no choices")
         if is_server_failure(reason):
             raise BrokenReply(f"finish reason: {reason}")
         text, calls = self._split()
         if not calls and not text.strip():
             raise EmptyReply(f"finish reason: {reason or 'none'}")
-        errors = {
-            str(position): call.arguments.error for position, call in enumerate(calls) if call.arguments.error
-        }
         cause = truncation_cause(reason)
-        if calls and cause:
-            retry = "send it again, in smaller parts" if cause == _OUTPUT_LIMIT else "do it in another way"
-            error = f"the reply was cut off by {cause} before this call was complete; {retry}"
-            errors[str(len(calls) - 1)] = error
-        extra_metadata = {
-            "unusable_arguments": errors,
-            "reasoning": replace_surrogates("".join(self._reasoning))[:_MAX_REASONING],
-            "extra_content": {str(position): call.extra for position, call in enumerate(calls) if call.extra},
-        }
+        tool_calls: list[dict[str, Any]] = []
+        errors: dict[str, str] = {}
+        extra: dict[str, Mapping[str, Any]] = {}
+        for position, call in enumerate(calls):
+            # A name that is not on offer is made one that servers accept in a history.
+            name = match_tool_name(call.name, self._offered) or _INVALID_IN_NAME.sub("_", call.name.strip())[:64]
+            value, error = call.arguments.value, call.arguments.error
+            if cause and position + 1 == len(calls):
+                retry = "send it again, in smaller parts" if cause == _OUTPUT_LIMIT else "do it in another way"
+                value, error = {}, f"the reply was cut off by {cause} before this call was complete; {retry}"
+            tool_calls.append({"name": name or "unnamed", "args": value, "id": call.call_id or None})
+            errors |= {str(position): error} if error else {}
+            extra |= {str(position): call.extra} if call.extra else {}
+        reasoning = replace_surrogates("".join(self._reasoning))[:_MAX_REASONING]
+        optional = {"unusable_arguments": errors, "reasoning": reasoning, "extra_content": extra}
         return AIMessage(
             text if text.strip() else "",
-            tool_calls=[
-                {
-                    "name": _usable_name(call.name, self._offered),
-                    "args": {} if str(position) in errors else call.arguments.value,
-                    "id": call.call_id or None,
-                }
-                for position, call in enumerate(calls)
-            ],
+            tool_calls=tool_calls,
             response_metadata={
                 "model_name": self._model,
                 "finish_reason": reason,
-                **{name: value for name, value in extra_metadata.items() if value},
+                **{name: value for name, value in optional.items() if value},
             },
             usage_metadata=self._usage,
         )
@@ -230,40 +224,37 @@ class ReplyStream:
         text = strip_thinking(replace_surrogates("".join(self._text)))
         calls = [
             _Call(call.name, call.call_id, parse_arguments(call.arguments()), call.extra)
-            for call in self._calls.non_empty()
+            for call in self._calls.calls
+            if call.name or call.call_id or call.joined_arguments
         ]
         if calls or self._text_buffer is None:
             return text, calls
         parsed = parse_text_tool_calls(text, self._offered)
-        return parsed.text, [_Call(call.name, "", call.arguments) for call in parsed.calls]
-
-    def _unseen(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The fields of a whole message that the deltas before it have not brought."""
-        if not self._has_deltas:
-            return message
-        known = {*_CONTENT_FIELDS} if self._text else set()
-        known |= {*_CALL_FIELDS} if self._calls.calls else set()
-        known |= {*REASONING_FIELDS} if self._reasoning else set()
-        return {name: value for name, value in message.items() if name not in known}
+        return parsed.text, [_Call(call.name, "", call.arguments, {}) for call in parsed.calls]
 
     def _add_message(self, message: Mapping[str, Any], *, is_whole: bool) -> Iterator[Delta]:
+        if is_whole and self._has_deltas:
+            # It repeats most of what the deltas have brought.
+            known = {*_CONTENT_FIELDS} if self._text else set()
+            known |= {*_CALL_FIELDS} if self._calls.calls else set()
+            known |= {*REASONING_FIELDS} if self._reasoning else set()
+            message = {name: value for name, value in message.items() if name not in known}
         if reasoning := reasoning_text(message):
             yield from self._show([Piece("reasoning", reasoning)])
         text = content_text(message.get("content")) + content_text(message.get("refusal"))
         yield from self._show(self._thinking.feed(text))
         for call in self._raw_calls(message):
-            added = self._calls.add_call(call) if is_whole else self._calls.add_chunk(call)
+            added = self._calls.add(call, is_whole=is_whole)
             if added is not None:
                 position, name, piece = added
                 yield Delta("tool_call", replace_surrogates(piece), position, name.strip())
 
     def _raw_calls(self, message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """The calls of a message or chunk; the single call of the older protocol has a field of its own."""
-        older = [{"function": function} for function in _mappings(message.get("function_call"))]
-        for name, calls in zip(_CALL_FIELDS, (_mappings(message.get("tool_calls")), older), strict=True):
-            if calls and self._call_field in ("", name):
+        for name in _CALL_FIELDS:
+            if (calls := _mappings(message.get(name))) and self._call_field in ("", name):
                 self._call_field = name
-                return _mappings(calls)
+                return calls if name == "tool_calls" else [{"function": function} for function in calls]
         return []
 
     def _show(self, pieces: Sequence[Piece]) -> Iterator[Delta]:
@@ -273,16 +264,17 @@ class ReplyStream:
             if shown:
                 yield Delta(kind, replace_surrogates(shown))
 
-    def _own_choice(self, body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def _own_choice(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The choice that is the reply; a server that was made to return several interleaves them."""
-        choices = _mappings(body.get("choices"))
-        self._has_begun = self._has_begun or bool(choices)
-        if self._choice_index is None and choices:
-            self._choice_index = choices[0].get("index")
-        own = [one for one in choices if one.get("index", self._choice_index) == self._choice_index][:1]
-        if own and own[0].get("error"):
-            raise ServerError(own[0]["error"])
-        return own
+        for choice in _mappings(body.get("choices")):
+            self._has_begun = True
+            if self._choice_index is None:
+                self._choice_index = choice.get("index")
+            if choice.get("index", self._choice_index) == self._choice_index:
+                if choice.get("error"):
+                    raise ServerError(choice["error"])
+                return choice
+        return None
 
 
 def _parse_object(payload: str) -> dict[str, Any]:
@@ -309,9 +301,65 @@ def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in entries if isinstance(entry, Mapping)]
 
 
-def _usable_name(name: str, offered: Sequence[str]) -> str:
-    """The offered name where blanks, letter case or marks differ; else a name that servers accept in a history."""
-    return match_tool_name(name, offered) or _INVALID_IN_NAME.sub("_", name.strip())[:64] or "unnamed"
+_MAX_TOKENS = 2**53
+"""No request is that long: a larger number is an error, and may not fit where it is stored."""
+
+
+def latest_usage(body: Mapping[str, Any], earlier: UsageMetadata | None) -> UsageMetadata | None:
+    """The usage after one more chunk. Each chunk counts from the beginning; one without counts changes nothing.
+
+    It may be at the top, within the choice, or in a field of one provider.
+    """
+    for place in (body, *_mappings(body.get("choices")), body.get("x_groq")):
+        if isinstance(place, Mapping) and (usage := parse_usage(place.get("usage"))):
+            return usage
+    return earlier
+
+
+def parse_usage(usage: Any) -> UsageMetadata | None:
+    """The counts if both input and output are given, since one alone would pass for the whole."""
+    if not isinstance(usage, Mapping):
+        return None
+    total = _count(usage, "total_tokens")
+    input_tokens = _count(usage, "prompt_tokens", "input_tokens")
+    output_tokens = _count(usage, "completion_tokens", "output_tokens")
+    if total is not None and output_tokens is not None and input_tokens is None:
+        input_tokens = max(total - output_tokens, 0)
+    elif total is not None and input_tokens is not None and output_tokens is None:
+        output_tokens = max(total - input_tokens, 0)
+    if not input_tokens or output_tokens is None:
+        return None
+    counts: dict[str, Any] = {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "total_tokens": max(total or 0, input_tokens + output_tokens),
+    }
+    if cached := (
+        _count(usage, "prompt_tokens_details.cached_tokens")
+        or _count(usage, "input_tokens_details.cached_tokens")
+        or _count(usage, "prompt_cache_hit_tokens")
+    ):
+        counts["input_token_details"] = {"cache_read": min(cached, input_tokens)}
+    if reasoning := (
+        _count(usage, "completion_tokens_details.reasoning_tokens")
+        or _count(usage, "output_tokens_details.reasoning_tokens")
+    ):
+        counts["output_token_details"] = {"reasoning": reasoning}
+    return cast("UsageMetadata", counts)
+
+
+def _count(usage: Mapping[str, Any], *paths: str) -> int | None:
+    """The first number of tokens at these paths, also where it is a text or a float without a fraction."""
+    for path in paths:
+        value: Any = usage
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+            value = int(value)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and 0 <= value <= _MAX_TOKENS and value == int(value):
+            return int(value)
+    return None
 
 
 _LINE_END = re.compile(rb"[\r\n]")
@@ -365,19 +413,14 @@ async def _iter_events(start: bytes, blocks: AsyncIterator[bytes]) -> AsyncItera
         yield "\n".join(begun)
 
 
-async def _iter_lines(start: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    *lines, rest = _LINE_END.split(start)
-    for line in lines:
-        yield _decode(line)
-    async for block in blocks:
+async def _iter_lines(rest: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    block: bytes | None = b""
+    while block is not None:
         *lines, rest = _LINE_END.split(rest + block)
         for line in lines:
-            yield _decode(line)
-    yield _decode(rest)
-
-
-def _decode(line: bytes) -> str:
-    return line.decode("utf-8-sig", "replace").strip()
+            yield line.decode("utf-8-sig", "replace").strip()
+        block = await anext(blocks, None)
+    yield rest.decode("utf-8-sig", "replace").strip()
 
 
 def _payload(line: str) -> str:
@@ -453,14 +496,15 @@ class _ProgressMonitor:
         """Whether the block brings the reply further."""
         if self._is_object:
             return bool(block.strip())
-        *complete, rest = _LINE_END.split(self._line + block)
-        lines = [text for line in (*complete, rest) if (text := line.removeprefix(_BOM).strip())]
-        if self._is_object is None and lines:
-            self._is_object = lines[0][:1] in _JSON
-        self._line = rest.lstrip()[:_LINE_START]
-        return bool(self._is_object) or any(map(_is_part, complete))
-
-
-def _is_part(line: bytes) -> bool:
-    text = line.removeprefix(_BOM).strip()
-    return text.startswith(b"{") or (text.startswith(b"data:") and len(text) > len(b"data:"))
+        *complete, self._line = _LINE_END.split(self._line + block)
+        is_part = False
+        for line in complete:
+            text = line.removeprefix(_BOM).strip()
+            is_part = is_part or text.startswith(b"{") or (text.startswith(b"data:") and text != b"data:")
+            if self._is_object is None and text:
+                self._is_object = text[:1] in _JSON
+        text = self._line.removeprefix(_BOM).strip()
+        if self._is_object is None and text:
+            self._is_object = text[:1] in _JSON
+        self._line = self._line.lstrip()[:_LINE_START]
+        return bool(self._is_object) or is_part

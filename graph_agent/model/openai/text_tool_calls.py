@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 from graph_agent.model.openai.tool_call_chunks import Arguments, parse_arguments
@@ -88,10 +89,10 @@ _MADE_UP_RESULT = re.compile(r"<tool_(?:result|response)\b|^Observation:", re.MU
 def parse_text_tool_calls(text: str, offered: Sequence[str]) -> ParsedReply:
     """The calls in the text, in order; a call in plain JSON only counts for a tool that is offered."""
     spans: list[_Span] = []
-    for find in _FINDERS:
-        for span in find(text, offered):
-            if span.calls and not any(span.start < other.end and other.start < span.end for other in spans):
-                spans.append(span)
+    # The most certain come first: what lies in a span that was found before is skipped.
+    for span in chain(_marked_calls(text, offered), _unmarked_calls(text, offered)):
+        if span.calls and not any(span.start < other.end and other.start < span.end for other in spans):
+            spans.append(span)
     spans = sorted(_outside_thinking(text, spans))
     if not spans:
         return ParsedReply((), text)
@@ -135,69 +136,39 @@ def _made_up_result(text: str, spans: Sequence[_Span]) -> int:
     return len(text)
 
 
-def _find_tags(text: str, offered: Sequence[str]) -> Iterator[_Span]:  # noqa: ARG001 - the shape of a finder
+def _marked_calls(text: str, offered: Sequence[str]) -> Iterator[_Span]:
+    """Calls between marks that models use for nothing else."""
     for opened in _TAG.finditer(text):
         yield _parse_until(text, opened, re.compile(rf"\s*</{re.escape(opened[1])}>", re.IGNORECASE))
-
-
-def _find_invocations(text: str, offered: Sequence[str]) -> Iterator[_Span]:
     for match in _INVOCATION.finditer(text):
         yield _Span(*match.span(), _if_offered(parse_tagged_calls(match[0]), offered))
-
-
-def _find_lists(text: str, offered: Sequence[str]) -> Iterator[_Span]:  # noqa: ARG001 - the shape of a finder
     for opened in _LIST.finditer(text):
         yield _parse_until(text, opened, _LIST_END)
-
-
-def _find_tokens(text: str, offered: Sequence[str]) -> Iterator[_Span]:  # noqa: ARG001 - the shape of a finder
     for match in _TOKENS.finditer(text):
         yield _Span(*match.span(), (TextToolCall(match[1], parse_arguments(match[2])),))
 
 
-def _find_react_actions(text: str, offered: Sequence[str]) -> Iterator[_Span]:
+def _unmarked_calls(text: str, offered: Sequence[str]) -> Iterator[_Span]:
+    """What may be a call: an action, a code block, JSON at the end of the text, and tags that could not be read."""
     for match in _REACT.finditer(text):
-        rest = text[match.end() :]
-        end = parse_json_calls(rest)[1] if rest.startswith("{") else 0
-        end = end or len(rest.split("\nObservation:", 1)[0])
-        call = TextToolCall(match[1], parse_arguments(rest[:end].strip()))
+        following = text[match.end() :]
+        end = parse_json_calls(following)[1] if following.startswith("{") else 0
+        end = end or len(following.split("\nObservation:", 1)[0])
+        call = TextToolCall(match[1], parse_arguments(following[:end].strip()))
         yield _Span(match.start(), match.end() + end, _if_offered((call,), offered))
-
-
-def _find_fences(text: str, offered: Sequence[str]) -> Iterator[_Span]:
     for opened in _FENCE.finditer(text):
         span = _parse_until(text, opened, _FENCE_END)
         yield span._replace(calls=_if_offered(span.calls, offered))
-
-
-def _find_final_json(text: str, offered: Sequence[str]) -> Iterator[_Span]:
-    """Plain JSON at the end of the reply."""
     for match in _LINE_OF_JSON.finditer(text):
         calls, end = parse_json_calls(text[match.end() :])
         if calls and not text[match.end() + end :].strip():
             yield _Span(match.start(), len(text), _if_offered(calls, offered))
-            return
-
-
-def _find_unreadable(text: str, offered: Sequence[str]) -> Iterator[_Span]:  # noqa: ARG001 - the shape of a finder
-    """What announces a call and could not be read before. An empty pair of tags behind another call is ignored."""
+            break
     for number, opened in enumerate(_OPENING.finditer(text)):
         closed = _CLOSING.search(text, opened.end())
+        # An empty pair of tags behind another call is ignored.
         if not number or text[opened.end() : closed.start() if closed else len(text)].strip():
             yield _Span(opened.start(), closed.end() if closed else len(text), (UNREADABLE,))
-
-
-_FINDERS: tuple[Callable[[str, Sequence[str]], Iterator[_Span]], ...] = (
-    _find_tags,
-    _find_invocations,
-    _find_lists,
-    _find_tokens,
-    _find_react_actions,
-    _find_fences,
-    _find_final_json,
-    _find_unreadable,
-)
-"""The most certain first: what one has found, the next ones skip."""
 
 
 def _parse_until(text: str, opened: re.Match[str], end: re.Pattern[str]) -> _Span:

@@ -20,6 +20,7 @@ _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 _END_MARKERS = re.compile(r"(?:\s*(?:<[|｜][^<>|｜]{1,40}[|｜]>|</\w{1,40}>))+\s*\Z")
 """Tokens that end a call in a model's own format and that its server should have removed."""
 _INT64 = range(-(2**63), 2**64)
+_TYPE_NAMES = {list: "a list", str: "a string within strings", bool: "true or false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ def parse_arguments(raw: Any) -> Arguments:
         except (ValueError, RecursionError) as error:
             return Arguments(error=f"the arguments are not valid JSON ({error}); send one JSON object")
     if not isinstance(raw, dict):
-        return Arguments(error=f"the arguments are {_type_name(raw)}, not a JSON object; send one JSON object")
+        kind = _TYPE_NAMES.get(type(raw), "a number")
+        return Arguments(error=f"the arguments are {kind}, not a JSON object; send one JSON object")
     try:
         return Arguments({replace_surrogates(key): _storable(item) for key, item in raw.items()})
     except (ValueError, RecursionError) as error:
@@ -110,18 +112,6 @@ def _storable(value: Any) -> Any:
             return value
 
 
-def _type_name(value: Any) -> str:
-    match value:
-        case list():
-            return "a list"
-        case str():
-            return "a string within strings"
-        case bool():
-            return "true or false"
-        case _:
-            return "a number"
-
-
 _MAX_DIGITS = 12
 _ENDINGS = ("}", "]", '"', "null")
 """How complete arguments may end; tested first, because parsing them all again for each chunk is slow."""
@@ -176,36 +166,27 @@ class ToolCallAssembler:
     def __init__(self) -> None:
         self.calls: list[PartialCall] = []
 
-    def add_chunk(self, raw: Any) -> tuple[int, str, str] | None:
-        """Add a streamed chunk; returns the call's position, its name so far, and the new piece of arguments."""
+    def add(self, raw: Any, *, is_whole: bool = False) -> tuple[int, str, str] | None:
+        """Add a streamed chunk, or a whole call, which is always a new one.
+
+        Returns the position of the call, its name so far, and the new piece of its arguments; None for nothing new.
+        """
         if not isinstance(raw, Mapping):
             return None
         chunk = _parse_chunk(raw)
-        if chunk.index is None and not (chunk.call_id or chunk.name or chunk.piece):
+        if not is_whole and chunk.index is None and not (chunk.call_id or chunk.name or chunk.piece):
             return None
-        call = self._owner(chunk)
+        call = None if is_whole else self._owner(chunk)
         if call is None:
             call = PartialCall(chunk.index, chunk.call_id, chunk.name)
             self.calls.append(call)
-        if _repeats(call, chunk):
+        elif _repeats(call, chunk):
             return None
         call.call_id = call.call_id or chunk.call_id
         call.name = chunk.name if chunk.name.startswith(call.name) else call.name + chunk.name
         call.pieces.append(chunk.piece)
         call.extra |= chunk.extra
         return self.calls.index(call), call.name, chunk.piece
-
-    def add_call(self, raw: Any) -> tuple[int, str, str] | None:
-        """Add a call of a reply that is not streamed: each is a new one."""
-        if not isinstance(raw, Mapping):
-            return None
-        chunk = _parse_chunk(raw)
-        self.calls.append(PartialCall(chunk.index, chunk.call_id, chunk.name, [chunk.piece], chunk.extra))
-        return len(self.calls) - 1, chunk.name, chunk.piece
-
-    def non_empty(self) -> list[PartialCall]:
-        """The calls without those of which only an index came."""
-        return [call for call in self.calls if call.name or call.call_id or call.joined_arguments]
 
     def _owner(self, chunk: _Chunk) -> PartialCall | None:
         """The call that a chunk continues; None: it begins a new one."""
@@ -214,19 +195,29 @@ class ToolCallAssembler:
             return None
         if _repeats(call, chunk):
             return call
-        begins_again = bool(chunk.name and chunk.piece) and call.is_complete()
-        differs = bool(chunk.name and call.name) and chunk.name != call.name
-        return call if not begins_again and (not differs or _continues_name(call, chunk)) else None
+        if chunk.name and chunk.piece and call.is_complete():
+            return None
+        if not chunk.name or not call.name or chunk.name == call.name:
+            return call
+        # Another name continues that of the call only where nothing else can be meant.
+        belongs = chunk.call_id == call.call_id if chunk.call_id else chunk.index is not None
+        is_longer = not chunk.piece or chunk.name.startswith(call.name)
+        return call if belongs and not call.joined_arguments and is_longer else None
 
     def _candidate(self, chunk: _Chunk) -> PartialCall | None:
-        newest_first = list(reversed(self.calls))
-        same_id = [call for call in newest_first if chunk.call_id and call.call_id == chunk.call_id]
-        same_both = [call for call in same_id if chunk.index in (None, call.index)]
-        if same_both or (same_id and not chunk.name):
-            return (same_both or same_id)[0]
-        if chunk.index is not None:
-            return next((call for call in newest_first if call.index == chunk.index), None)
-        return newest_first[0] if newest_first else None
+        """The newest call with the id of the chunk, else with its index; the newest of all where it has neither."""
+        same_id = None
+        for call in reversed(self.calls) if chunk.call_id else ():
+            if call.call_id == chunk.call_id:
+                if chunk.index in (None, call.index):
+                    return call
+                same_id = same_id or call
+        if same_id and not chunk.name:
+            return same_id
+        for call in reversed(self.calls):
+            if chunk.index in (None, call.index):
+                return call
+        return None
 
 
 def _has_another_id(call: PartialCall, chunk: _Chunk) -> bool:
@@ -239,16 +230,10 @@ def _has_another_id(call: PartialCall, chunk: _Chunk) -> bool:
 
 def _repeats(call: PartialCall, chunk: _Chunk) -> bool:
     """Whether a server that has streamed the call in pieces now sends the whole of it again."""
-    is_named = (
-        chunk.index is not None and bool(chunk.call_id and chunk.name and chunk.piece) and len(call.pieces) > 1
-    )
-    is_same = is_named and (call.index, call.call_id, call.name) == (chunk.index, chunk.call_id, chunk.name)
+    if len(call.pieces) < 2 or chunk.index is None or not (chunk.call_id and chunk.name and chunk.piece):
+        return False
+    is_same = (call.index, call.call_id, call.name) == (chunk.index, chunk.call_id, chunk.name)
     return is_same and call.joined_arguments == chunk.piece
-
-
-def _continues_name(call: PartialCall, chunk: _Chunk) -> bool:
-    belongs = chunk.call_id == call.call_id if chunk.call_id else chunk.index is not None
-    return belongs and not call.joined_arguments and (not chunk.piece or chunk.name.startswith(call.name))
 
 
 def _parse_chunk(raw: Mapping[str, Any]) -> _Chunk:
@@ -256,18 +241,14 @@ def _parse_chunk(raw: Mapping[str, Any]) -> _Chunk:
     function = function if isinstance(function, Mapping) else raw
     arguments = function.get("arguments")
     extra = raw.get("extra_content")
+    # The index may be a number or the text of one.
+    index: Any = raw.get("index")
+    if isinstance(index, str) and index.isascii() and index.isdigit() and len(index) <= _MAX_DIGITS:
+        index = int(index)
     return _Chunk(
-        _parse_index(raw.get("index")),
+        int(index) if isinstance(index, int | float) and abs(index) < 10**_MAX_DIGITS else None,
         replace_surrogates(str(raw.get("id") or "")),
         str(function.get("name") or ""),
         arguments if isinstance(arguments, str) else "" if arguments is None else json.dumps(arguments),
         parse_arguments(extra).value if isinstance(extra, dict) else {},
     )
-
-
-def _parse_index(value: Any) -> int | None:
-    """The index, which may be a number or the text of one."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS:
-        return int(value)
-    is_number = isinstance(value, int | float) and abs(value) < 10**_MAX_DIGITS
-    return int(value) if is_number else None

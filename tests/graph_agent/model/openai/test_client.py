@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ConfigError, ModelError
 from graph_agent.model.openai.capabilities import CapabilityStore
-from graph_agent.model.openai.client import ModelOptions, OpenAIModel
+from graph_agent.model.openai.endpoint import ModelOptions, OpenAIModel
 from graph_agent.ports import Delta, ModelRequest
 from tests.fakes.openai_server import CUT, DELAY, ERR, SSE, TC, TCS, TXT, FakeOpenAI, Reply
 

@@ -3,8 +3,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
 from graph_agent.errors import ModelError
-from graph_agent.model.openai.client import ModelOptions, OpenAIModel
-from graph_agent.model.openai.endpoint import FallbackChain
+from graph_agent.model.openai.endpoint import FallbackChain, ModelOptions, OpenAIModel
 from graph_agent.ports import Delta, ModelRequest
 from tests.fakes.openai_server import ERR, TXT, FakeOpenAI
 

@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from graph_agent.model.openai.capabilities import Capabilities
-from graph_agent.model.openai.request_body import MessageEncoder, encode_json
+from graph_agent.model.openai.client import MessageEncoder, encode_json
 
 
 class Converting:

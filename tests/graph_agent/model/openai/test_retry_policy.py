@@ -1,6 +1,6 @@
 import random
 
-from graph_agent.model.openai.client import RetryPolicy
+from graph_agent.model.openai.endpoint import RetryPolicy
 from graph_agent.model.openai.errors import Failure, FailureKind
 
 

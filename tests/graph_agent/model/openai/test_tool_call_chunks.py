@@ -22,7 +22,7 @@ def fragment(index: Any = None, call_id: Any = None, name: Any = None, arguments
 def put_together(fragments: list[Any]) -> list[Parts]:
     arriving = ToolCallAssembler()
     for each in fragments:
-        arriving.add_chunk(each)
+        arriving.add(each)
     return [(call.call_id, call.name, call.joined_arguments) for call in arriving.calls]
 
 
@@ -110,7 +110,7 @@ def test_fragments_go_to_the_call_they_belong_to(fragments: list[Any], calls: li
 def test_equal_calls_keep_positions_of_their_own() -> None:
     arriving = ToolCallAssembler()
 
-    positions = [arriving.add_chunk(fragment(index, None, "ls", "{}")) for index in (0, 1)]
+    positions = [arriving.add(fragment(index, None, "ls", "{}")) for index in (0, 1)]
 
     assert positions == [(0, "ls", "{}"), (1, "ls", "{}")]
 
@@ -119,7 +119,7 @@ def test_each_call_of_an_unstreamed_reply_is_its_own_even_without_ids() -> None:
     arriving = ToolCallAssembler()
 
     for _ in range(2):
-        arriving.add_call({"function": {"name": "ls", "arguments": "{}"}})
+        arriving.add({"function": {"name": "ls", "arguments": "{}"}}, is_whole=True)
 
     assert [(call.call_id, call.name, call.joined_arguments) for call in arriving.calls] == [("", "ls", "{}")] * 2
 

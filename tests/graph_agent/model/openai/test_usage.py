@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.model.openai.usage import latest_usage, parse_usage
+from graph_agent.model.openai.stream import latest_usage, parse_usage
 
 _TOLD = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
 
