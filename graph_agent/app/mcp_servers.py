@@ -209,7 +209,7 @@ class SessionServers:
         if self._fleet is not None:
             await self._fleet.wait_until_ready()
 
-    def why_missing(self, written: str) -> str:
+    def explain_missing(self, written: str) -> str:
         """Why a tool of a server is not there, where that server failed."""
         return self._fleet.missing_tool_reason(written) if self._fleet is not None else ""
 

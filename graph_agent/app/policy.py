@@ -18,9 +18,9 @@ from graph_agent.config.settings import Settings
 from graph_agent.config.sources import item_key
 from graph_agent.errors import UsageError
 from graph_agent.ports import Grant
-from graph_agent.toolbox.path_facts import Setting
-from graph_agent.toolbox.policy_check import Checked, check_call
-from graph_agent.toolbox.tool_context import granted
+from graph_agent.toolbox.facts import PolicyContext
+from graph_agent.toolbox.policy_check import PolicyCheck, check_call
+from graph_agent.toolbox.tool_context import add_grants
 from policy import (
     CHAIN_STEPS,
     MODES,
@@ -81,10 +81,10 @@ async def check_policy(
     """
     everywhere = [grant for grant in grants if grant.scope != "thread"]
     policy = policy_of(settings)
-    setting = Setting(workspace, granted(policy, everywhere), roots_of(workspace, (), settings).usable)
+    setting = PolicyContext(workspace, add_grants(policy, everywhere), roots_of(workspace, (), settings).usable)
     async with registry_for(tool, workspace, settings) as (registry, problems):
         try:
-            judged = partial(check_call, tool, arguments, settings.mode, registry=registry, setting=setting)
+            judged = partial(check_call, tool, arguments, settings.mode, registry=registry, context=setting)
             checked = await query_tool(tool, judged, reraise=(InvalidArguments,), seconds=_WAIT_S)
         except (InvalidArguments, ToolQueryFailed) as error:
             raise UsageError(str(error)) from error
@@ -92,16 +92,16 @@ async def check_policy(
         return replace(_as_report(checked), problems=tuple(problems), allowed_in=allowed_in)
 
 
-def _allowed_in(checked: Checked, policy: PolicySettings, grants: Sequence[Grant]) -> Iterator[str]:
+def _allowed_in(checked: PolicyCheck, policy: PolicySettings, grants: Sequence[Grant]) -> Iterator[str]:
     if checked.facts is None or checked.decision.verdict != "ask":
         return
     for thread_id in dict.fromkeys(grant.thread_id for grant in grants if grant.scope == "thread"):
         holding = [grant for grant in grants if grant.scope != "thread" or grant.thread_id == thread_id]
-        if evaluate(checked.facts, granted(policy, holding)).verdict == "allow":
+        if evaluate(checked.facts, add_grants(policy, holding)).verdict == "allow":
             yield thread_id
 
 
-def _as_report(checked: Checked) -> Report:
+def _as_report(checked: PolicyCheck) -> Report:
     """The decision with how the call was understood."""
     decision, facts = checked
     return Report(decision.verdict, decision.rule, decision.reason, {} if facts is None else _parsed(facts))
@@ -291,15 +291,15 @@ def _decide(case: _Case, line: int, root: Path) -> CaseResult:
         rules = parse_rules(allow=case.rules.allow, ask=case.rules.ask, deny=case.rules.deny)
         own = agent_paths(env, database_path(env))
         policy = PolicySettings(rules=rules, reserved=own, exempt_files=(memory_file(env),), home=home)
-        decision = _judged(case, default_registry(workspace, env=env), Setting(workspace, policy))
+        decision = _judged(case, default_registry(workspace, env=env), PolicyContext(workspace, policy))
     except InvalidRule as error:
         raise UsageError(f"case {case.id!r}, line {line}: {error}") from error
     return CaseResult(case.id, case.expected, decision.verdict, decision.rule, decision.reason)
 
 
-def _judged(case: _Case, registry: ToolRegistry, setting: Setting) -> Decision:
+def _judged(case: _Case, registry: ToolRegistry, setting: PolicyContext) -> Decision:
     try:
-        return check_call(case.tool, case.args, case.mode, registry=registry, setting=setting).decision
+        return check_call(case.tool, case.args, case.mode, registry=registry, context=setting).decision
     except InvalidArguments as error:
         # The agent answers such a call with an error, and nobody is asked.
         return Decision("deny", "unusable arguments", str(error))

@@ -35,9 +35,9 @@ class SubAgentTools:
         """See `ToolSource`: its servers are those of its parent."""
         await self.of_parent.settled()
 
-    def why_missing(self, written: str) -> str:
+    def explain_missing(self, written: str) -> str:
         """See `ToolSource`."""
-        return self.of_parent.why_missing(written)
+        return self.of_parent.explain_missing(written)
 
     async def close(self) -> None:
         """Nothing is its own."""

@@ -12,8 +12,8 @@ from graph_agent.app.toolset import full_registry, policy_of
 from graph_agent.config.settings import Settings
 from graph_agent.events import Event, EventBus, WarningIssued
 from graph_agent.toolbox import MCP_PREFIX
-from graph_agent.toolbox.facts import risk_here
-from graph_agent.toolbox.toolbox import hidden_names, offered_names
+from graph_agent.toolbox.facts import tool_risk
+from graph_agent.toolbox.toolbox import denied_tools, offered_names
 from policy import PolicySettings
 from tools.base import BaseTool, Limits
 from tools.registry import Origin, ToolRegistry, is_offered_in_plan_mode
@@ -115,7 +115,7 @@ async def registry_for(
 async def _all_known(
     registry: ToolRegistry, mode: str, policy: PolicySettings, problems: Sequence[str]
 ) -> ToolCatalog:
-    hidden = hidden_names(registry, policy.rules.deny)
+    hidden = denied_tools(registry, policy.rules.deny)
     offered = offered_names(registry, mode, hidden)
     declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
     known = (
@@ -130,7 +130,7 @@ def _known(
 ) -> ToolInfo:
     return ToolInfo(
         name=tool.name,
-        risk=risk_here(tool, origin, policy),
+        risk=tool_risk(tool, origin, policy),
         kind=str(tool.kind),
         origin=origin,
         original_name=tool.original_name,

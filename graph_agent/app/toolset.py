@@ -23,10 +23,10 @@ from graph_agent.events import EventBus, ToolCallProgress
 from graph_agent.ports import Blobs, FileStates, Grants, Journal, SandboxInfo
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.toolbox import GraphToolbox, ToolboxPorts
-from graph_agent.toolbox.early_reads import ReadingToolbox
-from graph_agent.toolbox.policy_check import Examples, hold_examples
-from graph_agent.toolbox.tool_context import Told
+from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
+from graph_agent.toolbox.early_reads import EarlyReadToolbox
+from graph_agent.toolbox.policy_check import Examples, check_examples
+from graph_agent.toolbox.tool_context import ProgressReport
 from graph_agent.toolbox.toolbox import add_tool_search
 from policy import (
     DEFAULT_TOOL_RISK,
@@ -223,7 +223,7 @@ class ToolSource(Protocol):
         """Wait until no more are on their way."""
         ...
 
-    def why_missing(self, written: str) -> str:
+    def explain_missing(self, written: str) -> str:
         """Why there is none of this name, where that is known."""
         ...
 
@@ -245,10 +245,10 @@ async def open_toolbox(
         ConfigError: a rule cannot be read.
     """
 
-    def on_progress(call_id: str, progress: Told) -> None:
+    def on_progress(call_id: str, progress: ProgressReport) -> None:
         bus.publish(ToolCallProgress(call_id, *progress))
 
-    ports = ToolboxPorts(
+    ports = ToolboxDependencies(
         storage.blobs,
         storage.file_states,
         storage.journal.record_process,
@@ -257,22 +257,22 @@ async def open_toolbox(
         redactor(),
         sandbox=sandbox_of(settings, workspace, roots),
     )
-    kind = ReadingToolbox if _reads_begin_early(settings) else GraphToolbox
+    kind = EarlyReadToolbox if _reads_begin_early(settings) else GraphToolbox
     toolbox = kind(
         servers.registry if servers else default_registry(workspace, settings),
         workspace=workspace,
         policy=policy_of(settings),
-        ports=_serving(ports, servers),
+        dependencies=_serving(ports, servers),
         roots=roots,
     )
     await toolbox.load_descriptions()
     return toolbox
 
 
-def _serving(ports: ToolboxPorts, servers: ToolSource | None) -> ToolboxPorts:
+def _serving(ports: ToolboxDependencies, servers: ToolSource | None) -> ToolboxDependencies:
     if servers is None:
         return ports
-    return replace(ports, servers_settled=servers.settled, why_missing=servers.why_missing)
+    return replace(ports, wait_for_servers=servers.settled, explain_missing=servers.explain_missing)
 
 
 def _reads_begin_early(settings: Settings) -> bool:
@@ -282,13 +282,13 @@ def _reads_begin_early(settings: Settings) -> bool:
 
 def early_reads_of(toolbox: GraphToolbox) -> EarlyReads:
     """What reads ahead for this toolbox."""
-    return toolbox if isinstance(toolbox, ReadingToolbox) else NO_EARLY_READS
+    return toolbox if isinstance(toolbox, EarlyReadToolbox) else NO_EARLY_READS
 
 
 def read_only_toolbox(registry: ToolRegistry, workspace: Path, database: Path) -> GraphToolbox:
     """These tools, for finding out what a call did and for nothing else: no rules, and nothing is written."""
-    ports = ToolboxPorts(FileBlobs(blob_dir(database)), _NoFileStates(), _records_nothing)
-    return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), ports=ports)
+    ports = ToolboxDependencies(FileBlobs(blob_dir(database)), _NoFileStates(), _records_nothing)
+    return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), dependencies=ports)
 
 
 def default_registry(
@@ -381,7 +381,7 @@ def _hold_examples(settings: Settings) -> None:
     for kind in _LISTS:
         for entry in settings.policy.rules(kind):
             if entry.match or entry.not_match:
-                hold_examples(kind, Examples(entry.rule, entry.match, entry.not_match))
+                check_examples(kind, Examples(entry.rule, entry.match, entry.not_match))
 
 
 USER_TOOLS = "tools"

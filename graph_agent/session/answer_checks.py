@@ -42,7 +42,8 @@ async def review_edit(
     Raises:
         AnswerRefused: the arguments are invalid or denied.
     """
-    plan = await toolbox.prepare(item.call["tool_name"], arguments, scope)
+    call_id, attempt = item.call["call_id"], item.call.get("attempt", 1)
+    plan = await toolbox.prepare(item.call["tool_name"], arguments, scope, call_id, attempt)
     if plan.verdict in ("unusable", "deny"):
         raise AnswerRefused(f"The edited arguments were not accepted: {plan.reason}")
     shown = {"arguments": plan.arguments, "summary": plan.summary, "risk": plan.risk, "preview": plan.preview}

@@ -1,10 +1,6 @@
-"""The background shells of a session: started, read, ended; kept track of on disk so that a later run finds them.
+"""The background shells of a session: started, read and ended, and recorded so that a later run finds them.
 
-They survive the turn. With the session they end, unless the user has them go on (`background_shells = "keep"`).
-
-How a background shell ended, and for how long it has been running, in words.
-
-What a command had written when it was broken off, made readable. Knows the spool file, not whose it is.
+They survive the turn. They end with the session, unless the user keeps them (`background_shells = "keep"`).
 """
 
 import asyncio
@@ -36,7 +32,7 @@ from tools.shell_ops.background import (
 from tools.shell_ops.output import clean_output, format_exit_code, last_complete_byte, read_exit_code
 from tools.shell_ops.shell_command import ShellCommand
 
-__all__ = ["Shells", "ending_in_words", "lasting", "readable_end"]
+__all__ = ["Shells", "format_duration", "format_ending", "read_spool_end"]
 
 _REASONS: Mapping[str, str] = {
     "kill": "ended by bash_kill",
@@ -45,62 +41,45 @@ _REASONS: Mapping[str, str] = {
     "found_dead": "ended because the program that started it had died",
     "sandbox_failed": "never ran, as its sandbox could not be set up",
 }
-
-
-def ending_in_words(ending: ShellEnding, command: str) -> str:
-    """What a person and the model are told of it."""
-    if ending.reason in _REASONS:
-        return _REASONS[ending.reason]
-    code = "" if ending.code is None else format_exit_code(ending.code, command)
-    if ending.reason == "exited_unobserved":
-        return (
-            f"ended while nobody watched, {code}"
-            if code
-            else "ended with the program that had started it, or after"
-        )
-    return code or "ended, nobody knows how"
-
-
-def lasting(seconds: float) -> str:
-    """A time span as a person says it."""
-    whole = max(0, round(seconds))
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if whole >= 2 * size:
-            return f"{whole // size} {unit}"
-    return f"{whole} s"
-
+_START_S = 0.2
+"""A command that cannot even begin has ended by then, and its result says so."""
+_SPOOL_END_BYTES = 4_000
+"""How much of an output goes into the record, to the person who decides, and to the model."""
 
 _log = logging.getLogger(__name__)
 
-_AT_ONCE_S = 0.2
-"""A command that cannot even begin has ended by then, and its caller is told."""
-
 
 class Shells:
-    """Implements the tools' `BackgroundShells`, the session's `KeptShells` and the model's `ShellNews`."""
+    """Implements the tools' `BackgroundShells`, the session's `BackgroundShells` and the model's `ShellNotices`."""
 
     def __init__(
         self,
         records: ShellRecords,
         blobs: Blobs,
-        tell: Callable[[Event], None],
+        publish: Callable[[Event], None],
         *,
         keeps: bool = False,
         limits: Limits | None = None,
     ) -> None:
         self._records = records
         self._blobs = blobs
-        self._tell = tell
+        self._publish = publish
         self._keeps = keeps
         self._limits = limits or Limits()
-        self._going: dict[int, BackgroundCommand] = {}
-        self._seen: set[int] = set()
-        """Those that calls of this run have told the model the end of."""
+        self._running: dict[int, BackgroundCommand] = {}
+        self._reported: set[int] = set()
+        """Shells whose end a call of this run has reported to the model."""
 
     async def start(self, run: ShellCommand) -> ShellView:
-        """See `BackgroundShells.start`."""
+        """See the tools' port."""
         context = run.context
-        await self._require_room(context.thread_id)
+        records = await self._records.of_thread(context.thread_id)
+        running = [_id(one.number) for one in records if one.number in self._running]
+        if len(running) >= self._limits.shells:
+            named = ", ".join(running)
+            raise TooManyShells(
+                f"{len(running)} background shells run already ({named}); end one with bash_kill first."
+            )
         path = self._blobs.spool(context.thread_id, context.call_id, context.attempt)
         shell, child = await start_background_command(run, path, outlives=self._keeps)
         try:
@@ -113,126 +92,91 @@ class Shells:
             raise
         child.release()
         self._watch(number, new, shell)
-        await shell.wait(_AT_ONCE_S)
-        return self._told(await self._view(await self._record(number)))
+        await shell.wait(_START_S)
+        return await self._reported_view(await self._record(number))
 
     async def read(self, context: ToolContext, shell_id: str) -> NewOutput | None:
-        """See `BackgroundShells.read`."""
-        record = await self._of_thread(context, shell_id)
+        """See the tools' port."""
+        record = await self._record_of_thread(context, shell_id)
         if record is None:
             return None
-        view = self._told(await self._view(record))
+        view = await self._reported_view(record)
         start = record.read_from if record.read_by == context.call_id else record.read_until
         path = self._spool(record)
-        end = (
-            await run_in_thread(last_complete_byte, path, start)
-            if view.is_running
-            else max(start, view.output_bytes)
-        )
+        end = max(start, view.output_bytes)
+        if view.is_running:
+            end = await run_in_thread(last_complete_byte, path, start)
         await self._records.read(record.number, context.call_id, start, end)
         return NewOutput(view, path, start, end)
 
     async def all(self, context: ToolContext) -> list[ShellView]:
-        """See `BackgroundShells.all`."""
-        return [self._told(await self._view(record)) for record in await self._records.of_thread(context.thread_id)]
+        """See the tools' port."""
+        return [await self._reported_view(record) for record in await self._records.of_thread(context.thread_id)]
 
     async def end(self, context: ToolContext, shell_id: str) -> ShellView | None:
-        """See `BackgroundShells.end`."""
-        record = await self._of_thread(context, shell_id)
+        """See the tools' port."""
+        record = await self._record_of_thread(context, shell_id)
         if record is None:
             return None
-        if record.number in self._going:
-            await self._going[record.number].end("kill")
+        if record.number in self._running:
+            await self._running[record.number].end("kill")
         return await self._view(await self._record(record.number))
 
     async def find(self, shell_id: str) -> ShellView | None:
-        """See `BackgroundShells.find`."""
+        """See the tools' port."""
         number = _number(shell_id)
         record = None if number is None else await self._records.get(number)
         return None if record is None else await self._view(record)
 
     async def ended(self, thread_id: str) -> Mapping[str, str]:
-        """See `ShellNews.ended`."""
-        found = await self._records.of_thread(thread_id)
-        return {
-            _id(record.number): f"{ending_in_words(record.ending, record.shell.command)}  $ {record.shell.command}"
-            for record in found
-            if record.ending is not None
-            and record.ending.reason != "kill"
-            and record.number not in self._seen
-            and not await run_in_thread(self._was_read, record)
-        }
-
-    def _told(self, view: ShellView) -> ShellView:
-        if not view.is_running and (number := _number(view.shell_id)) is not None:
-            self._seen.add(number)
-        return view
-
-    def _was_read(self, record: ShellRecord) -> bool:
-        """Whether a call has read all that it wrote, and so its end."""
-        return bool(record.read_by) and record.read_until >= _size(self._spool(record))
+        """See `ShellNotices.ended`."""
+        ended: dict[str, str] = {}
+        for record in await self._records.of_thread(thread_id):
+            ending = record.ending
+            if ending is None or ending.reason == "kill" or record.number in self._reported:
+                continue
+            # A call that read all of the output has reported the end, too.
+            size = await run_in_thread(_size, self._spool(record))
+            if not (record.read_by and record.read_until >= size):
+                command = record.shell.command
+                ended[_id(record.number)] = f"{format_ending(ending, command)}  $ {command}"
+        return ended
 
     async def reattach(self, thread_id: str) -> None:
-        """See `KeptShells.take_up`."""
+        """See the session's port."""
         for record in await self._records.running(thread_id):
-            if record.number in self._going:
+            if record.number in self._running:
                 continue
-            traces = _traces(record, self._blobs)
-            if traces is None or not await run_in_thread(_lives, traces):
-                await self._take_in(
-                    record, ShellExit("exited_unobserved", await run_in_thread(read_exit_code, self._spool(record)))
-                )
+            traces = await self._traces_if_alive(record)
+            if traces is None:
+                await self._record_unobserved_end(record)
                 continue
-            self._watch(record.number, record.shell, self._adopted(record, traces))
+            self._watch(record.number, record.shell, self._reattached(record, traces))
             if self._keeps:
-                self._tell(ShellContinued(_id(record.number), record.shell.command))
+                self._publish(ShellContinued(_id(record.number), record.shell.command))
             else:
-                await self._going[record.number].end("found_dead")
+                await self._running[record.number].end("found_dead")
 
     async def close(self) -> None:
-        """See `KeptShells.close`."""
-        going, self._going = self._going, {}
+        """See the session's port."""
+        running, self._running = self._running, {}
         if not self._keeps:
-            await asyncio.gather(*(shell.end("session") for shell in going.values()))
+            await asyncio.gather(*(shell.end("session") for shell in running.values()))
             return
-        for number, shell in going.items():
+        for number, shell in running.items():
             await shell.detach()
             if (record := await self._records.get(number)) is not None and record.ending is None:
-                self._tell(ShellContinued(_id(number), record.shell.command))
-
-    async def _require_room(self, thread_id: str) -> None:
-        running = [one for one in await self._records.of_thread(thread_id) if one.number in self._going]
-        if len(running) < self._limits.shells:
-            return
-        named = ", ".join(_id(one.number) for one in running)
-        raise TooManyShells(
-            f"{len(running)} background shells run already ({named}); end one with bash_kill first."
-        )
+                self._publish(ShellContinued(_id(number), record.shell.command))
 
     def _watch(self, number: int, new: NewShell, shell: BackgroundCommand) -> None:
-        async def ended(outcome: ShellExit) -> None:
-            self._going.pop(number, None)
-            await self._note(number, new, outcome)
+        async def on_end(outcome: ShellExit) -> None:
+            self._running.pop(number, None)
+            await self._record_end(number, new, outcome)
 
-        self._going[number] = shell
-        shell.watch(ended)
+        self._running[number] = shell
+        shell.watch(on_end)
 
-    async def _note(self, number: int, new: NewShell, outcome: ShellExit) -> None:
-        ending = ShellEnding(outcome.why, outcome.code, outcome.trouble)
-        try:
-            is_first = await self._records.end(number, ending)
-        except AgentError:
-            # It has ended; only that could not be written down, and the next run finds it out.
-            _log.exception("the end of background shell %d could not be recorded", number)
-            return
-        if is_first and outcome.why != "kill":
-            told = ending_in_words(ending, new.command)
-            self._tell(ShellEnded(_id(number), new.command, told, outcome.why))
-
-    async def _take_in(self, record: ShellRecord, outcome: ShellExit) -> None:
-        await self._note(record.number, record.shell, outcome)
-
-    def _adopted(self, record: ShellRecord, traces: ProcessTraces) -> BackgroundCommand:
+    def _reattached(self, record: ShellRecord, traces: ProcessTraces) -> BackgroundCommand:
         path = self._spool(record)
 
         def ending(why: ShellEndReason) -> ShellExit:
@@ -242,32 +186,67 @@ class Shells:
             ReattachedProcesses(traces), lambda: _size(path), self._limits.spool_bytes, ending, AsyncExitStack()
         )
 
+    async def _traces_if_alive(self, record: ShellRecord) -> ProcessTraces | None:
+        """What identifies its processes; None if none of them runs any more."""
+        row = record.journal
+        if row is None or row.extra.get("boot_id") != boot_id():
+            return None
+        traces = recorded_traces(row, record.shell.thread_id, self._blobs)
+        if traces is None or not await run_in_thread(find_processes, traces):
+            return None
+        return traces
+
+    async def _record_unobserved_end(self, record: ShellRecord) -> None:
+        code = await run_in_thread(read_exit_code, self._spool(record))
+        await self._record_end(record.number, record.shell, ShellExit("exited_unobserved", code))
+
+    async def _record_end(self, number: int, new: NewShell, outcome: ShellExit) -> None:
+        ending = ShellEnding(outcome.why, outcome.code, outcome.trouble)
+        try:
+            is_first = await self._records.end(number, ending)
+        except AgentError:
+            # It has ended; only that could not be stored, and the next run finds it out.
+            _log.exception("the end of background shell %d could not be recorded", number)
+            return
+        if is_first and outcome.why != "kill":
+            text = format_ending(ending, new.command)
+            self._publish(ShellEnded(_id(number), new.command, text, outcome.why))
+
     async def _record(self, number: int) -> ShellRecord:
         found = await self._records.get(number)
         if found is None:
             raise LookupError(f"background shell {number} was deleted")
         return found
 
-    async def _of_thread(self, context: ToolContext, shell_id: str) -> ShellRecord | None:
+    async def _record_of_thread(self, context: ToolContext, shell_id: str) -> ShellRecord | None:
         number = _number(shell_id)
         record = None if number is None else await self._records.get(number)
         return record if record is not None and record.shell.thread_id == context.thread_id else None
 
+    async def _reported_view(self, record: ShellRecord) -> ShellView:
+        """The view for a result of a call; an end that it shows is not reported again."""
+        view = await self._view(record)
+        if not view.is_running:
+            self._reported.add(record.number)
+        return view
+
     async def _view(self, record: ShellRecord) -> ShellView:
-        if record.ending is None and record.number not in self._going:
-            # It ended without anybody taking that in, or another process has the thread's shells.
-            record = await self._settled(record)
-        path, ending = self._spool(record), record.ending
+        # Another process may run the thread's shells; otherwise this one ended and nobody recorded it.
+        is_unwatched = record.ending is None and record.number not in self._running
+        if is_unwatched and await self._traces_if_alive(record) is None:
+            await self._record_unobserved_end(record)
+            record = await self._record(record.number)
+        path, ending, command = self._spool(record), record.ending, record.shell.command
         size = await run_in_thread(_size, path)
-        readable = size if ending else await run_in_thread(last_complete_byte, path, record.read_until)
-        state = (
-            f"running for {lasting(_seconds_since(record.started_at))}"
-            if ending is None
-            else ending_in_words(ending, record.shell.command)
-        )
+        if ending is None:
+            started = datetime.fromisoformat(record.started_at).replace(tzinfo=UTC).timestamp()
+            state = f"running for {format_duration(time.time() - started)}"
+            readable = await run_in_thread(last_complete_byte, path, record.read_until)
+        else:
+            state, readable = format_ending(ending, command), size
         return ShellView(
             _id(record.number),
-            record.shell.command,
+            command,
             state,
             is_running=ending is None,
             output_bytes=size,
@@ -276,29 +255,43 @@ class Shells:
             trouble=ending.error if ending else "",
         )
 
-    async def _settled(self, record: ShellRecord) -> ShellRecord:
-        traces = _traces(record, self._blobs)
-        if traces is not None and await run_in_thread(_lives, traces):
-            return record
-        await self._take_in(
-            record, ShellExit("exited_unobserved", await run_in_thread(read_exit_code, self._spool(record)))
-        )
-        return await self._record(record.number)
-
     def _spool(self, record: ShellRecord) -> Path:
         return self._blobs.spool(record.shell.thread_id, record.shell.call_id, record.shell.attempt)
 
 
-def _traces(record: ShellRecord, blobs: Blobs) -> ProcessTraces | None:
-    """What its processes are known by; None where none of them can live any more."""
-    row = record.journal
-    if row is None or row.extra.get("boot_id") != boot_id():
-        return None
-    return recorded_traces(row, record.shell.thread_id, blobs)
+def format_ending(ending: ShellEnding, command: str) -> str:
+    """How a shell ended, in words for a person and the model."""
+    if ending.reason in _REASONS:
+        return _REASONS[ending.reason]
+    code = "" if ending.code is None else format_exit_code(ending.code, command)
+    if ending.reason == "exited_unobserved":
+        after = "ended with the program that had started it, or after"
+        return f"ended while nobody watched, {code}" if code else after
+    return code or "ended, nobody knows how"
 
 
-def _lives(traces: ProcessTraces) -> bool:
-    return bool(find_processes(traces))
+def format_duration(seconds: float) -> str:
+    """A time span in its largest unit of which it has at least two."""
+    whole = max(0, round(seconds))
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if whole >= 2 * size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
+
+
+def read_spool_end(spool: Path) -> str:
+    """The end of what a command wrote, without escape sequences; empty if nothing can be read."""
+    try:
+        with spool.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _SPOOL_END_BYTES))
+            raw = file.read()
+    except OSError:
+        return ""
+    if size > _SPOOL_END_BYTES:
+        # A character is at most four bytes; its second to fourth are 0x80 to 0xBF.
+        raw = raw[next((at for at, byte in enumerate(raw[:4]) if byte not in range(0x80, 0xC0)), 0) :]
+    return clean_output(raw).strip("\n")
 
 
 def _id(number: int) -> str:
@@ -315,27 +308,3 @@ def _size(path: Path) -> int:
         return os.stat(path).st_size  # noqa: PTH116 - asked ten times a second
     except OSError:
         return 0
-
-
-def _seconds_since(at: str) -> float:
-    return time.time() - datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp()
-
-
-_BYTES = 4_000
-"""How much is kept: it goes into the record, to the person who decides, and to the model."""
-_CONTINUES = range(0x80, 0xC0)
-"""Bytes that cannot begin a character."""
-
-
-def readable_end(spool: Path) -> str:
-    """The end of the spool without escape sequences; empty where there is none, or it cannot be read."""
-    try:
-        with spool.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _BYTES))
-            raw = file.read()
-    except OSError:
-        return ""
-    if size > _BYTES:
-        raw = raw[next((at for at, byte in enumerate(raw[:4]) if byte not in _CONTINUES), 0) :]
-    return clean_output(raw).strip("\n")

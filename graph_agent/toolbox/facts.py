@@ -1,65 +1,83 @@
-"""Facts about a call for policy, and tools' values as the JSON values that records, journal and events hold."""
+"""The facts about a call that policy evaluates: where its paths lead, its command, the hosts it contacts."""
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+import stat
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
+from itertools import islice, product, takewhile
 from pathlib import Path, PurePath
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from graph_agent.ports import Finding, Outcome, Scope
-from graph_agent.toolbox.path_facts import Setting, path_fact
-from graph_agent.toolbox.shell_facts import CommandFacts, command_facts
-from policy import CallFacts, PathFact, PolicySettings, Risk, host_access, risk_of
-from tools.base import (
-    BaseTool,
-    BlobStore,
-    CommandTarget,
-    HostPermission,
-    HostTarget,
-    InterruptedCall,
-    PathTarget,
-    Preview,
-    Target,
-    ToolKind,
-    ToolResult,
+from graph_agent.calls import CallKind
+from graph_agent.ports import Scope
+from graph_agent.toolbox.bash_parser import parse_bash
+from policy import (
+    CallFacts,
+    PathFact,
+    PolicySettings,
+    Risk,
+    ShellText,
+    exact_rule_paths,
+    host_access,
+    is_reserved,
+    parse_shell,
+    risk_of,
+    rule_folders,
+    unparsed_shell,
 )
+from tools.base import BaseTool, CommandTarget, HostPermission, HostTarget, PathTarget, Target, ToolKind
+from tools.paths import PathRefused, resolve, resolve_target
 from tools.registry import Origin, is_offered_in_plan_mode
-from tools.running import run_in_thread
 
 __all__ = [
-    "Setting",
+    "CommandFacts",
+    "PolicyContext",
+    "RuleNames",
     "Targets",
-    "as_outcome",
-    "as_preview",
     "call_facts",
+    "command_facts",
+    "find_glob_links",
+    "format_command",
     "host_permission",
     "kind_of",
-    "reconciled",
+    "names_in_rules",
+    "other_names",
+    "path_fact",
     "resolve_targets",
-    "risk_here",
-    "stored_preview",
-    "whole_command",
+    "tool_risk",
     "with_command",
 ]
 
-Kind = Literal["readonly", "write", "execute"]
+_WILDCARDS = {"*": ".*", "?": "."}
+_MAX_FOLDERS = 500
+"""Folders that are searched for one rule."""
+_MAX_MENTIONS = 5_000
+"""Words that are looked up; a text that can be plain at all is too short to have more."""
+_NOT_BASH = "it is not written for bash, and nothing here can read it"
 
 
-def kind_of(tool: BaseTool, arguments: Mapping[str, Any]) -> Kind:
-    """The kind of this very call."""
-    if tool.is_read_only(arguments):
-        return "readonly"
-    return "write" if tool.kind == ToolKind.WRITE else "execute"
+class PolicyContext(NamedTuple):
+    """What policy evaluates every call of a session with."""
+
+    workspace: Path
+    policy: PolicySettings
+    roots: tuple[Path, ...] = ()
+    """Folders beside the workspace that count as inside."""
 
 
-def risk_here(tool: BaseTool, origin: Origin | None, policy: PolicySettings) -> Risk:
-    """The risk of a registered tool's calls.
+class CommandFacts(NamedTuple):
+    """What policy needs to know about a command."""
 
-    A server's tool whose risk the user configured is taken at that word. A plug-in could say so itself.
-    """
-    is_own = origin == "builtin" or (origin == "mcp" and tool.risk_is_configured)
-    return risk_of(tool.name, str(tool.risk_level), is_own=is_own, settings=policy.risk)
+    target: CommandTarget
+    shell: ShellText
+    redirects: tuple[PathFact, ...]
+    mentions: tuple[PurePath, ...]
+    cwd: Path
+    patterns: tuple[PurePath, ...]
 
 
 class Targets(NamedTuple):
@@ -67,35 +85,106 @@ class Targets(NamedTuple):
 
     paths: tuple[PathFact, ...]
     files: tuple[tuple[int, ...] | None, ...]
-    """Of each path what identifies its file and the version of it; None where there is none."""
+    """For each path what identifies its file and the version of it; None if there is no file."""
     hosts: tuple[str, ...]
     command: CommandFacts | None
 
 
-def resolve_targets(targets: Sequence[Target], cwd: str, setting: Setting) -> Targets:
+class RuleNames(NamedTuple):
+    """What the `deny` and `ask` rules name in the file system."""
+
+    files: tuple[PurePath, ...]
+    """Those named exactly."""
+    links: tuple[tuple[PurePath, PurePath], ...]
+    """What is named by way of a link, or lies below it: the real path of each, and what the rules call it."""
+
+
+def call_facts(
+    tool: BaseTool,
+    arguments: Mapping[str, Any],
+    scope: Scope,
+    context: PolicyContext,
+    origin: Origin | None,
+    resolved: Targets | None = None,
+) -> CallFacts:
+    """The facts about one validated call; `resolved` are its targets if they were looked up already.
+
+    Raises:
+        PathRefused: a path it names cannot be resolved.
+    """
+    targets = resolved or resolve_targets(tool.targets(arguments), scope.cwd, context)
+    facts = CallFacts(
+        tool=tool.name,
+        mode=scope.mode,
+        risk=tool_risk(tool, origin, context.policy),
+        kind=kind_of(tool, arguments),
+        workspace=context.workspace,
+        original_tool=tool.rule_name,
+        allowed_in_plan_mode=is_offered_in_plan_mode(tool),
+        requires_input=tool.requires_input,
+        cwd=Path(scope.cwd) if scope.cwd else None,
+        paths=targets.paths,
+        hosts=targets.hosts,
+        signature=targets.hosts[0] if targets.hosts else tool.signature(arguments),
+    )
+    return facts if targets.command is None else with_command(facts, targets.command)
+
+
+def with_command(facts: CallFacts, command: CommandFacts) -> CallFacts:
+    """The facts with those about the call's command."""
+    return replace(
+        facts,
+        command=command.target.text,
+        cwd=command.cwd if command.target.working_directory else facts.cwd,
+        shell=command.shell,
+        redirects=command.redirects,
+        mentions=command.mentions,
+        patterns=command.patterns,
+    )
+
+
+def kind_of(tool: BaseTool, arguments: Mapping[str, Any]) -> CallKind:
+    """The kind of this very call."""
+    if tool.is_read_only(arguments):
+        return "readonly"
+    return "write" if tool.kind == ToolKind.WRITE else "execute"
+
+
+def tool_risk(tool: BaseTool, origin: Origin | None, policy: PolicySettings) -> Risk:
+    """The risk of a registered tool's calls.
+
+    The risk that the user configured for a server's tool is believed. What a plug-in says about itself is not.
+    """
+    is_own = origin == "builtin" or (origin == "mcp" and tool.risk_is_configured)
+    return risk_of(tool.name, str(tool.risk_level), is_own=is_own, settings=policy.risk)
+
+
+def resolve_targets(targets: Sequence[Target], cwd: str, context: PolicyContext) -> Targets:
     """Look up what a call names.
 
     Raises:
         PathRefused: a path, or the folder of a command, cannot be resolved.
     """
-    paths = tuple(path_fact(target, setting) for target in targets if isinstance(target, PathTarget))
-    hosts = tuple(target.text for target in targets if isinstance(target, HostTarget))
-    command = whole_command(targets)
-    return Targets(
-        paths,
-        tuple(_file_version(path.resolved) for path in paths),
-        hosts,
-        None if command is None else command_facts(command, Path(cwd or setting.workspace), setting),
-    )
-
-
-def whole_command(targets: Sequence[Target]) -> CommandTarget | None:
-    """The commands of a call as one text, as they are evaluated; None where it has none."""
-    commands = [target for target in targets if isinstance(target, CommandTarget)]
-    if not commands:
-        return None
-    text = "\n".join(command.text for command in commands)
-    return replace(commands[0], text=text, is_bash=all(command.is_bash for command in commands))
+    paths: list[PathFact] = []
+    files: list[tuple[int, ...] | None] = []
+    hosts: list[str] = []
+    commands: list[CommandTarget] = []
+    for target in targets:
+        match target:
+            case PathTarget():
+                paths.append(path_fact(target, context))
+                files.append(_file_version(paths[-1].resolved))
+            case HostTarget():
+                hosts.append(target.text)
+            case CommandTarget():
+                commands.append(target)
+    command = None
+    if commands:
+        # Several commands are evaluated as one text.
+        text = "\n".join(one.text for one in commands)
+        whole = replace(commands[0], text=text, is_bash=all(one.is_bash for one in commands))
+        command = command_facts(whole, Path(cwd or context.workspace), context)
+    return Targets(tuple(paths), tuple(files), tuple(hosts), command)
 
 
 def _file_version(path: PurePath) -> tuple[int, ...] | None:
@@ -106,115 +195,182 @@ def _file_version(path: PurePath) -> tuple[int, ...] | None:
     return now.st_dev, now.st_ino, now.st_mode, now.st_nlink, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 
 
-def call_facts(
-    tool: BaseTool,
-    arguments: Mapping[str, Any],
-    scope: Scope,
-    setting: Setting,
-    origin: Origin | None,
-    resolved: Targets | None = None,
-) -> CallFacts:
-    """The facts about one validated call; `resolved` are its targets, where they were looked up already.
-
-    Raises:
-        PathRefused: a path it names cannot be resolved.
-    """
-    targets = tool.targets(arguments)
-    found = resolved or resolve_targets(targets, scope.cwd, setting)
-    facts = CallFacts(
-        tool=tool.name,
-        mode=scope.mode,
-        risk=risk_here(tool, origin, setting.policy),
-        kind=kind_of(tool, arguments),
-        workspace=setting.workspace,
-        original_tool=tool.rule_name,
-        allowed_in_plan_mode=is_offered_in_plan_mode(tool),
-        requires_input=tool.requires_input,
-        cwd=Path(scope.cwd) if scope.cwd else None,
-        paths=found.paths,
-        hosts=found.hosts,
-        signature=found.hosts[0] if found.hosts else tool.signature(arguments),
-    )
-    command = whole_command(targets)
-    return facts if command is None or found.command is None else with_command(facts, command, found.command)
-
-
-def with_command(facts: CallFacts, command: CommandTarget, read: CommandFacts) -> CallFacts:
-    """The facts with those about the call's command."""
-    return replace(
-        facts,
-        command=command.text,
-        cwd=read.cwd if command.working_directory else facts.cwd,
-        shell=read.shell,
-        redirects=read.redirects,
-        mentions=read.mentions,
-        patterns=read.patterns,
-    )
-
-
-def host_permission(host: str, scope: Scope, setting: Setting) -> HostPermission:
-    """What the rules say; what was allowed "always" counts for calls alone, not for where they lead."""
+def host_permission(host: str, scope: Scope, context: PolicyContext) -> HostPermission:
+    """What the rules say about a host that a fetch is redirected to; grants are for calls alone."""
     facts = CallFacts(
         tool="web_fetch",
         mode=scope.mode,
         risk="medium",
         kind="readonly",
-        workspace=setting.workspace,
+        workspace=context.workspace,
         allowed_in_plan_mode=True,
         hosts=(host,),
     )
-    reach = host_access(facts, setting.policy)
+    reach = host_access(facts, context.policy)
     return HostPermission(is_denied=reach.is_denied, may_follow=reach.is_allowed, may_be_private=reach.is_named)
 
 
-_PREVIEW_CHARS = 20_000
+def path_fact(target: PathTarget, context: PolicyContext, base: Path | None = None) -> PathFact:
+    """The resolved path and what policy needs to know about it.
 
-
-def as_outcome(result: ToolResult) -> Outcome:
-    """The result of a call that ran to its end."""
-    return Outcome(
-        status="success" if result.error is None else "error",
-        output=_storable(result.output),
-        error=None if result.error is None else _storable(result.error),
-        summary=_storable(result.display),
-        metadata=_as_json(result.metadata),
+    Raises:
+        PathRefused: it cannot be resolved.
+    """
+    resolved = resolve(target.text, workspace=context.workspace, base=base, roots=context.roots)
+    policy = context.policy
+    return PathFact(
+        given=target.text,
+        resolved=resolved.path,
+        aliases=other_names(resolved.path, names_in_rules(context)),
+        access=target.access,
+        inside=resolved.inside,
+        reserved=is_reserved(resolved.path, context.workspace, policy.reserved, policy.exempt_files),
+        is_memory=resolved.path in policy.exempt_files,
+        exposes_process=resolved.exposes_process,
     )
 
 
-async def reconciled(tool: BaseTool, call: InterruptedCall) -> Finding:
-    """What a tool finds out about a call that was broken off."""
-    found = await tool.reconcile(call)
-    return Finding(found.verdict, found.detail)
+def names_in_rules(context: PolicyContext) -> RuleNames:
+    """The names in the rules, and the links among them as the file system is now."""
+    policy = context.policy
+    rules = (*policy.rules.deny, *policy.rules.ask)
+    places: dict[PurePath, PurePath] = {}
+    for folder, rest in rule_folders(rules, context.workspace, policy.home):
+        for name in (folder, *find_glob_links(folder, rest)):
+            if name not in places:
+                places[name] = PurePath(os.path.realpath(name))
+    links = tuple((place, name) for name, place in places.items() if place != name)
+    return RuleNames(exact_rule_paths(rules, context.workspace, policy.home), links)
 
 
-def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
-    """The preview with a bounded text; the whole of a long one lies in a blob, and the text says so."""
-    text = _storable(preview.text)
-    shown: dict[str, Any] = {"kind": preview.kind, "text": text, "observed": preview.observed}
-    if len(text) <= _PREVIEW_CHARS:
-        return shown
-    end = text.rfind("\n", 0, _PREVIEW_CHARS) + 1 or _PREVIEW_CHARS
-    lines = text.count("\n", end) + 1
-    reference = blobs.put(text.encode())
-    notice = (
-        f"[… {lines} more lines, {len(text) - end} characters, are not shown here; the whole text is {reference}]"
+def find_glob_links(folder: PurePath, names: Sequence[str]) -> Iterator[PurePath]:
+    """Every link that the names of a glob match, level by level. From `**` on none: that is the whole tree."""
+    names = tuple(takewhile(lambda name: "**" not in name, names))
+    waiting = deque([(folder, 0)] if any(sign in name for name in names for sign in _WILDCARDS) else [])
+    for _ in range(_MAX_FOLDERS):
+        if not waiting:
+            return
+        place, level = waiting.popleft()
+        pattern = _compile_glob(names[level])
+        try:
+            with os.scandir(place) as entries:
+                matches = [entry for entry in entries if pattern.fullmatch(entry.name)]
+        except OSError:
+            continue
+        for entry in matches:
+            if entry.is_symlink():
+                yield place / entry.name
+            if level + 1 < len(names) and os.path.isdir(entry):  # noqa: PTH112 - `entry.is_dir` can raise
+                waiting.append((place / entry.name, level + 1))
+
+
+@lru_cache(maxsize=512)
+def _compile_glob(name: str) -> re.Pattern[str]:
+    pieces = re.split(r"([*?])", name)
+    return re.compile("".join(_WILDCARDS.get(piece) or re.escape(piece) for piece in pieces), re.DOTALL)
+
+
+def other_names(path: Path, names: RuleNames) -> tuple[PurePath, ...]:
+    """Names by which rules mean this very path: hard links of it, another spelling, a way through a link."""
+    found: list[PurePath] = []
+    with suppress(OSError):
+        status = path.stat(follow_symlinks=False) if names.files else None
+        for name in names.files:
+            with suppress(OSError):
+                if name != path and status and os.path.samestat(status, os.stat(name)):  # noqa: PTH116 - a pure path
+                    found.append(name)
+    for place, name in names.links:
+        if path.is_relative_to(place):
+            found.append(name / path.relative_to(place))
+    return tuple(dict.fromkeys(found))
+
+
+def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> CommandFacts:
+    """Read a command that would start in `cwd`, or in the folder it names itself.
+
+    Raises:
+        PathRefused: its folder cannot be resolved.
+    """
+    start = resolve_target(target.working_directory, str(context.workspace)) if target.working_directory else cwd
+    text = unparsed_shell(target.text, _NOT_BASH)
+    if target.is_bash:
+        try:
+            text = _parse_cached(target.text)
+        except _NotParsed as error:
+            text = error.text
+    words = dict.fromkeys(word for command in text.runs for word in command.words)
+    patterns = dict.fromkeys(command.words[at] for command in text.commands for at in command.patterns)
+    return CommandFacts(
+        target,
+        text,
+        tuple(_redirect(path, start, context) for path in text.written),
+        _places([*words, *text.read], text.folders, start, context),
+        start,
+        _places(patterns, text.folders, start, context),
     )
-    return {**shown, "text": f"{text[:end]}{notice}\n", "full": reference, "full_chars": len(text)}
 
 
-async def stored_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
-    """The same; a thread is only waited for where there is a blob to write."""
-    if len(preview.text) <= _PREVIEW_CHARS:
-        return as_preview(preview, blobs)
-    return await run_in_thread(as_preview, preview, blobs)
+class _NotParsed(Exception):
+    """Raised so that the cache does not keep it: the parser may have been slow, or missing."""
+
+    def __init__(self, text: ShellText) -> None:
+        super().__init__()
+        self.text = text
 
 
-def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:
-    # A tool may put anything there; what is not JSON becomes text, so that a record can always be stored.
-    plain: dict[str, Any] = json.loads(_storable(json.dumps(metadata, default=str, ensure_ascii=False)))
-    return plain
+@lru_cache(maxsize=256)
+def _parse_cached(text: str) -> ShellText:
+    read = parse_shell(text, parse_bash)
+    if not read.is_parsed:
+        raise _NotParsed(read)
+    return read
 
 
-def _storable(text: str) -> str:
-    """The text without what UTF-8 cannot hold: lone surrogates, as undecodable file names leave them."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _redirect(path: str, start: Path, context: PolicyContext) -> PathFact:
+    try:
+        fact = path_fact(PathTarget(path, "write"), context, base=start)
+    except PathRefused:
+        # What cannot be resolved is not inside anything that is known.
+        return PathFact(path, PurePath("/"), "write", inside=False)
+    with suppress(OSError):
+        # A redirection writes in place, so it changes a hard-linked file under its other names too.
+        status = os.stat(fact.resolved, follow_symlinks=False)  # noqa: PTH116 - a pure path
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            return replace(fact, inside=False)
+    return fact
+
+
+def _places(
+    words: Iterable[str], folders: Iterable[str], start: Path, context: PolicyContext
+) -> tuple[PurePath, ...]:
+    """Where words lead if they are paths, from every folder the command may be in, by all names rules know."""
+    starts: list[str] = []
+    for folder in folders:
+        with suppress(PathRefused):
+            starts.append(str(resolve(str(start / folder), workspace=start).path))
+    found: dict[PurePath, None] = {}
+    names = names_in_rules(context)
+    spellings = dict.fromkeys(form for word in islice(words, _MAX_MENTIONS) for form in _path_spellings(word))
+    for spelling, folder in product(spellings, starts):
+        with suppress(PathRefused):
+            path = resolve_target(spelling, folder)
+            found.update(dict.fromkeys((path, *other_names(path, names))))
+    return tuple(found)
+
+
+def _path_spellings(word: str) -> set[str]:
+    """The parts of a word that may be a path: `--file=PATH`, `@PATH`, `-fPATH`, `host:PATH` name one too."""
+    ends = {word, *(word.rpartition(sign)[2] for sign in "=@:,")}
+    return {end for end in (*ends, word[2:] if word.startswith("-") else word) if end}
+
+
+def format_command(facts: CallFacts, text: ShellText) -> str:
+    """The simple commands of a text with several, the files it writes, what is unclear, and where it starts."""
+    lines: list[str] = []
+    if [command.text for command in text.commands] != [facts.command]:
+        lines += [f"runs    {command.text}" for command in text.commands]
+    for path in facts.redirects:
+        lines.append(f"writes  {path.resolved}{'' if path.inside else '  (not in the workspace)'}")
+    if text.unclear_reason:
+        lines.append(f"unclear {text.unclear_reason}")
+    return "\n".join([*lines, f"in      {facts.cwd or facts.workspace}"])

@@ -17,12 +17,12 @@ from tools.shell_ops.user_command import UserCommandResult, run_user_command
 __all__ = ["CommandHooks"]
 
 _BLOCKS = 2
-"""The exit code by which a hook speaks to the model."""
-_SHOWN_CHARS = 60
+"""The exit code with which a hook blocks, and addresses the model."""
+_NAME_CHARS = 60
 
-_When = Literal["session_start", "user_prompt", "before_tool", "after_tool", "turn_end"]
-_SPEAKING: tuple[_When, ...] = ("session_start", "user_prompt")
-"""Hooks whose stdout is for the model."""
+_HookEvent = Literal["session_start", "user_prompt", "before_tool", "after_tool", "turn_end"]
+_ADDS_CONTEXT: tuple[_HookEvent, ...] = ("session_start", "user_prompt")
+"""Events of the hooks whose stdout is for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class CommandHooks:
     settings: HookSettings
     workspace: Path
     warn: Callable[[str], None]
-    """Tells the user what went wrong with a hook."""
-    scrub: Redactor
+    """Shows the user what went wrong with a hook."""
+    redact: Redactor
 
     @property
     def has_message_hooks(self) -> bool:
@@ -42,91 +42,96 @@ class CommandHooks:
 
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:
         """See the port."""
-        said: list[str] = []
+        texts: list[str] = []
         for hook in _matching(self.settings.session_start, source):
-            told = {"thread_id": thread_id, "source": source, "mode": mode}
-            ended = await self._run("session_start", hook, told)
-            said += _speech(hook, ended)
-            if ended.exit_code != 0:
-                self.warn(f"hook session_start {_named(hook)} failed: {_failure(ended, hook)}")
-        return "\n".join(said)
+            fields = {"thread_id": thread_id, "source": source, "mode": mode}
+            result = await self._run("session_start", hook, fields)
+            texts += _context_from(hook, result)
+            if result.exit_code != 0:
+                self.warn(f"hook session_start {_named(hook)} failed: {_failure(result, hook)}")
+        return "\n".join(texts)
 
     async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:
-        """See the port: the first hook that blocks has spoken."""
-        said: list[str] = []
+        """See the port: the first hook that blocks decides."""
+        texts: list[str] = []
         for hook in self.settings.user_prompt:
-            ended = await self._run("user_prompt", hook, {"thread_id": thread_id, "prompt": text, "mode": mode})
-            if ended.exit_code == _BLOCKS:
-                why = ended.stderr or "it gave no reason"
+            fields = {"thread_id": thread_id, "prompt": text, "mode": mode}
+            result = await self._run("user_prompt", hook, fields)
+            if result.exit_code == _BLOCKS:
+                why = result.stderr or "it gave no reason"
                 raise MessageBlocked(f"the message is not sent, blocked by the hook {_named(hook)}: {why}")
-            said += _speech(hook, ended)
-            if ended.exit_code == 0:
+            texts += _context_from(hook, result)
+            if result.exit_code == 0:
                 continue
-            why = _failure(ended, hook)
+            why = _failure(result, hook)
             if hook.on_failure == "block":
                 raise MessageBlocked(f"the message is not sent, because the hook {_named(hook)} failed: {why}")
             self.warn(f"hook user_prompt {_named(hook)} failed, the message is sent: {why}")
-        return "\n".join(said)
+        return "\n".join(texts)
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:
-        """See the port: the first hook that blocks has spoken."""
+        """See the port: the first hook that blocks decides."""
         for hook in _matching(self.settings.before_tool, call["tool_name"]):
-            ended = await self._run("before_tool", hook, _told(call, scope))
-            if ended.exit_code == _BLOCKS:
-                return f"blocked by the hook {_named(hook)}: {ended.stderr or 'it gave no reason'}"
-            if ended.exit_code == 0:
+            result = await self._run("before_tool", hook, _call_fields(call, scope))
+            if result.exit_code == _BLOCKS:
+                return f"blocked by the hook {_named(hook)}: {result.stderr or 'it gave no reason'}"
+            if result.exit_code == 0:
                 continue
+            why = _failure(result, hook)
             if hook.on_failure == "block":
-                return f"blocked, because the hook {_named(hook)} failed: {_failure(ended, hook)}"
-            self.warn(f"hook before_tool {_named(hook)} failed, the call goes on: {_failure(ended, hook)}")
+                return f"blocked, because the hook {_named(hook)} failed: {why}"
+            self.warn(f"hook before_tool {_named(hook)} failed, the call runs anyway: {why}")
         return ""
 
     async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:
         """See the port."""
-        said: list[str] = []
+        texts: list[str] = []
         response = {"status": outcome.status, "output": outcome.output, "error": outcome.error}
         for hook in _matching(self.settings.after_tool, call["tool_name"]):
-            ended = await self._run("after_tool", hook, {**_told(call, scope), "tool_response": response})
-            if ended.exit_code == _BLOCKS:
-                said.append(f"[The hook {_named(hook)} says: {ended.stderr or 'it objects, and gave no reason'}]")
-            elif ended.exit_code != 0:
-                self.warn(f"hook after_tool {_named(hook)} failed, the result stands: {_failure(ended, hook)}")
-        return "\n".join(said)
+            fields = {**_call_fields(call, scope), "tool_response": response}
+            result = await self._run("after_tool", hook, fields)
+            if result.exit_code == _BLOCKS:
+                texts.append(f"[The hook {_named(hook)} says: {result.stderr or 'it objects, and gave no reason'}]")
+            elif result.exit_code != 0:
+                self.warn(f"hook after_tool {_named(hook)} failed, the result is kept: {_failure(result, hook)}")
+        return "\n".join(texts)
 
     async def turn_ended(self, thread_id: str, status: str, answer: str) -> None:
         """See the port."""
         for hook in self.settings.turn_end:
-            ended = await self._run("turn_end", hook, {"thread_id": thread_id, "status": status, "answer": answer})
-            if ended.exit_code != 0:
-                self.warn(f"hook turn_end {_named(hook)} failed: {_failure(ended, hook)}")
+            fields = {"thread_id": thread_id, "status": status, "answer": answer}
+            result = await self._run("turn_end", hook, fields)
+            if result.exit_code != 0:
+                self.warn(f"hook turn_end {_named(hook)} failed: {_failure(result, hook)}")
 
-    async def _run(self, when: _When, hook: Hook, told: Mapping[str, Any]) -> UserCommandResult:
-        known = {"hook_event_name": when, "workspace": str(self.workspace), "cwd": str(self.workspace)}
-        text = json.dumps({**known, **told}, ensure_ascii=False)
+    async def _run(self, event: _HookEvent, hook: Hook, fields: Mapping[str, Any]) -> UserCommandResult:
+        common = {"hook_event_name": event, "workspace": str(self.workspace), "cwd": str(self.workspace)}
+        text = json.dumps({**common, **fields}, ensure_ascii=False)
         try:
-            ended = await run_user_command(
-                hook.command, text, self.workspace, hook.timeout, capture_stdout=when in _SPEAKING
+            result = await run_user_command(
+                hook.command, text, self.workspace, hook.timeout, capture_stdout=event in _ADDS_CONTEXT
             )
         except OSError as error:
-            ended = UserCommandResult(None, f"it could not be started ({error})")
-        return replace(ended, stderr=self.scrub(ended.stderr), stdout=self.scrub(ended.stdout))
-
-
-def _speech(hook: Hook, ended: UserCommandResult) -> list[str]:
-    return [f"[The hook {_named(hook)} says: {ended.stdout}]"] if ended.exit_code == 0 and ended.stdout else []
+            result = UserCommandResult(None, f"it could not be started ({error})")
+        return replace(result, stderr=self.redact(result.stderr), stdout=self.redact(result.stdout))
 
 
 def _matching(hooks: Sequence[Hook], name: str) -> list[Hook]:
-    return [hook for hook in hooks if _matches(hook.matcher, name.lower())]
+    """The hooks whose matcher names it, in any case: patterns separated by `|`, none for everything."""
+    matching: list[Hook] = []
+    for hook in hooks:
+        patterns = [one.strip().lower() for one in hook.matcher.split("|") if one.strip()]
+        if not patterns or any(fnmatchcase(name.lower(), one) for one in patterns):
+            matching.append(hook)
+    return matching
 
 
-def _matches(matcher: str, tool_name: str) -> bool:
-    wanted = [one.strip().lower() for one in matcher.split("|") if one.strip()]
-    return not wanted or any(fnmatchcase(tool_name, one) for one in wanted)
+def _context_from(hook: Hook, result: UserCommandResult) -> list[str]:
+    return [f"[The hook {_named(hook)} says: {result.stdout}]"] if result.exit_code == 0 and result.stdout else []
 
 
-def _told(call: ToolCallInfo, scope: Scope) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _call_fields(call: ToolCallInfo, scope: Scope) -> dict[str, Any]:
+    fields: dict[str, Any] = {
         "thread_id": scope.thread_id,
         "mode": scope.mode,
         "call_id": call["call_id"],
@@ -135,21 +140,21 @@ def _told(call: ToolCallInfo, scope: Scope) -> dict[str, Any]:
         "tool_name": call["tool_name"],
         "tool_input": call["arguments"],
     }
-    return {**told, "cwd": scope.cwd} if scope.cwd else told
+    return {**fields, "cwd": scope.cwd} if scope.cwd else fields
 
 
 def _named(hook: Hook) -> str:
     first, *more = hook.command.strip().split("\n")
-    return repr(first[:_SHOWN_CHARS] + ("…" if more or len(first) > _SHOWN_CHARS else ""))
+    return repr(first[:_NAME_CHARS] + ("…" if more or len(first) > _NAME_CHARS else ""))
 
 
-def _failure(ended: UserCommandResult, hook: Hook) -> str:
-    match ended.stopped:
+def _failure(result: UserCommandResult, hook: Hook) -> str:
+    match result.stopped:
         case "timeout":
             why = f"it did not end within {hook.timeout:g} s"
         case "output_limit":
             why = "it wrote without end"
         case _:
-            why = f"exit code {ended.exit_code}" if ended.exit_code is not None else ""
-    first = ended.stderr.split("\n")[0]
+            why = f"exit code {result.exit_code}" if result.exit_code is not None else ""
+    first = result.stderr.split("\n")[0]
     return ": ".join(part for part in (why, first) if part)

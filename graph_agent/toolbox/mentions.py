@@ -1,6 +1,6 @@
-"""Puts the files into a message that it names with `@`: read as by the model's own call, judged by the same rules.
+"""Add the files that a message mentions with `@`: read like the model's own call, evaluated by the same rules.
 
-What would ask is not put in: that a message names it is no consent, for a message may have been pasted.
+A file whose read would need approval is not added: a mention is no consent, for a message may have been pasted.
 """
 
 import os
@@ -10,34 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graph_agent.ports import Outcome, PreparedCall, Scope, Toolbox
+from graph_agent.ports import Outcome, Scope, Toolbox
 from graph_agent.ports.toolbox import ExpandedMessage
 from tools.paths import PathRefused, resolve
 from tools.running import run_in_thread
 
 __all__ = ["FileMentions"]
 
-_MOST = 20
-"""Files one message may bring."""
+_MAX_FILES = 20
 _MENTION = re.compile(r"(?<![^\s(\[{])@(?:\"([^\"\n]+)\"|([^\s\"'`<>|]+))")
 _RANGE = re.compile(r"(.+?)(?::(\d+)(?:-(\d+))?|#L?(\d+)(?:-L?(\d+))?)")
 _PUNCTUATION = ".,;:!?)]}"
 
 
-class _Named(NamedTuple):
+class _Mention(NamedTuple):
     path: str
     first: int = 0
     """Number of the first line; 0 for all of it."""
     last: int = 0
     is_folder: bool = False
-
-    @property
-    def call(self) -> tuple[str, dict[str, Any]]:
-        """Tool and arguments that show it."""
-        if self.is_folder:
-            return "ls", {"path": self.path}
-        lines = {"offset": self.first, "limit": self.last - self.first + 1} if self.first else {}
-        return "read_file", {"file_path": self.path, **lines}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,74 +43,71 @@ class FileMentions:
         """See the port."""
         if "@" not in text:
             return ExpandedMessage(text)
-        named, notes = await run_in_thread(self._named, text)
+        mentions, notes = await run_in_thread(self._find, text)
         parts, images = [text], list[Any]()
-        for one in named:
-            outcome = await self._read(one, Scope(scope.thread_id, scope.mode, calls_in_message=len(named)))
+        for mention in mentions:
+            outcome = await self._read(mention, Scope(scope.thread_id, scope.mode, calls_in_message=len(mentions)))
             if isinstance(outcome, str):
-                notes.append(f"@{one.path} is not put into the message: {outcome}")
+                notes.append(f"@{mention.path} is not put into the message: {outcome}")
                 continue
-            parts.append(_shown(one, outcome.output))
+            parts.append(_as_element(mention, outcome.output))
             images += outcome.metadata.get("images") or ()
         return ExpandedMessage("\n\n".join(parts), tuple(images), tuple(notes))
 
-    async def _read(self, named: _Named, scope: Scope) -> Outcome | str:
-        """What is shown of it, or why nothing is."""
-        tool, arguments = named.call
+    def _find(self, text: str) -> tuple[list[_Mention], list[str]]:
+        """The mentioned files that exist, each once, and notes about mentions that clearly mean a missing one."""
+        found: dict[_Mention, None] = {}
+        notes: list[str] = []
+        for quoted, bare in _MENTION.findall(text):
+            for mention in _readings(quoted, bare):
+                try:
+                    path = resolve(mention.path, workspace=self.workspace, roots=tuple(self.roots)).path
+                except PathRefused:
+                    continue
+                if os.path.lexists(path):
+                    found[mention._replace(is_folder=path.is_dir())] = None
+                    break
+            else:
+                if quoted or "/" in bare:
+                    notes.append(f"@{quoted or bare} names no file here; it is sent unchanged")
+        if len(found) > _MAX_FILES:
+            notes.append(f"only the first {_MAX_FILES} of {len(found)} files are put into the message")
+        return list(found)[:_MAX_FILES], notes
+
+    async def _read(self, mention: _Mention, scope: Scope) -> Outcome | str:
+        """The result of the call that shows it, or why it is not shown."""
+        tool, arguments = "read_file", dict[str, Any](file_path=mention.path)
+        if mention.is_folder:
+            tool, arguments = "ls", {"path": mention.path}
+        elif mention.first:
+            arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
         plan = await self.toolbox.prepare(tool, arguments, scope)
+        if plan.verdict == "ask":
+            return "reading it asks first; the model can ask for it"
         if plan.verdict != "allow":
-            return _refusal(plan)
+            return plan.reason.rstrip(".") or "it may not be read"
         call: Any = {"call_id": "", "tool_name": tool, "arguments": plan.arguments, "paths": list(plan.paths)}
         outcome = await self.toolbox.run(call, scope)
         return outcome if outcome.status == "success" else outcome.error or outcome.output
 
-    def _named(self, text: str) -> tuple[list[_Named], list[str]]:
-        """What there is of what the text names, each once, and what was meant to be there."""
-        found: dict[_Named, None] = {}
-        notes: list[str] = []
-        for quoted, bare in _MENTION.findall(text):
-            named = next(filter(None, map(self._found, _readings(quoted, bare))), None)
-            if named is not None:
-                found[named] = None
-            elif quoted or "/" in bare:
-                notes.append(f"@{quoted or bare} names no file here; it is sent as it stands")
-        if len(found) > _MOST:
-            notes.append(f"only the first {_MOST} of {len(found)} files are put into the message")
-        return list(found)[:_MOST], notes
 
-    def _found(self, named: _Named) -> _Named | None:
-        try:
-            path = resolve(named.path, workspace=self.workspace, roots=tuple(self.roots)).path
-        except PathRefused:
-            return None
-        if not os.path.lexists(path):
-            return None
-        return named._replace(is_folder=path.is_dir())
-
-
-def _readings(quoted: str, bare: str) -> Iterator[_Named]:
-    """What may be meant, the likeliest first: a sentence goes on behind a path, and a path may hold a colon."""
+def _readings(quoted: str, bare: str) -> Iterator[_Mention]:
+    """What may be meant, the likeliest first: a sentence continues behind a path, and a path may hold a colon."""
     if quoted:
-        yield _Named(quoted)
+        yield _Mention(quoted)
         return
     for text in dict.fromkeys((bare, bare.rstrip(_PUNCTUATION))):
-        yield _Named(text)
+        yield _Mention(text)
         if (lines := _RANGE.fullmatch(text)) is not None:
             first = int(lines[2] or lines[4])
             last = int(lines[3] or lines[5] or first)
             if 1 <= first <= last:
-                yield _Named(lines[1], first, last)
+                yield _Mention(lines[1], first, last)
 
 
-def _refusal(plan: PreparedCall) -> str:
-    if plan.verdict == "ask":
-        return "reading it asks first; the model can ask for it"
-    return plan.reason.rstrip(".") or "it may not be read"
-
-
-def _shown(named: _Named, output: str) -> str:
-    kind = "folder" if named.is_folder else "file"
-    lines = f' lines="{named.first}-{named.last}"' if named.first else ""
-    name = named.path.replace('"', "")
+def _as_element(mention: _Mention, output: str) -> str:
+    kind = "folder" if mention.is_folder else "file"
+    lines = f' lines="{mention.first}-{mention.last}"' if mention.first else ""
+    name = mention.path.replace('"', "")
     inner = output.replace(f"</{kind}", f"<\\/{kind}")
     return f'<{kind} path="{name}"{lines}>\n{inner}\n</{kind}>'

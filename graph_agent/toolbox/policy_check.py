@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from graph_agent.ports import Scope
-from graph_agent.toolbox.facts import call_facts, with_command
-from graph_agent.toolbox.path_facts import Setting, path_fact
-from graph_agent.toolbox.shell_facts import command_facts
+from graph_agent.toolbox.facts import PolicyContext, call_facts, command_facts, path_fact, with_command
 from policy import (
     ARGUMENT_ALIASES,
     CallFacts,
@@ -22,89 +20,14 @@ from policy import (
     risk_of,
     rule_covers,
 )
-from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget
+from tools.base import CommandTarget, HostTarget, PathTarget
 from tools.paths import PathRefused
 from tools.registry import ToolRegistry, resolve_tool_name
 from tools.running import normalize_arguments
 from tools.schema import InvalidArguments
 from tools.web_ops.web_fetch import WebFetchTool
 
-__all__ = ["Checked", "Examples", "check_call", "hold_examples"]
-
-_READERS = frozenset(("read_file", "ls", "glob", "grep"))
-_WRITERS = frozenset(("write_file", "edit_file"))
-
-
-class Checked(NamedTuple):
-    """What policy says, and of what."""
-
-    decision: Decision
-    facts: CallFacts | None
-    """None where a path could not be resolved: such a call is refused before it is judged."""
-
-
-def check_call(
-    tool_name: str, arguments: Mapping[str, Any], mode: str, *, registry: ToolRegistry, setting: Setting
-) -> Checked:
-    """Judge a call as the agent would, without any effect.
-
-    Raises:
-        BadArguments: the arguments are not what the tool takes.
-    """
-    name = canonical_tool_name(tool_name)
-    tool = _tool_named(name, registry)
-    scope = Scope("", mode)
-    try:
-        if tool is None:
-            facts = _foreign_facts(name, arguments, mode, setting)
-        else:
-            origin = registry.origin(tool.name)
-            usable = _usable(tool, arguments, is_ours=origin == "builtin")
-            facts = call_facts(tool, usable, scope, setting, origin)
-    except PathRefused as error:
-        return Checked(Decision("deny", "unusable path", str(error)), None)
-    return Checked(evaluate(facts, setting.policy), facts)
-
-
-def _tool_named(name: str, registry: ToolRegistry) -> BaseTool | None:
-    known = resolve_tool_name(name, registry.names())
-    if known is not None:
-        return registry.get(known)
-    return next((tool for tool in registry if tool.rule_name and tool.rule_name.casefold() == name), None)
-
-
-def _usable(tool: BaseTool, arguments: Mapping[str, Any], *, is_ours: bool) -> dict[str, Any]:
-    """The arguments as rules see them. What a tool of ours says of them beyond that is for whoever runs it."""
-    fields = tool.args_schema.model_fields
-    named = {
-        ARGUMENT_ALIASES.get(key, key) if ARGUMENT_ALIASES.get(key) in fields else key: value
-        for key, value in arguments.items()
-    }
-    usable = normalize_arguments(tool, named)
-    if not is_ours and (objection := tool.validate(usable)):
-        raise InvalidArguments(objection)
-    return usable
-
-
-def _foreign_facts(name: str, arguments: Mapping[str, Any], mode: str, setting: Setting) -> CallFacts:
-    """Facts about a tool that is not here: a server's, a plug-in's, one of ours that is switched off."""
-    is_reader = name in _READERS
-    is_ours = is_reader or name in _WRITERS
-    given = arguments.get("file_path", arguments.get("path", "." if is_reader else None))
-    paths = (PathTarget(str(given), "read" if is_reader else "write"),) if is_ours and given is not None else ()
-    return CallFacts(
-        tool=name,
-        mode=mode,
-        risk=risk_of(name, None, is_own=not name.startswith("mcp__"), settings=setting.policy.risk),
-        kind="readonly" if is_reader else "execute",
-        workspace=setting.workspace,
-        allowed_in_plan_mode=is_reader,
-        paths=tuple(path_fact(target, setting) for target in paths),
-    )
-
-
-_NOWHERE = Path("/graph-agent-examples/workspace")
-"""Paths in examples are read below it: no link of a real folder may change what a rule is seen to mean."""
+__all__ = ["Examples", "PolicyCheck", "check_call", "check_examples"]
 
 _ACCESS: Mapping[str, Literal["read", "write"]] = {
     "read_file": "read",
@@ -114,6 +37,18 @@ _ACCESS: Mapping[str, Literal["read", "write"]] = {
     "write_file": "write",
     "edit_file": "write",
 }
+"""The built-in tools that work on one path."""
+
+_NOWHERE = Path("/graph-agent-examples/workspace")
+"""The workspace of examples: no link of a real folder may change what a rule seems to mean."""
+
+
+class PolicyCheck(NamedTuple):
+    """What policy decides, and the facts it evaluated."""
+
+    decision: Decision
+    facts: CallFacts | None
+    """None if a path could not be resolved: such a call is refused before it is evaluated."""
 
 
 class Examples(NamedTuple):
@@ -124,50 +59,93 @@ class Examples(NamedTuple):
     not_match: tuple[str, ...] = ()
 
 
-def hold_examples(kind: Literal["allow", "ask", "deny"], examples: Examples) -> None:
-    """Hold a rule of one of the three lists against its examples.
+def check_call(
+    tool_name: str, arguments: Mapping[str, Any], mode: str, *, registry: ToolRegistry, context: PolicyContext
+) -> PolicyCheck:
+    """Evaluate a call as a session would, without any effect.
+
+    Raises:
+        InvalidArguments: the tool does not take these arguments.
+    """
+    name = canonical_tool_name(tool_name)
+    known = resolve_tool_name(name, registry.names())
+    tool = registry.get(known) if known is not None else None
+    if tool is None:
+        tool = next((one for one in registry if one.rule_name and one.rule_name.casefold() == name), None)
+    try:
+        if tool is None:
+            facts = _facts_of_unknown_tool(name, arguments, mode, context)
+        else:
+            fields = tool.args_schema.model_fields
+            named = {
+                ARGUMENT_ALIASES.get(key, key) if ARGUMENT_ALIASES.get(key) in fields else key: value
+                for key, value in arguments.items()
+            }
+            usable = normalize_arguments(tool, named)
+            origin = registry.origin(tool.name)
+            # Objections of a built-in tool matter only to a run: rules are evaluated all the same.
+            if origin != "builtin" and (objection := tool.validate(usable)):
+                raise InvalidArguments(objection)
+            facts = call_facts(tool, usable, Scope("", mode), context, origin)
+    except PathRefused as error:
+        return PolicyCheck(Decision("deny", "unusable path", str(error)), None)
+    return PolicyCheck(evaluate(facts, context.policy), facts)
+
+
+def _facts_of_unknown_tool(name: str, arguments: Mapping[str, Any], mode: str, context: PolicyContext) -> CallFacts:
+    """Facts about a tool that is not registered: a server's, a plug-in's, or a built-in one that is off."""
+    access = _ACCESS.get(name)
+    is_reader = access == "read"
+    given = arguments.get("file_path", arguments.get("path", "." if is_reader else None))
+    paths = (path_fact(PathTarget(str(given), access), context),) if access and given is not None else ()
+    return CallFacts(
+        tool=name,
+        mode=mode,
+        risk=risk_of(name, None, is_own=not name.startswith("mcp__"), settings=context.policy.risk),
+        kind="readonly" if is_reader else "execute",
+        workspace=context.workspace,
+        allowed_in_plan_mode=is_reader,
+        paths=paths,
+    )
+
+
+def check_examples(kind: Literal["allow", "ask", "deny"], examples: Examples) -> None:
+    """Check a rule of one of the three lists against its examples.
 
     Raises:
         InvalidRule: it is no rule, or an example is on the wrong side; the message names both.
     """
     rule = parse_rule(examples.rule)
-    for text in examples.match:
-        if not _covers(kind, rule, text):
+    context = PolicyContext(_NOWHERE, PolicySettings(home=Path.home()))
+    for text in (*examples.match, *examples.not_match):
+        try:
+            facts = _facts_of_example(rule, text, context)
+        except InvalidRule:
+            raise
+        except (PathRefused, ValueError) as error:
+            raise InvalidRule(f"the example {text!r} of {rule.text!r} cannot be used: {error}") from error
+        is_covered = rule_covers(rule, facts, context.policy, is_strict=kind != "allow")
+        if text in examples.match and not is_covered:
             raise InvalidRule(
                 f"the {kind} rule {rule.text!r} does not cover {text!r}, which its examples say it must"
             )
-    for text in examples.not_match:
-        if _covers(kind, rule, text):
+        if text in examples.not_match and is_covered:
             raise InvalidRule(f"the {kind} rule {rule.text!r} covers {text!r}, which its examples say it must not")
 
 
-def _covers(kind: str, rule: Rule, example: str) -> bool:
-    setting = Setting(_NOWHERE, PolicySettings(home=Path.home()))
-    try:
-        facts = _facts(rule, example, setting)
-    except InvalidRule:
-        raise
-    except (PathRefused, ValueError) as error:
-        raise InvalidRule(f"the example {example!r} of {rule.text!r} cannot be used: {error}") from error
-    return rule_covers(rule, facts, setting.policy, is_strict=kind != "allow")
-
-
-def _facts(rule: Rule, example: str, setting: Setting) -> CallFacts:
+def _facts_of_example(rule: Rule, example: str, context: PolicyContext) -> CallFacts:
     tool = canonical_tool_name(example) if rule.pattern is None else rule.tool
     facts = CallFacts(tool, "default", "medium", "execute", _NOWHERE)
     if rule.pattern is None:
         return facts
     if tool == "bash":
-        command = CommandTarget(example)
-        return with_command(facts, command, command_facts(command, setting.workspace, setting))
+        return with_command(facts, command_facts(CommandTarget(example), context.workspace, context))
     if tool in _ACCESS:
-        return replace(facts, paths=(path_fact(PathTarget(example, _ACCESS[tool]), setting),))
+        return replace(facts, paths=(path_fact(PathTarget(example, _ACCESS[tool]), context),))
     if tool == "web_fetch":
         address = example if "://" in example else f"https://{example}"
-        hosts = [
-            target.text for target in WebFetchTool().targets({"url": address}) if isinstance(target, HostTarget)
-        ]
-        return replace(facts, hosts=tuple(hosts))
+        targets = WebFetchTool().targets({"url": address})
+        return replace(facts, hosts=tuple(target.text for target in targets if isinstance(target, HostTarget)))
     raise InvalidRule(
         f"{rule.text!r} cannot carry examples: only rules about bash, files, web_fetch or whole tools can"
     )

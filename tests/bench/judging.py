@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from graph_agent.ports import Scope
-from graph_agent.toolbox.facts import call_facts
-from graph_agent.toolbox.path_facts import Setting
+from graph_agent.toolbox.facts import PolicyContext, call_facts
 from policy import PolicySettings, evaluate, parse_rules
 from tests.bench.figures import Figure, Row, Spread
 from tests.bench.ground import Ground
@@ -46,7 +45,7 @@ def _decisions(ground: Ground) -> Iterator[Figure]:
 
 def _times_ms(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
     settings = PolicySettings(rules=parse_rules(allow=_ALLOW, ask=_ASK, deny=_DENY), reserved=(folder / "agent",))
-    setting = Setting(folder, settings)
+    setting = PolicyContext(folder, settings)
     bash = next(tool for tool in create_default_tools(workspace=folder) if tool.name == "bash")
     decide = partial(_decision_ms, bash, setting)
     decide("true")
@@ -54,7 +53,7 @@ def _times_ms(folder: Path, rounds: int) -> tuple[list[float], list[float]]:
     return [decide(line) for line in lines], [decide(lines[-1 - at % 10]) for at in range(len(lines))]
 
 
-def _decision_ms(bash: BaseTool, setting: Setting, line: str) -> float:
+def _decision_ms(bash: BaseTool, setting: PolicyContext, line: str) -> float:
     began = time.perf_counter()
     evaluate(call_facts(bash, {"command": line}, Scope("t1", "default"), setting, "builtin"), setting.policy)
     return (time.perf_counter() - began) * 1000

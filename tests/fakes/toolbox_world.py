@@ -6,9 +6,9 @@ from typing import Any
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import StaleOwner
 from graph_agent.ports import Outcome, PreparedCall, Scope
-from graph_agent.toolbox import GraphToolbox, ToolboxPorts
-from graph_agent.toolbox.early_reads import ReadingToolbox
-from graph_agent.toolbox.tool_context import Told
+from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
+from graph_agent.toolbox.early_reads import EarlyReadToolbox
+from graph_agent.toolbox.tool_context import ProgressReport
 from policy import PolicySettings, parse_rules
 from tests.fakes.tool_ports import ToolSurroundings
 from tools import create_default_tools
@@ -40,9 +40,9 @@ class World:
         registry.register_all(more, origin=origin)
         self.registry = registry
         settings = PolicySettings(rules=parse_rules(**rules), reserved=(folder.resolve() / "agent",))
-        ports = ToolboxPorts(self.around.blobs, self.around.file_states, self._record, self._report)
-        kind = ReadingToolbox if early else GraphToolbox
-        self.box: GraphToolbox = kind(registry, workspace=self.workspace, policy=settings, ports=ports)
+        ports = ToolboxDependencies(self.around.blobs, self.around.file_states, self._record, self._report)
+        kind = EarlyReadToolbox if early else GraphToolbox
+        self.box: GraphToolbox = kind(registry, workspace=self.workspace, policy=settings, dependencies=ports)
 
     async def plan(self, tool: str, mode: str = "default", **arguments: Any) -> PreparedCall:
         """Judge a call."""
@@ -75,7 +75,7 @@ class World:
             raise StaleOwner(f"{call_id} belongs to another life since {started}, group {group}")
         self.processes.append((thread_id, call_id, attempt))
 
-    def _report(self, call_id: str, told: Told) -> None:
+    def _report(self, call_id: str, told: ProgressReport) -> None:
         self.progress.append((call_id, told.kind, told.text))
 
 

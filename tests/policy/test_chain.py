@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
     DEFAULT_TOOL_RISK,
     DEFAULT_UNKNOWN_RISK,

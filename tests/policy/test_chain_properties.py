@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_agent.toolbox.path_facts import Setting
-from graph_agent.toolbox.shell_facts import command_facts, parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
+from graph_agent.toolbox.facts import PolicyContext, command_facts
 from policy import MODES, CallFacts, PathFact, PolicySettings, evaluate, parse_rules, parse_shell
 from tools.base import CommandTarget
 
@@ -44,7 +44,7 @@ def _commands(draw: st.DrawFn) -> str:
 
 
 def _shell(command: str, mode: str) -> CallFacts:
-    read = command_facts(CommandTarget(command), _WS, Setting(_WS, PolicySettings()))
+    read = command_facts(CommandTarget(command), _WS, PolicyContext(_WS, PolicySettings()))
     return CallFacts(
         "bash", mode, "high", "execute", _WS,
         command=command, shell=read.shell, redirects=read.redirects, mentions=read.mentions,

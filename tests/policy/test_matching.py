@@ -3,7 +3,7 @@ from pathlib import PurePath
 
 import pytest
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
     CallFacts,
     PathFact,

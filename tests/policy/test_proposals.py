@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
     CallFacts,
     Decision,

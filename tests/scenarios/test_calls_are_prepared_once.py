@@ -86,3 +86,20 @@ async def test_a_file_that_changed_since_is_planned_again(tmp_path: Path, counts
 
     assert (world.workspace / "a.txt").read_text() == "somebody else's\n"
     assert (counts["parse_arguments"], counts["call_facts"] > 1, counts["plan"] > 1) == (1, True, True)
+
+
+async def test_an_edit_at_the_prompt_is_prepared_once(tmp_path: Path, counts: Counter[str]) -> None:
+    world = World(tmp_path)
+    tool, arguments = _WRITE
+    toolbox: Any = world.box
+    stage = Stage(tmp_path / "agent.db", ScriptedModel(calls(("c1", tool, arguments)), text("done")), toolbox)
+    async with stage.life() as session:
+        [item] = (await session.send("go")).questions
+        counts.clear()
+        edited = {**arguments, "content": "two\n"}
+        await session.preview_edit(item.question, edited)
+        await session.decide(item.question, "edit", arguments=edited)
+        await session.proceed()
+
+    assert (world.workspace / "a.txt").read_text() == "two\n"
+    assert counts == {"parse_arguments": 1, "call_facts": 1, "plan": 1, "diff_texts": 1}

@@ -7,7 +7,7 @@ from mcp.types import Tool
 from graph_agent.mcp.server import ManagedServer
 from graph_agent.mcp.tools import McpTool
 from graph_agent.ports import Scope
-from graph_agent.toolbox.facts import Setting, call_facts
+from graph_agent.toolbox.facts import PolicyContext, call_facts
 from policy import PolicySettings, evaluate
 from tests.cases.processes import running_with
 from tests.fakes.mcp_servers import Harbour, demo, odd
@@ -124,7 +124,9 @@ async def test_a_server_is_believed_where_it_warns_and_its_words_are_bounded(tmp
     assert [tool.risk_is_configured for tool in (note, tame)] == [False, True]
     assert [
         evaluate(
-            call_facts(tool, {"text": "t"}, Scope("t", "default"), Setting(tmp_path, PolicySettings()), "mcp"),
+            call_facts(
+                tool, {"text": "t"}, Scope("t", "default"), PolicyContext(tmp_path, PolicySettings()), "mcp"
+            ),
             PolicySettings(),
         ).verdict
         for tool in (note, tame)

@@ -34,9 +34,9 @@ async def _gone(pid: int) -> bool:
 
 async def _dies(life: Background) -> None:
     """What a kill -9 of the agent leaves: commands that go on, and nobody who watches."""
-    for shell in life.shells._going.values():
+    for shell in life.shells._running.values():
         await shell.detach()
-    life.shells._going.clear()
+    life.shells._running.clear()
 
 
 async def test_a_shell_outlives_its_call_and_ends_with_the_session_which_is_told(life: Background) -> None:

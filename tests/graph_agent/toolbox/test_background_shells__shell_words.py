@@ -1,7 +1,7 @@
 import pytest
 
 from graph_agent.ports.background import ShellEnding
-from graph_agent.toolbox.background_shells import ending_in_words, lasting
+from graph_agent.toolbox.background_shells import format_duration, format_ending
 
 
 @pytest.mark.parametrize(
@@ -17,10 +17,10 @@ from graph_agent.toolbox.background_shells import ending_in_words, lasting
     ],
 )
 def test_an_ending_is_told_for_what_it_is(ending: ShellEnding, told: str) -> None:
-    assert ending_in_words(ending, "npm start") == told
+    assert format_ending(ending, "npm start") == told
 
 
 def test_a_time_span_is_told_in_the_unit_that_fits() -> None:
-    spans = [lasting(seconds) for seconds in (-1, 0.4, 119, 120, 7_199, 7_200, 172_800)]
+    spans = [format_duration(seconds) for seconds in (-1, 0.4, 119, 120, 7_199, 7_200, 172_800)]
 
     assert spans == ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "2 d"]

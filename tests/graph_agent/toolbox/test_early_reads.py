@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.ports import Delta, Scope
-from graph_agent.toolbox.early_reads import ReadingToolbox
+from graph_agent.toolbox.early_reads import EarlyReadToolbox
 from tests.fakes.toolbox_world import World, call_of
 
 Call = tuple[str, dict[str, Any]]
@@ -21,8 +21,8 @@ class Reply:
         self.world = World(folder, early=True, **rules)
         self.file = self.world.workspace / "a.txt"
         self.file.write_text("early\n", encoding="utf-8")
-        assert isinstance(self.world.box, ReadingToolbox)
-        self.box: ReadingToolbox = self.world.box
+        assert isinstance(self.world.box, EarlyReadToolbox)
+        self.box: EarlyReadToolbox = self.world.box
         self.box.begin(Scope("t1", "default"))
 
     async def arrives(self, *calls: Call) -> None:
@@ -102,7 +102,7 @@ async def test_what_a_rule_asks_about_or_denies_is_not_read_early(tmp_path: Path
         reply = Reply(tmp_path / name, **rules)
         await reply.arrives(READ)
 
-        assert [early.reading.result() for early in reply.box._early.values()] == [None]
+        assert [early.task.result() for early in reply.box._reads.values()] == [None]
 
 
 async def test_nothing_outside_of_the_workspace_is_read_early(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_nothing_outside_of_the_workspace_is_read_early(tmp_path: Path) ->
     (tmp_path / "out.txt").write_text("x", encoding="utf-8")
     await reply.arrives(("read_file", {"file_path": str(tmp_path / "out.txt")}))
 
-    assert [early.reading.result() for early in reply.box._early.values()] == [None]
+    assert [early.task.result() for early in reply.box._reads.values()] == [None]
 
 
 async def test_a_reply_that_begins_anew_forgets_what_it_read(tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ async def test_progress_of_an_early_read_is_not_reported(tmp_path: Path) -> None
 async def test_a_call_that_is_read_ahead_is_judged_once_and_only_for_the_reply_it_stands_in(tmp_path: Path) -> None:
     reply = Reply(tmp_path)
     await reply.arrives(READ)
-    [early] = reply.box._early.values()
-    found = early.reading.result()
+    [early] = reply.box._reads.values()
+    found = early.task.result()
     assert found is not None
 
     other_mode = await reply.box.prepare(*READ, Scope("t1", "plan"))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from graph_agent.ports import Scope
-from graph_agent.toolbox.facts import Setting, call_facts, kind_of
+from graph_agent.toolbox.facts import PolicyContext, call_facts, kind_of
 from policy import CallFacts, PathFact, PolicySettings
 from tools.base import BaseTool, CommandTarget, HostTarget, PathTarget, Target, ToolKind, ToolRiskLevel
 from tools.file_ops.write_file import WriteFileTool
@@ -39,7 +39,7 @@ class Sometimes(BaseTool):
 
 def test_paths_are_resolved_and_told_with_what_policy_needs(tmp_path: Path) -> None:
     ws = tmp_path.resolve()
-    setting = Setting(ws, PolicySettings(reserved=(PurePath(ws.parent),)))
+    setting = PolicyContext(ws, PolicySettings(reserved=(PurePath(ws.parent),)))
 
     facts = call_facts(
         WriteFileTool(), {"file_path": "../x"}, Scope("t", "plan", str(ws / "sub")), setting, "builtin"
@@ -60,7 +60,7 @@ def test_paths_are_resolved_and_told_with_what_policy_needs(tmp_path: Path) -> N
 
 
 def test_a_foreign_tool_has_at_least_medium_risk_and_a_host_is_its_signature(tmp_path: Path) -> None:
-    setting = Setting(tmp_path.resolve(), PolicySettings())
+    setting = PolicyContext(tmp_path.resolve(), PolicySettings())
 
     facts = call_facts(Fetcher(), {}, Scope("t", "default"), setting, "mcp")
 
@@ -74,21 +74,21 @@ def test_the_risk_the_user_set_for_a_server_lowers_its_tools_and_no_plug_in_can_
     tool = Fetcher()
     tool.risk_is_configured = True
 
-    facts = call_facts(tool, {}, Scope("t", "default"), Setting(tmp_path.resolve(), PolicySettings()), origin)
+    facts = call_facts(tool, {}, Scope("t", "default"), PolicyContext(tmp_path.resolve(), PolicySettings()), origin)
 
     assert facts.risk == risk
 
 
 def test_several_commands_are_judged_as_one_text(tmp_path: Path) -> None:
     facts = call_facts(
-        Runner(), {}, Scope("t", "default"), Setting(tmp_path.resolve(), PolicySettings()), "builtin"
+        Runner(), {}, Scope("t", "default"), PolicyContext(tmp_path.resolve(), PolicySettings()), "builtin"
     )
 
     assert (facts.command, [path.given for path in facts.paths]) == ("a\nb", ["log"])
 
 
 def test_a_path_that_cannot_be_resolved_is_refused(tmp_path: Path) -> None:
-    setting = Setting(tmp_path.resolve(), PolicySettings())
+    setting = PolicyContext(tmp_path.resolve(), PolicySettings())
 
     with pytest.raises(PathRefused):
         call_facts(WriteFileTool(), {"file_path": "a\0"}, Scope("t", "default"), setting, "builtin")

@@ -1,15 +1,14 @@
 from pathlib import Path
 
 from graph_agent.ports import Scope
-from graph_agent.toolbox.facts import host_permission
-from graph_agent.toolbox.path_facts import Setting
+from graph_agent.toolbox.facts import PolicyContext, host_permission
 from policy import PolicySettings, parse_rules
 from tools.base import HostPermission
 
 
 def test_a_host_met_on_the_way_is_judged_by_rules_and_mode() -> None:
     rules = parse_rules(allow=["web_fetch(docs.python.org)"], deny=["web_fetch(evil.example)"])
-    setting = Setting(Path("/w"), PolicySettings(rules=rules))
+    setting = PolicyContext(Path("/w"), PolicySettings(rules=rules))
 
     leaves = {
         host: host_permission(host, Scope("t", "default"), setting)

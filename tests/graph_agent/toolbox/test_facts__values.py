@@ -1,7 +1,8 @@
 from pathlib import Path
 
 from graph_agent.ports import Outcome
-from graph_agent.toolbox.facts import as_outcome, as_preview
+from graph_agent.toolbox.call_preparation import as_preview
+from graph_agent.toolbox.toolbox import as_outcome
 from tests.fakes.tool_ports import MemoryBlobs
 from tools.base import Preview, ToolResult
 

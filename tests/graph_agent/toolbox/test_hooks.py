@@ -90,7 +90,7 @@ async def test_a_hook_that_fails_is_told_and_blocks_only_where_it_is_to(tmp_path
 
     assert blocked == "blocked, because the hook 'sleep 20' failed: it did not end within 0.2 s"
     [warned] = hooked.warned
-    assert warned.startswith("hook before_tool './gone.sh' failed, the call goes on: exit code 127: ")
+    assert warned.startswith("hook before_tool './gone.sh' failed, the call runs anyway: exit code 127: ")
 
 
 async def test_after_a_call_exit_code_2_speaks_to_the_model_and_a_failure_to_the_user_alone(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_after_a_call_exit_code_2_speaks_to_the_model_and_a_failure_to_the
     assert await hooked.after() == (
         "[The hook 'echo lint >&2; exit 2' says: lint]\n[The hook 'exit 2' says: it objects, and gave no reason]"
     )
-    assert hooked.warned == ["hook after_tool 'exit 1' failed, the result stands: exit code 1"]
+    assert hooked.warned == ["hook after_tool 'exit 1' failed, the result is kept: exit code 1"]
 
 
 async def test_a_folder_that_is_gone_is_a_failure_and_no_crash(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ async def test_what_was_meant_to_be_a_file_and_is_none_is_told(read: _Read) -> N
     said = await read.expand('@src/gone.py @"gone too"')
 
     assert said.notes == (
-        "@src/gone.py names no file here; it is sent as it stands",
-        "@gone too names no file here; it is sent as it stands",
+        "@src/gone.py names no file here; it is sent unchanged",
+        "@gone too names no file here; it is sent unchanged",
     )
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.path_facts import Setting, path_fact
+from graph_agent.toolbox.facts import PolicyContext, path_fact
 from policy import PathFact, PolicySettings, parse_rules
 from tools.base import PathTarget
 
@@ -10,7 +10,7 @@ from tools.base import PathTarget
 def test_a_path_is_told_with_where_it_leads_and_whose_it_is(tmp_path: Path) -> None:
     ws = tmp_path.resolve()
     (ws / "link").symlink_to("own")
-    setting = Setting(ws / "w", PolicySettings(reserved=(ws / "own",)))
+    setting = PolicyContext(ws / "w", PolicySettings(reserved=(ws / "own",)))
 
     fact = path_fact(PathTarget("link/x"), setting, base=ws)
 
@@ -22,7 +22,7 @@ def test_a_further_folder_counts_as_inside_and_relative_paths_start_at_the_works
 ) -> None:
     root = tmp_path.resolve()
     (root / "lib").mkdir()
-    setting = Setting(root / "w", PolicySettings(), (root / "lib",))
+    setting = PolicyContext(root / "w", PolicySettings(), (root / "lib",))
 
     given = (str(root / "lib" / "x"), "../lib/x", "../lib-evil/x", "x")
     assert [path_fact(PathTarget(text), setting).inside for text in given] == [True, True, False, True]
@@ -35,7 +35,7 @@ def test_other_names_of_a_file_that_rules_name_are_told(
     ws = tmp_path.resolve()
     (ws / "secret").write_text("x")
     (ws / "twin").hardlink_to(ws / "secret")
-    setting = Setting(ws, PolicySettings(rules=parse_rules(deny=[rule])))
+    setting = PolicyContext(ws, PolicySettings(rules=parse_rules(deny=[rule])))
 
     assert path_fact(PathTarget("twin"), setting).aliases == tuple(ws / name for name in aliases)
     assert path_fact(PathTarget("secret"), setting).aliases == ()
@@ -50,7 +50,7 @@ def test_what_rules_name_by_way_of_a_link_has_that_name_too(rule: str, tmp_path:
     ws = tmp_path.resolve() / "ws"
     (ws / "src").mkdir(parents=True)
     (ws / "link").symlink_to("src")
-    setting = Setting(ws, PolicySettings(rules=parse_rules(deny=[rule])))
+    setting = PolicyContext(ws, PolicySettings(rules=parse_rules(deny=[rule])))
 
     told = path_fact(PathTarget("src/new.py"), setting).aliases
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.path_facts import Setting, path_fact
+from graph_agent.toolbox.facts import PolicyContext, path_fact
 from policy import PolicySettings, parse_rules
 from tools.base import PathTarget
 
@@ -25,7 +25,7 @@ def test_a_link_that_a_rule_means_with_a_wild_sign_is_found(rule: str, other: st
     (ws / "src/new.py").touch()
     for link, target in (("latest", "src"), ("all/one", ".."), ("names/a.py", "../src/new.py"), ("loop", "loop")):
         (ws / link).symlink_to(target)
-    setting = Setting(ws, PolicySettings(rules=parse_rules(deny=[rule])))
+    setting = PolicyContext(ws, PolicySettings(rules=parse_rules(deny=[rule])))
 
     told = path_fact(PathTarget("src/new.py"), setting).aliases
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.toolbox.path_facts import Setting
+from graph_agent.toolbox.facts import PolicyContext
 from graph_agent.toolbox.policy_check import check_call
 from policy import PolicySettings, parse_rules
 from tools import create_default_tools
@@ -35,9 +35,9 @@ def test_a_call_is_judged_by_its_name_whether_or_not_there_is_such_a_tool(
     tool: str, arguments: dict[str, Any], verdict: str, rule: str, registry: ToolRegistry, tmp_path: Path
 ) -> None:
     rules = parse_rules(allow=["bash(git status)"], deny=["web_fetch(h)"])
-    setting = Setting(tmp_path.resolve(), PolicySettings(rules=rules))
+    setting = PolicyContext(tmp_path.resolve(), PolicySettings(rules=rules))
 
-    decision = check_call(tool, arguments, "default", registry=registry, setting=setting).decision
+    decision = check_call(tool, arguments, "default", registry=registry, context=setting).decision
 
     assert (decision.verdict, decision.rule) == (verdict, rule)
 
@@ -47,4 +47,4 @@ def test_arguments_a_tool_does_not_take_are_refused(
     tool: str, arguments: dict[str, Any], registry: ToolRegistry, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidArguments):
-        check_call(tool, arguments, "default", registry=registry, setting=Setting(tmp_path, PolicySettings()))
+        check_call(tool, arguments, "default", registry=registry, context=PolicyContext(tmp_path, PolicySettings()))

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.toolbox.policy_check import Examples, hold_examples
+from graph_agent.toolbox.policy_check import Examples, check_examples
 from policy import InvalidRule
 
 
@@ -26,7 +26,7 @@ from policy import InvalidRule
     ],
 )
 def test_a_rule_that_means_what_its_examples_say_is_taken(kind: str, examples: Examples) -> None:
-    hold_examples(kind, examples)  # type: ignore[arg-type]  # one of the three lists
+    check_examples(kind, examples)  # type: ignore[arg-type]  # one of the three lists
 
 
 @pytest.mark.parametrize(
@@ -57,4 +57,4 @@ def test_a_rule_that_means_something_else_is_refused_with_rule_and_example(
     kind: str, examples: Examples, complaint: str
 ) -> None:
     with pytest.raises(InvalidRule, match=complaint):
-        hold_examples(kind, examples)  # type: ignore[arg-type]  # one of the three lists
+        check_examples(kind, examples)  # type: ignore[arg-type]  # one of the three lists

@@ -2,15 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.path_facts import Setting
-from graph_agent.toolbox.shell_facts import command_facts
+from graph_agent.toolbox.facts import PolicyContext, command_facts
 from policy import PathFact, PolicySettings, parse_rules
 from tools.base import CommandTarget
 from tools.paths import PathRefused
 
 
-def _setting(ws: Path) -> Setting:
-    return Setting(ws, PolicySettings())
+def _setting(ws: Path) -> PolicyContext:
+    return PolicyContext(ws, PolicySettings())
 
 
 def test_redirections_are_resolved_through_links_from_where_the_command_may_be(tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def test_a_word_that_is_another_name_of_a_file_a_rule_names_mentions_that_file(t
     ws = tmp_path.resolve()
     (ws / ".env").write_text("x")
     (ws / "twin").hardlink_to(ws / ".env")
-    setting = Setting(ws, PolicySettings(rules=parse_rules(deny=["read(.env)"])))
+    setting = PolicyContext(ws, PolicySettings(rules=parse_rules(deny=["read(.env)"])))
 
     assert ws / ".env" in command_facts(CommandTarget("cat twin"), ws, setting).mentions
 

@@ -2,9 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.facts import with_command
-from graph_agent.toolbox.path_facts import Setting
-from graph_agent.toolbox.shell_facts import command_facts, command_in_words
+from graph_agent.toolbox.facts import PolicyContext, command_facts, format_command, with_command
 from policy import CallFacts, PolicySettings
 from tools.base import CommandTarget
 
@@ -30,8 +28,8 @@ def test_a_command_is_told_as_it_was_understood(command: str, told: list[str], t
     ws = tmp_path.resolve()
     bare = CallFacts("bash", "default", "high", "execute", ws)
     target = CommandTarget(command)
-    facts = with_command(bare, target, command_facts(target, ws, Setting(ws, PolicySettings())))
+    facts = with_command(bare, command_facts(target, ws, PolicyContext(ws, PolicySettings())))
 
     assert facts.shell is not None
     expected = "\n".join(told).replace("{ws}", str(ws)).replace("{up}", str(ws.parent))
-    assert command_in_words(facts, facts.shell) == expected
+    assert format_command(facts, facts.shell) == expected

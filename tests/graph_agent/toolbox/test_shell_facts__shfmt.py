@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.shell_facts import find_shfmt, parse_bash
+from graph_agent.toolbox.bash_parser import find_shfmt, parse_bash
 from policy import Unparsable
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.errors import StorageError
-from graph_agent.toolbox.tool_context import StoredBlobs, progress_in_words
+from graph_agent.toolbox.tool_context import StoredBlobs, format_progress
 from tests.fakes.tool_ports import MemoryBlobs
 from tools.base import BytesFetched, FilesSearched, McpProgress, Progress, ShellOutput, SubAgentStep
 
@@ -25,7 +25,7 @@ from tools.base import BytesFetched, FilesSearched, McpProgress, Progress, Shell
     ],
 )
 def test_every_progress_has_words(progress: Progress, words: tuple[str, str, float | None, float | None]) -> None:
-    assert progress_in_words(progress) == words
+    assert format_progress(progress) == words
 
 
 def test_an_absent_blob_is_a_lookup_error(tmp_path: Path) -> None:

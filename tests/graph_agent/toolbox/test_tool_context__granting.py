@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.ports import Grant, GrantScope, Proposal, Scope
-from graph_agent.toolbox import GraphToolbox, ToolboxPorts
+from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
 from policy import PolicySettings
 from tests.fakes.tool_ports import ToolSurroundings
 from tools import create_default_tools
@@ -35,9 +35,9 @@ def _box(folder: Path, given: _Given) -> tuple[GraphToolbox, Path]:
     around = ToolSurroundings(folder)
     registry = ToolRegistry()
     registry.register_all(create_default_tools(workspace=around.workspace))
-    ports = ToolboxPorts(around.blobs, around.file_states, _nothing, grants=given)
+    ports = ToolboxDependencies(around.blobs, around.file_states, _nothing, grants=given)
     return GraphToolbox(
-        registry, workspace=around.workspace, policy=PolicySettings(), ports=ports
+        registry, workspace=around.workspace, policy=PolicySettings(), dependencies=ports
     ), around.workspace
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.toolbox.toolbox import add_tool_search, declared, hidden_names, offered_names
+from graph_agent.toolbox.toolbox import add_tool_search, build_declarations, denied_tools, offered_names
 from policy import parse_rules
 from tools.base import BaseTool, ToolKind
 from tools.registry import ToolRegistry
@@ -32,7 +32,7 @@ def _registry(*later: BaseTool, servers: int = 0, deny: Sequence[str] = ()) -> t
     add_tool_search(registry, rules)
     registry.register_all(later, origin="plugin")
     registry.register_mcp_tools(_of_server(number) for number in range(servers))
-    return registry, hidden_names(registry, rules)
+    return registry, denied_tools(registry, rules)
 
 
 def _names(found: list[dict[str, Any]]) -> list[str]:
@@ -51,27 +51,27 @@ def _names(found: list[dict[str, Any]]) -> list[str]:
 def test_tools_of_servers_are_deferred_above_a_number_and_come_last_once_loaded(
     servers: int, loaded: list[str], names: list[str]
 ) -> None:
-    registry, hidden = _registry(servers=servers)
+    registry, redact_result = _registry(servers=servers)
 
-    assert _names(declared(registry, "default", hidden, loaded, {})) == names
+    assert _names(build_declarations(registry, "default", redact_result, loaded, {})) == names
 
 
 def test_what_was_loaded_leaves_everything_before_it_as_it_was() -> None:
-    registry, hidden = _registry(Later(), servers=3)
+    registry, redact_result = _registry(Later(), servers=3)
 
-    before = declared(registry, "default", hidden, (), {})
-    after = declared(registry, "default", hidden, ("later",), {})
+    before = build_declarations(registry, "default", redact_result, (), {})
+    after = build_declarations(registry, "default", redact_result, ("later",), {})
 
     assert after[: len(before)] == before
     assert "- later\n- mcp__s__0\n" in before[-1]["function"]["description"]
 
 
 async def test_what_is_denied_is_neither_named_nor_found() -> None:
-    registry, hidden = _registry(Later(), servers=3, deny=["later", "mcp__s__the 1"])
+    registry, redact_result = _registry(Later(), servers=3, deny=["later", "mcp__s__the 1"])
     search = registry.get("tool_search")
     assert search is not None
 
-    told = declared(registry, "default", hidden, ("later", "mcp__s__1"), {})
+    told = build_declarations(registry, "default", redact_result, ("later", "mcp__s__1"), {})
     found = await search.execute(query="later mcp__s__1 mcp__s__2")
 
     assert _names(told) == ["reads", "tool_search"]
@@ -79,13 +79,13 @@ async def test_what_is_denied_is_neither_named_nor_found() -> None:
 
 
 def test_where_searching_is_denied_everything_is_declared() -> None:
-    registry, hidden = _registry(Later(), deny=["tool_search"])
+    registry, redact_result = _registry(Later(), deny=["tool_search"])
 
-    assert _names(declared(registry, "default", hidden, (), {})) == ["reads", "later"]
+    assert _names(build_declarations(registry, "default", redact_result, (), {})) == ["reads", "later"]
 
 
 def test_plan_mode_defers_only_what_it_offers() -> None:
-    registry, hidden = _registry(Later())
+    registry, redact_result = _registry(Later())
 
-    assert offered_names(registry, "plan", hidden) == {"reads"}
-    assert offered_names(registry, "default", hidden) == {"reads", "later", "tool_search"}
+    assert offered_names(registry, "plan", redact_result) == {"reads"}
+    assert offered_names(registry, "default", redact_result) == {"reads", "later", "tool_search"}

@@ -249,7 +249,7 @@ async def test_a_file_that_became_a_link_after_it_was_judged_is_not_read(world: 
     outcome = await world.run_as(plan)
 
     assert (plan.verdict, outcome.status) == ("allow", "error")
-    assert "led elsewhere when the call was judged" in outcome.output + str(outcome.error)
+    assert "led elsewhere when the call was evaluated" in outcome.output + str(outcome.error)
     assert _OUTSIDE not in outcome.output
 
 

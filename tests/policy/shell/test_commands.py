@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.commands import guess_command_suffixes, guess_commands, wrapped_commands
 from policy.shell.shell_text import parse_shell
 from policy.shell.words import SimpleCommand

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.destructive import destructive_reason
 from policy.shell.shell_text import ShellText, parse_shell
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.shell_text import ShellText, SimpleCommand, Unparsable, parse_shell, unparsed_shell
 
 _ODD = "ab '\"\\$`()<>|&;{}#\n~*=-"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.shell_text import parse_shell
 
 _WORDS = (

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.syntax_tree import TreeContent, echoed_text, walk_tree
 
 

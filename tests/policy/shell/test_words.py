@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from graph_agent.toolbox.shell_facts import parse_bash
+from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.words import Piece, Word, brace_expansion, is_invisible, read_word
 
 
