@@ -16,14 +16,11 @@ from tools.file_ops.grep import GrepTool
 from tools.file_ops.ls import LsTool
 from tools.file_ops.read_file import ReadFileTool
 from tools.file_ops.write_file import WriteFileTool
+from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
 from tools.shell_ops.bash import BashTool
-from tools.shell_ops.bash_kill import BashKillTool
-from tools.shell_ops.bash_list import BashListTool
-from tools.shell_ops.bash_output import BashOutputTool
 from tools.shell_ops.powershell import PowershellTool, find_powershell
-from tools.web_ops.search_services import SearchProvider
 from tools.web_ops.web_fetch import WebFetchTool
-from tools.web_ops.web_search import WebSearchTool
+from tools.web_ops.web_search import SearchProvider, WebSearchTool
 
 __all__ = ["create_default_tools"]
 

@@ -33,17 +33,12 @@ class ToolDescription:
 
     def render(self) -> str:
         """The whole description as the model reads it."""
-        parts = [
-            self.short,
-            self.long,
-            _bullet_list("Notes:", self.usage_notes),
-            _bullet_list("Important:", self.important),
-        ]
-        shown = tuple(
-            f"{json.dumps(item.params, ensure_ascii=False)} {item.note}".rstrip() for item in self.examples
+        examples = [f"{json.dumps(item.params, ensure_ascii=False)} {item.note}".rstrip() for item in self.examples]
+        lists = {"Notes:": self.usage_notes, "Important:": self.important, "Examples:": examples}
+        listed = (
+            line for title, lines in lists.items() if lines for line in (title, *(f"- {one}" for one in lines))
         )
-        parts.append(_bullet_list("Examples:", shown))
-        return "\n".join(part for part in parts if part)
+        return "\n".join(part for part in (self.short, self.long, *listed) if part)
 
 
 def short_description(description: str | ToolDescription) -> str:
@@ -51,39 +46,31 @@ def short_description(description: str | ToolDescription) -> str:
     return description.short if isinstance(description, ToolDescription) else description
 
 
-def _bullet_list(title: str, lines: tuple[str, ...]) -> str:
-    return "\n".join([title, *(f"- {line}" for line in lines)]) if lines else ""
-
-
 def format_declarations(declarations: Sequence[Mapping[str, Any]]) -> str:
     """Function declarations as text: name, description, arguments. The same declarations give the same text."""
-    return "\n\n".join(_format_function(declaration["function"]) for declaration in declarations)
-
-
-def _format_function(function: Mapping[str, Any]) -> str:
-    parameters = function.get("parameters") or {}
-    arguments = list(_fields(parameters, parameters.get("$defs", {}), 0))
-    listed = ["Arguments:", *arguments] if arguments else ["Arguments: none"]
-    described = str(function.get("description") or "").strip()
-    return "\n".join([f"## {function['name']}", *([described] if described else []), *listed])
+    shown = []
+    for function in (declaration["function"] for declaration in declarations):
+        parameters = function.get("parameters") or {}
+        arguments = list(_fields(parameters, parameters.get("$defs", {}), 0))
+        described = str(function.get("description") or "").strip()
+        listed = ["Arguments:", *arguments] if arguments else ["Arguments: none"]
+        shown.append("\n".join([f"## {function['name']}", *([described] if described else []), *listed]))
+    return "\n\n".join(shown)
 
 
 def _fields(schema: _Schema, definitions: _Schema, depth: int) -> Iterator[str]:
     required = schema.get("required", ())
     for name, given in schema.get("properties", {}).items():
         form = _form(given, definitions)
-        marks = [_type(form, definitions), *_presence(form, is_required=name in required)]
+        marks = [_type(form, definitions)]
+        if name in required:
+            marks.append("required")
+        elif (default := form.get("default")) is not None:
+            marks.append(f"default {json.dumps(default, ensure_ascii=False)}")
         described = str(form.get("description") or "").strip().replace("\n", " ")
         yield "  " * depth + f"- {name} ({', '.join(marks)})" + (f": {described}" if described else "")
         if depth < _MAX_DEPTH:
             yield from _fields(_inner(form, definitions), definitions, depth + 1)
-
-
-def _presence(form: _Schema, *, is_required: bool) -> list[str]:
-    if is_required:
-        return ["required"]
-    default = form.get("default")
-    return [] if default is None else [f"default {json.dumps(default, ensure_ascii=False)}"]
 
 
 def _type(form: _Schema, definitions: _Schema) -> str:

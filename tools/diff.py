@@ -24,7 +24,8 @@ def diff_texts(path: str, before: str | None, after: str, *, digests: tuple[str 
     else:
         body = list(difflib.unified_diff(_lines(before or ""), _lines(after), n=_CONTEXT, lineterm="\n"))[2:]
     head = [f"--- {path if before is not None else '/dev/null'}\n", f"+++ {path}\n"]
-    text = "".join(_with_end_mark(line) for line in [*head, *body]) if body else ""
+    marked = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in body)
+    text = "".join([*head, *marked]) if body else ""
     added = sum(line.startswith("+") for line in body)
     removed = sum(line.startswith("-") for line in body)
     return DiffResult(path, digests[0], digests[1], text, added, removed)
@@ -41,10 +42,6 @@ def _lines(text: str) -> list[str]:
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
-def _with_end_mark(line: str) -> str:
-    return line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-
-
 class _Excerpt(NamedTuple):
     """The lines that differ, with a few equal ones around them."""
 
@@ -55,20 +52,17 @@ class _Excerpt(NamedTuple):
 
 def _excerpt(old: str, new: str) -> _Excerpt:
     # Large texts are compared as a whole: splitting them into lines first costs ten times as much.
-    start = _line_start(old, _same_beginning(old, new))
-    end = min(_same_end(old, new), len(old) - start, len(new) - start)
-    start, end = _lines_back(old, start), _lines_on(old, len(old) - end)
-    behind = len(old) - end
-    return _Excerpt(old.count("\n", 0, start), _lines(old[start:end]), _lines(new[start : len(new) - behind]))
-
-
-def _same_beginning(old: str, new: str) -> int:
-    return _common_length(min(len(old), len(new)), lambda start, end: new.startswith(old[start:end], start))
-
-
-def _same_end(old: str, new: str) -> int:
     a, b = len(old), len(new)
-    return _common_length(min(a, b), lambda start, end: new.startswith(old[a - end : a - start], b - end))
+    limit = min(a, b)
+    start = _common_length(limit, lambda here, there: new.startswith(old[here:there], here))
+    tail = _common_length(limit, lambda here, there: new.startswith(old[a - there : a - here], b - there))
+    start = old.rfind("\n", 0, start) + 1
+    end = a - min(tail, a - start, b - start)
+    for _ in range(_CONTEXT):
+        start = old.rfind("\n", 0, max(0, start - 1)) + 1
+    for _ in range(_CONTEXT + 1):  # Once more, to the end of the line that is cut.
+        end = old.find("\n", end) + 1 or a
+    return _Excerpt(old.count("\n", 0, start), _lines(old[start:end]), _lines(new[start : b - (a - end)]))
 
 
 def _common_length(limit: int, is_same: Callable[[int, int], bool]) -> int:
@@ -81,23 +75,6 @@ def _common_length(limit: int, is_same: Callable[[int, int], bool]) -> int:
         else:
             step //= 2
     return same
-
-
-def _line_start(text: str, at: int) -> int:
-    return text.rfind("\n", 0, at) + 1
-
-
-def _lines_back(text: str, start: int) -> int:
-    for _ in range(_CONTEXT):
-        start = _line_start(text, max(0, start - 1))
-    return start
-
-
-def _lines_on(text: str, end: int) -> int:
-    """Behind the line that is cut, and the lines of context after it."""
-    for _ in range(_CONTEXT + 1):
-        end = text.find("\n", end) + 1 or len(text)
-    return end
 
 
 def _coarse(excerpt: _Excerpt) -> list[str]:

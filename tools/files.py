@@ -2,11 +2,11 @@
 
 import errno
 import hashlib
+import operator
 import os
 import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,9 +53,16 @@ class Snapshot:
         """Digest of the content that will replace it; their common beginning is hashed only once."""
         if self.data is None or "sha256" in self.__dict__:
             return sha256_hex(data)
+        common, at = hashlib.sha256(), 0
+        while (piece := self.data[at : at + _PIECE]) and data.startswith(piece, at):
+            common.update(piece)
+            at += len(piece)
+        after = common.copy()
+        common.update(memoryview(self.data)[at:])
+        after.update(memoryview(data)[at:])
         # This is where cached_property stores its value.
-        self.__dict__["sha256"], after = _digests(self.data, data)
-        return after
+        self.__dict__["sha256"] = common.hexdigest()
+        return after.hexdigest()
 
     def is_current(self, resolved: ResolvedPath) -> bool:
         """Whether this path leads to this very file, or to none still, and nobody has changed it since."""
@@ -77,28 +84,7 @@ class Snapshot:
         }
 
 
-def _version(status: os.stat_result) -> tuple[int, ...]:
-    return (
-        status.st_dev,
-        status.st_ino,
-        status.st_mode,
-        status.st_nlink,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-    )
-
-
-def _digests(before: bytes, after: bytes) -> tuple[str, str]:
-    """Digests of two contents, hashed together as far as they are the same."""
-    common, at = hashlib.sha256(), 0
-    while (piece := before[at : at + _PIECE]) and after.startswith(piece, at):
-        common.update(piece)
-        at += len(piece)
-    rest = common.copy()
-    common.update(memoryview(before)[at:])
-    rest.update(memoryview(after)[at:])
-    return common.hexdigest(), rest.hexdigest()
+_version = operator.attrgetter("st_dev", "st_ino", "st_mode", "st_nlink", "st_size", "st_mtime_ns", "st_ctime_ns")
 
 
 def read_snapshot(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
@@ -110,20 +96,15 @@ def read_snapshot(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
     try:
         with open_regular(resolved) as fd:
             status = os.fstat(fd)
-            _require_size(resolved, status.st_size, max_bytes)
-            return Snapshot(resolved, read_all(fd, status.st_size), status)
+            data = read_all(fd, status.st_size) if status.st_size <= max_bytes else None
     except PathRefused as refused:
         if refused.kind is not ToolErrorType.NOT_FOUND:
             raise
         return Snapshot(resolved)
-
-
-def _require_size(resolved: ResolvedPath, size: int, max_bytes: int) -> None:
-    if size > max_bytes:
-        raise PathRefused(
-            ToolErrorType.VALIDATION,
-            f"{resolved.given!r} has {size} bytes; files over {max_bytes} bytes are not changed.",
-        )
+    if data is None:
+        message = f"{resolved.given!r} has {status.st_size} bytes; files over {max_bytes} bytes are not changed."
+        raise PathRefused(ToolErrorType.VALIDATION, message)
+    return Snapshot(resolved, data, status)
 
 
 def read_all(fd: int, expected: int = _CHUNK) -> bytes:
@@ -152,13 +133,21 @@ def replace_file(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int
             _write_temp_file(before, data, parent, (temp_name, new_mode))
             _require_unchanged(before)
             os.rename(temp_name, resolved.path.name, src_dir_fd=parent, dst_dir_fd=parent)
-        except OSError as error:
-            _remove(temp_name, parent)
-            raise _write_refusal(resolved, error) from error
-        except PathRefused:
-            _remove(temp_name, parent)
-            raise
-        _sync_directory(parent)
+        except (OSError, PathRefused) as error:
+            with suppress(FileNotFoundError):
+                os.unlink(temp_name, dir_fd=parent)
+            if isinstance(error, PathRefused):
+                raise
+            is_forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+            raise PathRefused(
+                ToolErrorType.PERMISSION if is_forbidden else ToolErrorType.EXECUTION,
+                f"{resolved.given!r} was not written: {error.strerror}. The old content is unchanged.",
+            ) from error
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def _require_writable(before: Snapshot, parent: int) -> None:
@@ -177,23 +166,19 @@ _ACCESS_NOFOLLOW = os.access in os.supports_follow_symlinks and os.access in os.
 
 
 def _require_unchanged(before: Snapshot) -> None:
-    if not _is_unchanged(before):
+    try:
+        with open_regular(before.resolved) as fd:
+            is_same_file = before.status is not None and os.path.samestat(os.fstat(fd), before.status)
+            is_unchanged = is_same_file and before.data is not None and _has_content(fd, before.data)
+    except PathRefused as refused:
+        if refused.kind is not ToolErrorType.NOT_FOUND:
+            raise
+        is_unchanged = before.data is None
+    if not is_unchanged:
         raise PathRefused(
             ToolErrorType.EXECUTION,
             f"{before.resolved.given!r} was just changed by someone else; read it again.",
         )
-
-
-def _is_unchanged(before: Snapshot) -> bool:
-    try:
-        with open_regular(before.resolved) as fd:
-            if before.data is None or before.status is None:
-                return False
-            return os.path.samestat(os.fstat(fd), before.status) and _has_content(fd, before.data)
-    except PathRefused as refused:
-        if refused.kind is not ToolErrorType.NOT_FOUND:
-            raise
-        return before.data is None
 
 
 def _has_content(fd: int, data: bytes) -> bool:
@@ -208,57 +193,23 @@ def _has_content(fd: int, data: bytes) -> bool:
 
 def _write_temp_file(before: Snapshot, data: bytes, parent: int, temp: tuple[str, int]) -> None:
     name, new_mode = temp
-    _remove(name, parent)
-    with _create_file(name, parent, new_mode if before.status is None else 0o600) as fd:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=parent)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(name, flags, new_mode if before.status is None else 0o600, dir_fd=parent)
+    try:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
         if before.status is not None:
-            _keep_owner(fd, before.status)
+            now, owner = os.fstat(fd), (before.status.st_uid, before.status.st_gid)
+            if (now.st_uid, now.st_gid) != owner:
+                with suppress(PermissionError):
+                    os.fchown(fd, *owner)
             os.fchmod(fd, stat.S_IMODE(before.status.st_mode))
         os.fsync(fd)
-
-
-@contextmanager
-def _create_file(temp_name: str, parent: int, mode: int) -> Iterator[int]:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temp_name, flags, mode, dir_fd=parent)
-    try:
-        yield fd
     finally:
         os.close(fd)
-
-
-def _keep_owner(fd: int, status: os.stat_result) -> None:
-    now = os.fstat(fd)
-    if (now.st_uid, now.st_gid) == (status.st_uid, status.st_gid):
-        return
-    try:
-        os.fchown(fd, status.st_uid, status.st_gid)
-    except PermissionError:
-        return
-
-
-def _remove(name: str, parent: int) -> None:
-    try:
-        os.unlink(name, dir_fd=parent)
-    except FileNotFoundError:
-        return
-
-
-def _sync_directory(parent: int) -> None:
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def _write_refusal(resolved: ResolvedPath, error: OSError) -> PathRefused:
-    kind = ToolErrorType.EXECUTION
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        kind = ToolErrorType.PERMISSION
-    return PathRefused(kind, f"{resolved.given!r} was not written: {error.strerror}. The old content is unchanged.")
 
 
 @dataclass(frozen=True)
@@ -279,7 +230,14 @@ def snapshot_at(path: Path, workspace: Path) -> Snapshot:
     Raises:
         PathRefused: it is outside the workspace, the path now contains a link, or it is not a regular file.
     """
-    return read_snapshot(_resolve_unchanged(path, workspace), sys.maxsize)
+    resolved = resolve(str(path), workspace=workspace)
+    if not resolved.inside:
+        raise PathRefused(ToolErrorType.PERMISSION, f"{str(path)!r} is outside the workspace {str(workspace)!r}.")
+    if resolved.path != path:
+        raise PathRefused(
+            ToolErrorType.PERMISSION, f"{str(path)!r} now leads through a link to {str(resolved.path)!r}."
+        )
+    return read_snapshot(resolved, sys.maxsize)
 
 
 def restore_file(path: Path, workspace: Path, former: FileVersion, *, expected: str | None) -> None:
@@ -288,52 +246,28 @@ def restore_file(path: Path, workspace: Path, former: FileVersion, *, expected: 
     Repeating it changes nothing.
 
     Raises:
-        PathRefused: see `look_again`; or the file is not what was expected, or cannot be written.
+        PathRefused: see `snapshot_at`; or the file is not what was expected, or cannot be written.
     """
     now = snapshot_at(path, workspace)
-    if former.data is not None and now.data != former.data:
-        _require_digest(now, expected)
-        replace_file(now, former.data, temp_name=f".{path.name[:200]}.rewind")
-    if former.data is not None and former.mode is not None:
-        _set_mode(now.resolved, former.mode)
-    if former.data is None:
-        if now.data is not None:
-            _require_digest(now, expected)
-            _delete_file(now)
-        _remove_empty(path.parent, former.new_folder, workspace)
-
-
-def _resolve_unchanged(path: Path, workspace: Path) -> ResolvedPath:
-    resolved = resolve(str(path), workspace=workspace)
-    if not resolved.inside:
-        raise PathRefused(ToolErrorType.PERMISSION, f"{str(path)!r} is outside the workspace {str(workspace)!r}.")
-    if resolved.path != path:
-        raise PathRefused(
-            ToolErrorType.PERMISSION, f"{str(path)!r} now leads through a link to {str(resolved.path)!r}."
-        )
-    return resolved
-
-
-def _require_digest(now: Snapshot, expected: str | None) -> None:
-    if now.sha256 != expected:
+    is_changed = now.data != former.data
+    if is_changed and now.sha256 != expected:
         raise PathRefused(ToolErrorType.EXECUTION, f"{now.resolved.given!r} was changed by someone else.")
-
-
-def _set_mode(resolved: ResolvedPath, mode: int) -> None:
-    with open_regular(resolved) as fd:
-        if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
-            os.fchmod(fd, mode)
-
-
-def _delete_file(now: Snapshot) -> None:
-    path = now.resolved.path
-    with open_directory(path.parent) as parent:
-        try:
-            os.unlink(path.name, dir_fd=parent)
-        except OSError as error:
-            raise PathRefused(
-                ToolErrorType.PERMISSION, f"{now.resolved.given!r} cannot be removed: {error.strerror}."
-            ) from error
+    if former.data is None:
+        if is_changed:
+            with open_directory(path.parent) as parent:
+                try:
+                    os.unlink(path.name, dir_fd=parent)
+                except OSError as error:
+                    message = f"{now.resolved.given!r} cannot be removed: {error.strerror}."
+                    raise PathRefused(ToolErrorType.PERMISSION, message) from error
+        _remove_empty(path.parent, former.new_folder, workspace)
+        return
+    if is_changed:
+        replace_file(now, former.data, temp_name=f".{path.name[:200]}.rewind")
+    if former.mode is not None:
+        with open_regular(now.resolved) as fd:
+            if stat.S_IMODE(os.fstat(fd).st_mode) != former.mode:
+                os.fchmod(fd, former.mode)
 
 
 def _remove_empty(folder: Path, outermost: str | None, workspace: Path) -> None:

@@ -8,6 +8,7 @@ of a pattern, so below a folder that it returned, every name has to be checked.
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +40,10 @@ class IgnoreFilter:
             if found := _EXTENSION.fullmatch(part):
                 extensions.add(found[1])
             elif _WILD.search(part):
-                patterns.append(_approximate(part))
+                # From a set or an escape on, anything may follow.
+                plain, cut = re.split(r"[\[\\]", part, maxsplit=1)[0], re.search(r"[\[\\]", part)
+                wild = "".join({"*": ".*", "?": "."}.get(char) or re.escape(char) for char in plain)
+                patterns.append(wild + ".*" if cut else wild)
             else:
                 names.add(part)
         joined = IgnoreFilter(frozenset(names), frozenset(extensions), tuple(dict.fromkeys(patterns)))
@@ -47,23 +51,25 @@ class IgnoreFilter:
 
     def among(self, names: Sequence[str]) -> list[str]:
         """The names that a pattern may match."""
-        if self == NO_FILTER or not self._may_contain(names):
+        if self == NO_FILTER:
             return []
-        return [name for name in names if self._matches(name)]
-
-    def _may_contain(self, names: Sequence[str]) -> bool:
-        if not self.names.isdisjoint(names):
-            return True
-        # No name contains a slash, so that all of them can be searched at once.
-        if self._endings is not None and self._endings.search("/".join((*names, ""))):
-            return True
-        # A line end in a name would hide it from a search through all of them.
-        return self._others is not None and any(map(self._others.fullmatch, names))
-
-    def _matches(self, name: str) -> bool:
-        if name in self.names or name.rpartition(".")[2] in self.extensions:
-            return True
-        return self._others is not None and self._others.fullmatch(name) is not None
+        # No name contains a slash, so that all of them can be searched at once for an extension. For the patterns
+        # that is not possible: a line end in a name would hide it.
+        others, endings = self._others, self._endings
+        may_match = (
+            not self.names.isdisjoint(names)
+            or (endings is not None and endings.search("/".join((*names, ""))) is not None)
+            or (others is not None and any(map(others.fullmatch, names)))
+        )
+        if not may_match:
+            return []
+        return [
+            name
+            for name in names
+            if name in self.names
+            or name.rpartition(".")[2] in self.extensions
+            or (others is not None and others.fullmatch(name) is not None)
+        ]
 
     @cached_property
     def _endings(self) -> re.Pattern[str] | None:
@@ -89,15 +95,6 @@ def _last_part(line: str) -> str:
     return text.rpartition("/")[2] or "*"
 
 
-def _approximate(part: str) -> str:
-    pieces: list[str] = []
-    for char in part:
-        if char in "[\\":
-            return "".join(pieces) + ".*"
-        pieces.append({"*": ".*", "?": "."}.get(char) or re.escape(char))
-    return "".join(pieces)
-
-
 IGNORE_FILE = ".gitignore"
 _MAX_BYTES = 1024 * 1024
 _FOLDER = "ps_d"
@@ -121,12 +118,15 @@ class IgnoreRules:
         """Whether the nearest ignore file with a matching pattern ignores the path; nothing outside the root is."""
         if not path.is_relative_to(self._root) or path == self._root:
             return False
-        for folder in self._ignore_folders(path):
-            relative = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
-            spec = self._spec(folder)
+        for folder in path.parents:
+            if folder not in self._specs:
+                self._specs[folder] = GitIgnoreSpec.from_lines(self.lines_in(folder))
+            spec, relative = self._specs[folder], path.relative_to(folder).as_posix() + ("/" if is_folder else "")
             verdict = spec.check_file(relative)
             if verdict.include or (verdict.index is not None and _matches_itself(spec, verdict.index, relative)):
                 return bool(verdict.include)
+            if folder == self._root:
+                break
         return False
 
     def filter_for(self, folder: Path) -> IgnoreFilter:
@@ -137,37 +137,20 @@ class IgnoreRules:
         return above.with_lines(self.lines_in(folder))
 
     def lines_in(self, folder: Path) -> list[str]:
-        """The lines of a folder's own ignore file."""
+        """The lines of a folder's own ignore file; none if it cannot be read."""
         if folder not in self._lines:
-            self._lines[folder] = _lines(folder / IGNORE_FILE)
+            self._lines[folder] = []
+            with suppress(OSError):
+                fd = os.open(folder / IGNORE_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                try:
+                    text = os.read(fd, _MAX_BYTES).decode("utf-8-sig", "replace")
+                finally:
+                    os.close(fd)
+                self._lines[folder] = text.replace("\r\n", "\n").split("\n")
         return self._lines[folder]
-
-    def _ignore_folders(self, path: Path) -> Iterable[Path]:
-        for folder in path.parents:
-            yield folder
-            if folder == self._root:
-                return
-
-    def _spec(self, folder: Path) -> GitIgnoreSpec:
-        if folder not in self._specs:
-            self._specs[folder] = GitIgnoreSpec.from_lines(self.lines_in(folder))
-        return self._specs[folder]
 
 
 def _matches_itself(spec: GitIgnoreSpec, index: int, path: str) -> bool:
     """Whether a pattern matches the path itself, not only a folder above it, which was checked before."""
     found = spec.patterns[index].match_file(path)
     return found is None or found.match.groupdict().get(_FOLDER) is None or found.match.end(_FOLDER) == len(path)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return []
-    try:
-        return os.read(fd, _MAX_BYTES).decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n")
-    except OSError:
-        return []
-    finally:
-        os.close(fd)

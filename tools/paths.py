@@ -11,7 +11,7 @@ import shutil
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +69,6 @@ def resolve(given: str, *, workspace: Path, base: Path | None = None, roots: Seq
     Raises:
         PathRefused: the text is not a path, links form a loop, or a folder on the way may not be searched.
     """
-    _require_path_text(given)
     start = os.path.join(base or workspace, _expand_home(given))  # noqa: PTH118 - Path() would drop a trailing "/.."
     path, exposes_process = _follow(given, start, "/")
     return ResolvedPath(given, path, containing_root((workspace, *roots), path) is not None, exposes_process)
@@ -81,12 +80,28 @@ def resolve_target(given: str, base: str) -> Path:
     Raises:
         PathRefused: see `resolve`.
     """
-    _require_path_text(given)
     text = _expand_home(given)
     return _follow(given, text, "/" if text.startswith("/") else base)[0]
 
 
 def _expand_home(given: str) -> str:
+    """The text with `~` replaced; refused if no path can be written like this."""
+    refusal = ""
+    try:
+        raw = os.fsencode(given)
+    except UnicodeEncodeError:
+        raw, refusal = b"", f"The path {given!r} contains characters that no file name can have."
+    if not given.strip():
+        refusal = "The path is empty; name a file or folder."
+    elif "\0" in given:
+        refusal = f"The path {given!r} contains a NUL character, which no file name may contain."
+    elif len(raw) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in raw.split(b"/")):
+        refusal = (
+            f"The path {given[:60]!r}… is too long ({len(raw)} bytes); "
+            f"at most {_MAX_NAME_BYTES} bytes per name and {_MAX_PATH_BYTES} in total are possible."
+        )
+    if refusal:
+        raise PathRefused(ToolErrorType.VALIDATION, refusal)
     return os.path.expanduser(given) if given.startswith("~") else given  # noqa: PTH111 - Path() would drop a trailing "/.."
 
 
@@ -106,7 +121,11 @@ def contains(root: Path, path: Path) -> bool:
         wanted = root.stat()
     except OSError:
         return False
-    return any(_is_same(folder, wanted) for folder in (path, *path.parents))
+    for folder in (path, *path.parents):
+        with suppress(OSError):
+            if os.path.samestat(folder.lstat(), wanted):
+                return True
+    return False
 
 
 @contextmanager
@@ -119,12 +138,26 @@ def open_directory(path: Path, *, create: bool = False) -> Iterator[int]:
     fd = os.open("/", _TRAVERSE)
     try:
         for part in path.parts[1:]:
-            below = _enter(fd, part, path, create=create)
+            try:
+                below = _enter(part, fd, create=create)
+            except OSError as error:
+                raise _refusal(str(path), error) from error
             os.close(fd)
             fd = below
         yield fd
     finally:
         os.close(fd)
+
+
+def _enter(name: str, parent: int, *, create: bool) -> int:
+    try:
+        return os.open(name, _TRAVERSE, dir_fd=parent)
+    except FileNotFoundError:
+        if not create:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=parent)
+    return os.open(name, _TRAVERSE, dir_fd=parent)
 
 
 @contextmanager
@@ -140,26 +173,18 @@ def open_regular(resolved: ResolvedPath) -> Iterator[int]:
             f"{resolved.given!r} leads into the memory, environment or descriptors of a process: never read.",
         )
     with open_directory(resolved.path.parent) as parent:
-        fd = _open_file(resolved, parent)
+        name = resolved.path.name or "."
+        try:
+            # Checked before it is opened too, because opening a device can have effects.
+            _require_regular(resolved, os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+        except OSError as error:
+            raise _refusal(resolved.given, error) from error
     try:
+        _require_regular(resolved, os.fstat(fd).st_mode)
         yield fd
     finally:
         os.close(fd)
-
-
-def _open_file(resolved: ResolvedPath, parent: int) -> int:
-    name = resolved.path.name or "."
-    try:
-        _require_regular(resolved, os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
-    except OSError as error:
-        raise _refusal(resolved.given, error) from error
-    try:
-        _require_regular(resolved, os.fstat(fd).st_mode)
-    except PathRefused:
-        os.close(fd)
-        raise
-    return fd
 
 
 def _require_regular(resolved: ResolvedPath, mode: int) -> None:
@@ -167,38 +192,13 @@ def _require_regular(resolved: ResolvedPath, mode: int) -> None:
         return
     if stat.S_ISDIR(mode):
         raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is a folder; list it with ls.")
-    kinds = (
-        (stat.S_ISFIFO, "a named pipe"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISLNK, "a link that just changed"),
-    )
-    what = next((word for test, word in kinds if test(mode)), "a device")
+    kinds = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link that just changed"}
+    what = kinds.get(stat.S_IFMT(mode), "a device")
     raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is {what}; only regular files can be used.")
 
 
-def _require_path_text(given: str) -> None:
-    if not given.strip():
-        raise PathRefused(ToolErrorType.VALIDATION, "The path is empty; name a file or folder.")
-    if "\0" in given:
-        raise PathRefused(
-            ToolErrorType.VALIDATION,
-            f"The path {given!r} contains a NUL character, which no file name may contain.",
-        )
-    try:
-        raw = os.fsencode(given)
-    except UnicodeEncodeError as error:
-        raise PathRefused(
-            ToolErrorType.VALIDATION, f"The path {given!r} contains characters that no file name can have."
-        ) from error
-    if len(raw) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in raw.split(b"/")):
-        raise PathRefused(
-            ToolErrorType.VALIDATION,
-            f"The path {given[:60]!r}… is too long ({len(raw)} bytes); "
-            f"at most {_MAX_NAME_BYTES} bytes per name and {_MAX_PATH_BYTES} in total are possible.",
-        )
-
-
 def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
+    """Where a path leads from a resolved folder, and whether on its way it exposes a process."""
     pending = deque(start.split("/"))
     links = 0
     exposes_process = False
@@ -211,9 +211,12 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
             continue
         candidate = f"{current.rstrip('/')}/{part}"
         exposes_process |= _PROCESS_INTERNALS.match(candidate) is not None
-        target = _link_target(given, candidate)
-        if target is None:
-            current = candidate
+        try:
+            target = os.readlink(candidate)  # noqa: PTH115 - text in, text out
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOENT):
+                raise _refusal(given, error) from error
+            current = candidate  # Not a link, or nothing at all.
             continue
         links += 1
         if links > _MAX_LINKS:
@@ -223,32 +226,6 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
         current = "/" if target.startswith("/") else current
         pending.extendleft(reversed(target.split("/")))
     return Path(current), exposes_process
-
-
-def _link_target(given: str, candidate: str) -> str | None:
-    try:
-        return os.readlink(candidate)  # noqa: PTH115 - text in, text out
-    except OSError as error:
-        if error.errno in (errno.EINVAL, errno.ENOENT):
-            return None
-        raise _refusal(given, error) from error
-
-
-def _enter(fd: int, part: str, whole: Path, *, create: bool) -> int:
-    try:
-        return os.open(part, _TRAVERSE, dir_fd=fd)
-    except FileNotFoundError as error:
-        if not create:
-            raise _refusal(str(whole), error) from error
-    except OSError as error:
-        raise _refusal(str(whole), error) from error
-    try:
-        os.mkdir(part, dir_fd=fd)
-    except FileExistsError:
-        pass
-    except OSError as error:
-        raise _refusal(str(whole), error) from error
-    return os.open(part, _TRAVERSE, dir_fd=fd)
 
 
 def _refusal(given: str, error: OSError) -> PathRefused:
@@ -263,14 +240,6 @@ def _refusal(given: str, error: OSError) -> PathRefused:
             return PathRefused(ToolErrorType.VALIDATION, f"{given!r} became a link while it was being opened.")
         case _:
             return PathRefused(ToolErrorType.EXECUTION, f"{given!r} cannot be used: {error.strerror}.")
-
-
-def _is_same(folder: Path, wanted: os.stat_result) -> bool:
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    return os.path.samestat(found, wanted)
 
 
 def find_program(name: str, path: str | None = None) -> str | None:

@@ -30,7 +30,7 @@ _MAX_STEPS = 200_000
 _MAX_ALTERNATIVES = 256
 _WILDCARD = re.compile(r"[*?\[{]")
 _BRACE = re.compile(r"(?<!\\)\{([^{}]*,[^{}]*)\}")
-_PART_PIECE = re.compile(r"\\(.)|\*+|\?|\[([!^]?)(\]?[^\]]*)\]", re.DOTALL)
+_PART_PIECE = re.compile(r"\\(.)|\*+|\?|\[([!^]?)(\]?[^\]]*)\]|.", re.DOTALL)
 _EVERYTHING = frozenset(("**", "**/*", "**/**"))
 _REGEX_PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|\{(\d{1,12})[^}]*\}|.", re.DOTALL)
 
@@ -119,7 +119,7 @@ class GlobPattern:
         self._anywhere = re.compile("|".join(map(_part, deep)), re.DOTALL) if is_anywhere else None
         self._is_everything = not _EVERYTHING.isdisjoint(alternatives)
         parts = {part for one in alternatives for part in one.split("/") if part}
-        self._literal = {_unescaped(part) for part in parts if not _WILDCARD.search(part)}
+        self._literal = {re.sub(r"\\(.)", r"\1", part) for part in parts if not _WILDCARD.search(part)}
         self._dotted = [re.compile(_part(part), re.DOTALL) for part in parts if part.startswith(".")]
 
     def matches(self, path: str) -> bool:
@@ -197,33 +197,20 @@ def _as_regex(text: str) -> str:
 
 
 def _part(text: str) -> str:
-    pieces: list[str] = []
-    at = 0
-    while at < len(text):
-        found = _PART_PIECE.match(text, at)
-        pieces.append(_piece(found) if found else re.escape(text[at]))
-        at = found.end() if found else at + 1
-    return "".join(pieces)
+    """The expression for a part of a path, that is, for one name."""
+    return _PART_PIECE.sub(_piece, text)
 
 
 def _piece(found: re.Match[str]) -> str:
-    whole = found.group()
-    if whole.startswith("\\"):
-        return re.escape(found[1])
-    if whole.startswith("["):
-        return _set(whole, negated=bool(found[2]), members=found[3])
-    return "[^/]*" if whole.startswith("*") else "[^/]"
-
-
-def _set(whole: str, *, negated: bool, members: str) -> str:
+    whole, escaped, negated, members = found[0], found[1], found[2], found[3]
+    if whole[0] in "*?":
+        return "[^/]*" if whole[0] == "*" else "[^/]"
+    if members is None:
+        return re.escape(escaped or whole)
     inside = re.sub(r"([\\\[\]^&~|])", r"\\\1", members)
-    text = f"(?!/)[{'^' if negated else ''}{inside}]"
+    expression = f"(?!/)[{'^' if negated else ''}{inside}]"
     try:
-        re.compile(text)
+        re.compile(expression)
     except re.error as error:
         raise BadGlob(f"{whole!r} is not a valid set of characters: {error}.") from error
-    return f"(?:{text}|{re.escape(whole)})"
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+    return f"(?:{expression}|{re.escape(whole)})"

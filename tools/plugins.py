@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,39 +38,32 @@ _MCP_PREFIX = "mcp__"
 
 def declaration_problems(tool: BaseTool) -> str:
     """Everything that is wrong with a tool's declaration, in one line; empty if nothing is."""
-    return "; ".join(_problems(tool))
+    return "; ".join((*_attribute_problems(tool), *_argument_problems(tool)))
 
 
-def _problems(tool: BaseTool) -> Iterator[str]:
+def _attribute_problems(tool: BaseTool) -> Iterator[str]:
+    # Plug-ins are not type-checked: every attribute may hold anything.
     name: Any = tool.name
     description: Any = tool.description
+    seconds: Any = tool.timeout_s
+    chars: Any = tool.max_result_chars
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         yield f"name = {name!r}: 1 to 64 letters, digits, _ or - are expected"
     elif name.startswith(_MCP_PREFIX):
         yield f"name = {name!r}: {_MCP_PREFIX} is the prefix of MCP tools"
     if not isinstance(description, str | ToolDescription) or not description:
         yield f"description = {description!r}: a text or a ToolDescription is expected"
-    yield from _not_among("risk_level", tool.risk_level, ToolRiskLevel)
-    yield from _not_among("kind", tool.kind, ToolKind)
-    yield from _sizes(tool)
-    yield from _arguments(tool)
-
-
-def _not_among(attribute: str, value: object, kinds: type[ToolRiskLevel] | type[ToolKind]) -> Iterator[str]:
-    if value not in list(kinds):
-        yield f"{attribute} = {value!r}: one of {', '.join(kinds)} is expected"
-
-
-def _sizes(tool: BaseTool) -> Iterator[str]:
-    seconds: Any = tool.timeout_s
+    if tool.risk_level not in list(ToolRiskLevel):
+        yield f"risk_level = {tool.risk_level!r}: one of {', '.join(ToolRiskLevel)} is expected"
+    if tool.kind not in list(ToolKind):
+        yield f"kind = {tool.kind!r}: one of {', '.join(ToolKind)} is expected"
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds > 0:
         yield f"timeout_s = {seconds!r}: a number above 0 is expected"
-    chars: Any = tool.max_result_chars
     if chars is not None and (not isinstance(chars, int) or isinstance(chars, bool) or chars <= 0):
         yield f"max_result_chars = {chars!r}: a whole number above 0 is expected"
 
 
-def _arguments(tool: BaseTool) -> Iterator[str]:
+def _argument_problems(tool: BaseTool) -> Iterator[str]:
     schema: Any = tool.args_schema
     if not isinstance(schema, type) or not issubclass(schema, BaseModel):
         yield f"args_schema = {schema!r}: a pydantic model is expected"
@@ -78,21 +71,16 @@ def _arguments(tool: BaseTool) -> Iterator[str]:
     try:
         declared_parameters(schema)
     except (PydanticUserError, TypeError, ValueError) as error:
-        yield f"args_schema = {schema.__name__}: it has no JSON schema ({_first_line(error)})"
+        why = str(error).partition("\n")[0]
+        yield f"args_schema = {schema.__name__}: it has no JSON schema ({why})"
         return
     if not inspect.iscoroutinefunction(tool.execute):
         yield "execute is not declared as `async def`"
         return
     takes = inspect.signature(tool.execute).parameters
-    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values()):
-        return
     missing = [name for name in schema.model_fields if name not in takes]
-    if missing:
+    if missing and not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values()):
         yield f"execute takes no {', '.join(missing)}, which {schema.__name__} declares"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
 
 
 GROUP = "graph_agent.tools"
@@ -112,7 +100,8 @@ class PluginSource:
 def sources_from_entry_points() -> Iterator[PluginSource]:
     """The entry points of installed packages, in the same order in every process."""
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
-        yield PluginSource(_place(point), point.load)
+        package = f" of {point.dist.name} {point.dist.version}" if point.dist else ""
+        yield PluginSource(f"entry point {point.name}{package}", point.load)
 
 
 def source_from_setting(line: str) -> PluginSource:
@@ -123,11 +112,6 @@ def source_from_setting(line: str) -> PluginSource:
 def source_from_text(place: str, text: str) -> PluginSource:
     """A file that was read already: the text that was hashed and trusted runs, even if the file has changed."""
     return PluginSource(place, partial(_execute_text, place, text))
-
-
-def _place(point: EntryPoint) -> str:
-    package = f" of {point.dist.name} {point.dist.version}" if point.dist else ""
-    return f"entry point {point.name}{package}"
 
 
 def _import_name(line: str) -> object:
@@ -205,16 +189,6 @@ def _makers(given: object, workspace: Path) -> Iterator[Callable[[], BaseTool]]:
             raise TypeError(f"expected a tool, a tool class, a factory or a list of these, not {given!r}")
 
 
-def _factory_makers(factory: Callable[..., object], workspace: Path) -> Iterator[Callable[[], BaseTool]]:
-    made = _call_factory(factory, workspace)
-    if isinstance(made, BaseTool):
-        yield lambda: _call_factory(factory, workspace)
-        return
-    if callable(made) and not isinstance(made, type):
-        raise TypeError(f"the factory returned {made!r}; expected a tool or a list of tools")
-    yield from _makers(made, workspace)
-
-
 def _tools_in(module: ModuleType) -> Iterator[object]:
     """The factory `create_tools` if there is one, else every tool class that the module itself declares."""
     if hasattr(module, "create_tools"):
@@ -224,6 +198,16 @@ def _tools_in(module: ModuleType) -> Iterator[object]:
         is_class = isinstance(value, type) and issubclass(value, BaseTool) and value.__module__ == module.__name__
         if (is_class and value.name) or isinstance(value, BaseTool):
             yield value
+
+
+def _factory_makers(factory: Callable[..., object], workspace: Path) -> Iterator[Callable[[], BaseTool]]:
+    made = _call_factory(factory, workspace)
+    if isinstance(made, BaseTool):
+        yield lambda: _call_factory(factory, workspace)
+        return
+    if callable(made) and not isinstance(made, type):
+        raise TypeError(f"the factory returned {made!r}; expected a tool or a list of tools")
+    yield from _makers(made, workspace)
 
 
 def _call_factory(factory: Callable[..., Any], workspace: Path) -> Any:

@@ -187,7 +187,11 @@ class ToolRegistry:
     def search(self, text: str) -> list[BaseTool]:
         """Tools whose name, display name or short description holds the text, in any letter case."""
         wanted = text.casefold()
-        return [tool for tool in self.all() if wanted in _searchable(tool)]
+        return [
+            tool
+            for tool in self.all()
+            if wanted in f"{tool.name}\n{tool.display_name}\n{short_description(tool.description)}".casefold()
+        ]
 
     def read_only(self) -> list[BaseTool]:
         """Tools that only read."""
@@ -222,18 +226,19 @@ class ToolRegistry:
         self, mode: str = "default", hidden: frozenset[str] = frozenset()
     ) -> list[dict[str, Any]]:
         """OpenAI function declarations with descriptions and parameters computed by the tools now."""
-        return list(await asyncio.gather(*map(self._computed_declaration, self.offered(mode, hidden))))
 
-    async def _computed_declaration(self, tool: BaseTool) -> dict[str, Any]:
-        async def computed() -> dict[str, Any]:
+        async def computed(tool: BaseTool) -> dict[str, Any]:
             return function_declaration(tool, await tool.describe(), await tool.parameters())
 
-        if not is_third_party(self.origin(tool.name)):
-            return await computed()
-        try:
-            return await query_tool_async(tool.name, computed)
-        except ToolQueryFailed:
-            return function_declaration(tool, tool.description, declared_parameters(tool.args_schema))
+        async def answered(tool: BaseTool) -> dict[str, Any]:
+            if not is_third_party(self.origin(tool.name)):
+                return await computed(tool)
+            try:
+                return await query_tool_async(tool.name, partial(computed, tool))
+            except ToolQueryFailed:
+                return function_declaration(tool, tool.description, declared_parameters(tool.args_schema))
+
+        return list(await asyncio.gather(*map(answered, self.offered(mode, hidden))))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call the listener on each change; the returned function removes it."""
@@ -248,7 +253,7 @@ class ToolRegistry:
     def _add(self, name: str, entry: _Entry) -> None:
         present = self._entries.get(name)
         if present is not None:
-            if not _may_share(name, present.origin, entry.origin):
+            if name not in SYSTEM_TOOLS or {present.origin, entry.origin} != {"builtin", "plugin"}:
                 raise ValueError(
                     f"A tool {name!r} is already registered ({present.origin}); "
                     f"give the {entry.origin} tool another name."
@@ -271,14 +276,6 @@ def is_third_party(origin: Origin | None) -> bool:
 def is_offered_in_plan_mode(tool: BaseTool) -> bool:
     """Whether the tool may be used in plan mode."""
     return tool.kind == ToolKind.READONLY if tool.in_plan_mode is None else tool.in_plan_mode
-
-
-def _may_share(name: str, present: Origin, new: Origin) -> bool:
-    return name in SYSTEM_TOOLS and {present, new} == {"builtin", "plugin"}
-
-
-def _searchable(tool: BaseTool) -> str:
-    return f"{tool.name}\n{tool.display_name}\n{short_description(tool.description)}".casefold()
 
 
 def function_declaration(
@@ -304,23 +301,15 @@ def resolve_tool_name(written: str, known: Iterable[str]) -> str | None:
 
 def unknown_tool_message(written: str, known: Iterable[str]) -> str:
     """The error for a name that no tool has."""
-    names = sorted(known)
-    candidates = _by_verb(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", written), names) or _similar_names(written, names)
+    names, plain = sorted(known), written.strip().casefold()
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", written)
+    by_verb = ([name for name in _BY_VERB.get(word.casefold(), ()) if name in names] for word in words)
+    candidates = next(filter(None, by_verb), []) or difflib.get_close_matches(plain, names, n=2, cutoff=0.6)
+    if not candidates:
+        parts = set(written.casefold().split("_"))
+        candidates = [name for name in names if parts & set(name.split("_"))][:2]
     hint = f" Did you mean {' or '.join(candidates)}?" if candidates else ""
     return f"There is no tool {written!r}.{hint} Available tools: {', '.join(names)}."
-
-
-def _by_verb(words: Iterable[str], names: Collection[str]) -> list[str]:
-    """The tools for the first word that is a known verb."""
-    for word in words:
-        if found := [name for name in _BY_VERB.get(word.casefold(), ()) if name in names]:
-            return found
-    return []
-
-
-def _similar_names(written: str, names: Collection[str]) -> list[str]:
-    near = difflib.get_close_matches(written.strip().casefold(), names, n=2, cutoff=0.6)
-    return near or [name for name in names if set(written.casefold().split("_")) & set(name.split("_"))][:2]
 
 
 def apply_aliases(

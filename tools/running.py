@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from tools.base import BaseTool, Target
-from tools.context import BlobStore, ToolContext
+from tools.base import BaseTool, BlobStore, Target, ToolContext
 from tools.registry import apply_aliases
 from tools.result import FileEffect, Preview, ToolErrorType, ToolResult, failure
 from tools.schema import InvalidArguments, parse_arguments, to_keywords
@@ -248,20 +247,18 @@ class CallProfile(BaseTool):
         args = self.arguments = normalize_arguments(tool, arguments)
         problem = tool.validate(args)
         self.answers: dict[str, Any] = {"validate": None if problem is None else str(problem)}
-        if not problem:
-            self.answers |= {
-                "is_read_only": bool(tool.is_read_only(args)),
-                "is_concurrency_safe": bool(tool.is_concurrency_safe(args)),
-                "targets": _require_targets(tool.targets(args)),
-                "signature": str(tool.signature(args)),
-                "suggest_rule": str(tool.suggest_rule(args)),
-                "display_call": str(tool.display_call(args)),
-            }
-
-
-def _require_targets(targets: list[Target]) -> list[Target]:
-    """The targets; anything else would be passed over without a policy check."""
-    for target in targets:
-        if not isinstance(target, Target):
-            raise TypeError(f"targets cannot hold {type(target).__name__}")
-    return list(targets)
+        if problem:
+            return
+        targets = list(tool.targets(args))
+        for target in targets:
+            # Anything else would be passed over without a policy check.
+            if not isinstance(target, Target):
+                raise TypeError(f"targets cannot hold {type(target).__name__}")
+        self.answers |= {
+            "is_read_only": bool(tool.is_read_only(args)),
+            "is_concurrency_safe": bool(tool.is_concurrency_safe(args)),
+            "targets": targets,
+            "signature": str(tool.signature(args)),
+            "suggest_rule": str(tool.suggest_rule(args)),
+            "display_call": str(tool.display_call(args)),
+        }

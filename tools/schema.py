@@ -4,7 +4,9 @@ A value that fits is never converted. What still does not fit gives one error th
 """
 
 import json
+import math
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
@@ -57,7 +59,7 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
     """Coerce and validate.
 
     Raises:
-        BadArguments: they are unusable.
+        InvalidArguments: they are unusable.
     """
     schema = schema_of(model)
     try:
@@ -65,16 +67,23 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
         # Through JSON, because strictness there still takes text for paths, dates and enumerations.
         written = json.dumps(coerced)
     except RecursionError as error:
-        raise InvalidArguments(_message(["arguments: nested too deeply"])) from error
-    unknown = _unknown_arguments(model, coerced, schema)
+        raise _invalid_arguments(["arguments: nested too deeply"]) from error
+    unknown = []
+    if model.model_config.get("extra") != "allow":
+        known = sorted({*schema.get("properties", {}), *model.model_fields})
+        unknown = [_unknown_argument(name, known) for name in coerced if name not in known]
     try:
         parsed = model.model_validate_json(written, strict=True)
     except ValidationError as error:
         problems = [_problem(dict(item), schema) for item in error.errors(include_url=False)]
-        raise InvalidArguments(_message([*problems, *unknown])) from error
+        raise _invalid_arguments([*problems, *unknown]) from error
     if unknown:
-        raise InvalidArguments(_message(unknown))
+        raise _invalid_arguments(unknown)
     return parsed
+
+
+def _invalid_arguments(problems: list[str]) -> InvalidArguments:
+    return InvalidArguments(f"Invalid arguments: {'; '.join(problems)}. Correct them and try again.")
 
 
 def to_keywords(parsed: BaseModel) -> dict[str, Any]:
@@ -143,33 +152,24 @@ def _coerce_type(value: Any, wanted: Any) -> Any:
         case "integer" | "number":
             return _number(value, wanted)
         case "array" | "object":
-            return _decoded(value, list if wanted == "array" else dict)
-        case _:
-            return value
+            with suppress(ValueError, RecursionError):
+                decoded = json.loads(value)
+                return decoded if isinstance(decoded, _TYPES[wanted]) else value
+    return value
 
 
 def _number(text: str, wanted: str) -> Any:
-    try:
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
     try:
         number = float(text)
     except ValueError:
         return text
-    if number - number != 0:  # infinite or not a number: JSON has neither
+    if not math.isfinite(number):  # JSON has neither infinity nor NaN
         return text
     if wanted == "integer":
         return int(number) if number.is_integer() else text
     return number
-
-
-def _decoded(text: str, wanted: type) -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, wanted) else text
 
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -194,14 +194,7 @@ def _fits(value: Any, schema: Schema) -> bool:
     return isinstance(value, _TYPES.get(wanted, ()))
 
 
-def _unknown_arguments(model: type[BaseModel], arguments: Mapping[str, Any], schema: Schema) -> list[str]:
-    if model.model_config.get("extra") == "allow":
-        return []
-    known = {*schema.get("properties", {}), *model.model_fields}
-    return [_explain_unknown_arguments(name, sorted(known)) for name in arguments if name not in known]
-
-
-def _explain_unknown_arguments(name: str, known: list[str]) -> str:
+def _unknown_argument(name: str, known: list[str]) -> str:
     near = get_close_matches(name, known, n=1)
     hint = f", did you mean {near[0]}" if near else ""
     return f"unknown argument {name}{hint} (known: {', '.join(known) or 'none'})"
@@ -213,7 +206,9 @@ def _problem(error: dict[str, Any], schema: Schema) -> str:
         return f"{place}: missing, expected {_expected(error, schema)}"
     got = json.dumps(error["input"], ensure_ascii=False, default=str)
     shown = got if len(got) <= 80 else f"{got[:80]}…"
-    got_what = f"{place}: got {shown} ({_type_name(error['input'])})"
+    # A bool is an int as well, but comes first in the table.
+    kinds = (name for name, types in _TYPES.items() if isinstance(error["input"], types))
+    got_what = f"{place}: got {shown} ({next(kinds, type(error['input']).__name__)})"
     if error["type"] == "value_error":
         return f"{got_what}: {str(error['msg']).removeprefix('Value error, ')}"
     return f"{got_what}, expected {_expected(error, schema)}"
@@ -236,13 +231,3 @@ def _plain(form: Schema, definitions: Schema) -> Schema:
     form = _dereferenced(form, definitions)
     several = (_dereferenced(one, definitions) for one in form.get("anyOf", ()))
     return next((one for one in several if one.get("type") != "null"), form)
-
-
-def _type_name(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    return next((name for name, types in _TYPES.items() if isinstance(value, types)), type(value).__name__)
-
-
-def _message(problems: list[str]) -> str:
-    return f"Invalid arguments: {'; '.join(problems)}. Correct them and try again."

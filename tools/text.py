@@ -7,6 +7,7 @@ byte.
 
 import codecs
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,37 +31,22 @@ class GuessedText(NamedTuple):
 def guess_encoding(data: bytes) -> GuessedText:
     """Decode bytes that are not valid UTF-8: UTF-8 with a few stray bytes, GBK, Windows-1252, else Latin-1."""
     candidates = []
-    if _is_mostly_utf8(data):
+    stray = len(_HIGH.findall(_MULTIBYTE_UTF8.sub(b"", data)))
+    pairs = _PAIR.findall(data)
+    # An accented letter and the next byte can look like a rare Chinese character, hardly ever like a common one.
+    common = sum(_COMMON_PAIR.fullmatch(pair) is not None for pair in pairs)
+    if len(_MULTIBYTE_UTF8.findall(data)) > 2 * stray:
         candidates.append(("utf-8", "surrogateescape"))
-    elif _is_gbk(data):
+    elif len(pairs) >= 2 and common >= 0.8 * len(pairs):
         candidates.append(("gbk", "strict"))
     if _WINDOWS_ONLY.search(data):
         candidates.append(("cp1252", "strict"))
     for encoding, errors in candidates:
-        if (text := _exact(data, encoding, errors)) is not None:
-            return GuessedText(encoding, errors, text)
+        with suppress(UnicodeError):
+            text = data.decode(encoding, errors)
+            if text.encode(encoding, errors) == data:
+                return GuessedText(encoding, errors, text)
     return GuessedText("iso-8859-1", "strict", data.decode("iso-8859-1"))
-
-
-def _is_mostly_utf8(data: bytes) -> bool:
-    characters = len(_MULTIBYTE_UTF8.findall(data))
-    stray = len(_HIGH.findall(_MULTIBYTE_UTF8.sub(b"", data)))
-    return characters > 2 * stray
-
-
-def _is_gbk(data: bytes) -> bool:
-    # An accented letter and the next byte can look like a rare Chinese character, hardly ever like a common one.
-    pairs = _PAIR.findall(data)
-    common = sum(_COMMON_PAIR.fullmatch(pair) is not None for pair in pairs)
-    return len(pairs) >= 2 and common >= 0.8 * len(pairs)
-
-
-def _exact(data: bytes, encoding: str, errors: str) -> str | None:
-    try:
-        text = data.decode(encoding, errors)
-        return text if text.encode(encoding, errors) == data else None
-    except UnicodeError:
-        return None
 
 
 _BYTE_ORDER_MARKS = (

@@ -15,7 +15,7 @@ from traceback import TracebackException
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from tools.context import FileStates, ProcessRecorder, Progress, ToolContext
+from tools.base import FileStates, ProcessRecorder, Progress, ToolContext
 
 __all__ = ["QUERY_TIMEOUT_S", "ToolQueryFailed", "ToolThread", "error_text", "query_tool", "query_tool_async"]
 
@@ -183,22 +183,22 @@ class _SharedLoop:
 
     def loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            threading.Thread(target=_run_loop, args=(self._loop,), name="third-party tools", daemon=True).start()
+            self._loop = loop = asyncio.new_event_loop()
+
+            def run() -> None:
+                loop.run_forever()
+                # The loop was abandoned, perhaps with calls that were only waiting to start.
+                if left := asyncio.all_tasks(loop):
+                    loop.run_until_complete(asyncio.wait(left))
+                loop.close()
+
+            threading.Thread(target=run, name="third-party tools", daemon=True).start()
         return self._loop
 
     def abandon(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._loop is loop:
             self._loop = None
             loop.call_soon_threadsafe(loop.stop)
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    loop.run_forever()
-    # The loop was abandoned, perhaps with calls that were only waiting to start.
-    if left := asyncio.all_tasks(loop):
-        loop.run_until_complete(asyncio.wait(left))
-    loop.close()
 
 
 _SHARED = _SharedLoop()

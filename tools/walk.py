@@ -6,11 +6,12 @@ Links are listed but never followed.
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.context import FilesSearched, ToolContext
+from tools.base import FilesSearched, ToolContext
 from tools.ignore_files import IGNORE_FILE, NO_FILTER, IgnoreFilter, IgnoreRules
 from tools.paths import PathRefused, ResolvedPath, open_directory
 from tools.result import ToolErrorType
@@ -130,23 +131,29 @@ def walk(root: ResolvedPath, context: ToolContext, selection: WalkSelection) -> 
         PathRefused: it is missing, not a folder, not to be listed or never searched; or the call is cancelled.
     """
     require_searchable(root)
+    folder, workspace = root.path, context.workspace
+    rules, is_own = rules_for(folder, workspace)
+    above, is_suspect = NO_FILTER, False
+    if not is_own:
+        within = [one for one in (folder, *folder.parents) if one.is_relative_to(workspace) and one != workspace]
+        is_suspect = any(rules.filter_for(one.parent).among([one.name]) for one in within)
+        above = NO_FILTER if folder == workspace else rules.filter_for(folder.parent)
     walker = _Walker(context, selection)
-    with open_directory(root.path.parent) as parent:
-        if not walker.enter(root.path.name or ".", parent, _first_level(root.path, context.workspace)):
+    with open_directory(folder.parent) as parent:
+        if not walker.enter(folder.name or ".", parent, _Level(folder, "", rules, above, is_suspect)):
             raise PathRefused(ToolErrorType.PERMISSION, f"You have no permission to list {root.given!r}.")
     return walker.found
 
 
 def newest_first(files: Sequence[FoundFile]) -> list[FoundFile]:
     """The files with their age; one that is gone by now counts as old, and is found missing when it is opened."""
-    return sorted(file._replace(age=_age_of(file.path)) for file in files)
-
-
-def _age_of(path: str) -> int:
-    try:
-        return -os.lstat(path).st_mtime_ns
-    except OSError:
-        return 0
+    dated = []
+    for file in files:
+        age = 0
+        with suppress(OSError):
+            age = -os.lstat(file.path).st_mtime_ns
+        dated.append(file._replace(age=age))
+    return sorted(dated)
 
 
 def require_searchable(root: ResolvedPath) -> None:
@@ -176,11 +183,11 @@ def printable_name(name: str) -> str:
     """A name on one line of valid text: bytes that are no text, and control characters, become escapes."""
     if name.isprintable():
         return name
-    return "".join(char if char.isprintable() else _escape(ord(char)) for char in name)
-
-
-def _escape(code: int) -> str:
-    return f"\\x{code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code:02x}"
+    codes = ((char, ord(char)) for char in name)
+    return "".join(
+        char if char.isprintable() else f"\\x{code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code:02x}"
+        for char, code in codes
+    )
 
 
 def rules_for(folder: Path, workspace: Path) -> tuple[IgnoreRules, bool]:
@@ -202,16 +209,6 @@ class _Level(NamedTuple):
     """Of the ignore files above."""
     is_suspect: bool
     """A pattern may match this folder or one above it, so that the rules are asked for each name below."""
-
-
-def _first_level(folder: Path, workspace: Path) -> _Level:
-    rules, is_own = rules_for(folder, workspace)
-    if is_own:
-        return _Level(folder, "", rules, NO_FILTER, is_suspect=False)
-    within = [part for part in (folder, *folder.parents) if part.is_relative_to(workspace) and part != workspace]
-    is_suspect = any(rules.filter_for(part.parent).among([part.name]) for part in within)
-    above = NO_FILTER if folder == workspace else rules.filter_for(folder.parent)
-    return _Level(folder, "", rules, above, is_suspect)
 
 
 class _Walker:
@@ -241,7 +238,10 @@ class _Walker:
             level = level._replace(filter=level.filter.with_lines(level.rules.lines_in(level.folder)))
         regular, _ = self._keep(regular, level, is_folder=False)
         others, _ = self._keep(others, level, is_folder=False)
-        self._count(len(regular) + len(others))
+        before = self.found.seen
+        self.found.seen += len(regular) + len(others)
+        if self.found.seen // _PROGRESS_EVERY > before // _PROGRESS_EVERY:
+            self.context.progress(FilesSearched(self.found.seen))
         here = FoundFolder(
             str(level.folder), level.prefix, self._select(regular, level), self._select(others, level)
         )
@@ -275,12 +275,6 @@ class _Walker:
         self.found.ignored += len(ignored) - len(named)
         return [name for name in shown if name not in ignored or name in named], named
 
-    def _count(self, files: int) -> None:
-        before = self.found.seen
-        self.found.seen += files
-        if self.found.seen // _PROGRESS_EVERY > before // _PROGRESS_EVERY:
-            self.context.progress(FilesSearched(self.found.seen))
-
     def _select(self, names: list[str], level: _Level) -> list[str]:
         wanted = self.selection.among(level.prefix, names)
         if not self.context.filters_files:
@@ -313,8 +307,6 @@ def _list_entries(fd: int) -> tuple[list[str], list[str], list[str]]:
         for entry in found:
             if entry.is_file(follow_symlinks=False):
                 regular.append(entry.name)
-            elif entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
             else:
-                others.append(entry.name)
+                (folders if entry.is_dir(follow_symlinks=False) else others).append(entry.name)
     return regular, folders, others

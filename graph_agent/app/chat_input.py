@@ -15,7 +15,7 @@ from graph_agent.config.paths import config_dir, read_plain_text
 from graph_agent.config.project import PROJECT_COMMANDS, Project
 from graph_agent.config.user_commands import UserCommand, command_name, expand_user_command, parse_user_command
 from graph_agent.errors import UsageError
-from tools.context import ToolContext
+from tools.base import ToolContext
 from tools.ignore_files import IgnoreRules, is_hidden
 from tools.paths import PathRefused, resolve
 from tools.walk import WalkSelection, walk

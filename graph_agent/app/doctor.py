@@ -33,7 +33,7 @@ from policy import Unparsable
 from tools.file_ops.grep_engine import find_ripgrep
 from tools.paths import find_program
 from tools.sandbox import detect_backend
-from tools.web_ops.search_services import SearchProvider
+from tools.web_ops.web_search import SearchProvider
 
 __all__ = [
     "Check",

@@ -55,11 +55,9 @@ from tools.sandbox import ProtectedNames, Sandbox, SandboxRules
 from tools.sandbox.mounts import path_exists
 from tools.sandbox.protected_paths import key_stores
 from tools.shell_ops.background import BackgroundShells
+from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
 from tools.shell_ops.bash import BashTool
-from tools.shell_ops.bash_kill import BashKillTool
-from tools.shell_ops.bash_list import BashListTool
-from tools.shell_ops.bash_output import BashOutputTool
-from tools.web_ops.search_services import SearchProvider
+from tools.web_ops.web_search import SearchProvider
 
 __all__ = [
     "USER_TOOLS",

@@ -17,7 +17,7 @@ from graph_agent.events import Event, ShellContinued, ShellEnded
 from graph_agent.ports import Blobs
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, ShellRecords, boot_id
 from graph_agent.toolbox.tool_context import ProcessTraces, find_processes, recorded_traces
-from tools.context import Limits, ToolContext
+from tools.base import Limits, ToolContext
 from tools.running import run_in_thread
 from tools.shell_ops.background import (
     BackgroundCommand,

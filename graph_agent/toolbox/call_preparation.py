@@ -15,8 +15,7 @@ from graph_agent.ports import Grants, PreparedCall, Proposal, Scope
 from graph_agent.toolbox.facts import Targets, call_facts, format_command, kind_of, resolve_targets
 from graph_agent.toolbox.tool_context import ToolContexts, add_grants
 from policy import CallFacts, PolicySettings, evaluate, propose
-from tools.base import BaseTool, BlobStore, PathTarget, Preview, Target, ToolErrorType, failure
-from tools.context import ToolContext
+from tools.base import BaseTool, BlobStore, PathTarget, Preview, Target, ToolContext, ToolErrorType, failure
 from tools.paths import PathRefused
 from tools.registry import Origin, ToolRegistry, is_third_party
 from tools.result import ToolResult

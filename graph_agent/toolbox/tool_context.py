@@ -16,8 +16,17 @@ from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, Jour
 from graph_agent.toolbox.facts import PolicyContext, host_permission, names_in_rules, other_names
 from policy import Grant as GrantedRules
 from policy import InvalidRule, PolicySettings, filters_files, may_read, parse_rule
-from tools.base import BytesFetched, FilesSearched, McpProgress, ShellOutput, SubAgentStep
-from tools.context import Limits, Progress, ToolContext, allow_any_path
+from tools.base import (
+    BytesFetched,
+    FilesSearched,
+    Limits,
+    McpProgress,
+    Progress,
+    ShellOutput,
+    SubAgentStep,
+    ToolContext,
+    allow_any_path,
+)
 from tools.sandbox import Sandbox
 from tools.shell_ops.process import Process, ProcessTraces, find_processes, send_signal
 

@@ -22,9 +22,7 @@ from tools.base import BaseTool, HostPermission, PathTarget, ToolContext, ToolEr
 from tools.registry import ToolRegistry
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
-from tools.shell_ops.bash_kill import BashKillTool
-from tools.shell_ops.bash_list import BashListTool
-from tools.shell_ops.bash_output import BashOutputTool
+from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
 
 _SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
 _SKILLS = (Skill("release", "How to release.", "Tag.", Path("nowhere")),)

@@ -15,12 +15,9 @@ from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.tool_context import RecordedProcesses
 from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import until
-from tools.base import ProcessRecorder, ToolContext, ToolResult
-from tools.context import Limits
+from tools.base import Limits, ProcessRecorder, ToolContext, ToolResult
+from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
 from tools.shell_ops.bash import BashTool
-from tools.shell_ops.bash_kill import BashKillTool
-from tools.shell_ops.bash_list import BashListTool
-from tools.shell_ops.bash_output import BashOutputTool
 
 if TYPE_CHECKING:
     from graph_agent.events import Event

@@ -7,15 +7,16 @@ from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import (
     BaseTool,
     InterruptedCall,
+    MemoryFileStates,
     PathTarget,
     Reconciliation,
+    ShellOutput,
     Target,
     ToolContext,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
 )
-from tools.context import MemoryFileStates, ShellOutput
 from tools.create_tool import create_tool
 from tools.paths import PathRefused
 from tools.registry import ToolRegistry

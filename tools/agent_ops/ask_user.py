@@ -15,8 +15,6 @@ _NOBODY = "Nobody was asked: no user is here to answer. Decide yourself, and sta
 
 
 class AskUserArgs(BaseModel):
-    """One question."""
-
     question: str = Field(max_length=4_000, description="what you need to know, in one or two sentences")
     options: list[str] = Field(
         default_factory=list,
@@ -26,8 +24,6 @@ class AskUserArgs(BaseModel):
 
 
 class AskUserTool(BaseTool):
-    """See the module."""
-
     name = "ask_user"
     description = (
         "Ask the user a question and wait for the answer, however long that takes. Use it only if the answer "
@@ -50,11 +46,9 @@ class AskUserTool(BaseTool):
         return False
 
     def signature(self, args: Mapping[str, Any]) -> str:
-        """The question."""
         return str(args["question"])
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """The question on one line."""
         return f"asks: {' '.join(str(args['question']).split())}"
 
     async def execute(

@@ -13,14 +13,10 @@ _EMPTY = "result: it is empty; say what was done, what was not, and what failed.
 
 
 class AttemptCompletionArgs(BaseModel):
-    """The result of the work."""
-
     result: str = Field(description="the answer to the user: what was done, what was not, and what failed")
 
 
 class AttemptCompletionTool(BaseTool):
-    """See the module."""
-
     name = "attempt_completion"
     description = (
         "End the work with a result for the user. Call it alone, after all other calls have returned; answering "
@@ -32,7 +28,6 @@ class AttemptCompletionTool(BaseTool):
     args_schema = AttemptCompletionArgs
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Require a result."""
         return None if str(args["result"]).strip() else _EMPTY
 
     def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - never, whatever it says
@@ -40,7 +35,6 @@ class AttemptCompletionTool(BaseTool):
         return False
 
     def display_call(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - the result is shown at the end
-        """One line."""
         return "complete the work"
 
     async def execute(self, *, result: str) -> ToolResult:

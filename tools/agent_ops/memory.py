@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from pydantic import BaseModel, Field
 
 from tools.base import (
     BaseTool,
-    DiffResult,
     FileEffect,
     InterruptedCall,
     PathTarget,
@@ -28,9 +26,8 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.diff import diff_texts
-from tools.file_ops.change import reconcile_file
-from tools.files import Snapshot, read_snapshot, replace_file, sha256_hex
+from tools.file_ops.change import FileChange, plan_change, reconcile_file
+from tools.files import read_snapshot, replace_file
 from tools.paths import PathRefused, resolve
 from tools.running import run_in_thread
 from tools.text import TextForm, decode, is_binary, to_newline
@@ -46,8 +43,6 @@ _REMEMBERED = re.compile(r"^[-*] (.*?)(?: <!-- saved by graph-agent.*-->)?$", re
 
 
 class SaveMemoryArgs(BaseModel):
-    """What to remember."""
-
     fact: str = Field(
         min_length=1,
         max_length=2_000,
@@ -55,17 +50,7 @@ class SaveMemoryArgs(BaseModel):
     )
 
 
-@dataclass(frozen=True)
-class _Change:
-    before: Snapshot
-    after: bytes
-    diff: DiffResult
-    is_known: bool
-
-
 class SaveMemoryTool(BaseTool):
-    """See the module."""
-
     name = "save_memory"
     description = (
         "Remember one fact about the user or their preferences for all later conversations. Not for what concerns "
@@ -82,15 +67,12 @@ class SaveMemoryTool(BaseTool):
         self.memory_file = memory_file
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Require a fact."""
         return None if args["fact"].strip() else "fact: it is blank; say in one sentence what to remember."
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:  # noqa: ARG002 - always the same file
-        """The memory file."""
         return [PathTarget(str(self._file()), "write")]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """The fact."""
         return f"remember: {_on_one_line(args['fact'])}"
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
@@ -117,48 +99,60 @@ class SaveMemoryTool(BaseTool):
             change = await run_in_thread(self._plan, call.arguments["fact"], self.context_or_default(None))
         except PathRefused:
             return found
-        if change.is_known:
+        if change.is_empty:
             return Reconciliation("already_applied", f"{change.diff.path} contains the fact.")
         return Reconciliation(
             "not_applied", f"{change.diff.path} was changed by others and does not contain the fact."
         )
 
     async def execute(self, *, fact: str, context: ToolContext | None = None) -> ToolResult:
-        """Add the fact, unless it is there."""
         if problem := self.validate({"fact": fact}):
             return failure(ToolErrorType.VALIDATION, problem)
         try:
             change = await run_in_thread(self._save, fact, self.context_or_default(context))
         except PathRefused as refused:
             return refused.as_result()
-        metadata = {"diff": change.diff.as_json()}
-        if change.is_known:
+        metadata, path = {"diff": change.diff.as_json()}, change.diff.path
+        if change.is_empty:
             return ToolResult("This is already remembered.", "already remembered", metadata=metadata)
-        return ToolResult(
-            f"Remembered in {change.diff.path}.", f"remembered in {change.diff.path}", metadata=metadata
-        )
+        return ToolResult(f"Remembered in {path}.", f"remembered in {path}", metadata=metadata)
 
     def _file(self) -> Path:
-        return self.memory_file or _default_path()
+        if self.memory_file is not None:
+            return self.memory_file
+        if home := os.environ.get("GRAPH_AGENT_HOME"):
+            return Path(home).expanduser().absolute() / "CONTEXT.md"
+        configured = os.environ.get("XDG_CONFIG_HOME", "")
+        root = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
+        return root / "graph-agent" / "CONTEXT.md"
 
-    def _plan(self, fact: str, context: ToolContext) -> _Change:
+    def _plan(self, fact: str, context: ToolContext) -> FileChange:
+        """The change that adds the fact; an empty one if it is there."""
         before = read_snapshot(resolve(str(self._file()), workspace=context.workspace), _MAX_BYTES)
-        path = str(before.resolved.path)
-        old, form = _text_of(before)
-        line = f"- {_on_one_line(fact)} <!-- saved by graph-agent{_source(context)} -->"
-        is_known = _key(fact) in {_key(known) for known in _REMEMBERED.findall(_section(old or ""))}
-        new = old or "" if is_known else to_newline(_with_line(old or "", line), form.newline)
-        after = before.data if is_known and before.data is not None else form.encode(new)
-        return _Change(
-            before, after, diff_texts(path, old, new, digests=(before.sha256, sha256_hex(after))), is_known
-        )
+        old, form = None, TextForm()
+        if before.data is not None:
+            old, form = decode(before.data)
+            if is_binary(before.data) or not form.encoding.startswith("utf-"):
+                raise PathRefused(
+                    ToolErrorType.VALIDATION,
+                    f"{before.resolved.given!r} is not text in a Unicode encoding; nothing was added to it. "
+                    "Ask the user to save it as UTF-8.",
+                )
+            plain = to_newline(old, "\n")
+            section = plain[slice(*_bounds(plain))]
+            if _key(fact) in map(_key, _REMEMBERED.findall(section)):
+                return plan_change(before, old, before.data, old)
+        source = f", thread {context.thread_id}" if context.thread_id else ""
+        line = f"- {_on_one_line(fact)} <!-- saved by graph-agent{source} -->"
+        new = to_newline(_with_line(to_newline(old or "", "\n"), line), form.newline)
+        return plan_change(before, old, form.encode(new), new)
 
-    def _save(self, fact: str, context: ToolContext) -> _Change:
+    def _save(self, fact: str, context: ToolContext) -> FileChange:
         owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}".encode()).hexdigest()[:16]
         folder = resolve(str(self._file()), workspace=context.workspace).path.parent
         with _exclusive(folder):
             change = self._plan(fact, context)
-            if not change.is_known:
+            if not change.is_empty:
                 temp_name = f".graph-agent-{owner}.tmp"
                 replace_file(change.before, change.after, temp_name=temp_name, new_mode=0o600)
         return change
@@ -182,32 +176,6 @@ def _exclusive(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _default_path() -> Path:
-    """The default path of the user's context file."""
-    if home := os.environ.get("GRAPH_AGENT_HOME"):
-        return Path(home).expanduser().absolute() / "CONTEXT.md"
-    configured = os.environ.get("XDG_CONFIG_HOME", "")
-    root = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
-    return root / "graph-agent" / "CONTEXT.md"
-
-
-def _text_of(before: Snapshot) -> tuple[str | None, TextForm]:
-    if before.data is None:
-        return None, TextForm()
-    text, form = decode(before.data)
-    if is_binary(before.data) or not form.encoding.startswith("utf-"):
-        raise PathRefused(
-            ToolErrorType.VALIDATION,
-            f"{before.resolved.given!r} is not text in a Unicode encoding; nothing was added to it. "
-            "Ask the user to save it as UTF-8.",
-        )
-    return text, form
-
-
-def _source(context: ToolContext) -> str:
-    return f", thread {context.thread_id}" if context.thread_id else ""
-
-
 def _on_one_line(fact: str) -> str:
     # A comment mark inside a fact would hide what follows it, or end ours early.
     return " ".join(fact.split()).replace("<!--", "<! --").replace("-->", "-- >")
@@ -215,12 +183,6 @@ def _on_one_line(fact: str) -> str:
 
 def _key(fact: str) -> str:
     return _on_one_line(fact).casefold().rstrip(".")
-
-
-def _section(text: str) -> str:
-    plain = to_newline(text, "\n")
-    begin, end = _bounds(plain)
-    return plain[begin:end]
 
 
 def _bounds(text: str) -> tuple[int, int]:
@@ -232,11 +194,11 @@ def _bounds(text: str) -> tuple[int, int]:
 
 
 def _with_line(text: str, line: str) -> str:
-    plain = to_newline(text, "\n")
-    if _HEADING_LINE.search(plain) is None:
-        gap = "" if not plain else "\n" if plain.endswith("\n") else "\n\n"
-        return f"{plain}{gap}{HEADING}\n\n{line}\n"
-    _, end = _bounds(plain)
-    above, below = plain[:end].rstrip("\n"), plain[end:]
+    """A text, whose line ends are plain, with one more line at the end of the section."""
+    if _HEADING_LINE.search(text) is None:
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        return f"{text}{gap}{HEADING}\n\n{line}\n"
+    _, end = _bounds(text)
+    above, below = text[:end].rstrip("\n"), text[end:]
     opening = "\n\n" if above.endswith(HEADING) else "\n"
     return f"{above}{opening}{line}\n" + (f"\n{below}" if below else "")

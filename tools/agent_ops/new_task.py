@@ -49,8 +49,6 @@ class SubAgentPort(Protocol):
 
 
 class NewTaskArgs(BaseModel):
-    """The task to delegate."""
-
     description: str = Field(default="", max_length=200, description="the task in three to ten words, for the user")
     prompt: str = Field(
         max_length=100_000,
@@ -65,8 +63,6 @@ class NewTaskArgs(BaseModel):
 
 
 class NewTaskTool(BaseTool):
-    """See the module."""
-
     name = NEW_TASK
     display_name = "task"
     description = (
@@ -88,25 +84,22 @@ class NewTaskTool(BaseTool):
         self._sub_agents = sub_agents
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Require a prompt and known tools."""
         if not str(args["prompt"]).strip():
             return _EMPTY
-        return (
-            None
-            if self._sub_agents is None
-            else _find_problem(args.get("tools"), self._sub_agents.available_tools())
-        )
+        known = self._sub_agents.available_tools() if self._sub_agents else None
+        for name in args.get("tools") or ():
+            if known is not None and resolve_tool_name(name, known) is None:
+                return f"tools: {unknown_tool_message(name, known)}"
+        return None
 
     def is_concurrency_safe(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - always
         """Always: it is up to the model to give them different files."""
         return True
 
     def signature(self, args: Mapping[str, Any]) -> str:
-        """The title of the task."""
         return _title(args)
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """The title of the task."""
         return f"task: {_title(args)}"
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:  # noqa: ARG002 - no context is needed
@@ -123,19 +116,14 @@ class NewTaskTool(BaseTool):
         max_steps: int | None = None,
         context: ToolContext | None = None,
     ) -> ToolResult:
-        """Run the sub-agent to its end."""
         given = {"prompt": prompt, "description": description, "tools": tools}
         if problem := self.validate(given):
             return failure(ToolErrorType.VALIDATION, problem)
         if self._sub_agents is None:
             return failure(ToolErrorType.EXECUTION, _NO_SUB_AGENTS)
         known = self._sub_agents.available_tools()
-        chosen = (
-            None
-            if tools is None
-            else tuple(dict.fromkeys(resolve_tool_name(name, known) or name for name in tools))
-        )
-        task = SubAgentTask(_title(given), prompt, chosen, max_steps)
+        chosen = None if tools is None else dict.fromkeys(resolve_tool_name(name, known) or name for name in tools)
+        task = SubAgentTask(_title(given), prompt, None if chosen is None else tuple(chosen), max_steps)
         return await self._sub_agents.run_task(task, self.context_or_default(context))
 
 
@@ -143,8 +131,3 @@ def _title(args: Mapping[str, Any]) -> str:
     """The description, or the beginning of the prompt, on one line."""
     line = " ".join(str(args.get("description") or args["prompt"]).split())
     return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
-
-
-def _find_problem(wanted: Sequence[str] | None, known: Sequence[str]) -> str | None:
-    unknown = next((name for name in wanted or () if resolve_tool_name(name, known) is None), None)
-    return None if unknown is None else f"tools: {unknown_tool_message(unknown, known)}"

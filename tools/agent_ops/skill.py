@@ -40,15 +40,11 @@ class Skill:
 
 
 class SkillArgs(BaseModel):
-    """Which skill."""
-
     name: str = Field(description="name of the skill")
     file: str = Field(default="", description="a further file of the skill, by its path in the skill's folder")
 
 
 class SkillTool(BaseTool):
-    """See the module."""
-
     name = "skill"
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
@@ -61,13 +57,11 @@ class SkillTool(BaseTool):
         self.description = "\n".join([_DESCRIPTION, "Skills:", *_listed(skills)])
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Require a known skill."""
         if args["name"] in self._skills:
             return None
         return f"name: there is no skill {args['name']!r}; choose one of {', '.join(self._skills)}."
 
     def signature(self, args: Mapping[str, Any]) -> str:
-        """The name of the skill."""
         return str(args["name"])
 
     async def execute(self, *, name: str, file: str = "") -> ToolResult:
@@ -76,7 +70,12 @@ class SkillTool(BaseTool):
             return failure(ToolErrorType.NOT_FOUND, problem)
         skill = self._skills[name]
         if not file:
-            return ToolResult(await run_in_thread(_instructions, skill), display=f"skill {name}")
+            files = await run_in_thread(list, _files_in(skill.folder))
+            named = [f"- {one}" for one in files[:_MOST_FILES]] + (["- …"] if len(files) > _MOST_FILES else [])
+            where = f"[This skill's folder is {skill.folder}."
+            if named:
+                where = "\n".join([f"{where} It also contains, readable with `file`:", *named, ""])
+            return ToolResult(f"{skill.text}\n\n{where}]", display=f"skill {name}")
         try:
             text = await run_in_thread(_file_of, skill, file)
         except PathRefused as refused:
@@ -91,15 +90,6 @@ def _listed(skills: Sequence[Skill]) -> Iterator[str]:
         line = f"- {skill.name}: {text if len(text) <= _LINE_CHARS else f'{text[: _LINE_CHARS - 1]}…'}"
         room -= len(line)
         yield line.rstrip(": ") if room > 0 else f"- {skill.name}"
-
-
-def _instructions(skill: Skill) -> str:
-    files = list(_files_in(skill.folder))
-    named = [f"- {file}" for file in files[:_MOST_FILES]] + (["- …"] if len(files) > _MOST_FILES else [])
-    where = f"[This skill's folder is {skill.folder}."
-    if not named:
-        return f"{skill.text}\n\n{where}]"
-    return "\n".join([skill.text, "", f"{where} It also contains, readable with `file`:", *named, "]"])
 
 
 def _files_in(folder: Path) -> Iterator[str]:

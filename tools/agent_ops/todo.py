@@ -40,8 +40,6 @@ class TodoItem(BaseModel):
 
 
 class TodoWriteArgs(BaseModel):
-    """The whole plan."""
-
     items: list[TodoItem] = Field(
         max_length=_MAX_ITEMS,
         description="every step in order, including completed ones; it replaces the previous plan",
@@ -49,8 +47,6 @@ class TodoWriteArgs(BaseModel):
 
 
 class TodoWriteTool(BaseTool):
-    """See the module."""
-
     name = "todo_write"
     description = (
         "Write the plan of the work as a checklist that the user sees. Give the whole list each time. Use it for "
@@ -63,7 +59,6 @@ class TodoWriteTool(BaseTool):
     args_schema = TodoWriteArgs
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Allow one item in progress."""
         return _find_problem(args["items"])
 
     def is_read_only(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - it never has effects
@@ -75,7 +70,6 @@ class TodoWriteTool(BaseTool):
         return False
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """The progress of the plan."""
         return f"plan: {_progress(args['items'])}"
 
     async def execute(self, *, items: Sequence[TodoItem | Mapping[str, Any]]) -> ToolResult:
@@ -87,8 +81,6 @@ class TodoWriteTool(BaseTool):
 
 
 class TodoReadTool(BaseTool):
-    """See the module."""
-
     name = "todo_read"
     description = "Read the plan of the work as last written with todo_write."
     risk_level = ToolRiskLevel.LOW
@@ -97,11 +89,9 @@ class TodoReadTool(BaseTool):
     args_schema = NoArguments
 
     def display_call(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 - there are no arguments
-        """One line."""
         return "read the plan"
 
     async def execute(self, *, context: ToolContext | None = None) -> ToolResult:
-        """Return the plan in the context."""
         return _result(self.context_or_default(context).todo, metadata={})
 
 

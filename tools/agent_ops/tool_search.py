@@ -19,14 +19,10 @@ _EMPTY = "query: it is empty; give names of tools, or words for what you need."
 
 
 class ToolSearchArgs(BaseModel):
-    """What to search for."""
-
     query: str = Field(description="names of tools, separated by commas, or words for what you need")
 
 
 class ToolSearchTool(BaseTool):
-    """See the module."""
-
     name = "tool_search"
     description = (
         "Load tools that are listed here by name only: the result shows how to call them, and they are declared "
@@ -42,11 +38,9 @@ class ToolSearchTool(BaseTool):
         """Returns the tools that are deferred now."""
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
-        """Require a query."""
         return None if str(args["query"]).strip() else _EMPTY
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """One line."""
         return f"tool_search {args['query']}"
 
     async def execute(self, *, query: str) -> ToolResult:
@@ -54,49 +48,38 @@ class ToolSearchTool(BaseTool):
         if not query.strip():
             return failure(ToolErrorType.VALIDATION, _EMPTY)
         known = self._deferred()
-        found = _by_name(query, known) or _by_words(query, known)
+        names = {name.casefold() for name in re.split(r"[\s,]+", query.removeprefix("select:"))}
+        found = [tool for tool in known if tool.name.casefold() in names] or _by_words(query, known)
         if not found:
             available = ", ".join(tool.name for tool in known) or "none"
-            return ToolResult(
-                f"No tool matches {query!r}. Deferred tools: {available}.",
-                display="found none",
-                metadata={"found": 0},
-            )
+            output = f"No tool matches {query!r}. Deferred tools: {available}."
+            return ToolResult(output, display="found none", metadata={"found": 0})
         declarations = format_declarations(
             [function_declaration(tool, await tool.describe(), await tool.parameters()) for tool in found]
         )
-        names = [tool.name for tool in found]
-        return ToolResult(
-            f"You can call these tools from now on:\n\n{declarations}",
-            display=f"found {', '.join(names)}",
-            metadata={"loaded_tools": names},
-        )
+        loaded = [tool.name for tool in found]
+        output = f"You can call these tools from now on:\n\n{declarations}"
+        return ToolResult(output, f"found {', '.join(loaded)}", metadata={"loaded_tools": loaded})
 
 
 def with_deferred_names(declaration: Mapping[str, Any], deferred: Sequence[BaseTool]) -> dict[str, Any]:
     """The declaration of the search, extended by one line for each deferred tool."""
     function = declaration["function"]
-    lines = [f"- {tool.name}: {_one_line(tool)}".rstrip(": ") for tool in deferred]
+    lines = []
+    for tool in deferred:
+        line = " ".join(short_description(tool.description).split())
+        line = line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
+        lines.append(f"- {tool.name}: {line}".rstrip(": "))
     described = "\n".join([function["description"], "Deferred tools:", *lines])
     return {**declaration, "function": {**function, "description": described}}
-
-
-def _one_line(tool: BaseTool) -> str:
-    line = " ".join(short_description(tool.description).split())
-    return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
-
-
-def _by_name(query: str, known: Sequence[BaseTool]) -> list[BaseTool]:
-    names = {name.casefold() for name in re.split(r"[\s,]+", query.removeprefix("select:"))}
-    return [tool for tool in known if tool.name.casefold() in names]
 
 
 def _by_words(query: str, known: Sequence[BaseTool]) -> list[BaseTool]:
     """Tools that contain any of the words, those with the most words first."""
     words = set(re.findall(r"\w+", query.casefold().replace("_", " ")))
-    scored = [(sum(word in _text(tool) for word in words), tool) for tool in known]
+    scored = []
+    for tool in known:
+        parts = (tool.name, tool.display_name, short_description(tool.description), *tool.tags)
+        text = " ".join(parts).casefold()
+        scored.append((sum(word in text for word in words), tool))
     return [tool for score, tool in sorted(scored, key=lambda one: -one[0]) if score][:_MOST]
-
-
-def _text(tool: BaseTool) -> str:
-    return " ".join((tool.name, tool.display_name, short_description(tool.description), *tool.tags)).casefold()

@@ -87,7 +87,6 @@ class FileChangeTool(BaseTool, ABC):
         """The result of the change that was made."""
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
-        """The file."""
         return [PathTarget(str(args["file_path"]), "write")]
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
@@ -100,10 +99,17 @@ class FileChangeTool(BaseTool, ABC):
     ) -> FileEffect | None:
         """The file before, and the digest after."""
         try:
-            change = await run_in_thread(self._planned, args, self.context_or_default(context))
+            return await run_in_thread(self._effect, args, self.context_or_default(context))
         except PathRefused:
             return None
-        return await run_in_thread(_file_effect, change)
+
+    def _effect(self, args: Mapping[str, Any], context: ToolContext) -> FileEffect:
+        change = self._planned(args, context)
+        status = change.before.status
+        mode = None if status is None else stat.S_IMODE(status.st_mode)
+        missing = [folder for folder in change.before.resolved.path.parents if not folder.exists()]
+        new_folder = str(missing[-1]) if missing else None
+        return FileEffect(change.path, change.before.data, change.diff.after_sha256, mode, new_folder)
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
         """Compare the file with the predicted digests."""
@@ -202,14 +208,6 @@ def find_conflict(now: Snapshot, known: str | None, observed: Mapping[str, Any] 
     elif known != now.sha256:
         message = f"{given!r} was changed by someone else since it was last read; read it again first."
     return PathRefused(ToolErrorType.VALIDATION, f"{message} Nothing was written.") if message else None
-
-
-def _file_effect(change: FileChange) -> FileEffect:
-    status = change.before.status
-    mode = None if status is None else stat.S_IMODE(status.st_mode)
-    missing = [folder for folder in change.before.resolved.path.parents if not folder.exists()]
-    new_folder = str(missing[-1]) if missing else None
-    return FileEffect(change.path, change.before.data, change.diff.after_sha256, mode, new_folder)
 
 
 def reconcile_file(call: InterruptedCall) -> Reconciliation:

@@ -30,8 +30,6 @@ class OneEdit(BaseModel):
 
 
 class EditFileArgs(BaseModel):
-    """The file, and one replacement or several."""
-
     file_path: str = Field(description="file to change, relative to the workspace or absolute")
     old_string: str | None = Field(default=None, description=_OLD_STRING)
     new_string: str | None = Field(default=None, description=_NEW_STRING)
@@ -49,8 +47,6 @@ class EditFileArgs(BaseModel):
 
 
 class EditFileTool(FileChangeTool):
-    """See the module."""
-
     name = "edit_file"
     description = (
         "Replace text in a file. old_string must match exactly one place, so include enough surrounding text, or "
@@ -85,7 +81,11 @@ class EditFileTool(FileChangeTool):
         old, form = decode(before.data)
         text, count = old, 0
         notes: dict[str, None] = {}
-        replacements = _replacements(args)
+        edits = [OneEdit.model_validate(edit) for edit in args.get("edits") or [args]]
+        replacements = [
+            Replacement(edit.old_string, edit.new_string, edit.replace_all, args.get("mode", "flexible"))
+            for edit in edits
+        ]
         for number, wanted in enumerate(replacements, start=1):
             if form.mark:
                 # The byte order mark is no part of the text, though models may write it.
@@ -114,7 +114,6 @@ class EditFileTool(FileChangeTool):
         edits: list[Any] | None = None,
         context: ToolContext | None = None,
     ) -> ToolResult:
-        """Make the replacements."""
         single = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
         args = {"file_path": file_path, "mode": mode, "edits": edits, **single}
         return await self.change_file(args, self.context_or_default(context), needs_earlier_read=False)
@@ -124,11 +123,3 @@ class EditFileTool(FileChangeTool):
         diff, places = change.diff, f"{change.replacements} place{'' if change.replacements == 1 else 's'}"
         output = f"Edited {file_path} in {places} (+{diff.added} -{diff.removed} lines)."
         return self.result(" ".join([output, *change.notes]), f"{file_path} +{diff.added} -{diff.removed}", change)
-
-
-def _replacements(args: Mapping[str, Any]) -> list[Replacement]:
-    mode = args.get("mode", "flexible")
-    if not args.get("edits"):
-        return [Replacement(args["old_string"], args["new_string"], bool(args.get("replace_all")), mode)]
-    edits = [OneEdit.model_validate(edit) for edit in args["edits"]]
-    return [Replacement(edit.old_string, edit.new_string, edit.replace_all, mode) for edit in edits]

@@ -19,9 +19,9 @@ from tools.base import (
 )
 from tools.file_ops.similar_paths import missing_path
 from tools.paths import PathRefused
-from tools.patterns import BadGlob, GlobPattern, RootedPattern, enter_literal_folders, literal_prefix, root_pattern
+from tools.patterns import BadGlob, GlobPattern, enter_literal_folders, literal_prefix, root_pattern
 from tools.running import run_in_thread
-from tools.walk import NewestFiles, Walk, WalkSelection, printable_name, walk
+from tools.walk import NewestFiles, WalkSelection, printable_name, walk
 
 __all__ = ["GlobArgs", "GlobTool"]
 
@@ -29,15 +29,11 @@ _MAX_FILES = 200
 
 
 class GlobArgs(BaseModel):
-    """Which names, and below which folder."""
-
     pattern: str = Field(description="such as **/*.py or src/*.{ts,tsx}; without a slash it matches at any depth")
     path: str = Field(default=".", description="folder to start in, relative to the workspace or absolute")
 
 
 class GlobTool(BaseTool):
-    """See the module."""
-
     name = "glob"
     description = (
         "Find files by name, newest first: ** matches across directories, * and ? within one name, {a,b} either. "
@@ -58,12 +54,10 @@ class GlobTool(BaseTool):
         ]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """What is looked for, and where."""
         place = f" in {args['path']}" if args.get("path", ".") != "." else ""
         return f"glob {args.get('pattern', '')!r}{place}"
 
     async def execute(self, *, pattern: str, path: str = ".", context: ToolContext | None = None) -> ToolResult:
-        """Search the names."""
         try:
             return await run_in_thread(_find, pattern, path, self.context_or_default(context))
         except PathRefused as refused:
@@ -73,8 +67,13 @@ class GlobTool(BaseTool):
 
 
 def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
-    place = _through_links(root_pattern(path, pattern), context)
+    place = root_pattern(path, pattern)
     wanted = GlobPattern(place.pattern)
+    # A search follows no link except those that the pattern names: it starts behind them.
+    inner = enter_literal_folders(place)
+    as_named = context.resolve(place.folder).path.joinpath(inner.folder.removeprefix(place.folder).lstrip("/"))
+    if context.resolve(inner.folder).path != as_named:
+        place, wanted = inner, GlobPattern(inner.pattern)
     root = context.resolve(place.folder)
     if not root.path.exists():
         raise missing_path(root, context)
@@ -88,18 +87,7 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
         printable_name(os.path.relpath(file.path, context.workspace) if inside else file.path)
         for file in newest.files()
     ]
-    return _report(shown, newest.total, found, pattern)
-
-
-def _through_links(place: RootedPattern, context: ToolContext) -> RootedPattern:
-    """A search follows no link except those that the pattern names: it starts behind them."""
-    GlobPattern(place.pattern)
-    inner = enter_literal_folders(place)
-    as_named = context.resolve(place.folder).path.joinpath(inner.folder.removeprefix(place.folder).lstrip("/"))
-    return place if context.resolve(inner.folder).path == as_named else inner
-
-
-def _report(shown: list[str], total: int, found: Walk, pattern: str) -> ToolResult:
+    total = newest.total
     cut = [f"the newest {len(shown)} of {total} files; narrow the pattern"] if total > len(shown) else []
     notes = "; ".join([*cut, *found.notes()])
     body = "\n".join(shown) or f"No file matches {pattern!r}."

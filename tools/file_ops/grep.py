@@ -53,8 +53,6 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class GrepArgs(BaseModel):
-    """What to look for, where, and how to show it."""
-
     pattern: str = Field(description="regular expression; with literal=true, the exact text")
     path: str = Field(default=".", description="folder or file to search, relative to the workspace or absolute")
     include: str | None = Field(default=None, description="only files of this name pattern, such as *.{ts,tsx}")
@@ -68,8 +66,6 @@ class GrepArgs(BaseModel):
 
 
 class GrepTool(BaseTool):
-    """See the module."""
-
     name = "grep"
     description = (
         "Search the contents of files with a regular expression, newest files first. Hidden and git-ignored "
@@ -82,11 +78,9 @@ class GrepTool(BaseTool):
     max_result_chars = 60_000
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
-        """The folder or file."""
         return [PathTarget(str(args.get("path", ".")))]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """What is looked for, and where."""
         place = f" in {args['path']}" if args.get("path", ".") != "." else ""
         return f"grep {args.get('pattern', '')!r}{place}"
 
@@ -103,7 +97,6 @@ class GrepTool(BaseTool):
         limit: int = 100,
         tool_context: ToolContext | None = None,
     ) -> ToolResult:
-        """Search the contents."""
         report = _Report(printable_name(pattern), output_mode, max(1, limit), max(0, context))
         report.needs_multiline = not multiline and _LINE_END.search(pattern) is not None
         if not pattern:
@@ -147,45 +140,11 @@ class _Report:
             return
         self._files += 1
         self._matches += len(hits)
-        if self.mode == "content":
-            self._add_lines(name, lines, hits[: max(0, self.limit - self._shown_matches)])
-        elif self._files <= self.limit:
-            self._show(name if self.mode == "files_with_matches" else f"{name}:{len(hits)}")
-
-    def add_binary(self, name: str) -> None:
-        """Add a binary file that matches: it is named and counted, its contents are not shown."""
-        self._binary += 1
-        self._show(f"{name}: binary file matches")
-
-    def result(self, found: Walk) -> ToolResult:
-        """The result; no match is a success too."""
-        searched = sum(len(folder.regular) for folder in found.folders)
-        body = "\n".join(self._lines) or f"No match for '{self.pattern}' in {_counted(searched, 'file')}."
-        notes = "; ".join([*self._notes(), *found.notes()])
-        return ToolResult(
-            f"{body}\n[{notes}]" if notes else body,
-            display=f"{self.pattern}: {self._matches} in {_counted(self._files, 'file')}",
-            metadata={"matches": self._matches, "files": self._files, "withheld": found.withheld},
-        )
-
-    def _notes(self) -> list[str]:
-        notes = []
-        shown, total, what = self._shown_matches, self._matches, "matches"
         if self.mode != "content":
-            shown, total, what = min(self._files, self.limit, len(self._lines)), self._files, "files"
-        if shown < total:
-            notes.append(f"the first {shown} of {total} {what}, newest files first; narrow the search")
-        if self.needs_multiline and not self._matches:
-            notes.append("a pattern that contains a line ending needs multiline=true to match")
-        if self._cut_lines:
-            notes.append(f"{self._cut_lines} long lines shortened")
-        if self._binary:
-            notes.append(f"{self._binary} binary")
-        if self.too_large:
-            notes.append(f"{self.too_large} too large to search")
-        return notes
-
-    def _add_lines(self, name: str, lines: Sequence[str], hits: Sequence[SearchHit]) -> None:
+            if self._files <= self.limit:
+                self._show(name if self.mode == "files_with_matches" else f"{name}:{len(hits)}")
+            return
+        hits = hits[: max(0, self.limit - self._shown_matches)]
         columns = {number: hit.column for hit in hits for number in range(hit.first, hit.last + 1)}
         last = -1
         for hit in hits:
@@ -201,6 +160,11 @@ class _Report:
             last = max(last, end - 1)
             self._shown_matches += 1
 
+    def add_binary(self, name: str) -> None:
+        """Add a binary file that matches: it is named and counted, its contents are not shown."""
+        self._binary += 1
+        self._show(f"{name}: binary file matches")
+
     def _cut(self, line: str, column: int) -> str:
         if len(line) <= _LINE_CHARS:
             return line
@@ -213,6 +177,33 @@ class _Report:
         if self._chars <= _MAX_CHARS:
             self._lines.append(_LONE_SURROGATE.sub("\ufffd", line))
             self._chars += len(line) + 1
+
+    def result(self, found: Walk) -> ToolResult:
+        """The result; no match is a success too."""
+        notes = []
+        shown, total, what = self._shown_matches, self._matches, "matches"
+        if self.mode != "content":
+            shown, total, what = min(self._files, self.limit, len(self._lines)), self._files, "files"
+        if shown < total:
+            notes.append(f"the first {shown} of {total} {what}, newest files first; narrow the search")
+        if self.needs_multiline and not self._matches:
+            notes.append("a pattern that contains a line ending needs multiline=true to match")
+        counts = {
+            "long lines shortened": self._cut_lines,
+            "binary": self._binary,
+            "too large to search": self.too_large,
+        }
+        notes += [f"{count} {text}" for text, count in counts.items() if count]
+        notes += found.notes()
+        searched = sum(len(folder.regular) for folder in found.folders)
+        body = "\n".join(self._lines) or (
+            f"No match for '{self.pattern}' in {searched} file{'' if searched == 1 else 's'}."
+        )
+        return ToolResult(
+            f"{body}\n[{'; '.join(notes)}]" if notes else body,
+            display=f"{self.pattern}: {self._matches} in {self._files} file{'' if self._files == 1 else 's'}",
+            metadata={"matches": self._matches, "files": self._files, "withheld": found.withheld},
+        )
 
 
 @dataclass(frozen=True)
@@ -274,7 +265,3 @@ class _Grep:
             return
         lines = split_lines(decode(data)[0])
         self.report.add(name, lines, self.search.hits(lines))
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -11,14 +11,14 @@ import sysconfig
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Self
 
-from tools.context import ToolContext
+from tools.base import ToolContext
 from tools.paths import PathRefused, find_program
 from tools.patterns import BadPattern, Pattern
 from tools.result import ToolErrorType
@@ -138,7 +138,11 @@ class Prefilter:
         """Note the next folder that the walk has found."""
         self._waiting.append(folder)
         is_free = not self._answers or self._answers[-1].done()
-        if self._command is None or not is_free or _count_files(self._waiting) < _MIN_FILES_EARLY:
+        if (
+            self._command is None
+            or not is_free
+            or sum(len(one.regular) for one in self._waiting) < _MIN_FILES_EARLY
+        ):
             return
         self._answers.append(self._thread.submit(self._ask, self._command, self._waiting))
         self._sent += len(self._waiting)
@@ -146,7 +150,7 @@ class Prefilter:
 
     def candidates(self, found: Walk) -> list[FoundFile]:
         """The regular files that contain a required text; all files where ripgrep could not answer."""
-        if self._command is None or _count_files(found.folders) < _MIN_FILES:
+        if self._command is None or sum(len(one.regular) for one in found.folders) < _MIN_FILES:
             return list(_files(found.folders))
         last = self._ask(self._command, found.folders[self._sent :])
         names: dict[str, set[str]] = defaultdict(set)
@@ -160,10 +164,14 @@ class Prefilter:
 
     def _ask(self, command: list[str], folders: Sequence[FoundFolder]) -> set[str] | None:
         """Paths of files that contain a text or cannot be read; None where the program gave no answer."""
-        places = (folder.path for folder in folders) if self._is_all else (file.path for file in _files(folders))
+        places = [folder.path for folder in folders] if self._is_all else [file.path for file in _files(folders)]
         paths: set[str] = set()
-        for batch in _batches(places):
-            output, exit_code = self._run([*command, *batch])
+        while places:
+            batch, chars = 1, len(places[0])
+            while batch < len(places) and (chars := chars + len(places[batch]) + 10) <= _MAX_ARGUMENT_CHARS:
+                batch += 1
+            output, exit_code = self._run([*command, *places[:batch]])
+            del places[:batch]
             if exit_code not in (_MATCHES, _NO_MATCHES, _READ_ERROR):
                 return None
             paths.update(os.fsdecode(name) for name in output.split(b"\0") if name)
@@ -195,25 +203,8 @@ class Prefilter:
                 process.kill()
 
 
-def _count_files(folders: Iterable[FoundFolder]) -> int:
-    return sum(len(folder.regular) for folder in folders)
-
-
 def _files(folders: Iterable[FoundFolder]) -> Iterator[FoundFile]:
     return chain.from_iterable(folder.files() for folder in folders)
-
-
-def _batches(places: Iterable[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    chars = 0
-    for place in places:
-        if batch and chars + len(place) > _MAX_ARGUMENT_CHARS:
-            yield batch
-            batch, chars = [], 0
-        batch.append(place)
-        chars += len(place) + 10
-    if batch:
-        yield batch
 
 
 @dataclass(frozen=True)
@@ -240,29 +231,25 @@ class LineSearch:
         Raises:
             BadPattern: it takes too long.
         """
-        search: Callable[[list[str]], list[SearchHit]] = self._across if self.is_multiline else self._by_line
+        found = []
         try:
-            return search(lines)
+            if self.is_multiline:
+                text = "\n".join(lines)
+                return self._hits_in_text(text) if self.required.may_match(text) else []
+            for number, line in enumerate(lines):
+                if not self.required.may_match(line):
+                    continue
+                match = self.pattern.search(line, timeout=self._time_left(), concurrent=len(line) > _LONG_LINE)
+                if match:
+                    found.append(SearchHit(number, number, match.start()))
         except TimeoutError as error:
             raise BadPattern(
                 f"{self.pattern.pattern!r} was stopped after {_SECONDS:g} seconds; write it without nested "
                 "repetitions, or search in a smaller folder."
             ) from error
-
-    def _by_line(self, lines: list[str]) -> list[SearchHit]:
-        found = []
-        for number, line in enumerate(lines):
-            if not self.required.may_match(line):
-                continue
-            match = self.pattern.search(line, timeout=self._time_left(), concurrent=len(line) > _LONG_LINE)
-            if match:
-                found.append(SearchHit(number, number, match.start()))
         return found
 
-    def _across(self, lines: list[str]) -> list[SearchHit]:
-        text = "\n".join(lines)
-        if not self.required.may_match(text):
-            return []
+    def _hits_in_text(self, text: str) -> list[SearchHit]:
         found, line, at = [], 0, 0
         for match in self.pattern.finditer(text, timeout=self._time_left(), concurrent=True):
             line += text.count("\n", at, match.start())

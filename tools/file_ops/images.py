@@ -3,7 +3,7 @@
 import struct
 import zlib
 
-from tools.context import BlobStore
+from tools.base import BlobStore
 from tools.result import ToolResult
 from tools.running import store_blob
 

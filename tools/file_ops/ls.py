@@ -32,15 +32,11 @@ _MAX_ENTRIES = 1_000
 
 
 class LsArgs(BaseModel):
-    """Which folder, and how deep."""
-
     path: str = Field(default=".", description="folder or file, relative to the workspace or absolute")
     depth: int = Field(default=1, ge=1, le=10, description="how many levels to show")
 
 
 class LsTool(BaseTool):
-    """See the module."""
-
     name = "ls"
     description = (
         "List a folder: folders end with /, files come with their size in bytes, links with their target. "
@@ -52,11 +48,9 @@ class LsTool(BaseTool):
     args_schema = LsArgs
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
-        """The folder."""
         return [PathTarget(str(args.get("path", ".")))]
 
     async def execute(self, *, path: str = ".", depth: int = 1, context: ToolContext | None = None) -> ToolResult:
-        """List it."""
         try:
             return await run_in_thread(_list, path, depth, self.context_or_default(context))
         except PathRefused as refused:
@@ -80,7 +74,12 @@ def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
         listing = _Listing(rules_for(resolved.path, context.workspace)[0], depth)
         if not listing.add_folder(name, parent, resolved.path):
             return failure(ToolErrorType.PERMISSION, f"You have no permission to list {resolved.given!r}.")
-    return listing.result(resolved.given)
+    notes = listing.left_out.notes()
+    if listing.is_cut:
+        notes.append(f"cut after {_MAX_ENTRIES} entries; list a folder below")
+    body, count = "\n".join(listing.lines) or "(nothing to show)", len(listing.lines)
+    output = f"{body}\n[{'; '.join(notes)}]" if notes else body
+    return ToolResult(output, display=f"{resolved.given}: {count} entries", metadata={"entries": count})
 
 
 @dataclass
@@ -116,14 +115,6 @@ class _Listing:
         finally:
             os.close(fd)
         return True
-
-    def result(self, given: str) -> ToolResult:
-        notes = self.left_out.notes()
-        if self.is_cut:
-            notes.append(f"cut after {_MAX_ENTRIES} entries; list a folder below")
-        body, count = "\n".join(self.lines) or "(nothing to show)", len(self.lines)
-        output = f"{body}\n[{'; '.join(notes)}]" if notes else body
-        return ToolResult(output, display=f"{given}: {count} entries", metadata={"entries": count})
 
 
 def _describe(shown_as: str, name: str, parent: int) -> str:

@@ -1,16 +1,18 @@
 """Reading a file, or a stored output, in ranges of lines."""
 
+import json
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from tools.base import (
     BaseTool,
+    Limits,
     PathTarget,
     Target,
     ToolContext,
@@ -20,16 +22,21 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.context import Limits
 from tools.file_ops.images import image_result, media_type_of
-from tools.file_ops.notebook import as_cells
 from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all, sha256_hex
 from tools.paths import PathRefused, open_regular
-from tools.running import run_in_thread
+from tools.running import head_and_tail, run_in_thread
 from tools.text import decode, is_binary
 
-__all__ = ["FarLines", "ReadFileArgs", "ReadFileTool", "far_lines", "numbered", "range_of_lines"]
+__all__ = [
+    "ReadFileArgs",
+    "ReadFileTool",
+    "as_cells",
+    "far_lines",
+    "numbered",
+    "range_of_lines",
+]
 
 _BLOB = "blob:"
 _MAX_CHARS = 90_000
@@ -41,23 +48,12 @@ _PIECE = 64 * 1024
 
 
 class ReadFileArgs(BaseModel):
-    """Which part of which file."""
-
     file_path: str = Field(description="file to read, relative to the workspace or absolute; or a blob: reference")
     offset: int = Field(default=1, ge=1, description="number of the first line to show, counted from 1")
     limit: int = Field(default=2000, ge=1, description="how many lines to show at most")
 
 
-class _Content(NamedTuple):
-    data: bytes | None
-    """None: too large to be read whole."""
-    path: str
-    size: int
-
-
 class ReadFileTool(BaseTool):
-    """See the module."""
-
     name = "read_file"
     description = (
         "Read a text file. Lines come numbered, at most 2000 unless limit says otherwise; use offset and limit for "
@@ -76,7 +72,6 @@ class ReadFileTool(BaseTool):
         return [] if path.startswith(_BLOB) else [PathTarget(path)]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """File and range."""
         parts = [f"{key} {args[key]}" for key in ("offset", "limit") if key in args]
         return f"read_file {args['file_path']}" + (f" ({', '.join(parts)})" if parts else "")
 
@@ -88,70 +83,69 @@ class ReadFileTool(BaseTool):
         if offset < 1 or limit < 1:
             return failure(ToolErrorType.VALIDATION, f"offset {offset} and limit {limit}: both begin at 1.")
         try:
-            content, sha256, result = await run_in_thread(_read, file_path, offset, limit, context)
+            path, sha256, result = await run_in_thread(_read, file_path, offset, limit, context)
         except PathRefused as refused:
             return refused.as_result()
         if sha256 is None:
             return result
-        shown = {"path": content.path, "sha256": sha256, "offset": offset, "limit": limit}
+        shown = {"path": path, "sha256": sha256, "offset": offset, "limit": limit}
         if shown in context.shown and len(result.output) > _REPEATED_CHARS:
             result = ToolResult(
                 f"[{file_path} is unchanged since you read these lines: see that earlier result, above.]",
                 f"{Path(file_path).name}: unchanged since it was read",
                 metadata={"unchanged": True},
             )
-        await context.file_states.set(context.thread_id, content.path, sha256)
+        await context.file_states.set(context.thread_id, path, sha256)
         is_text = result.error is None and "lines" in result.metadata
         return replace(result, metadata={**result.metadata, "shown": shown}) if is_text else result
 
 
-def _read(file_path: str, offset: int, limit: int, context: ToolContext) -> tuple[_Content, str | None, ToolResult]:
-    """The content, the digest of a file that was read whole, and the range as a result."""
+def _read(file_path: str, offset: int, limit: int, context: ToolContext) -> tuple[str, str | None, ToolResult]:
+    """The real path, the digest of a file that was read whole, and the range as a result."""
     if file_path.startswith(_BLOB):
-        content = _read_blob(file_path, context)
-        return content, None, _show(content, file_path, offset, limit, context)
+        if context.blobs is None:
+            message = f"{file_path!r} cannot be read: no outputs are stored here."
+            raise PathRefused(ToolErrorType.NOT_FOUND, message)
+        try:
+            data = context.blobs.get(file_path)
+        except LookupError:
+            message = f"No stored output has the reference {file_path!r}; run the call again."
+            raise PathRefused(ToolErrorType.NOT_FOUND, message) from None
+        return file_path, None, _show(data, file_path, offset, limit, context)
     resolved = context.resolve(file_path)
     try:
         with open_regular(resolved) as fd:
             size = os.fstat(fd).st_size
-            data = read_all(fd, size) if size <= context.limits.file_bytes else None
+            if size > context.limits.file_bytes:
+                return str(resolved.path), None, _show_far_lines(fd, size, file_path, offset, limit, context)
+            data = read_all(fd, size)
     except PathRefused as refused:
         if refused.kind == ToolErrorType.NOT_FOUND:
             raise missing_path(resolved, context) from refused
         raise
-    content = _Content(data, str(resolved.path), size)
-    result = _show(content, file_path, offset, limit, context)
-    return content, None if data is None else sha256_hex(data), result
+    return str(resolved.path), sha256_hex(data), _show(data, file_path, offset, limit, context)
 
 
-def _read_blob(reference: str, context: ToolContext) -> _Content:
-    if context.blobs is None:
-        raise PathRefused(ToolErrorType.NOT_FOUND, f"{reference!r} cannot be read: no outputs are stored here.")
-    try:
-        data = context.blobs.get(reference)
-    except LookupError:
-        raise PathRefused(
-            ToolErrorType.NOT_FOUND, f"No stored output has the reference {reference!r}; run the call again."
-        ) from None
-    return _Content(data, reference, len(data))
-
-
-def _show(content: _Content, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
-    if content.data is None:
-        return _show_far_lines(content, given, offset, limit, context)
-    if (media_type := media_type_of(content.data)) is not None:
-        return image_result(content.data, media_type, given, context.blobs)
-    if is_binary(content.data):
+def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
+    if (media_type := media_type_of(data)) is not None:
+        return image_result(data, media_type, given, context.blobs)
+    if is_binary(data):
         return failure(
             ToolErrorType.VALIDATION,
-            f"{given!r} is a binary file ({content.size} bytes), not text; use a program that knows its format.",
+            f"{given!r} is a binary file ({len(data)} bytes), not text; use a program that knows its format.",
         )
-    text, form = decode(content.data)
+    text, form = decode(data)
     cells = as_cells(text) if given.endswith(".ipynb") else None
     lines, total = range_of_lines(text if cells is None else cells, offset, limit)
     if offset > max(total, 1):
         return failure(ToolErrorType.VALIDATION, f"{given!r} has {total} lines; offset {offset} is beyond its end.")
-    lines = _fit(lines, context.limits.line_chars)
+    # As many of the lines as one result has room for; at least one.
+    room, line_chars = _MAX_CHARS, context.limits.line_chars
+    for number, line in enumerate(lines):
+        room -= min(len(line), line_chars) + 8
+        if room < 0 and number:
+            del lines[number:]
+            break
     notes, end = [], offset - 1 + len(lines)
     if len(lines) < total:
         notes.append(f"lines {offset} to {end} of {total}" + (f"; continue with offset={end + 1}" * (end < total)))
@@ -159,37 +153,22 @@ def _show(content: _Content, given: str, offset: int, limit: int, context: ToolC
         notes.append(f"encoding {form.encoding}, kept when the file is written")
     if cells is not None:
         notes.append("a notebook, shown as its cells; in the file it is JSON, which is what edit_file changes")
-    body = numbered(lines, offset, context.limits.line_chars) if lines else "(the file is empty)"
-    return _result(body, notes, given, len(lines), total)
-
-
-def _show_far_lines(content: _Content, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
-    with open_regular(context.resolve(content.path)) as fd:
-        found = far_lines(fd, offset, limit, context.limits, context.cancellation)
-    notes = [f"the file has {content.size} bytes; its lines were not counted"]
-    if found.gave_up:
-        notes.append(f"only its first {context.limits.scan_bytes} bytes were searched")
-    if not found.lines:
-        return failure(ToolErrorType.VALIDATION, f"{given!r}: no line {offset} was found ({'; '.join(notes)}).")
-    return _result(numbered(found.lines, offset, context.limits.line_chars), notes, given, len(found.lines), None)
-
-
-def _result(body: str, notes: list[str], given: str, shown: int, total: int | None) -> ToolResult:
+    body = numbered(lines, offset, line_chars) if lines else "(the file is empty)"
     output = f"{body}\n[{'; '.join(notes)}]" if notes else body
-    display = f"{Path(given).name}: {shown} lines" + (f" of {total}" if total not in (None, shown) else "")
-    return ToolResult(output, display=display, metadata={"lines": shown, "total_lines": total})
+    display = f"{Path(given).name}: {len(lines)} lines" + (f" of {total}" if total != len(lines) else "")
+    return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": total})
 
 
-def _fit(lines: Iterable[str], line_chars: int) -> list[str]:
-    """As many of the lines as one result has room for; at least one."""
-    fitting: list[str] = []
-    room = _MAX_CHARS
-    for line in lines:
-        room -= min(len(line), line_chars) + 8
-        if room < 0 and fitting:
-            break
-        fitting.append(line)
-    return fitting
+def _show_far_lines(fd: int, size: int, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
+    lines, gave_up = far_lines(fd, offset, limit, context.limits, context.cancellation)
+    notes = f"the file has {size} bytes; its lines were not counted"
+    if gave_up:
+        notes += f"; only its first {context.limits.scan_bytes} bytes were searched"
+    if not lines:
+        return failure(ToolErrorType.VALIDATION, f"{given!r}: no line {offset} was found ({notes}).")
+    output = f"{numbered(lines, offset, context.limits.line_chars)}\n[{notes}]"
+    display = f"{Path(given).name}: {len(lines)} lines"
+    return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": None})
 
 
 def numbered(lines: Iterable[str], first: int, line_chars: int) -> str:
@@ -228,17 +207,11 @@ def _skip_lines(text: str, at: int, lines: int) -> int:
     return at
 
 
-@dataclass
-class FarLines:
-    """Lines found in a file that is too large to be read whole."""
+def far_lines(fd: int, first: int, count: int, limits: Limits, cancellation: Event) -> tuple[list[str], bool]:
+    """Lines `first` to `first + count - 1` of a very large file, and whether `scan_bytes` was reached first.
 
-    lines: list[str] = field(default_factory=list)
-    gave_up: bool = False
-    """The limit on scanned bytes was reached first."""
-
-
-def far_lines(fd: int, first: int, count: int, limits: Limits, cancellation: Event) -> FarLines:
-    """Lines `first` to `first + count - 1`; of each only a little more is kept than is shown."""
+    Of each line only a little more is kept than is shown.
+    """
     kept_bytes, count = limits.line_chars * 4 + 4, min(count, limits.read_lines)
     lines: list[str] = []
     number, scanned = 1, 0
@@ -255,4 +228,53 @@ def far_lines(fd: int, first: int, count: int, limits: Limits, cancellation: Eve
             if not piece:
                 break
             number += 1
-    return FarLines(lines, scanned >= limits.scan_bytes and len(lines) < count)
+    return lines, scanned >= limits.scan_bytes and len(lines) < count
+
+
+_OUTPUT_CHARS = 2_000
+
+
+def as_cells(text: str) -> str | None:
+    """The cells of a notebook, one below the other; None if the text is not a notebook."""
+    try:
+        book = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    cells = book.get("cells") if isinstance(book, dict) else None
+    if not isinstance(cells, list) or not isinstance(book.get("nbformat"), int):
+        return None
+    shown = [part for number, cell in enumerate(cells, 1) for part in _cell(number, cell)]
+    return "\n".join(shown) + "\n" if shown else "(the notebook has no cells)\n"
+
+
+def _cell(number: int, cell: Any) -> Iterator[str]:
+    if not isinstance(cell, Mapping):
+        return
+    yield f"--- cell {number}: {cell.get('cell_type', 'unknown')} ---"
+    yield _joined(cell.get("source")).rstrip("\n")
+    outputs = cell.get("outputs")
+    for output in outputs if isinstance(outputs, list) else ():
+        if isinstance(output, Mapping) and (shown := _output(output)):
+            yield f"--- output of cell {number} ---"
+            yield shown.rstrip("\n")
+
+
+def _output(output: Mapping[str, Any]) -> str:
+    match output.get("output_type"):
+        case "stream":
+            text = _joined(output.get("text"))
+        case "error":
+            text = f"{output.get('ename', 'Error')}: {output.get('evalue', '')}"
+        case _:
+            data = output.get("data")
+            kinds = data if isinstance(data, Mapping) else {}
+            others = [f"[{kind}, not shown]" for kind in kinds if not str(kind).startswith("text/")]
+            text = "\n".join(part for part in (_joined(kinds.get("text/plain")), *others) if part)
+    if len(text) <= _OUTPUT_CHARS:
+        return text
+    return head_and_tail(text, _OUTPUT_CHARS, f"the output has {len(text)} characters")
+
+
+def _joined(source: Any) -> str:
+    """Notebooks store a text as one string or as a list of lines."""
+    return "".join(map(str, source)) if isinstance(source, list) else str(source or "")

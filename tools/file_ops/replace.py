@@ -5,21 +5,26 @@ Lines that stay keep their bytes; new lines get the line endings and the indenta
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
+from typing import Literal, NamedTuple
+from unicodedata import normalize
 
-from tools.file_ops.similar_text import LEVELS, Level, describe_nearest, find_similar
 from tools.patterns import BadPattern, compile_pattern, find_spans
 
 __all__ = [
+    "LEVELS",
+    "Level",
     "Mode",
     "PlainText",
     "ReplaceError",
     "ReplaceResult",
     "Replacement",
     "common_ends",
+    "describe_nearest",
+    "find_similar",
     "merge_lines",
     "reindent",
     "replace_text",
@@ -33,6 +38,11 @@ _BLANKS = " \t"
 _INDENT_UNITS = ("\t", "    ", "  ", "        ", "   ")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _NUMBERED = re.compile(r"(?m)\A\s*\d+\t")
+
+
+_BLANK = "[ \\t\\u00a0]"
+_ALIKE = ('"“”„‟«»', "'‘’‚‛`´", "-‐‑‒–—−", " \u00a0")
+_CLASS_OF = {char: f"[{re.escape(group)}]" for group in _ALIKE for char in group}
 
 
 class ReplaceError(Exception):
@@ -79,6 +89,23 @@ class PlainText:
     def raw_span(self, start: int, end: int) -> Span:
         """The same place in the raw text."""
         return start + bisect_left(self.pairs, start), end + bisect_left(self.pairs, end)
+
+
+class Level(NamedTuple):
+    """What a search ignores."""
+
+    name: str
+    """In words: `… was ignored`."""
+    ignores_line_ends: bool = False
+    ignores_blanks: bool = False
+
+
+LEVELS = (
+    Level("the form of quotes, dashes or blanks"),
+    Level("white space at line ends", ignores_line_ends=True),
+    Level("white space", ignores_line_ends=True, ignores_blanks=True),
+)
+"""From strict to loose."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +221,9 @@ def _replace_matches(plain: PlainText, match: _Match, wanted: Replacement, newli
     parts, at = [], 0
     for start, end in match.spans:
         # Where white space was ignored, the indentation before the match belongs to what is replaced.
-        begin = _line_start(plain.text, start) if is_loose else start
+        line_start = plain.text.rfind("\n", 0, start) + 1
+        is_indented = is_loose and not plain.text[line_start:start].strip(_BLANKS)
+        begin = line_start if is_indented else start
         raw_start, raw_end = plain.raw_span(begin, end)
         found = plain.raw[raw_start:raw_end]
         if wanted.mode == "regex":
@@ -203,12 +232,6 @@ def _replace_matches(plain: PlainText, match: _Match, wanted: Replacement, newli
         parts += [plain.raw[at:raw_start], _new_piece(old, found, match.new, newline, before)]
         at = raw_end
     return ReplaceResult("".join([*parts, plain.raw[at:]]), len(match.spans), match.note)
-
-
-def _line_start(text: str, at: int) -> int:
-    """The beginning of the line if only blanks come before the place; else the place itself."""
-    start = text.rfind("\n", 0, at) + 1
-    return at if text[start:at].strip(_BLANKS) else start
 
 
 def _new_piece(old: str, found: str, new: str, newline: str | None, before: str | None) -> str:
@@ -339,3 +362,92 @@ def _unit_rule(base: str, target: str, mine: str, theirs: str) -> _IndentRule:
         return target + theirs * count if indent.startswith(base) and behind == mine * count else None
 
     return rule
+
+
+def find_similar(wanted: str, text: str, level: Level) -> list[tuple[int, int]]:
+    """Where the text, whose line endings are plain, matches what is wanted on this level."""
+    if not wanted.strip():
+        return []
+    return [found.span() for found in re.finditer(_pattern(wanted, level), text)]
+
+
+def _pattern(wanted: str, level: Level) -> str:
+    lines = wanted.split("\n")
+    join = rf"{_BLANK}*\n" if level.ignores_line_ends else r"\n"
+    if not level.ignores_blanks:
+        return join.join(_alike(line.rstrip() if level.ignores_line_ends else line) for line in lines)
+    loose = []
+    for number, line in enumerate(lines):
+        words = f"{_BLANK}+".join(_alike(word) for word in line.split())
+        if words and (number or line[0].isspace()):
+            words = f"{_BLANK}*{words}" if number else rf"(?<![^\n]){_BLANK}*{words}"
+        loose.append(words)
+    # A word at either end of what is wanted does not match a part of a longer one.
+    stripped = wanted.strip()
+    before = r"(?<!\w)" if stripped[0].isalnum() and wanted[0] == stripped[0] else ""
+    after = r"(?!\w)" if stripped[-1].isalnum() and wanted[-1] == stripped[-1] else ""
+    return f"{before}{join.join(loose)}{after}"
+
+
+def _alike(text: str) -> str:
+    return "".join(_CLASS_OF.get(char) or re.escape(char) for char in text)
+
+
+_MAX_SHOWN = 15
+_MAX_CHARS = 160
+_MAX_COMPARED = 200_000
+"""So many lines are compared word by word."""
+_WORD = re.compile(r"\w+")
+
+
+def describe_nearest(wanted: str, text: str) -> str:
+    """A paragraph with the most similar lines and the first difference; empty when nothing is similar."""
+    wanted_lines = wanted.strip("\n").split("\n")
+    lines = text.split("\n")
+    start = _start_by_equal_lines(wanted_lines, lines)
+    if start is None:
+        start = _start_by_words(wanted_lines, lines)
+    if start is None:
+        return ""
+    shown = lines[start : start + min(len(wanted_lines), _MAX_SHOWN)]
+    body = "\n".join(f"{number:>6}\t{_cut(line)}" for number, line in enumerate(shown, start + 1))
+    return f"The most similar text is:\n{body}{_first_difference(wanted_lines, lines, start)}"
+
+
+def _start_by_equal_lines(wanted_lines: list[str], lines: list[str]) -> int | None:
+    offsets: dict[str, list[int]] = {}
+    for number, line in enumerate(wanted_lines):
+        if line.strip():
+            offsets.setdefault(line.strip(), []).append(number)
+    votes: Counter[int] = Counter()
+    for at, line in enumerate(lines):
+        for number in offsets.get(line.strip(), ()):
+            votes[max(0, at - number)] += len(line.strip())
+    return min(votes, key=lambda start: (-votes[start], start)) if votes else None
+
+
+def _start_by_words(wanted_lines: list[str], lines: list[str]) -> int | None:
+    number = max(range(len(wanted_lines)), key=lambda at: len(wanted_lines[at].strip()))
+    words = set(_WORD.findall(wanted_lines[number].casefold()))
+    best, score = None, 0.5
+    for at, line in enumerate(lines[:_MAX_COMPARED]):
+        here = set(_WORD.findall(line[:2_000].casefold()))
+        alike = 2 * len(words & here) / (len(words) + len(here) or 1)
+        if alike > score or (best is None and alike == score):
+            best, score = at, alike
+    return None if best is None else max(0, best - number)
+
+
+def _first_difference(wanted_lines: list[str], lines: list[str], start: int) -> str:
+    for at, line in enumerate(wanted_lines):
+        there = lines[start + at] if start + at < len(lines) else None
+        if there == line:
+            continue
+        quoted = ascii if there is not None and normalize("NFKC", there) == normalize("NFKC", line) else repr
+        found = "the text ends" if there is None else f"the file has {quoted(_cut(there))}"
+        return f"\nThe first difference is in line {start + at + 1}: {found}, old_string has {quoted(_cut(line))}."
+    return ""
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}…"

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.context import ToolContext
+from tools.base import ToolContext
 from tools.paths import PathRefused, ResolvedPath, containing_root
 from tools.result import ToolErrorType
 

@@ -15,15 +15,11 @@ __all__ = ["WriteFileArgs", "WriteFileTool"]
 
 
 class WriteFileArgs(BaseModel):
-    """The file and its whole new content."""
-
     file_path: str = Field(description="file to write, relative to the workspace or absolute")
     content: str = Field(description="the whole new content")
 
 
 class WriteFileTool(FileChangeTool):
-    """See the module."""
-
     name = "write_file"
     description = (
         "Write a whole file; missing folders are created. Read an existing file before you overwrite it; it keeps "
@@ -47,7 +43,6 @@ class WriteFileTool(FileChangeTool):
         return plan_change(before, old, encode_text(file_path, text, form, form.newline))
 
     async def execute(self, *, file_path: str, content: str, context: ToolContext | None = None) -> ToolResult:
-        """Write the file."""
         args = {"file_path": file_path, "content": content}
         return await self.change_file(args, self.context_or_default(context), needs_earlier_read=True)
 

@@ -4,19 +4,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, assert_never
 
 from tools.paths import find_program
 from tools.sandbox import landlock
-from tools.sandbox.bubblewrap import NAMESPACE_OPTIONS, bubblewrap_arguments, without_die_with_parent
 from tools.sandbox.landlock import is_known_machine, landlock_abi, seccomp_filter
-from tools.sandbox.mounts import Mount, SandboxRules, path_exists
+from tools.sandbox.mounts import Mount, SandboxRules, is_folder, ordered_mounts, path_exists
 from tools.sandbox.protected_paths import (
+    empty_file,
     placeholders,
     private_folder,
     protected_mounts,
@@ -25,7 +26,15 @@ from tools.sandbox.protected_paths import (
     watched_paths,
 )
 
-__all__ = ["Sandbox", "SandboxBackend", "SandboxLaunch", "SandboxUnavailable", "detect_backend"]
+__all__ = [
+    "NAMESPACE_OPTIONS",
+    "Sandbox",
+    "SandboxBackend",
+    "SandboxLaunch",
+    "SandboxUnavailable",
+    "bubblewrap_arguments",
+    "detect_backend",
+]
 
 _CACHES = (("GOCACHE", "go-build"), ("UV_CACHE_DIR", "uv"), ("npm_config_cache", "npm"))
 """Caches without which programs fail, and do not only get slower, as they cannot write them in the home folder."""
@@ -134,40 +143,36 @@ class Sandbox:
         except OSError as error:
             raise SandboxUnavailable(f"its folder for temporary files cannot be made: {error}") from error
         if backend.kind == "landlock":
-            yield SandboxLaunch("landlock", self._landlock_prefix(private), _environment(private))
-        elif is_lasting:
-            launch = self._bubblewrap_launch(backend.program, private, self._protected_mounts())
-            yield replace(launch, prefix=without_die_with_parent(launch.prefix)) if outlives else launch
+            yield self._landlock_launch(private)
         else:
-            with self._with_placeholders(backend.program, private) as launch:
+            bubblewrap = self._bubblewrap_launch(backend.program, private, is_lasting=is_lasting, outlives=outlives)
+            with bubblewrap as launch:
                 yield launch
 
-    def sweep(self) -> None:
-        """Remove what a dead process left in the writable folders."""
-        for root in self.rules.writable:
-            remove_stale_placeholders(root, self.rules.names)
-
     @contextmanager
-    def _with_placeholders(self, program: str, private: Path) -> Iterator[SandboxLaunch]:
+    def _bubblewrap_launch(
+        self, program: str, private: Path, *, is_lasting: bool, outlives: bool
+    ) -> Iterator[SandboxLaunch]:
         roots, names = self.rules.writable, self.rules.names
-        with placeholders(roots, names) as placed:
-            mounts = [*self._protected_mounts(), *(Mount(path, "read") for path in placed)]
+        with placeholders(() if is_lasting else roots, names) as placed:
+            mounts = [mount for root in roots for mount in protected_mounts(root, names)]
             # Among the protected paths only folders of repositories are mounted as writable.
-            watched = watched_paths(roots, names, [mount.path for mount in mounts if mount.kind == "write"])
-            launch = self._bubblewrap_launch(program, private, mounts)
+            repositories = [mount.path for mount in mounts if mount.kind == "write"]
+            watched = [] if is_lasting else watched_paths(roots, names, repositories)
+            mounts += [Mount(path, "read") for path in placed]
+            words = bubblewrap_arguments(program, self.rules, private, mounts)
+            launch = SandboxLaunch(
+                "bubblewrap",
+                tuple(word for word in words if not (outlives and word == _DIE_WITH_PARENT)),
+                _environment(Path("/tmp")),  # noqa: S108 - private in there
+                placeholders=tuple(path.name for path in placed),
+            )
             try:
-                yield replace(launch, placeholders=tuple(path.name for path in placed))
+                yield launch
             finally:
                 launch.restored.extend(restore(watched))
 
-    def _protected_mounts(self) -> list[Mount]:
-        return [mount for root in self.rules.writable for mount in protected_mounts(root, self.rules.names)]
-
-    def _bubblewrap_launch(self, program: str, private: Path, mounts: list[Mount]) -> SandboxLaunch:
-        prefix = tuple(bubblewrap_arguments(program, self.rules, private, mounts))
-        return SandboxLaunch("bubblewrap", prefix, _environment(Path("/tmp")))  # noqa: S108 - private in there
-
-    def _landlock_prefix(self, private: Path) -> tuple[str, ...]:
+    def _landlock_launch(self, private: Path) -> SandboxLaunch:
         rules = {
             "writable": [str(path) for path in (*self.rules.writable, private)],
             # The launcher finds what is around them, which for a large folder would be too long an argument.
@@ -175,7 +180,16 @@ class Sandbox:
             "network": self.rules.network,
             "filter": seccomp_filter(network=self.rules.network).hex(),
         }
-        return sys.executable, "-I", "-S", str(landlock.__file__), json.dumps(rules)
+        prefix = (sys.executable, "-I", "-S", str(landlock.__file__), json.dumps(rules))
+        return SandboxLaunch("landlock", prefix, _environment(private))
+
+    def sweep(self) -> None:
+        """Remove what a dead process left in the writable folders."""
+        for root in self.rules.writable:
+            remove_stale_placeholders(root, self.rules.names)
+
+    def _protected_mounts(self) -> list[Mount]:
+        return [mount for root in self.rules.writable for mount in protected_mounts(root, self.rules.names)]
 
 
 def _environment(temporary: Path) -> dict[str, str]:
@@ -229,3 +243,85 @@ def _bubblewrap_problem(program: str) -> str:
     message = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:160]
     cause = next((f"{text}: " for word, text in _CAUSES if word in message.lower()), "")
     return f"{program} does not work here: {cause}{message or f'exit code {done.returncode}'}"
+
+
+_DIE_WITH_PARENT = "--die-with-parent"
+NAMESPACE_OPTIONS = (
+    _DIE_WITH_PARENT,
+    "--new-session",
+    "--unshare-user",
+    "--unshare-all",
+    "--disable-userns",
+    "--cap-drop",
+    "ALL",
+)
+"""Always passed; a version that does not know one of these is too old."""
+_SHARED_TEMP = ("/tmp", "/var/tmp")  # noqa: S108 - these are hidden, not used
+_RUN = Path("/run")
+_KEPT_OF_RUN = ("current-system", "booted-system", "opengl-driver")
+"""Where NixOS keeps its programs."""
+_RESOLVER = Path("/etc/resolv.conf")
+
+
+def bubblewrap_arguments(program: str, rules: SandboxRules, private: Path, mounts: Sequence[Mount]) -> list[str]:
+    """The bubblewrap command line up to the program that is to be run, which the caller appends.
+
+    Args:
+        program: bubblewrap itself.
+        rules: what the sandbox allows.
+        private: the folder that replaces the shared folders of temporary files.
+        mounts: what is closed in the writable folders.
+    """
+    network = ("--share-net",) if rules.network else ()
+    system = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", str(_RUN))
+    options: list[str] = []
+    for mount in ordered_mounts([*_mounts(rules, private), *mounts]):
+        place, source = str(mount.path), str(mount.source or mount.path)
+        match mount.kind:
+            case "write":
+                options += "--bind", source, place
+            case "read":
+                options += "--ro-bind", source, place
+            case "empty":
+                options += "--tmpfs", place, "--remount-ro", place
+            case _ as never:
+                assert_never(never)
+    return [program, *NAMESPACE_OPTIONS, *network, *system, *options, "--"]
+
+
+def _mounts(rules: SandboxRules, private: Path) -> Iterator[Mount]:
+    """What differs from the system's own files: `/run`, temporary, visible, writable and hidden paths."""
+    yield from (Mount(_RUN / name, "read") for name in _KEPT_OF_RUN if path_exists(_RUN / name))
+    resolver = _RESOLVER.resolve()
+    if rules.network and resolver.is_relative_to(_RUN) and path_exists(resolver):
+        yield Mount(resolver, "read")
+    # Folders of temporary files that all users share, except one that contains the workspace.
+    temporary = dict.fromkeys(Path(name).resolve() for name in (*_SHARED_TEMP, tempfile.gettempdir()))
+    shared = [folder for folder in temporary if is_folder(folder) and not _is_in(folder, rules.writable)]
+    yield from (Mount(folder, "write", private) for folder in shared)
+    visible = [path for path in rules.visible if not _is_in(path, rules.writable)]
+    yield from (Mount(path, "read") for path in visible if _is_below(path, shared) and path_exists(path))
+    yield from (Mount(folder, "write") for folder in rules.writable if is_folder(folder))
+    opened = (*rules.writable, *rules.visible)
+    for path in rules.hidden:
+        if _is_below(path, shared) and not _is_in(path, opened):
+            continue  # The private folder hides it already.
+        if any(_is_below(path, (outer,)) and not _is_opened(path, outer, opened) for outer in rules.hidden):
+            continue  # A hidden folder contains it, so that nothing is left there that could be hidden.
+        if is_folder(path):
+            yield Mount(path, "empty")
+        elif path_exists(path):
+            yield Mount(path, "read", empty_file())
+
+
+def _is_opened(path: Path, hidden: Path, opened: Sequence[Path]) -> bool:
+    """Whether a path below a hidden one can be seen, because something in between is opened."""
+    return not is_folder(hidden) or any(_is_in(path, (seen,)) and _is_in(seen, (hidden,)) for seen in opened)
+
+
+def _is_in(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _is_below(path: Path, folders: Sequence[Path]) -> bool:
+    return _is_in(path, folders) and path not in folders

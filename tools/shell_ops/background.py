@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from tools.context import ToolContext
+from tools.base import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
 from tools.sandbox.sandbox import SandboxUnavailable
 from tools.shell_ops.output import exit_code_file, open_spool, read_exit_code
@@ -40,7 +40,6 @@ from tools.shell_ops.shell_command import (
 __all__ = [
     "BackgroundCommand",
     "BackgroundShells",
-    "CommandProcesses",
     "NewOutput",
     "ReattachedProcesses",
     "ShellEndReason",
@@ -50,7 +49,6 @@ __all__ = [
     "background_unavailable",
     "start_background_command",
     "start_in_background",
-    "unknown_shell",
 ]
 
 
@@ -126,16 +124,12 @@ async def start_in_background(run: ShellCommand, shells: BackgroundShells | None
         return background_unavailable()
     try:
         view = await shells.start(run)
-    except TooManyShells as full:
-        return failure(ToolErrorType.EXECUTION, str(full))
     except SandboxUnavailable as error:
         return failure(ToolErrorType.PERMISSION, f"The command was not run, because there is no sandbox: {error}.")
-    except OSError as error:
-        return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror or error}.")
-    return _format_started(view)
-
-
-def _format_started(view: ShellView) -> ToolResult:
+    except (TooManyShells, OSError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else None
+        message = f"The command could not be started: {why}." if why else str(error)
+        return failure(ToolErrorType.EXECUTION, message)
     metadata = {"shell": view.shell_id}
     if view.trouble:
         return failure(ToolErrorType.EXECUTION, format_sandbox_failure(view.trouble), **metadata)
@@ -151,13 +145,6 @@ def background_unavailable() -> ToolResult:
     """The result where there is no implementation of the port."""
     message = "Background shells are not available here; run the command without background."
     return failure(ToolErrorType.EXECUTION, message)
-
-
-def unknown_shell(shell_id: str, known: list[ShellView]) -> ToolResult:
-    """The result for an id that the thread has no shell of."""
-    ids = ", ".join(view.shell_id for view in known[-10:])
-    there = f"it has {ids}" if ids else "it has none; bash with background=true starts one"
-    return failure(ToolErrorType.NOT_FOUND, f"This thread has no background shell {shell_id!r}: {there}.")
 
 
 ShellEndReason = Literal[
@@ -182,33 +169,6 @@ class ShellExit:
     """What the sandbox printed that could not be set up."""
 
 
-class CommandProcesses(Protocol):
-    """The processes of a command: a child of this process, or of an earlier one."""
-
-    @property
-    def traces(self) -> ProcessTraces: ...
-
-    async def wait(self, seconds: float) -> bool:
-        """Wait at most this long for the first process to exit; returns whether it has."""
-        ...
-
-    async def terminate(self) -> None:
-        """Ask all of it to end, and wait a little."""
-        ...
-
-    async def end_leftovers(self) -> tuple[str, ...]:
-        """Ask what the first process left running to end, and wait a little; returns what that was, in words."""
-        ...
-
-    def kill_all(self) -> None:
-        """Kill what is left."""
-        ...
-
-    def detach(self) -> None:
-        """Stop watching it and let it run."""
-        ...
-
-
 _POLL_S = 0.1
 
 
@@ -216,7 +176,7 @@ class BackgroundCommand:
     """A command that a task watches until it ends, on its own or because it should.
 
     Args:
-        processes: its processes.
+        processes: its processes: a child of this process, or of an earlier one.
         size: returns how much it has written.
         max_bytes: how much it may write.
         ending: returns how it ended, when all of it has.
@@ -225,7 +185,7 @@ class BackgroundCommand:
 
     def __init__(
         self,
-        processes: CommandProcesses,
+        processes: "ChildProcess | ReattachedProcesses",
         size: Callable[[], int],
         max_bytes: int,
         ending: Callable[[ShellEndReason], ShellExit],
@@ -324,26 +284,24 @@ _KILL_ROUNDS = 5
 
 
 class ReattachedProcesses:
-    """The processes of a command that an earlier process started: known by their traces, and not our children."""
+    """The processes of a command that an earlier process started: known by their traces, and not our children.
+
+    The methods are those of `ChildProcess`.
+    """
 
     def __init__(self, traces: ProcessTraces) -> None:
-        self._traces = traces
+        self.traces = traces
         self._first = Process(traces.group, traces.started)
 
-    @property
-    def traces(self) -> ProcessTraces:
-        """What identifies its processes."""
-        return self._traces
-
     async def wait(self, seconds: float) -> bool:
-        """See `CommandProcesses.wait`."""
+        """Wait at most this long for the first process to exit; returns whether it has."""
         if is_alive(self._first):
             await asyncio.sleep(seconds)
         return not is_alive(self._first)
 
     async def terminate(self) -> None:
-        """See `CommandProcesses.terminate`."""
-        found = find_processes(self._traces)
+        """Ask all of it to end, and wait a little."""
+        found = find_processes(self.traces)
         keepers = [process for process in found if is_namespace_init(process.pid)]
         if keepers:
             # The sandbox's own processes would end at once, and with them what should get time to end.
@@ -351,17 +309,17 @@ class ReattachedProcesses:
         await self._ask_to_end(found)
 
     async def end_leftovers(self) -> tuple[str, ...]:
-        """See `CommandProcesses.end_leftovers`."""
+        """Ask what the first process left running to end, and wait a little; returns what that was, in words."""
         await self._wait_until_gone(_LINGER_S)
-        left = find_processes(self._traces)
+        left = find_processes(self.traces)
         named = tuple(command_line(process.pid) for process in left)
         await self._ask_to_end(left)
         return named
 
     def kill_all(self) -> None:
-        """See `CommandProcesses.kill_all`."""
+        """Kill what is left."""
         for _ in range(_KILL_ROUNDS):
-            left = find_processes(self._traces)
+            left = find_processes(self.traces)
             if not left:
                 return
             for process in left:
@@ -369,7 +327,7 @@ class ReattachedProcesses:
             time.sleep(_REATTACHED_POLL_S)
 
     def detach(self) -> None:
-        """See `CommandProcesses.detach`; there is nothing to release."""
+        """Let it run; there is nothing to release."""
 
     async def _ask_to_end(self, processes: list[Process]) -> None:
         for process in processes:
@@ -379,5 +337,5 @@ class ReattachedProcesses:
 
     async def _wait_until_gone(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while find_processes(self._traces) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
+        while find_processes(self.traces) and time.monotonic() < deadline:  # noqa: ASYNC110 - the kernel sets no event
             await asyncio.sleep(_REATTACHED_POLL_S)

@@ -6,9 +6,8 @@ What a command leaves running ends with the call, even if it left its session; t
 import asyncio
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +30,7 @@ from tools.paths import PathRefused, containing_root, resolve
 from tools.running import run_in_thread
 from tools.sandbox.sandbox import SandboxUnavailable
 from tools.shell_ops.background import BackgroundShells, start_in_background
-from tools.shell_ops.changed_files import WorkspaceSnapshot, changed_files, take_snapshot
+from tools.shell_ops.changed_files import changed_files, take_snapshot
 from tools.shell_ops.output import CommandEnd, Spool, format_result, open_spool
 from tools.shell_ops.process import ChildProcess
 from tools.shell_ops.shell_command import (
@@ -47,6 +46,7 @@ from tools.shell_ops.shell_command import (
 __all__ = ["BashArgs", "BashTool"]
 
 _Stop = Literal["timeout", "output_limit"]
+
 _POLL_S = 0.05
 """How often the output of a running command is read."""
 _MAX_NAMED_FILES = 100
@@ -54,8 +54,6 @@ _MAX_NAMED_FILES = 100
 
 
 class BashArgs(BaseModel):
-    """What to run, and where."""
-
     command: str = Field(description="the command, as bash reads it")
     description: str = Field(default="", description="what it is for, in a few words")
     timeout: float = Field(default=120, gt=0, le=600, description="seconds after which it is stopped, 600 at most")
@@ -89,8 +87,14 @@ class BashTool(BaseTool):
     """A safety net: the command has its own limit of 600 seconds at most."""
     shells: BackgroundShells | None = None
     """Set when a session is opened."""
-    shell: tuple[str, ...] = ()
-    """The words before the command, if it is for another shell than bash."""
+
+    def shell_words(self, workspace: Path) -> tuple[str, ...]:  # noqa: ARG002 - another shell is looked for outside of it
+        """The words before the command, if it is for another shell than bash.
+
+        Raises:
+            PathRefused: that shell is not installed.
+        """
+        return ()
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
         """Reject what cannot be passed to a shell."""
@@ -100,7 +104,6 @@ class BashTool(BaseTool):
         return "command: it contains a NUL character, which no command can." if "\0" in command else None
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
-        """The command."""
         return [CommandTarget(str(args["command"]), str(args.get("working_directory") or ""))]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
@@ -130,14 +133,14 @@ class BashTool(BaseTool):
         if objection := self.validate({"command": command}):
             return failure(ToolErrorType.VALIDATION, objection)
         try:
-            start = _start_folder(working_directory, here)
+            start, shell = _start_folder(working_directory, here), self.shell_words(here.workspace)
         except PathRefused as refused:
             return refused.as_result()
         if background:
-            run = ShellCommand(command, timeout, start, here, self.shell, reports="code")
+            run = ShellCommand(command, timeout, start, here, shell, reports="code")
             return await start_in_background(run, self.shells)
         try:
-            return await _run(ShellCommand(command, min(timeout, 600), start, here, self.shell))
+            return await _run(ShellCommand(command, min(timeout, 600), start, here, shell))
         except SandboxUnavailable as error:
             return failure(
                 ToolErrorType.PERMISSION, f"The command was not run, because there is no sandbox: {error}."
@@ -165,7 +168,12 @@ async def _run(run: ShellCommand) -> ToolResult:
     path = context.blobs.spool(context.thread_id, context.call_id, context.attempt) if context.blobs else None
     before = await run_in_thread(take_snapshot, context.workspace, context.limits.look_s)
     started_at = time.monotonic()
-    with open_spool(path) as spool, _report_pipe() as (source, sink):
+    with open_spool(path) as spool, ExitStack() as pipe:
+        # For the shell's last folder; never waited for, because a background process may keep it open.
+        source, sink = os.pipe()
+        pipe.callback(os.close, source)
+        pipe.callback(os.close, sink)
+        os.set_blocking(source, False)
         async with command_sandbox(context) as launch:
             try:
                 child = spawn(run, spool, sink, launch)
@@ -174,7 +182,10 @@ async def _run(run: ShellCommand) -> ToolResult:
             stopped, left = await _supervise(child, run, spool)
         if stopped is None and not child.has_started:
             return failure(ToolErrorType.EXECUTION, format_sandbox_failure(sandbox_error(spool)))
-        folder = _reported_folder(source)
+        folder = None
+        with suppress(BlockingIOError):
+            line = os.read(source, 64 * 1024).decode("utf-8", "surrogateescape").rstrip("\n")
+            folder = Path(line) if line.startswith("/") and "\0" not in line else None
         is_inside = folder is not None and containing_root((context.workspace, *context.roots), folder) is not None
         end = CommandEnd(
             code=exit_code(child, run, has_reported=folder is not None),
@@ -193,29 +204,37 @@ async def _run(run: ShellCommand) -> ToolResult:
         result = await run_in_thread(format_result, run.command, end, spool, context)
     if context.sandbox is not None:
         result.metadata["sandbox"] = launch.kind if launch else "none"
-    return result if before is None else await run_in_thread(_add_changed_files, result, before, context)
-
-
-def _add_changed_files(result: ToolResult, before: WorkspaceSnapshot, context: ToolContext) -> ToolResult:
-    after = take_snapshot(context.workspace, context.limits.look_s, besides=before)
-    if after is None:
+    if before is None:
         return result
-    changed = [os.fsencode(name).decode("utf-8", "replace") for name in changed_files(before, after)]
-    metadata: dict[str, Any] = {**result.metadata, "changed_files": changed[:_MAX_NAMED_FILES]}
-    if len(changed) > _MAX_NAMED_FILES:
-        metadata["changed_files_more"] = len(changed) - _MAX_NAMED_FILES
-    return replace(result, metadata=metadata)
+    after = await run_in_thread(take_snapshot, context.workspace, context.limits.look_s, before)
+    if after is not None:
+        changed = [os.fsencode(name).decode("utf-8", "replace") for name in changed_files(before, after)]
+        result.metadata["changed_files"] = changed[:_MAX_NAMED_FILES]
+        if len(changed) > _MAX_NAMED_FILES:
+            result.metadata["changed_files_more"] = len(changed) - _MAX_NAMED_FILES
+    return result
 
 
 async def _supervise(child: ChildProcess, run: ShellCommand, spool: Spool) -> tuple[_Stop | None, tuple[str, ...]]:
     """Why it was stopped, and what it left running."""
     context = run.context
+    stopped: _Stop | None = None
     left: tuple[str, ...] = ()
+
+    def report_output() -> None:
+        spool.follow(lambda text: context.progress(ShellOutput(text)))
+
     try:
         if context.processes is not None:
             await context.processes.record(context, child.traces.group, child.traces.started)
         child.release()
-        stopped = await _watch(child, run, spool)
+        deadline = time.monotonic() + run.timeout
+        while stopped is None and not await child.wait(_POLL_S):
+            report_output()
+            if spool.size > context.limits.spool_bytes:
+                stopped = "output_limit"
+            elif time.monotonic() > deadline:
+                stopped = "timeout"
         if stopped is None:
             left = await child.end_leftovers()
         else:
@@ -225,36 +244,5 @@ async def _supervise(child: ChildProcess, run: ShellCommand, spool: Spool) -> tu
         raise
     finally:
         child.kill_all()
-        spool.follow(lambda text: context.progress(ShellOutput(text)))
+        report_output()
     return stopped, left
-
-
-async def _watch(child: ChildProcess, run: ShellCommand, spool: Spool) -> _Stop | None:
-    deadline = time.monotonic() + run.timeout
-    while not await child.wait(_POLL_S):
-        spool.follow(lambda text: run.context.progress(ShellOutput(text)))
-        if spool.size > run.context.limits.spool_bytes:
-            return "output_limit"
-        if time.monotonic() > deadline:
-            return "timeout"
-    return None
-
-
-@contextmanager
-def _report_pipe() -> Iterator[tuple[int, int]]:
-    """A pipe for the shell's last folder; never waited for, because a background process may keep it open."""
-    source, sink = os.pipe()
-    os.set_blocking(source, False)
-    try:
-        yield source, sink
-    finally:
-        os.close(source)
-        os.close(sink)
-
-
-def _reported_folder(source: int) -> Path | None:
-    try:
-        lines = os.read(source, 64 * 1024).decode("utf-8", "surrogateescape").rstrip("\n")
-    except BlockingIOError:
-        return None
-    return Path(lines) if lines.startswith("/") and "\0" not in lines else None

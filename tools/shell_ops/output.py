@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.context import ToolContext
+from tools.base import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
 from tools.running import head_and_tail, limit_result, store_blob
 
@@ -44,12 +44,9 @@ def clean_output(raw: bytes) -> str:
     """The text that remains on a terminal in the end; undecodable bytes become replacement characters."""
     text = _ESCAPES.sub("", raw.decode("utf-8", "replace")).replace("\r\n", "\n")
     if "\r" in text:
-        text = "\n".join(_last_overwrite(line) for line in text.split("\n"))
+        # Of a line that was overwritten, the last version that is not empty.
+        text = "\n".join(next(filter(None, reversed(line.split("\r"))), "") for line in text.split("\n"))
     return _CONTROLS.sub("", text)
-
-
-def _last_overwrite(line: str) -> str:
-    return next(filter(None, reversed(line.split("\r"))), "")
 
 
 def incomplete_tail_length(raw: bytes) -> int:
@@ -192,20 +189,17 @@ class CommandEnd:
 
 def format_result(command: str, end: CommandEnd, spool: Spool, context: ToolContext) -> ToolResult:
     """The result of a command that has ended."""
+    spool_bytes = context.limits.spool_bytes
     if end.stopped == "output_limit":
-        spool.cut(context.limits.spool_bytes)
+        spool.cut(spool_bytes)
+        status = f"stopped because it wrote more than {spool_bytes} bytes; only those were kept"
+    elif end.stopped == "timeout":
+        status = f"stopped after {end.timeout_s:g} seconds, its time limit; what it did until then stays done"
+    else:
+        status = format_exit_code(end.code, command)
     text, metadata = read_output_range(spool, context, 0, spool.size)
     text = text.replace(end.exit_trap, "") if end.exit_trap else text
-    status = _format_status(command, end, context.limits.spool_bytes)
-    notes = (
-        input_hint(text, end.code),
-        _placeholder_note(text, end),
-        _restored_note(end),
-        _sandbox_hint(text, end),
-        _left_note(end),
-        _folder_note(end),
-    )
-    output = "\n".join(filter(None, (text.rstrip("\n") or "(no output)", f"[{status}]", *notes)))
+    output = "\n".join(filter(None, (text.rstrip("\n") or "(no output)", f"[{status}]", *_notes(text, end))))
     metadata |= {"exit_code": end.code if end.code >= 0 else None, "seconds": round(end.seconds, 3)}
     if end.code < 0:
         metadata["signal"] = _signal_name(-end.code)
@@ -217,6 +211,34 @@ def format_result(command: str, end: CommandEnd, spool: Spool, context: ToolCont
         kind = ToolErrorType.TIMEOUT if end.stopped == "timeout" else ToolErrorType.EXECUTION
         return failure(kind, f"The command failed: {status}.", output=output, **metadata)
     return ToolResult(output, display=status, metadata=metadata)
+
+
+def _notes(text: str, end: CommandEnd) -> Iterator[str]:
+    """What to know beside the output, and advice where something outside the command may be why it failed."""
+    yield input_hint(text, end.code)
+    shown = [name for name in end.placeholders if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text)]
+    # Placeholders were listed, or may be why it failed: an unreadable `.env` does not exist at all.
+    if shown and (end.code != 0 or len(shown) >= _MIN_LISTED):
+        yield f"[these do not exist; the sandbox only shows them while a command runs: {', '.join(shown)}]"
+    if end.restored:
+        yield f"[the sandbox restored protected names: {', '.join(map(str, end.restored))}]"
+    failed = end.code != 0 and (_REFUSED.search(text) or _UNREACHABLE.search(text))
+    if end.restrictions and (failed or _READ_ONLY.search(text)):
+        yield (
+            f"[it ran in the sandbox, where {end.restrictions}, and names that decide what runs later cannot be "
+            "changed. If that is why it failed, do not work around it: say so and make the call again; the user "
+            "can let that one call run outside the sandbox, or change the settings sandbox_write and "
+            "sandbox_network]"
+        )
+    if end.left:
+        named = ", ".join(end.left[:_MAX_NAMED])
+        named = named.replace(end.exit_trap, "") if end.exit_trap else named
+        more = f" and {len(end.left) - _MAX_NAMED} more" if len(end.left) > _MAX_NAMED else ""
+        yield f"[it left processes running, which were ended with the call: {named}{more}]"
+    if end.folder is not None:
+        yield f"[working directory is now {end.folder}]"
+    elif end.outside is not None:
+        yield f"[the shell ended outside the workspace, in {end.outside}; the next one starts in {end.start}]"
 
 
 _MAX_CLEANED_BYTES = 1024 * 1024
@@ -242,14 +264,6 @@ def read_output_range(spool: Spool, context: ToolContext, start: int, end: int) 
 _SEVERAL_COMMANDS = re.compile(r"[|;&\n]")
 _HIDES_NO_FAILURE = re.compile(r"&&|[<>]&|&>")
 """A chain that stops at a failure, and redirections such as `2>&1`."""
-
-
-def _format_status(command: str, end: CommandEnd, spool_bytes: int) -> str:
-    if end.stopped == "timeout":
-        return f"stopped after {end.timeout_s:g} seconds, its time limit; what it did until then stays done"
-    if end.stopped == "output_limit":
-        return f"stopped because it wrote more than {spool_bytes} bytes; only those were kept"
-    return format_exit_code(end.code, command)
 
 
 def format_exit_code(code: int, command: str) -> str:
@@ -293,6 +307,10 @@ def input_hint(text: str, code: int) -> str:
     return "[commands run without a terminal and without input: use options that answer beforehand, e.g. --yes]"
 
 
+_MIN_LISTED = 3
+"""So many placeholders in the output mean that the folder was listed."""
+_MAX_NAMED = 5
+"""So many processes are named, and the number of the others."""
 _READ_ONLY = re.compile(r"read-only file system|\bEROFS\b", re.IGNORECASE)
 _REFUSED = re.compile(
     r"permission denied|operation not permitted|device or resource busy|\bE(?:ACCES|PERM|BUSY)\b"
@@ -305,52 +323,3 @@ _UNREACHABLE = re.compile(
     r"|\b(?:EAI_AGAIN|ENETUNREACH|ENOTFOUND|ECONNREFUSED)\b",
     re.IGNORECASE,
 )
-
-
-def _restored_note(end: CommandEnd) -> str:
-    paths = ", ".join(map(str, end.restored))
-    return f"[the sandbox restored protected names: {paths}]" if paths else ""
-
-
-def _sandbox_hint(text: str, end: CommandEnd) -> str:
-    """Advice if the sandbox may be why the command failed."""
-    failed = end.code != 0 and (_REFUSED.search(text) or _UNREACHABLE.search(text))
-    if not end.restrictions or not (failed or _READ_ONLY.search(text)):
-        return ""
-    return (
-        f"[it ran in the sandbox, where {end.restrictions}, and names that decide what runs later cannot be "
-        "changed. If that is why it failed, do not work around it: say so and make the call again; the user can "
-        "let that one call run outside the sandbox, or change the settings sandbox_write and sandbox_network]"
-    )
-
-
-_LISTED = 3
-"""So many placeholders in the output mean that the folder was listed."""
-
-
-def _placeholder_note(text: str, end: CommandEnd) -> str:
-    """Where placeholders were listed, or may be why it failed: an unreadable `.env` does not exist at all."""
-    shown = [name for name in end.placeholders if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text)]
-    if not shown or (end.code == 0 and len(shown) < _LISTED):
-        return ""
-    return f"[these do not exist; the sandbox only shows them while a command runs: {', '.join(shown)}]"
-
-
-_NAMED = 5
-"""So many processes are named, and the number of the others."""
-
-
-def _left_note(end: CommandEnd) -> str:
-    if not end.left:
-        return ""
-    named = [one.replace(end.exit_trap, "") if end.exit_trap else one for one in end.left[:_NAMED]]
-    more = f" and {len(end.left) - _NAMED} more" if len(end.left) > _NAMED else ""
-    return f"[it left processes running, which were ended with the call: {', '.join(named)}{more}]"
-
-
-def _folder_note(end: CommandEnd) -> str:
-    if end.folder is not None:
-        return f"[working directory is now {end.folder}]"
-    if end.outside is not None:
-        return f"[the shell ended outside the workspace, in {end.outside}; the next one starts in {end.start}]"
-    return ""

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
-from tools.base import CommandTarget, Target, ToolContext, ToolErrorType, ToolResult, failure
-from tools.paths import contains, find_program
+from tools.base import CommandTarget, Target, ToolErrorType
+from tools.paths import PathRefused, contains, find_program
 from tools.shell_ops.bash import BashArgs, BashTool
 
 __all__ = ["PowershellArgs", "PowershellTool", "find_powershell"]
@@ -16,8 +16,6 @@ _OPTIONS = ("-NoLogo", "-NoProfile", "-NonInteractive", "-Command")
 
 
 class PowershellArgs(BashArgs):
-    """What to run, and where."""
-
     command: str = Field(description="the command, as PowerShell reads it")
 
 
@@ -35,33 +33,16 @@ class PowershellTool(BashTool):
         """The command, which is not for bash."""
         return [CommandTarget(str(args["command"]), str(args.get("working_directory") or ""), is_bash=False)]
 
+    def shell_words(self, workspace: Path) -> tuple[str, ...]:
+        """PowerShell, which may have been removed after the tool was offered."""
+        program = find_powershell(workspace)
+        if program is None:
+            raise PathRefused(ToolErrorType.NOT_FOUND, "PowerShell (pwsh) is not installed here; use bash.")
+        return (program, *_OPTIONS)
+
     def display_call(self, args: Mapping[str, Any]) -> str:
         """The first line, with the prompt of its shell."""
         return super().display_call(args).replace("$ ", "PS> ", 1)
-
-    async def execute(
-        self,
-        *,
-        command: str,
-        description: str = "",
-        timeout: float = 120,  # noqa: ASYNC109 - the model's argument: the command's limit, not this coroutine's
-        working_directory: str = "",
-        background: bool = False,
-        context: ToolContext | None = None,
-    ) -> ToolResult:
-        """Run it as bash does; an error if PowerShell was removed after the tool was offered."""
-        program = find_powershell(self.context_or_default(context).workspace)
-        if program is None:
-            return failure(ToolErrorType.NOT_FOUND, "PowerShell (pwsh) is not installed here; use bash.")
-        self.shell = (program, *_OPTIONS)
-        return await super().execute(
-            command=command,
-            description=description,
-            timeout=timeout,
-            working_directory=working_directory,
-            background=background,
-            context=context,
-        )
 
 
 def find_powershell(workspace: Path) -> str | None:

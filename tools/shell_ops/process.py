@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -82,7 +82,15 @@ def find_processes(traces: ProcessTraces) -> list[Process]:
     """The running processes of a command."""
     if not traces.started:
         return []
-    return _find_by_group(traces) if sys.platform != "linux" else _find_by_traces(traces)
+    if sys.platform != "linux":
+        if start_time(traces.group) not in (traces.started, ""):
+            return []
+        asked = ["ps", "-ax", "-o", "pid=,pgid=,stat="]
+        listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+        rows = [line.split() for line in listed.splitlines()]
+        pids = [int(pid) for pid, group, stat in rows if int(group) == traces.group and not stat.startswith("Z")]
+        return [Process(pid, started) for pid in pids if (started := start_time(pid))]
+    return _find_by_traces(traces)
 
 
 def send_signal(process: Process, number: signal.Signals) -> None:
@@ -128,7 +136,8 @@ class _Stat(NamedTuple):
 
 
 def _find_by_traces(traces: ProcessTraces) -> list[Process]:
-    table = {pid: stat for pid in _pids() if (stat := _stat(pid)) is not None}
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - names alone are cheaper
+    table = {pid: stat for pid in pids if (stat := _stat(pid)) is not None}
     leader = table.get(traces.group)
     # The number may belong to another process by now, but not while any process of the group runs.
     is_same = leader is None or str(leader.started) == traces.started
@@ -148,15 +157,6 @@ def _find_by_traces(traces: ProcessTraces) -> list[Process]:
     return [Process(pid, str(table[pid].started)) for pid in sorted(found)]
 
 
-def _find_by_group(traces: ProcessTraces) -> list[Process]:
-    if start_time(traces.group) not in (traces.started, ""):
-        return []
-    listed = subprocess.run(["ps", "-ax", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=False)
-    rows = [line.split() for line in listed.stdout.splitlines()]
-    pids = [int(pid) for pid, group, stat in rows if int(group) == traces.group and not stat.startswith("Z")]
-    return [Process(pid, started) for pid in pids if (started := start_time(pid))]
-
-
 def _carries(pid: int, mark: str) -> bool:
     name = f"{CALL_MARK}=".encode()
     return bool(mark) and any(
@@ -167,28 +167,18 @@ def _carries(pid: int, mark: str) -> bool:
 
 
 def _writes(pid: int, stat: _Stat, spool: str) -> bool:
+    """Whether it has the spool open for writing; what only reads, such as `tail -f`, is not part of the command."""
     # A child that is just being started shares all open files until its program is loaded, and is not a daemon.
     if not spool or stat.parent == os.getpid() or stat.session == os.getsid(0):
         return False
-    return any(_opened_for_writing(pid, number) for number in _open_files(pid, spool))
-
-
-def _open_files(pid: int, path: str) -> Iterator[str]:
     with contextlib.suppress(OSError):
         for number in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208 - names alone are cheaper
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/fd/{number}") == path:  # noqa: PTH115 - the kernel's text, not a path
-                    yield number
-
-
-def _opened_for_writing(pid: int, number: str) -> bool:
-    """A program that only reads, such as `tail -f`, is not part of the command."""
-    _, _, flags = _read(pid, f"fdinfo/{number}").partition(b"flags:")
-    return bool(flags) and int(flags.split()[0], 8) & os.O_ACCMODE != os.O_RDONLY
-
-
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+                if os.readlink(f"/proc/{pid}/fd/{number}") == spool:  # noqa: PTH115 - the kernel's text, not a path
+                    flags = _read(pid, f"fdinfo/{number}").partition(b"flags:")[2].split()
+                    if flags and int(flags[0], 8) & os.O_ACCMODE != os.O_RDONLY:
+                        return True
+    return False
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -284,15 +274,11 @@ class ChildProcess:
         self._gate.settimeout(0)
         group = self._process.pid
         spool = os.readlink(f"/proc/self/fd/{output}") if sys.platform == "linux" else ""  # noqa: PTH115 - kernel's text
-        self._traces = ProcessTraces(group, start_time(group), mark, spool)
+        self.traces = ProcessTraces(group, start_time(group), mark, spool)
+        """What identifies its processes; the command leads its own session, so it is its own group."""
         self._is_released = False
         self._is_over = False
         self._exit = os.pidfd_open(self._process.pid) if sys.platform == "linux" else None
-
-    @property
-    def traces(self) -> ProcessTraces:
-        """What identifies its processes; the command leads its own session, so it is its own group."""
-        return self._traces
 
     @property
     def returncode(self) -> int | None:
@@ -326,8 +312,12 @@ class ChildProcess:
 
     def has_exited(self) -> bool:
         """Whether the command's first process has exited. It is not reaped, so that its group cannot be reused."""
-        if self._namespace and self._has_reported():
-            return True
+        if self._namespace:
+            # The shell in the namespace reports the end of the command.
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                self._reported += self._gate.recv(64)
+            if self._code is not None:
+                return True
         if self._process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):
@@ -389,7 +379,7 @@ class ChildProcess:
         self._is_over = True
         keepers: list[Process] = []
         if self._namespace:
-            keepers = [process for process in find_processes(self._traces) if is_namespace_init(process.pid)]
+            keepers = [process for process in find_processes(self.traces) if is_namespace_init(process.pid)]
         self._signal(signal.SIGKILL)
         for _ in range(_KILL_ROUNDS):
             left = self._leftovers()
@@ -416,15 +406,9 @@ class ChildProcess:
         if self._exit is not None:
             os.close(self._exit)
 
-    def _has_reported(self) -> bool:
-        """Whether the shell in the namespace has reported the end of the command."""
-        with contextlib.suppress(BlockingIOError, ConnectionError):
-            self._reported += self._gate.recv(64)
-        return self._code is not None
-
     def _leftovers(self) -> list[Process]:
         """What runs besides the first process, which is reaped on its own, and what keeps the namespace."""
-        left = [process for process in find_processes(self._traces) if process.pid != self._traces.group]
+        left = [process for process in find_processes(self.traces) if process.pid != self.traces.group]
         return [process for process in left if not is_namespace_init(process.pid)] if self._namespace else left
 
     async def _are_gone(self, seconds: float) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tools.context import ToolContext
+from tools.base import ToolContext
 from tools.running import run_in_thread
 from tools.sandbox.sandbox import SandboxLaunch
 from tools.shell_ops.output import Spool, clean_output

@@ -5,7 +5,6 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
@@ -55,6 +54,7 @@ async def run_user_command(
         stdin.write(text.encode("utf-8", "replace"))
         stdin.flush()
         stdin.seek(0)
+        stopped: _Stop = ""
         mark = secrets.token_hex(16)
         marks = ",".join(filter(None, (os.environ.get(CALL_MARK), mark)))
         display = {name: os.environ[name] for name in _DISPLAY_VARIABLES if name in os.environ}
@@ -69,7 +69,12 @@ async def run_user_command(
         )
         try:
             child.release()
-            stopped = await _watch(child, (stderr.fileno(), stdout.fileno()), seconds)
+            deadline = time.monotonic() + seconds
+            while not stopped and not await child.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
+                if any(os.fstat(file.fileno()).st_size > _MAX_OUTPUT_BYTES for file in (stderr, stdout)):
+                    stopped = "output_limit"
+                elif time.monotonic() >= deadline:
+                    stopped = "timeout"
             if stopped:
                 await child.terminate()
         except asyncio.CancelledError:
@@ -79,16 +84,6 @@ async def run_user_command(
             child.kill_all()
         code = None if stopped else child.returncode
         return UserCommandResult(code, _beginning(stderr), stopped, _beginning(stdout))
-
-
-async def _watch(child: ChildProcess, outputs: Sequence[int], seconds: float) -> _Stop:
-    deadline = time.monotonic() + seconds
-    while not await child.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
-        if any(os.fstat(output).st_size > _MAX_OUTPUT_BYTES for output in outputs):
-            return "output_limit"
-        if time.monotonic() >= deadline:
-            return "timeout"
-    return ""
 
 
 def _beginning(file: IO[bytes]) -> str:

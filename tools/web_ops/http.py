@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from tools.context import BytesFetched, HostPermission, Progress
+from tools.base import BytesFetched, HostPermission, Progress
 from tools.result import ToolErrorType
 
 __all__ = [
@@ -139,18 +139,14 @@ def is_public(address: str) -> bool:
     except ValueError:
         return False
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = _embedded(ip)
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
+        elif ip.teredo is not None:
+            inner = ip.teredo[1]
         if inner is not None:
             return is_public(str(inner))
     return ip.is_global and not ip.is_multicast and not ip.is_reserved
-
-
-def _embedded(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    if ip in _NAT64:
-        return ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
-    if ip.teredo is not None:
-        return ip.teredo[1]
-    return ip.ipv4_mapped or ip.sixtofour
 
 
 READ_TIMEOUT_S = 20.0
@@ -169,17 +165,13 @@ def open_client(address: Address, *, may_be_private: bool) -> httpx.AsyncClient:
     Raises:
         PrivateAddress, HostNotFound: when it is used.
     """
-    proxy = _proxy_for(address)
+    proxies = urllib.request.getproxies_environment()
+    proxy = proxies.get(address.url.scheme) or proxies.get("all")
+    if urllib.request.proxy_bypass(f"{address.host}:{address.port}"):
+        proxy = None
     transport = _CheckedTransport(may_be_private=may_be_private, proxy=proxy)
     headers = {"User-Agent": _AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate"}
     return httpx.AsyncClient(transport=transport, headers=headers, timeout=READ_TIMEOUT_S, follow_redirects=False)
-
-
-def _proxy_for(address: Address) -> str | None:
-    proxies = urllib.request.getproxies_environment()
-    if urllib.request.proxy_bypass(f"{address.host}:{address.port}"):
-        return None
-    return proxies.get(address.url.scheme) or proxies.get("all")
 
 
 class _CheckedTransport(httpx.AsyncBaseTransport):
@@ -195,7 +187,19 @@ class _CheckedTransport(httpx.AsyncBaseTransport):
             with suppress(HostNotFound):
                 await self._checked_addresses(address)
             return await self._inner.handle_async_request(request)
-        return await self._first_reachable(request, await self._checked_addresses(address))
+        found = await self._checked_addresses(address)
+        request.extensions = {**request.extensions, "sni_hostname": address.host}
+        for position, ip in enumerate(found, 1):
+            # The Host header was made from the name, and certificates are checked against the name too.
+            request.url = address.url.copy_with(host=ip)
+            try:
+                return await self._inner.handle_async_request(request)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                if position == len(found):
+                    raise
+            finally:
+                request.url = address.url
+        raise httpx.ConnectError(f"{address.host} has no address")
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -206,22 +210,6 @@ class _CheckedTransport(httpx.AsyncBaseTransport):
         if private is not None and not self._may_be_private:
             raise PrivateAddress(f"{address.host} has the address {private}, which is not public")
         return found
-
-    async def _first_reachable(self, request: httpx.Request, found: Sequence[str]) -> httpx.Response:
-        host = Address(request.url).host
-        request.extensions = {**request.extensions, "sni_hostname": host}
-        original = request.url
-        for position, ip in enumerate(found, 1):
-            # The Host header was made from the name, and certificates are checked against the name too.
-            request.url = original.copy_with(host=ip)
-            try:
-                return await self._inner.handle_async_request(request)
-            except (httpx.ConnectError, httpx.ConnectTimeout):
-                if position == len(found):
-                    raise
-            finally:
-                request.url = original
-        raise httpx.ConnectError(f"{host} has no address")
 
 
 MAX_BYTES = 2 * 1024 * 1024
@@ -269,8 +257,7 @@ async def fetch(
                 answer = await _request_once(address, permission_of(address.target), progress)
                 if isinstance(answer, Page):
                     return answer
-                _check_redirect(start, answer, permission_of(answer.target))
-                address = answer
+                address = _checked_redirect(start, answer, permission_of(answer.target))
     except TimeoutError as error:
         raise FetchError(ToolErrorType.TIMEOUT, f"{address.url} did not answer in {_SECONDS:g} seconds.") from error
     raise FetchError(
@@ -278,8 +265,7 @@ async def fetch(
     )
 
 
-def _check_redirect(start: Address, to: Address, permission: HostPermission) -> None:
-    """A host that the user did not approve needs its own approval."""
+def _checked_redirect(start: Address, to: Address, permission: HostPermission) -> Address:
     if permission.is_denied:
         raise FetchError(ToolErrorType.PERMISSION, f"It redirects to {to.url}, which a rule denies.")
     if to.host != start.host and not permission.may_follow:
@@ -287,6 +273,7 @@ def _check_redirect(start: Address, to: Address, permission: HostPermission) -> 
             ToolErrorType.PERMISSION,
             f"It redirects to another host: {to.url}. Call web_fetch with that address if it is the page you want.",
         )
+    return to
 
 
 async def _request_once(
@@ -331,23 +318,17 @@ async def bounded_body(
 
     Decompressed piece by piece: a few bytes may expand to gigabytes.
     """
-    decompress = _decompressor(response.headers.get("content-encoding", ""))
+    encoding = response.headers.get("content-encoding", "").strip().casefold()
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise ValueError(f"it is compressed as {encoding[:40]!r}, which was not requested")
+    # 47: gzip or zlib, whichever the header shows.
+    decompressor = None if encoding in ("", "identity") else zlib.decompressobj(47)
     total = response.headers.get("content-length", "")
     body = bytearray()
     async for piece in response.aiter_raw():
-        body += decompress(piece, MAX_BYTES + 1 - len(body))
+        room = MAX_BYTES + 1 - len(body)
+        body += decompressor.decompress(piece, room) if decompressor else piece[:room]
         progress(BytesFetched(len(body), int(total) if total.isdecimal() else None))
         if len(body) > MAX_BYTES:
             return bytes(body[:MAX_BYTES]), True
     return bytes(body), False
-
-
-def _decompressor(encoding: str) -> Callable[[bytes, int], bytes]:
-    match encoding.strip().casefold():
-        case "" | "identity":
-            return lambda piece, room: piece[:room]
-        case "gzip" | "x-gzip" | "deflate":
-            # 47: gzip or zlib, whichever the header shows.
-            decompressor = zlib.decompressobj(47)
-            return decompressor.decompress
-    raise ValueError(f"it is compressed as {encoding[:40]!r}, which was not requested")

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from contextlib import suppress
 
 from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
 from markdownify import MarkdownConverter
@@ -26,12 +27,16 @@ def page_text(page: Page) -> tuple[str, str]:
     Raises:
         NotText: it is an image, an archive or the like.
     """
-    if page.content_type in _HTML_TYPES or (not page.content_type and _looks_like_html(page.body)):
+    starts_as_html = page.body[:1024].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    if page.content_type in _HTML_TYPES or (not page.content_type and starts_as_html):
         return _html(page)
     if _TEXT_TYPES.fullmatch(page.content_type) is None or b"\0" in page.body[:8192]:
         kind = page.content_type or "binary data"
         raise NotText(f"{page.address.url} is {kind}, {len(page.body)} bytes, not text")
-    return "", _decoded(page.body, page.charset)
+    for encoding in filter(None, (page.charset, "utf-8-sig")):
+        with suppress(LookupError, UnicodeDecodeError):
+            return "", page.body.decode(encoding)
+    return "", page.body.decode("utf-8", "replace")
 
 
 def _html(page: Page) -> tuple[str, str]:
@@ -47,17 +52,3 @@ def _html(page: Page) -> tuple[str, str]:
         # Nested too deeply: the words are kept, the layout is not.
         text = soup.get_text("\n")
     return title, _BLANKS.sub(lambda gap: "\n" if gap[0][0] in " \t" else "\n\n", text).strip()
-
-
-def _decoded(body: bytes, charset: str) -> str:
-    for encoding in filter(None, (charset, "utf-8-sig")):
-        try:
-            return body.decode(encoding)
-        except (LookupError, UnicodeDecodeError):
-            continue
-    return body.decode("utf-8", "replace")
-
-
-def _looks_like_html(body: bytes) -> bool:
-    start = body[:1024].lstrip().lower()
-    return start.startswith((b"<!doctype html", b"<html"))

@@ -31,8 +31,6 @@ _MAX_CACHED = 32
 
 
 class WebFetchArgs(BaseModel):
-    """One page."""
-
     url: str = Field(description="the address of the page, with http:// or https://")
     prompt: str = Field(default="", description="what you want to know from it; repeated above the text")
 
@@ -44,8 +42,6 @@ class WebFetchArgs(BaseModel):
 
 
 class WebFetchTool(BaseTool):
-    """See the module."""
-
     name = "web_fetch"
     description = (
         "Fetch a web page and read it as text: HTML as Markdown, other text unchanged. Redirects to another host "
@@ -62,7 +58,6 @@ class WebFetchTool(BaseTool):
         self._cache: OrderedDict[str, tuple[float, Page]] = OrderedDict()
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
-        """The host."""
         return [HostTarget(_address(str(args["url"])).target)]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
@@ -75,26 +70,20 @@ class WebFetchTool(BaseTool):
 
         address = _address(url)
         context = self.context_or_default(context)
-        page = self._cached(address)
-        if page is None:
+        key = str(address.url)
+        fetched_at, page = self._cache.get(key, (0.0, None))
+        if page is None or time.monotonic() - fetched_at >= _FRESH_SECONDS:
             try:
                 page = await fetch(address, context.host_permission, context.progress)
             except FetchError as error:
                 return failure(error.kind, str(error))
-            self._add_to_cache(address, page)
+            # Kept only if it came from the requested host: policy decides on each host, each time.
+            if page.status < 400 and page.address.host == address.host:
+                self._cache[key] = (time.monotonic(), page)
+                self._cache.move_to_end(key)
+                while len(self._cache) > _MAX_CACHED:
+                    self._cache.popitem(last=False)
         return await run_in_thread(_result, page, prompt)
-
-    def _cached(self, address: "Address") -> "Page | None":
-        found = self._cache.get(str(address.url))
-        return found[1] if found and time.monotonic() - found[0] < _FRESH_SECONDS else None
-
-    def _add_to_cache(self, address: "Address", page: "Page") -> None:
-        """Only if it came from the requested host: policy decides on each host, each time."""
-        if page.status < 400 and page.address.host == address.host:
-            self._cache[str(address.url)] = (time.monotonic(), page)
-            self._cache.move_to_end(str(address.url))
-            while len(self._cache) > _MAX_CACHED:
-                self._cache.popitem(last=False)
 
 
 def _address(url: str) -> "Address":

@@ -24,7 +24,7 @@ from graph_agent.errors import ConfigError, UsageError
 from graph_agent.ports import SandboxInfo
 from tests.fakes.walls import needs
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
-from tools.web_ops.search_services import SearchProvider
+from tools.web_ops.web_search import SearchProvider
 
 
 @pytest.fixture

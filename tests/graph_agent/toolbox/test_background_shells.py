@@ -11,7 +11,7 @@ from graph_agent.events import ShellContinued, ShellEnded
 from tests.fakes.background import Background, background
 from tests.fakes.waiting import is_running, until
 from tests.fakes.walls import sandbox
-from tools.context import Limits, ToolContext
+from tools.base import Limits, ToolContext
 from tools.sandbox import Sandbox
 
 _SLEEPS = "echo $$ > pid; sleep 61.1"

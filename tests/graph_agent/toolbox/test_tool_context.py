@@ -7,7 +7,7 @@ from graph_agent.toolbox.tool_context import ProgressReport, ToolContexts
 from policy import PolicySettings, parse_rules
 from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.toolbox_world import call_of
-from tools.context import FilesSearched, Limits
+from tools.base import FilesSearched, Limits
 
 SCOPE = Scope("t1", "default", cwd="/ws/sub", todo=({"content": "a", "status": "pending"},))
 

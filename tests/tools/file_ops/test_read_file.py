@@ -1,3 +1,4 @@
+import json
 import os
 import threading
 from pathlib import Path
@@ -10,7 +11,7 @@ from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import Limits, ToolResult
 from tools.file_ops import read_file
-from tools.file_ops.read_file import FarLines, ReadFileTool, far_lines, numbered, range_of_lines
+from tools.file_ops.read_file import ReadFileTool, as_cells, far_lines, numbered, range_of_lines
 from tools.files import sha256_hex
 
 EXAMPLE_CALLS = {
@@ -208,7 +209,9 @@ def test_a_range_far_into_a_text_is_found_across_its_pieces(first: int, monkeypa
     )
 
 
-def _far(path: Path, first: int, count: int, limits: Limits | None = None, *, cancelled: bool = False) -> FarLines:
+def _far(
+    path: Path, first: int, count: int, limits: Limits | None = None, *, cancelled: bool = False
+) -> tuple[list[str], bool]:
     cancellation = threading.Event()
     if cancelled:
         cancellation.set()
@@ -227,23 +230,23 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_lines_are_found_across_the_pieces(path: Path) -> None:
-    assert _far(path, 2, 1) == FarLines(["second"])
-    assert _far(path, 4, 5) == FarLines(["last"])
-    assert _far(path, 5, 5) == FarLines([])
+    assert _far(path, 2, 1) == (["second"], False)
+    assert _far(path, 4, 5) == (["last"], False)
+    assert _far(path, 5, 5) == ([], False)
 
 
 def test_long_lines_are_kept_only_up_to_a_bound(path: Path) -> None:
-    found = _far(path, 1, 3, Limits(line_chars=10))
+    found, _ = _far(path, 1, 3, Limits(line_chars=10))
 
-    assert [len(line) for line in found.lines] == [44, 6, 44]
+    assert [len(line) for line in found] == [44, 6, 44]
 
 
 def test_the_bound_on_scanned_bytes_is_told(path: Path) -> None:
-    assert _far(path, 4, 1, Limits(scan_bytes=1024 * 1024)) == FarLines([], gave_up=True)
+    assert _far(path, 4, 1, Limits(scan_bytes=1024 * 1024)) == ([], True)
 
 
 def test_a_cancellation_ends_the_scan(path: Path) -> None:
-    assert _far(path, 4, 1, cancelled=True) == FarLines([])
+    assert _far(path, 4, 1, cancelled=True) == ([], False)
 
 
 def test_lines_are_numbered_from_the_first_one_on() -> None:
@@ -252,3 +255,70 @@ def test_lines_are_numbered_from_the_first_one_on() -> None:
 
 def test_a_line_over_the_limit_is_cut_with_its_length() -> None:
     assert numbered(["abcdef"], 1, 3) == "     1\tabc [… line cut, it has 6 characters]"
+
+
+_BOOK = {
+    "nbformat": 4,
+    "cells": [
+        {"cell_type": "markdown", "source": "# Title"},
+        {
+            "cell_type": "code",
+            "source": ["x = 1\n", "x"],
+            "outputs": [
+                {"output_type": "stream", "text": ["a\n", "b\n"]},
+                {"output_type": "display_data", "data": {"image/png": "aGk=", "text/plain": "<Figure>"}},
+                {"output_type": "error", "ename": "ValueError", "evalue": "bad", "traceback": ["\x1b[0m"]},
+                {"output_type": "execute_result", "data": {}},
+                "odd",
+            ],
+        },
+        "odd",
+    ],
+}
+
+
+def test_cells_and_outputs_stand_below_each_other() -> None:
+    assert as_cells(json.dumps(_BOOK)) == (
+        "--- cell 1: markdown ---\n# Title\n"
+        "--- cell 2: code ---\nx = 1\nx\n"
+        "--- output of cell 2 ---\na\nb\n"
+        "--- output of cell 2 ---\n<Figure>\n[image/png, not shown]\n"
+        "--- output of cell 2 ---\nValueError: bad\n"
+    )
+
+
+def test_a_long_output_is_shortened() -> None:
+    output = {"output_type": "stream", "text": "x\n" * 5_000}
+    book = {"nbformat": 4, "cells": [{"cell_type": "code", "source": "", "outputs": [output]}]}
+
+    shown = as_cells(json.dumps(book)) or ""
+
+    assert len(shown) < 2_200
+    assert "the output has 10000 characters" in shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"cells": []}', '{"cells": 1, "nbformat": 4}', "[" * 100_000]
+)
+def test_what_is_no_notebook_is_none(text: str) -> None:
+    assert as_cells(text) is None
+
+
+@pytest.mark.parametrize("outputs", [5, True, "text", {"output_type": "stream"}])
+def test_a_cell_whose_outputs_are_no_list_is_shown_without_them(outputs: object) -> None:
+    book = {"nbformat": 4, "cells": [{"cell_type": "code", "source": "x", "outputs": outputs}]}
+
+    assert as_cells(json.dumps(book)) == "--- cell 1: code ---\nx\n"
+
+
+async def test_a_notebook_is_read_as_its_cells_and_a_broken_one_as_its_text(tmp_path: Path) -> None:
+    around = ToolSurroundings(tmp_path)
+    (around.workspace / "a.ipynb").write_text(json.dumps(_BOOK))
+    (around.workspace / "b.ipynb").write_text("{broken")
+
+    whole = await ReadFileTool().execute(file_path="a.ipynb", limit=2, context=around.context())
+    broken = await ReadFileTool().execute(file_path="b.ipynb", context=around.context())
+
+    assert whole.output.splitlines()[0].endswith("--- cell 1: markdown ---")
+    assert "lines 1 to 2 of 13; continue with offset=3; a notebook, shown as its cells" in whole.output
+    assert "{broken" in broken.output

@@ -2,6 +2,7 @@ import asyncio
 import os
 import time
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -9,14 +10,15 @@ from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import is_running, until
 from tools.shell_ops.background import (
     BackgroundCommand,
+    BackgroundShells,
     ReattachedProcesses,
     ShellExit,
     ShellView,
     TooManyShells,
     start_background_command,
     start_in_background,
-    unknown_shell,
 )
+from tools.shell_ops.background_tools import BashKillTool
 from tools.shell_ops.process import ProcessTraces, command_line, start_time
 from tools.shell_ops.shell_command import ShellCommand
 
@@ -44,12 +46,15 @@ async def test_a_refusal_is_a_result_that_says_why(tmp_path: Path, refusal: Exce
     assert (result.error, result.metadata) == (told, {"error_type": "execution"})
 
 
-def test_only_the_newest_of_many_shells_are_named() -> None:
+async def test_only_the_newest_of_many_shells_are_named(tmp_path: Path) -> None:
     known = [ShellView(f"sh{number}", "true", "exit code 0", is_running=False) for number in range(1, 13)]
+    tool = BashKillTool()
+    tool.shells = AsyncMock(BackgroundShells)
+    tool.shells.end.return_value, tool.shells.all.return_value = None, known
 
-    assert (unknown_shell("x", known).error or "").endswith(
-        "it has sh3, sh4, sh5, sh6, sh7, sh8, sh9, sh10, sh11, sh12."
-    )
+    result = await tool.execute(id="x", context=ToolSurroundings(tmp_path).context())
+
+    assert (result.error or "").endswith("it has sh3, sh4, sh5, sh6, sh7, sh8, sh9, sh10, sh11, sh12.")
 
 
 async def _going(

@@ -1,15 +1,26 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.fakes.web_site import Answer, WebSite
+from tests.fakes.web_site import Answer, WebSite, packed
 from tools import create_default_tools
 from tools.base import ToolContext, ToolKind, ToolResult, ToolRiskLevel
+from tools.result import ToolErrorType
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
-from tools.web_ops.search_services import SearchProvider
-from tools.web_ops.web_search import WebSearchTool
+from tools.web_ops import web_search
+from tools.web_ops.http import FetchError
+from tools.web_ops.web_search import (
+    SearchHit,
+    SearchProvider,
+    UnexpectedAnswer,
+    WebSearchTool,
+    build_request,
+    parse_hits,
+    search_web,
+)
 
 PAGE = "/search?q=a&format=json"
 
@@ -65,3 +76,150 @@ def test_the_tool_is_there_only_where_somebody_answers_and_shows_where_a_query_g
     assert (without, list(tools)) == (list(tools), without)
     assert (tool.kind, tool.risk_level) == (ToolKind.READONLY, ToolRiskLevel.MEDIUM)
     assert tool.display_call({"query": "my words"}) == "search https://api.search.brave.com: my words"
+
+
+JSON = {"Accept": "application/json"}
+SEARXNG = SearchProvider("searxng", "http://localhost:8080")
+BRAVE = SearchProvider("brave", api_key="k")
+TAVILY = SearchProvider("tavily", api_key="k")
+
+
+@pytest.mark.parametrize(
+    ("provider", "method", "url", "more"),
+    [
+        (SEARXNG, "GET", "http://localhost:8080/search?q=a+%26+b&format=json", {"headers": JSON}),
+        (
+            BRAVE,
+            "GET",
+            "https://api.search.brave.com/res/v1/web/search?q=a+%26+b&count=3",
+            {"headers": {**JSON, "X-Subscription-Token": "k"}},
+        ),
+        (
+            TAVILY,
+            "POST",
+            "https://api.tavily.com/search",
+            {"headers": {**JSON, "Authorization": "Bearer k"}, "json": {"query": "a & b", "max_results": 3}},
+        ),
+    ],
+    ids=["searxng", "brave", "tavily"],
+)
+def test_each_service_gets_its_own_request(
+    provider: SearchProvider, method: str, url: str, more: dict[str, Any]
+) -> None:
+    assert build_request(provider, "a & b", 3) == {"method": method, "url": url, **more}
+
+
+@pytest.mark.parametrize(
+    ("provider", "answer"),
+    [
+        (SEARXNG, {"results": [{"title": "T", "url": "http://x/", "content": "words"}]}),
+        (
+            BRAVE,
+            {"web": {"results": [{"title": "T", "url": "http://x/", "description": "<strong>words</strong>"}]}},
+        ),
+        (TAVILY, {"results": [{"title": "T", "url": "http://x/", "content": "words", "score": 1}]}),
+    ],
+)
+def test_each_answer_is_read(provider: SearchProvider, answer: Any) -> None:
+    assert parse_hits(provider, answer, 5) == [SearchHit("T", "http://x/", "words")]
+
+
+def test_results_are_cleaned_counted_and_told_once() -> None:
+    entries: list[Any] = [
+        {"title": "a\x1b]0;b\x07\n c &amp; <b>d</b> 1 < 2", "url": " http://x/a b ", "content": "w" * 500},
+        {"title": "again", "url": "http://x/a b"},
+        {"title": "", "url": "https://y/", "content": None},
+        {"title": "no page", "url": "javascript:alert(1)"},
+        {"title": "hidden", "url": "http://z/\u202e"},
+        {"title": "none"},
+        "text",
+        {"title": "beyond", "url": "http://beyond/"},
+    ]
+
+    assert parse_hits(SEARXNG, {"results": entries}, 2) == [
+        SearchHit("a ]0;b c & d 1 < 2", "http://x/a%20b", f"{'w' * 399}…"),
+        SearchHit("https://y/", "https://y/", ""),
+    ]
+
+
+def test_a_service_that_found_nothing_on_the_web_says_so_by_leaving_it_out() -> None:
+    assert parse_hits(BRAVE, {"type": "search"}, 5) == []
+
+
+@pytest.mark.parametrize("answer", [[], {}, {"results": 3}, "text", None])
+def test_an_answer_without_a_list_is_odd(answer: Any) -> None:
+    with pytest.raises(UnexpectedAnswer):
+        parse_hits(SEARXNG, answer, 5)
+
+
+RESULTS = json.dumps({"results": [{"title": "T", "url": "http://x/", "content": "words"}]}).encode()
+
+
+async def test_a_server_of_this_very_machine_may_be_asked_as_the_user_set_it() -> None:
+    with WebSite({PAGE: packed(RESULTS)}) as site:
+        found = await search_web(SearchProvider("searxng", site.url("")), "a", 5)
+
+    assert (found, site.asked) == ([SearchHit("T", "http://x/", "words")], [(PAGE, f"127.0.0.1:{site.port}")])
+
+
+async def test_a_service_gets_its_key_in_a_header_and_the_query_as_it_wants_it() -> None:
+    with WebSite({}, post={"/search": Answer(RESULTS, "application/json")}) as site:
+        found = await search_web(SearchProvider("tavily", site.url(""), "sk-key"), "a", 5)
+
+    assert (len(found), site.headers[0]["Authorization"]) == (1, "Bearer sk-key")
+    assert json.loads(site.posted[0]) == {"query": "a", "max_results": 5}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (Answer(status=429), "answered 429: too many requests"),
+        (Answer(b"<html>Forbidden", "text/html", 403), "answered 403; SearXNG returns no JSON: add `json` under"),
+        (Answer(b"<html>", "text/html"), "answered without JSON; SearXNG returns no JSON: add `json` under"),
+        (Answer(b"[]"), "is not searxng: its JSON is not an object"),
+        (Answer(b"[" * 100_000), "answered without JSON"),
+        (Answer(b'{"error": {"message": "too \\u001b long"}}', status=400), "answered 400: too long."),
+        (Answer(b"<html>oops", status=502), "answered 502."),
+        (Answer(status=302, headers={"Location": "http://y/"}), "answered 302."),
+    ],
+)
+async def test_what_goes_wrong_is_told_with_what_to_do(answer: Answer, said: str) -> None:
+    with WebSite({PAGE: answer}) as site, pytest.raises(FetchError) as caught:
+        await search_web(SearchProvider("searxng", site.url("")), "a", 5)
+
+    assert said in str(caught.value)
+
+
+async def test_a_key_that_is_not_taken_is_told_with_where_it_is_set_and_never_shown() -> None:
+    site = WebSite({}, post={"/search": Answer(b'{"detail": "no"}', status=401)})
+    with site, pytest.raises(FetchError) as caught:
+        await search_web(SearchProvider("tavily", site.url(""), "sk-key"), "a", 5)
+
+    assert str(caught.value) == (
+        f"{site.url('')} answered 401: it rejects the key. The user sets it: web_search.api_key, or TAVILY_API_KEY."
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:9", "cannot be reached: is SearXNG running? The setting web_search.url says where."),
+        ("http://u:p@x", "could not be searched: it contains a user name or password"),
+    ],
+)
+async def test_a_server_that_is_not_there_is_told_with_the_setting(url: str, said: str) -> None:
+    with pytest.raises(FetchError) as caught:
+        await search_web(SearchProvider("searxng", url), "a", 5)
+
+    assert said in str(caught.value)
+
+
+async def test_a_server_that_keeps_silent_is_left_alone_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_search, "_SECONDS", 0.2)
+    with WebSite({PAGE: Answer(RESULTS, delay_s=20)}) as site, pytest.raises(FetchError) as caught:
+        await search_web(SearchProvider("searxng", site.url("")), "a", 5)
+
+    assert (caught.value.kind, "did not answer in 0.2 seconds" in str(caught.value)) == (
+        ToolErrorType.TIMEOUT,
+        True,
+    )
