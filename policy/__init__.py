@@ -1,11 +1,22 @@
 """Which calls may run: facts about a call in, a decision out."""
 
 from policy.chain import CHAIN_STEPS, evaluate, host_access, is_reserved
-from policy.facts import MODES, CallFacts, Decision, Mode, PathFact, PolicySettings, Verdict
+from policy.facts import (
+    DEFAULT_TOOL_RISK,
+    DEFAULT_UNKNOWN_RISK,
+    MODES,
+    CallFacts,
+    Decision,
+    Mode,
+    PathFact,
+    PolicySettings,
+    Risk,
+    Verdict,
+    risk_of,
+)
 from policy.matching import exact_rule_paths, filters_files, hidden_tools, may_read, rule_covers, rule_folders
 from policy.proposals import Proposal, propose
 from policy.protected import PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_IN_PROJECTS, is_protected
-from policy.risk import DEFAULT_TOOL_RISK, DEFAULT_UNKNOWN_RISK, Risk, risk_of
 from policy.rules import (
     ARGUMENT_ALIASES,
     Grant,

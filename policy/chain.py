@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from policy.facts import CallFacts, Decision, PolicySettings
 from policy.matching import covers_any_part, find_allow_rule, matches_tool, names_path
 from policy.protected import is_protected
-from policy.rules import Grant, Rule, grant_applies, minimal_grants
+from policy.rules import Grant, grant_applies, minimal_grants
 from policy.shell.destructive import destructive_reason
 from policy.shell.shell_text import ShellText, unparsed_shell
 
@@ -41,7 +42,11 @@ def evaluate(facts: CallFacts, settings: PolicySettings) -> Decision:
     if text is None and facts.command is not None:
         text = unparsed_shell(facts.command)
     case = _Case(facts, settings, text)
-    decision = next(filter(None, (step.decide(case) for step in _CHAIN)), None) or _by_risk(case)
+    for step in _CHAIN:
+        if decision := step.decide(case):
+            break
+    else:
+        decision = _by_risk(case)
     if decision.verdict == "ask" and facts.mode == "dontAsk":
         return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} In this mode nobody is asked.")
     return decision
@@ -71,9 +76,14 @@ def _plan_mode(case: _Case) -> Decision | None:
     )
 
 
-def _deny_rules(case: _Case) -> Decision | None:
-    rule = _covering(case.settings.rules.deny, case)
-    return Decision("deny", f"deny {rule.text}", f"The rule {rule.text!r} denies it.") if rule else None
+def _strict_rules(case: _Case, verdict: Literal["deny", "ask"]) -> Decision | None:
+    """A deny or ask rule covers the call if it covers any part of it."""
+    rules = case.settings.rules.deny if verdict == "deny" else case.settings.rules.ask
+    for rule in rules:
+        if covers_any_part(rule, case.facts, case.settings, case.text):
+            effect = "denies it" if verdict == "deny" else "asks"
+            return Decision(verdict, f"{verdict} {rule.text}", f"The rule {rule.text!r} {effect}.")
+    return None
 
 
 def _questions(case: _Case) -> Decision | None:
@@ -85,24 +95,12 @@ def _questions(case: _Case) -> Decision | None:
 def _bypass(case: _Case) -> Decision | None:
     if case.facts.mode != "bypassPermissions":
         return None
-    if case.text is not None and not case.text.is_parsed and _has_deny_pattern(case):
-        reason = f"Deny rules cannot be checked on it: {case.text.unclear_reason}."
-        return Decision("ask", "unreadable", reason)
+    if case.text is not None and not case.text.is_parsed:
+        for rule in case.settings.rules.deny:
+            if rule.pattern is not None and matches_tool(rule, case.facts.tool):
+                reason = f"Deny rules cannot be checked on it: {case.text.unclear_reason}."
+                return Decision("ask", "unreadable", reason)
     return Decision("allow", "bypassPermissions", "In this mode everything is allowed that is not denied.")
-
-
-def _has_deny_pattern(case: _Case) -> bool:
-    rules = case.settings.rules.deny
-    return any(rule.pattern is not None and matches_tool(rule, case.facts.tool) for rule in rules)
-
-
-def _ask_rules(case: _Case) -> Decision | None:
-    rule = _covering(case.settings.rules.ask, case)
-    return Decision("ask", f"ask {rule.text}", f"The rule {rule.text!r} asks.") if rule else None
-
-
-def _covering(rules: tuple[Rule, ...], case: _Case) -> Rule | None:
-    return next((rule for rule in rules if covers_any_part(rule, case.facts, case.settings, case.text)), None)
 
 
 def _protected_names(case: _Case) -> Decision | None:
@@ -154,9 +152,8 @@ def _grants(case: _Case) -> Decision | None:
 
 def _accept_edits(case: _Case) -> Decision | None:
     facts = case.facts
-    if facts.mode != "acceptEdits" or facts.tool not in ("write_file", "edit_file") or not facts.paths:
-        return None
-    if not all(path.inside for path in facts.paths):
+    is_edit = facts.tool in ("write_file", "edit_file") and facts.paths and all(path.inside for path in facts.paths)
+    if facts.mode != "acceptEdits" or not is_edit:
         return None
     return Decision("allow", "acceptEdits", "In this mode changes of files in the workspace are accepted.")
 
@@ -187,10 +184,10 @@ _CHAIN = (
         _hard_refusals,
     ),
     _Step("plan mode denies tools that are not for planning", "built in", _plan_mode),
-    _Step("deny rules", "deny", _deny_rules),
+    _Step("deny rules", "deny", partial(_strict_rules, verdict="deny")),
     _Step("questions to the user are asked in every mode", "built in", _questions),
     _Step("bypassPermissions allows", "built in", _bypass),
-    _Step("ask rules", "ask", _ask_rules),
+    _Step("ask rules", "ask", partial(_strict_rules, verdict="ask")),
     _Step("writes to protected names ask", "built in", _protected_names),
     _Step("commands that name a path which deny rules close ask", "built in", _denied_paths),
     _Step("allow rules", "allow", _allow_rules),

@@ -1,15 +1,28 @@
-"""The input and the output of policy: frozen facts about one call, the settings, and a decision."""
+"""The input and the output of policy: facts about one call, the risk of its tool, the settings, and a decision."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Literal, get_args
 
-from policy.risk import Risk
 from policy.rules import Grant, Rules
 from policy.shell.shell_text import ShellText
 
-__all__ = ["MODES", "CallFacts", "Decision", "Mode", "PathFact", "PolicySettings", "Verdict"]
+__all__ = [
+    "DEFAULT_TOOL_RISK",
+    "DEFAULT_UNKNOWN_RISK",
+    "MODES",
+    "CallFacts",
+    "Decision",
+    "Mode",
+    "PathFact",
+    "PolicySettings",
+    "Risk",
+    "Verdict",
+    "risk_of",
+]
 
+Risk = Literal["low", "medium", "high"]
 Verdict = Literal["allow", "ask", "deny"]
 Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -102,3 +115,54 @@ class Decision:
     """Name of the rule that decided; a user's rule as written, after the name of its list: `deny bash(rm *)`."""
     reason: str
     """One sentence, for the user and the log."""
+
+
+DEFAULT_TOOL_RISK: dict[str, str] = {
+    "read_file": "low",
+    "write_file": "medium",
+    "edit_file": "medium",
+    "ls": "low",
+    "glob": "low",
+    "grep": "low",
+    "bash": "high",
+    "powershell": "high",
+    "bash_output": "low",
+    "bash_list": "low",
+    "bash_kill": "low",
+    "web_fetch": "medium",
+    "web_search": "medium",
+    "save_memory": "low",
+    "todo_write": "low",
+    "todo_read": "low",
+    "ask_user": "low",
+    "new_task": "low",
+    "attempt_completion": "low",
+    "tool_search": "low",
+    "skill": "low",
+}
+
+DEFAULT_UNKNOWN_RISK = "medium"
+"""Risk of an unknown tool, and the least risk that a third-party tool can declare."""
+
+_ORDER: tuple[Risk, ...] = ("low", "medium", "high")
+
+
+def risk_of(
+    tool_name: str, declared: str | None, *, is_own: bool, settings: Mapping[str, str] | None = None
+) -> Risk:
+    """The risk of a call: the user's setting, else that of the table, else the one the tool declares.
+
+    The table and a low declaration count for our own tools only; a third-party tool has at least medium risk, and
+    so has a tool that declares none.
+    """
+    if settings and tool_name in settings:
+        risk: str | None = settings[tool_name]
+    elif is_own and tool_name in DEFAULT_TOOL_RISK:
+        risk = DEFAULT_TOOL_RISK[tool_name]
+    else:
+        risk = declared if is_own or declared == "high" else DEFAULT_UNKNOWN_RISK
+    match risk:
+        case "low" | "high":
+            return risk
+        case _:
+            return "medium"

@@ -110,28 +110,22 @@ def _rule_for_command(rules: list[Rule], command: SimpleCommand, depth: int = 0)
 def _allows_words(rule: Rule, command: SimpleCommand) -> bool:
     """Whether a rule means this command: its stars do not match options that make a program write or run others."""
     if rule.is_literal and rule.pattern is not None:
-        return _is_exactly(rule.pattern, command)
+        # Compared word by word: `rm 'a b'` does not mean `rm a b`, nor `rm '*'` what `rm *` does.
+        try:
+            return not command.patterns and tuple(shlex.split(rule.pattern)) == command.words
+        except ValueError:
+            return False
     if _is_unlimited(rule):
         return True
     if not _covers_text(rule, command.text):
         return False
     own = without_assignments(command.words)
     named = (rule.pattern or "").replace("*", " ").split()
-    return not own or all(_is_named(option, named) for option in dangerous_options(own[0], own[1:]))
-
-
-def _is_exactly(pattern: str, command: SimpleCommand) -> bool:
-    """An exact rule is compared word by word: `rm 'a b'` does not mean `rm a b`, nor `rm '*'` what `rm *` does."""
-    try:
-        return not command.patterns and tuple(shlex.split(pattern)) == command.words
-    except ValueError:
-        return False
-
-
-def _is_named(option: str, named: list[str]) -> bool:
-    return option in named or (
-        option.startswith("-") and option.partition("=")[0] in (word.rstrip("=") for word in named)
-    )
+    stems = {word.rstrip("=") for word in named}
+    for option in dangerous_options(own[0], own[1:]) if own else ():
+        if option not in named and not (option.startswith("-") and option.partition("=")[0] in stems):
+            return False
+    return True
 
 
 def _is_unlimited(rule: Rule) -> bool:
@@ -177,13 +171,8 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
     spellings = {form for word in words for form in (word, word.rpartition("=")[2]) if form}
     if any(pattern.fullmatch(_absolute(form, facts, settings)) for form in spellings):
         return True
-    return _glob_may_name(rule, facts, settings, text)
-
-
-def _glob_may_name(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
-    """Whether a pattern in the command may stand for a file that the rule covers."""
-    words = {command.words[at] for command in text.commands for at in command.patterns}
-    names = {*(_absolute(word, facts, settings) for word in words), *map(str, facts.patterns)}
+    globs = {command.words[at] for command in text.commands for at in command.patterns}
+    names = {*(_absolute(word, facts, settings) for word in globs), *map(str, facts.patterns)}
     base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
     hides_dots = not _SHOWS_DOTS.search(facts.command or "")
     return any(globs_overlap(name, str(base / relative), hides_dots=hides_dots) for name in names)

@@ -1,7 +1,7 @@
 """The user's rules as values: `tool` or `tool(pattern)`, in three lists; grants; and how patterns are compared."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -82,17 +82,14 @@ def parse_rules(*, allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Ite
     Raises:
         InvalidRule: one of the texts is not a rule.
     """
-    strict = [
-        tuple(rule for text in texts for rule in _with_server_tools(parse_rule(text))) for texts in (ask, deny)
-    ]
-    return Rules(tuple(map(parse_rule, allow)), *strict)
-
-
-def _with_server_tools(rule: Rule) -> Iterator[Rule]:
-    """The rule; and if it names only an MCP server, another for its tools, as it would cover nothing otherwise."""
-    yield rule
-    if _SERVER.fullmatch(rule.tool):
-        yield replace(rule, tool=f"{rule.tool}__*")
+    strict: dict[str, list[Rule]] = {"ask": [], "deny": []}
+    for name, texts in (("ask", ask), ("deny", deny)):
+        for rule in map(parse_rule, texts):
+            strict[name].append(rule)
+            if _SERVER.fullmatch(rule.tool):
+                # A rule that names only an MCP server would cover nothing: another one covers the server's tools.
+                strict[name].append(replace(rule, tool=f"{rule.tool}__*"))
+    return Rules(tuple(map(parse_rule, allow)), tuple(strict["ask"]), tuple(strict["deny"]))
 
 
 _APPLIES_IN: Mapping[str, frozenset[str]] = {
@@ -183,34 +180,27 @@ def globs_overlap(one: str, other: str, *, hides_dots: bool = False) -> bool:
         if i == len(left) or j == len(right):
             return all(token in _STARS for token in (*left[i:], *right[j:]))
         a, b = left[i], right[j]
-        is_hidden = hides_dots and b == "." and _begins_name(left, i) and _begins_name(right, j)
+        begins_names = i > 0 and j > 0 and left[i - 1] in ("/", "**/") and right[j - 1] in ("/", "**/")
+        is_hidden = hides_dots and b == "." and begins_names
         if a in _STARS:
-            return overlap(i + 1, j) or (_star_matches(a, b) and not is_hidden and overlap(i, j + 1))
+            return overlap(i + 1, j) or ((a != _STAR or b != "/") and not is_hidden and overlap(i, j + 1))
         if is_hidden and a == _ANY_CHAR:
             return False
         if b in _STARS:
-            return overlap(i, j + 1) or (_star_matches(b, a) and overlap(i + 1, j))
+            return overlap(i, j + 1) or ((b != _STAR or a != "/") and overlap(i + 1, j))
         is_same = "/" not in (a, b) if _ANY_CHAR in (a, b) else a == b
         return is_same and overlap(i + 1, j + 1)
 
     return overlap(0, 0)
 
 
-def _glob_tokens(pattern: str) -> tuple[str, ...]:
-    return tuple(_glob_token(text) for text in _GLOB_TOKENS.findall(pattern))
-
-
-def _glob_token(text: str) -> str:
-    if text in _DEEP_STARS:
-        return text
-    if text == "*":
-        return _STAR
-    return _ANY_CHAR if text == "?" or len(text) > 1 else text
-
-
-def _star_matches(star: str, other: str) -> bool:
-    return star in _DEEP_STARS or other != "/"
-
-
-def _begins_name(tokens: tuple[str, ...], at: int) -> bool:
-    return at > 0 and tokens[at - 1] in ("/", "**/")
+def _glob_tokens(pattern: str) -> list[str]:
+    tokens: list[str] = []
+    for text in _GLOB_TOKENS.findall(pattern):
+        if text == "*":
+            tokens.append(_STAR)
+        elif text == "?" or (len(text) > 1 and text not in _DEEP_STARS):
+            tokens.append(_ANY_CHAR)
+        else:
+            tokens.append(text)
+    return tokens

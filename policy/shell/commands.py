@@ -144,15 +144,12 @@ def _shell_code(name: str, program: Program, words: tuple[str, ...], stdin: str)
             # `env` splits its words only where an option tells it to; otherwise they are a command with its words.
             if name != "env" or any(word.startswith("-") and "s" in word.lower() for word in words[1:]):
                 yield " ".join(words[1:])
-            yield from (_without_option(word) for word in words[1:] if " " in word)
+            option = r"^(?:-\w*S|--split-string=|-?\w*Command\s+|-?\w+=)"
+            yield from (re.sub(option, "", word) for word in words[1:] if " " in word)
         case "" | "language" | "editor":
             yield from _code_in_options(name, words)
         case _:
             assert_never(program.code)
-
-
-def _without_option(word: str) -> str:
-    return re.sub(r"^(?:-\w*S|--split-string=|-?\w*Command\s+|-?\w+=)", "", word)
 
 
 def _code_in_options(name: str, words: tuple[str, ...]) -> Iterator[str]:
@@ -214,44 +211,33 @@ def wrapped_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | No
     name = basename(words[0])
     if name == "find":
         starts = [index + 1 for index, word in enumerate(words) if word in _FIND_EXEC]
-        return tuple(_up_to_terminator(words[start:]) for start in starts)
+        ends = [next((at for at in range(start, len(words)) if words[at] in (";", "+")), None) for start in starts]
+        return tuple(words[start:end] for start, end in zip(starts, ends, strict=True))
     syntax = program_named(name).syntax
     if syntax is None:
         return ()
-    inner = None if syntax == "unknown" else _after_options(syntax, words[1:])
-    if inner is None:
+    at = None if syntax == "unknown" else _after_options(syntax, words)
+    if at is None:
         return None
-    return (inner,) if inner else ()
+    return (words[at:],) if words[at:] else ()
 
 
-def _up_to_terminator(words: tuple[str, ...]) -> tuple[str, ...]:
-    return words[: next((at for at, word in enumerate(words) if word in (";", "+")), len(words))]
-
-
-def _after_options(syntax: WrapperSyntax, words: tuple[str, ...]) -> tuple[str, ...] | None:
-    at = 0
+def _after_options(syntax: WrapperSyntax, words: tuple[str, ...]) -> int | None:
+    """Where the command of a wrapper begins; None where an option is not known."""
+    at = 1
     while at < len(words) and words[at].startswith("-") and words[at] != "-":
         word = words[at]
         at += 1
         if word == "--":
             break
-        values = _values_taken(syntax, word)
-        if values is None:
-            return None
-        at += values
-    return words[at + syntax.operands :]
-
-
-def _values_taken(syntax: WrapperSyntax, word: str) -> int | None:
-    """How many words after it belong to the option; None for an unknown one."""
-    if word.startswith("--"):
-        return None
-    for index, letter in enumerate(word[1:], start=1):
-        if letter in syntax.valued:
-            return 0 if index < len(word) - 1 else 1
-        if letter not in syntax.flags:
-            return None
-    return 0
+        for index, letter in enumerate(word[1:], start=1):
+            if letter in syntax.valued:
+                # What follows the letter is its value, or else the next word is.
+                at += index == len(word) - 1
+                break
+            if letter not in syntax.flags:
+                return None
+    return at + syntax.operands
 
 
 _SEPARATORS = re.compile(r"[;&|\n\r(){}<>`]+|\$\(")
@@ -278,8 +264,9 @@ def guess_commands(text: str) -> tuple[SimpleCommand, ...]:
 
 def guess_command_suffixes(text: str) -> tuple[SimpleCommand, ...]:
     """Every suffix of every guess, for languages that put a sign or a word of their own before a command."""
-    found: dict[tuple[str, ...], None] = {}
-    for command in guess_commands(text):
-        for at, word in enumerate(command.words):
-            found[(word.lstrip("!:.+-*@"), *command.words[at + 1 :])] = None
-    return tuple(SimpleCommand(words) for words in found)
+    suffixes = (
+        (word.lstrip("!:.+-*@"), *command.words[at + 1 :])
+        for command in guess_commands(text)
+        for at, word in enumerate(command.words)
+    )
+    return tuple(map(SimpleCommand, dict.fromkeys(suffixes)))

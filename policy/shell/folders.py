@@ -61,7 +61,10 @@ class _FolderTracker:
             at = next((at for at, part in enumerate(command.shell) if isinstance(part, str)), None)
             here = _enter(shells, command.shell[:at])
             if at is not None:
-                self._define(str(command.shell[at]), replace(command, shell=command.shell[at + 1 :]), here)
+                name, inside = str(command.shell[at]), replace(command, shell=command.shell[at + 1 :])
+                if name not in self._bodies:
+                    self._uncalled[name] = here
+                self._bodies[name] = (*self._bodies.get(name, ()), inside)
                 continue
             yield replace(command, folder=here.folder)
             name = command.words[0]
@@ -79,11 +82,6 @@ class _FolderTracker:
         """The bodies of functions that something outside of the text may call."""
         for name, here in tuple(self._uncalled.items()):
             yield from self._call(name, [replace(here, number=())], ())
-
-    def _define(self, name: str, command: SimpleCommand, here: _Shell) -> None:
-        if name not in self._bodies:
-            self._uncalled[name] = here
-        self._bodies[name] = (*self._bodies.get(name, ()), command)
 
     def _call(self, name: str, shells: list[_Shell], callers: tuple[str, ...]) -> Iterator[SimpleCommand]:
         self._calls_left -= 1
@@ -106,17 +104,14 @@ def _after_command(shell: _Shell, words: tuple[str, ...]) -> _Shell:
         case "cd" if "-" in words:
             return shell if shell.previous is None else replace(shell, folder=shell.previous, previous=shell.folder)
         case "cd":
-            return _change_folder(shell, target or "~")
+            return replace(shell, folder=placed(shell.folder, target or "~"), previous=shell.folder)
         case "pushd" if target is not None and not target.startswith("+"):
-            return replace(_change_folder(shell, target), stack=(*shell.stack, shell.folder))
+            stack = (*shell.stack, shell.folder)
+            return replace(shell, folder=placed(shell.folder, target), previous=shell.folder, stack=stack)
         case "popd" if shell.stack:
             return replace(shell, folder=shell.stack[-1], previous=shell.folder, stack=shell.stack[:-1])
         case _:
             return shell
-
-
-def _change_folder(shell: _Shell, word: str) -> _Shell:
-    return replace(shell, folder=placed(shell.folder, word), previous=shell.folder)
 
 
 def _folder_option(words: tuple[str, ...]) -> str | None:

@@ -218,7 +218,14 @@ def program_named(name: str) -> Program:
 def dangerous_options(program: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """The arguments that make this program write a file, or run another, where it would not do so by nature."""
     row = program_named(basename(program))
-    found = [word for word in arguments if _is_listed(row, word)]
+    found: list[str] = []
+    for word in arguments:
+        if word.startswith("--"):
+            option = word[2:].partition("=")[0]
+            is_listed = bool(option) and any(known.startswith(option) for known in row.long_options)
+        else:
+            is_listed = word.startswith("-") and any(letter in word[1:] for letter in row.short_options)
+        found += [word] if is_listed else []
     if row.checked_as:
         found += _CHECKS[row.checked_as](arguments)
     return tuple(dict.fromkeys(found))
@@ -227,22 +234,13 @@ def dangerous_options(program: str, arguments: Sequence[str]) -> tuple[str, ...]
 def expand_abbreviations(program: str, arguments: Iterable[str]) -> tuple[str, ...]:
     """The arguments with abbreviated options of this kind in full, as GNU programs and git take them."""
     row = program_named(program)
-    return tuple(_in_full(row, word) for word in arguments)
-
-
-def _in_full(row: Program, word: str) -> str:
-    option, sign, value = word.removeprefix("--").partition("=")
-    if not word.startswith("--") or not option:
-        return word
-    full = next((known for known in row.long_options if known.startswith(option)), option)
-    return f"--{full}{sign}{value}"
-
-
-def _is_listed(row: Program, word: str) -> bool:
-    if word.startswith("--"):
-        option = word[2:].partition("=")[0]
-        return bool(option) and any(known.startswith(option) for known in row.long_options)
-    return word.startswith("-") and any(letter in word[1:] for letter in row.short_options)
+    expanded: list[str] = []
+    for word in arguments:
+        option, sign, value = word.removeprefix("--").partition("=")
+        is_long = word.startswith("--") and option
+        full = next((known for known in row.long_options if known.startswith(option)), option)
+        expanded.append(f"--{full}{sign}{value}" if is_long else word)
+    return tuple(expanded)
 
 
 _FIND = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint0?|fprintf|fls)")

@@ -8,6 +8,7 @@ The parser is passed in, because it starts a process and this package has no eff
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from posixpath import isabs, join
@@ -129,19 +130,13 @@ class _InlineCode:
     def commands(self, code: str) -> tuple[SimpleCommand, ...]:
         """The simple commands of a piece."""
         if code not in self._known:
-            self._known[code] = self._parsed_or_guessed(code)
+            needs_parser = _BARE_WORDS.fullmatch(code) is None
+            self._parsed += needs_parser
+            self._known[code] = guess_commands(code)
+            if needs_parser and not self.is_exhausted:
+                with suppress(Unparsable):
+                    self._known[code] = tuple(_tree_content(code, self._parse).commands)
         return self._known[code]
-
-    def _parsed_or_guessed(self, code: str) -> tuple[SimpleCommand, ...]:
-        if _BARE_WORDS.fullmatch(code):
-            return guess_commands(code)
-        self._parsed += 1
-        if self.is_exhausted:
-            return guess_commands(code)
-        try:
-            return tuple(_tree_content(code, self._parse).commands)
-        except Unparsable:
-            return guess_commands(code)
 
 
 def _possible_folders(moves: list[str | None]) -> tuple[tuple[str, ...], bool]:

@@ -46,7 +46,7 @@ class TreeContent:
     unclear_reason: str = ""
 
     def doubt(self, reason: str) -> None:
-        """Note why the text is unclear; the first reason is kept."""
+        """Note why the text is unclear, if there is a reason; the first one is kept."""
         self.unclear_reason = self.unclear_reason or reason
 
 
@@ -92,7 +92,7 @@ class _Walker:
             case "CaseClause":
                 # The words of a `case` are compared and not run, but an expansion in one may run something.
                 for item in (node["Word"], *(one for arm in node.get("Items") or () for one in arm["Patterns"])):
-                    self._doubt_word(self._word(item))
+                    self.content.doubt(self._word(item).unclear_reason)
             case "TimeClause":
                 self.content.commands.append(SimpleCommand(("time",), shell=self._shell))
             case "Word" if holds_code(text := self._word(node).text):
@@ -116,10 +116,6 @@ class _Walker:
     def _word(self, node: Node) -> Word:
         return read_word(node, self._source)
 
-    def _doubt_word(self, word: Word) -> None:
-        if word.unclear_reason:
-            self.content.doubt(word.unclear_reason)
-
     def _visit_call(self, node: Node, stdin: str) -> None:
         assigned = [self._assignment(item) for item in node.get("Assigns") or ()]
         words = [self._word(item) for item in node.get("Args") or ()]
@@ -141,7 +137,7 @@ class _Walker:
     def _add_command(self, assigned: list[Word], words: list[Word], stdin: str) -> None:
         every = (*assigned, *words)
         for word in every:
-            self._doubt_word(word)
+            self.content.doubt(word.unclear_reason)
         evaluates_index = bool(words) and program_named(words[0].text).code == "index"
         if evaluates_index and any(holds_code(word.text) for word in words[1:]):
             self.content.doubt(f"{words[0].text} may run code in an index")

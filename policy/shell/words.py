@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -185,12 +186,6 @@ class Piece(NamedTuple):
     """Not quoted: its braces and commas are signs."""
 
 
-class _Choice(NamedTuple):
-    begin: int
-    end: int
-    ways: list[tuple[Piece, ...]]
-
-
 _BRACE_SIGNS = re.compile(r"([{},])")
 _NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])")
@@ -225,7 +220,11 @@ def _pieces(node: Node, texts: list[str]) -> Iterator[Piece]:
 
 def brace_expansion(pieces: Iterable[Piece]) -> tuple[str, ...]:
     """The words that one word becomes, empty ones left out; none where they are too many."""
-    waiting = [tuple(_split_at_signs(pieces))]
+    split: list[Piece] = []
+    for piece in pieces:
+        texts = _BRACE_SIGNS.split(piece.text) if piece.is_bare else [piece.text]
+        split += [Piece(text, is_bare=piece.is_bare) for text in texts if text]
+    waiting = [tuple(split)]
     words: list[str] = []
     while waiting:
         word = waiting.pop()
@@ -233,23 +232,17 @@ def brace_expansion(pieces: Iterable[Piece]) -> tuple[str, ...]:
         if choice is None:
             words.append("".join(piece.text for piece in word))
         else:
-            after = word[choice.end + 1 :]
-            waiting += [(*word[: choice.begin], *way, *after) for way in reversed(choice.ways)]
+            begin, end, ways = choice
+            waiting += [(*word[:begin], *way, *word[end + 1 :]) for way in reversed(ways)]
         if len(waiting) + len(words) > _MAX_WORDS:
             return ()
     return tuple(filter(None, words))
 
 
-def _split_at_signs(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    for piece in pieces:
-        texts = _BRACE_SIGNS.split(piece.text) if piece.is_bare else [piece.text]
-        yield from (Piece(text, is_bare=piece.is_bare) for text in texts if text)
-
-
-def _first_choice(word: tuple[Piece, ...]) -> _Choice | None:
-    """The leftmost pair of braces that holds commas or a range."""
+def _first_choice(word: tuple[Piece, ...]) -> tuple[int, int, list[tuple[Piece, ...]]] | None:
+    """Begin, end and alternatives of the leftmost pair of braces that holds commas or a range."""
     opened: list[list[int]] = []
-    found: list[_Choice] = []
+    found: list[tuple[int, int, list[tuple[Piece, ...]]]] = []
     for at, piece in enumerate(word):
         if not piece.is_bare:
             continue
@@ -261,8 +254,8 @@ def _first_choice(word: tuple[Piece, ...]) -> _Choice | None:
             cuts = [*opened.pop(), at]
             ways = [word[one + 1 : other] for one, other in pairwise(cuts)]
             ways = ways if len(ways) > 1 else _range_ways(ways[0])
-            found += [_Choice(cuts[0], at, ways)] if ways else []
-    return min(found, key=lambda choice: choice.begin, default=None)
+            found += [(cuts[0], at, ways)] if ways else []
+    return min(found, key=itemgetter(0), default=None)
 
 
 def _range_ways(inner: tuple[Piece, ...]) -> list[tuple[Piece, ...]]:

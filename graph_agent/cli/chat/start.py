@@ -73,7 +73,7 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
     chat = importlib.import_module("graph_agent.cli.chat.chat")
     console = importlib.import_module("graph_agent.cli.render.console")
     conversation = importlib.import_module("graph_agent.cli.chat.conversation")
-    importlib.import_module("graph_agent.cli.startup").log_to_file()
+    importlib.import_module("graph_agent.cli.log_file").log_to_file()
     servers = conversation.ServerStates()
     bell = conversation.Bell(lambda: _is_bell_wanted(target.workspace))
 

@@ -155,11 +155,12 @@ class OpenAIModel:
         url, model, store = self._target.url, self._target.model, self._options.capabilities
         if self._capabilities is None:
             self._capabilities = apply_settings(self._settings, await asyncio.to_thread(store.load, url, model))
-        policy, current = RetryPolicy(max_attempts=self._options.max_attempts), self._capabilities
+        policy = RetryPolicy(max_attempts=self._options.max_attempts)
+        current = known = self._capabilities
         while True:
             answer = await self._send(request, current, on_delta)
             if not isinstance(answer, Failure):
-                if current != self._capabilities:
+                if current != known:
                     # With these the endpoint took a request that it had rejected before.
                     self._capabilities = current
                     await asyncio.to_thread(store.save, url, model, current)
