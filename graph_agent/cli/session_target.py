@@ -6,7 +6,7 @@ What reads the database or opens a session is imported late: a new chat's prompt
 import asyncio
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,12 +16,13 @@ from graph_agent.config.paths import database_path
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 
 if TYPE_CHECKING:
-    from graph_agent.cli.chat.conversation import Conversation
     from graph_agent.events import EventBus
     from graph_agent.inspect import ThreadSummary
+    from graph_agent.session.session import Session
 
 
 __all__ = [
+    "Opener",
     "ResumePoint",
     "Target",
     "absolute_paths",
@@ -33,6 +34,9 @@ __all__ = [
 ]
 
 _MAX_ID_CHARS = 100
+
+Opener = Callable[["EventBus"], Awaitable["Session"]]
+"""Opens the session of a command with a bus that gets all its events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +157,11 @@ def require_folder(folder: Path, thread_id: str) -> Path:
     return folder
 
 
-async def open_target(target: Target, bus: "EventBus") -> "Conversation":
+async def open_target(target: Target, bus: "EventBus") -> "Session":
     """Open the session. The graph and the model are imported in a thread, so that the terminal stays responsive."""
     app = await asyncio.to_thread(importlib.import_module, "graph_agent.app.opening")
     session = await app.open_session(
         workspace=target.workspace, thread_id=target.thread_id, flags=target.flags, bus=bus
     )
     restore_gc()
-    return cast("Conversation", session)
+    return cast("Session", session)

@@ -8,10 +8,12 @@ import contextlib
 import signal
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session
 
 __all__ = ["SupervisedResult", "catch_signals", "run_supervised", "run_until_signal"]
 
@@ -35,7 +37,7 @@ class SupervisedResult(Generic[T]):
 
 
 async def run_supervised(
-    session: Conversation, work: Coroutine[Any, Any, T], *, timeout_seconds: float | None = None
+    session: "Session", work: Coroutine[Any, Any, T], *, timeout_seconds: float | None = None
 ) -> SupervisedResult[T]:
     """Run work of a session until it returns, Ctrl-C stops it, or a signal or the time limit suspends it."""
     running = asyncio.create_task(work)

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from graph_agent.cli.chat.chat import Chat, ChatOptions, ThreadOpening
-from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.exit_codes import run_guarded
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
@@ -22,6 +21,7 @@ from graph_agent.events import (
     ToolCallProgress,
     ToolCallStarted,
 )
+from graph_agent.session.session import Session
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, recovery, rest
 
 __all__ = ["SCENARIOS"]
@@ -84,7 +84,7 @@ def main(scenario: str, log: Path, elsewhere: Path) -> int:
     opening, turns = SCENARIOS[scenario]
     sessions: list[ScriptedSession] = []
 
-    async def open_scripted(bus: EventBus) -> Conversation:
+    async def open_scripted(bus: EventBus) -> Session:
         session = ScriptedSession(bus, Path.cwd(), turns, opening=opening, elsewhere=elsewhere)
         session.refusals["call-a"] = "the command is empty"
         sessions.append(session)

@@ -5,13 +5,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import Event, EventBus, SessionOpened, ToolCallDecided, TurnEnded, TurnStarted
-from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, no_sandbox_info
+from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo, no_sandbox_info
 from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
+
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session as _Session
+else:
+    _Session = object  # The real one loads the graph.
 
 __all__ = ["Pause", "ScriptedSession", "Turn", "approval", "recovery", "rest"]
 
@@ -51,8 +56,17 @@ def recovery(call_id: str, tool_name: str, arguments: dict[str, Any], **fields: 
     return _open("recovery", _record(call_id, tool_name, arguments, "interrupted", fields), **known)
 
 
-class ScriptedSession:
+class ScriptedSession(_Session):
     """Plays its opening for `start`, and the next turn for each `send`, `proceed` and `continue_turn`."""
+
+    bus: EventBus
+    thread_id: str
+    workspace: Path
+    mode: str
+    model_label: str
+    model_name: str | None
+    by: str
+    sandbox: SandboxInfo
 
     def __init__(
         self,
@@ -76,13 +90,13 @@ class ScriptedSession:
         """What was asked of the session, in order."""
         self.refusals: dict[str, str] = {}
         """Calls whose edits are refused, and with which words."""
-        self._queue: dict[int, str] = {}
+        self._inbox: dict[int, str] = {}
         self._last_number = 0
         self._turns = list(turns)
         self._opening = opening
         self._elsewhere = elsewhere
         self._open: dict[str, OpenQuestion] = {}
-        self._answers: dict[str, Answer] = {}
+        self._decided: dict[str, Answer] = {}
         self._halt: asyncio.Event = asyncio.Event()
         self._halts_by = ""
         self.closed = False
@@ -100,24 +114,24 @@ class ScriptedSession:
     async def queue(self, text: str) -> int:
         self._note("queue", text)
         self._last_number += 1
-        self._queue[self._last_number] = text
+        self._inbox[self._last_number] = text
         return self._last_number
 
     async def queued(self) -> list[tuple[int, str]]:
-        return list(self._queue.items())
+        return list(self._inbox.items())
 
     async def remove_queued(self, number: int) -> bool:
-        self._note("take back", self._queue.get(number, ""))
+        self._note("take back", self._inbox.get(number, ""))
         # As in the inbox, the newest number is free again.
         self._last_number -= number == self._last_number
-        return self._queue.pop(number, None) is not None
+        return self._inbox.pop(number, None) is not None
 
     async def move_queued(self, number: int, thread_id: str) -> int | None:
-        self._note("hand over", self._queue.get(number, ""), thread_id)
-        return number if number in self._queue else None
+        self._note("hand over", self._inbox.get(number, ""), thread_id)
+        return number if number in self._inbox else None
 
     async def send_queued(self, attachment: str = "") -> TurnResult | None:
-        return await self.send(self._queue.pop(min(self._queue))) if self._queue else None
+        return await self.send(self._inbox.pop(min(self._inbox))) if self._inbox else None
 
     async def continue_turn(self) -> TurnResult:
         self._note("continue")
@@ -143,7 +157,7 @@ class ScriptedSession:
         if standing := (await self.answers_from_others()).get(question.call_id):
             return standing
         answer = Answer(kind, self.by, AT, arguments, reason, outside)
-        self._answers[question.call_id] = answer
+        self._decided[question.call_id] = answer
         edited = () if arguments is None else (json.dumps(arguments),)
         granted = () if always is None else (f"always {always.scope}", *always.rules)
         out = ("outside",) if outside else ()
@@ -179,7 +193,7 @@ class ScriptedSession:
 
     async def proceed(self) -> TurnResult:
         self._note("proceed")
-        answered = {*self._answers, *await self.answers_from_others()}
+        answered = {*self._decided, *await self.answers_from_others()}
         waiting = tuple(item for call_id, item in self._open.items() if call_id not in answered)
         if waiting:
             is_broken = any(item.question.kind == "recovery" for item in waiting)

@@ -9,33 +9,17 @@ import errno
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.chat.conversation import Conversation, Opener, ServerStates, recent_lines
+from graph_agent.app.reader import read_database
 from graph_agent.cli.chat.shell_escape import UserPrograms
-from graph_agent.cli.chat.slash_commands import (
-    CompactThread,
-    QuitChat,
-    RetryTurn,
-    RewindThread,
-    SendMessage,
-    SlashCommands,
-    SwitchThread,
-    is_command,
-)
-from graph_agent.cli.chat.turn_runner import (
-    FAILED,
-    PendingResolver,
-    TurnRunner,
-    format_result,
-    format_status,
-    has_fresh_budget,
-)
+from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
+from graph_agent.cli.chat.turn_runner import FAILED, TurnRunner, format_result, format_status, has_fresh_budget
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.headless.report import resume_lines
 from graph_agent.cli.prompts.dialogs import choose_model
@@ -43,13 +27,19 @@ from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Take
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
+from graph_agent.cli.session_target import Opener
 from graph_agent.cli.supervisor import catch_signals
-from graph_agent.cli.views.format import format_count
+from graph_agent.cli.views.format import format_count, format_message
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UsageError
-from graph_agent.events import Event, EventBus, TurnStarted
+from graph_agent.events import Event, EventBus, ServerChanged, TurnStarted
 from graph_agent.session.turn_result import TurnResult
 
-__all__ = ["Chat", "ChatOptions", "ThreadOpening"]
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session
+
+__all__ = ["Chat", "ChatOptions", "ThreadOpening", "recent_lines"]
+
+_RECENT_TURNS, _RECENT_MESSAGES = 2, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +58,13 @@ class ChatOptions:
     """What a chat starts with."""
 
     database: Path
-    switch: Callable[[str | None, Conversation], ThreadOpening]
+    switch: "Callable[[str | None, Session], ThreadOpening]"
     """The thread with this id, or for None a new one, as seen from the current one. Reads the database.
 
     Raises AgentError where there is no such thread.
     """
-    reopen: Callable[[Conversation], ThreadOpening]
+    reopen: "Callable[[Session], ThreadOpening]"
     """The thread of a session that is closed."""
-    servers: ServerStates = field(default_factory=ServerStates)
     message: str | None = None
     """The first message, given on the command line."""
     introduction: Callable[[], Sequence[str]] = tuple
@@ -91,11 +80,12 @@ class Chat:
         self._console = console
         self._options = options
         self._display = TurnDisplay(console)
-        self._session: Conversation | None = None
+        self._session: Session | None = None
         self._turns = TurnRunner(terminal, self._display)
         self._queue = self._turns.input_queue
-        self._pending = PendingResolver(terminal, console, self._display, self._turns)
         self._programs = UserPrograms(terminal, console)
+        self._servers: dict[str, ServerChanged] = {}
+        """The newest state of each MCP server of the present session."""
         self._exit_code: ExitCode | None = None
         """Set by the signal that ends the chat."""
         self._sends_queued = True
@@ -128,10 +118,14 @@ class Chat:
                     raise
                 return await self._suspend(ExitCode.HANGUP)
             finally:
-                self._print_resume_hint()
                 if self._session is not None:
+                    if self._turns.running is not None:
+                        with contextlib.suppress(OSError):
+                            sys.stderr.writelines(
+                                f"{escape(line)}\n" for line in resume_lines(self._session.thread_id)
+                            )
                     await self._session.close()
-        return self._pending.code
+        return self._turns.exit_code
 
     async def _talk(self, first: asyncio.Task[str] | None) -> None:
         session, text = await self._open_first(first)
@@ -141,32 +135,17 @@ class Chat:
             self._sends_queued = True  # It is queued behind others, and the person wants an answer now.
         elif text is not None:
             self._queue.first = ""
-            await self._handle(text)
-        while True:
-            await self._handle_next()
+            await self._handle(session, text)
+        while (current := self._session) is not None:
+            if command := await self._queue.due_command(current, in_order=self._sends_queued):
+                await self._handle(current, command)
+            elif not (self._sends_queued and await self._send_queued(current)):
+                text = await self._terminal.message(await self._announce_queued(current))
+                # Enter alone sends what is queued.
+                self._sends_queued = self._sends_queued or not text.strip()
+                await self._handle(current, text)
 
-    async def _handle_next(self) -> None:
-        """The next input: a command entered during the turn, a queued message, or what is typed now."""
-        session = self._session
-        if session is None:
-            return
-        if command := await self._queue.due_command(session, in_order=self._sends_queued):
-            await self._handle(command)
-        elif not (self._sends_queued and await self._send_queued(session)):
-            text = await self._terminal.message(await self._announce_queued(session))
-            # Enter alone sends what is queued.
-            self._sends_queued = self._sends_queued or not text.strip()
-            await self._handle(text)
-
-    async def _announce_queued(self, session: Conversation) -> TakeBack | None:
-        """Say how many messages are queued; returns what takes the last one back, None where none is."""
-        count = 0 if self._sends_queued else len(await session.queued())
-        if not count:
-            return None
-        self._say(f"{format_count(count, 'message')} queued: Enter to send, Up to edit the last")
-        return lambda: self._queue.take_back(session)
-
-    async def _open_first(self, first: asyncio.Task[str] | None) -> tuple[Conversation, str | None]:
+    async def _open_first(self, first: asyncio.Task[str] | None) -> "tuple[Session, str | None]":
         """The session and the first message, whichever is there sooner."""
         opening = asyncio.ensure_future(self._open(self._opening))
         try:
@@ -186,13 +165,14 @@ class Chat:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _open(self, opening: ThreadOpening) -> Conversation:
+    async def _open(self, opening: ThreadOpening) -> "Session":
+        self._servers.clear()
         bus = EventBus()
         bus.subscribe(self._turns.show_event)
         bus.subscribe(self._on_event)
         return await opening.opener(bus)
 
-    async def _enter(self, session: Conversation, opening: ThreadOpening) -> None:
+    async def _enter(self, session: "Session", opening: ThreadOpening) -> None:
         """What comes before any prompt: the last messages, interrupted calls, pending questions."""
         if opening.resumes:
             await self._queue.keep_first(session)
@@ -205,77 +185,15 @@ class Chat:
             await choose_model(session, self._terminal, self._say)
         await self._finish(session, await self._turns.run(session, session.start()))
 
-    async def _handle(self, text: str) -> None:
-        """One message or slash command."""
-        session, options = self._session, self._options
-        if session is None or not text.strip():
-            return
-        commands = SlashCommands(session, self._console, options.database, self._programs, options.servers)
-        match await commands.run(text) if is_command(text) else SendMessage(text):
-            case SwitchThread(thread=thread):
-                await self._switch(session, thread)
-            case RetryTurn():
-                await self._retry(session)
-            case CompactThread():
-                await self._work(session, session.compact())
-            case RewindThread(arguments=arguments):
-                await self._rewind(session, arguments)
-            case SendMessage(text=message):
-                await self._work(session, session.send(message, self._programs.shared_output))
+    async def _announce_queued(self, session: "Session") -> TakeBack | None:
+        """Say how many messages are queued; returns what takes the last one back, None where none is."""
+        count = 0 if self._sends_queued else len(await session.queued())
+        if not count:
+            return None
+        self._say(f"{format_count(count, 'message')} queued: Enter to send, Up to edit the last")
+        return lambda: self._queue.take_back(session)
 
-    async def _work(self, session: Conversation, work: Coroutine[Any, Any, TurnResult]) -> None:
-        try:
-            await self._finish(session, await self._turns.run(session, work))
-        except (UsageError, MessageBlocked) as refusal:
-            self._say(str(refusal))
-
-    async def _retry(self, session: Conversation) -> None:
-        turns = self._turn_count
-        try:
-            result = await self._turns.run(session, session.continue_turn())
-            result = await self._pending.resolve(session, result)
-        except UsageError as refusal:
-            self._say(str(refusal))
-            return
-        if self._turn_count == turns:
-            self._say("There is nothing to retry: every turn has an answer.")
-        else:
-            self._show_result(result)
-
-    async def _switch(self, left: Conversation, thread: str | None) -> None:
-        """Continue in another thread; this one is kept until the other is open."""
-        try:
-            opening = await asyncio.to_thread(self._options.switch, thread, left)
-            self._session = session = await self._open(opening)
-        except AgentError as failure:
-            self._say(str(failure))
-            return
-        await self._queue.follow(left, session.thread_id)
-        await left.close()
-        self._say(f"Return to the previous thread with /resume {left.thread_id}", "dim")
-        await self._enter(session, opening)
-
-    async def _rewind(self, left: Conversation, arguments: str) -> None:
-        """Rewind the thread, which is released meanwhile, and reopen it; if that fails, the chat ends."""
-        # with the views of a command of its own
-        from graph_agent.cli.chat.read_commands import parse_rewind, rewind_from_chat
-
-        try:
-            request = parse_rewind(arguments, left.thread_id)
-        except UsageError as refusal:
-            self._say(str(refusal))
-            return
-        self._session = None
-        await left.close()
-        try:
-            await rewind_from_chat(self._options.database, request, self._pending.confirm)
-        except AgentError as failure:
-            self._say(str(failure))
-        opening = self._options.reopen(left)
-        self._session = session = await self._open(opening)
-        await self._enter(session, opening)
-
-    async def _send_queued(self, session: Conversation) -> bool:
+    async def _send_queued(self, session: "Session") -> bool:
         """Send the oldest queued message; False where none is queued and none was entered meanwhile."""
         self._shows_sent = True
         try:
@@ -289,9 +207,85 @@ class Chat:
             await self._finish(session, sent)
         return sent is not None or self._turns.had_input
 
-    async def _finish(self, session: Conversation, result: TurnResult) -> None:
+    async def _handle(self, session: "Session", text: str) -> None:
+        """One message or slash command."""
+        if not text.strip():
+            return
+        action: ChatAction | None = ChatAction("send", text)
+        if is_command(text):
+            database, servers = self._options.database, self._servers
+            action = await SlashCommands(session, self._console, database, self._programs, servers).run(text)
+        if action is None:
+            return
+        match action.kind:
+            case "send":
+                await self._work(session, session.send(action.text, self._programs.shared_output))
+            case "compact":
+                await self._work(session, session.compact())
+            case "retry":
+                await self._retry(session)
+            case "switch":
+                await self._switch(session, action.text or None)
+            case "rewind":
+                await self._rewind(session, action.text)
+            case _ as never:
+                assert_never(never)
+
+    async def _work(self, session: "Session", work: Coroutine[Any, Any, TurnResult]) -> None:
+        try:
+            await self._finish(session, await self._turns.run(session, work))
+        except (UsageError, MessageBlocked) as refusal:
+            self._say(str(refusal))
+
+    async def _retry(self, session: "Session") -> None:
+        turns = self._turn_count
+        try:
+            result = await self._turns.run(session, session.continue_turn())
+            result = await self._turns.resolve(session, result)
+        except UsageError as refusal:
+            self._say(str(refusal))
+            return
+        if self._turn_count == turns:
+            self._say("There is nothing to retry: every turn has an answer.")
+        else:
+            self._show_result(result)
+
+    async def _switch(self, left: "Session", thread: str | None) -> None:
+        """Continue in another thread; this one is kept until the other is open."""
+        try:
+            opening = await asyncio.to_thread(self._options.switch, thread, left)
+            self._session = session = await self._open(opening)
+        except AgentError as failure:
+            self._say(str(failure))
+            return
+        await self._queue.follow(left, session.thread_id)
+        await left.close()
+        self._say(f"Return to the previous thread with /resume {left.thread_id}", "dim")
+        await self._enter(session, opening)
+
+    async def _rewind(self, left: "Session", arguments: str) -> None:
+        """Rewind the thread, which is released meanwhile, and reopen it; if that fails, the chat ends."""
+        # with the views of a command of its own
+        from graph_agent.cli.chat.read_commands import parse_rewind, rewind_from_chat
+
+        try:
+            request = parse_rewind(arguments, left.thread_id)
+        except UsageError as refusal:
+            self._say(str(refusal))
+            return
+        self._session = None
+        await left.close()
+        try:
+            await rewind_from_chat(self._options.database, request, self._turns.confirm)
+        except AgentError as failure:
+            self._say(str(failure))
+        opening = self._options.reopen(left)
+        self._session = session = await self._open(opening)
+        await self._enter(session, opening)
+
+    async def _finish(self, session: "Session", result: TurnResult) -> None:
         """Resolve what is pending after a turn and show how it ended."""
-        self._show_result(await self._pending.resolve(session, result))
+        self._show_result(await self._turns.resolve(session, result))
 
     def _show_result(self, result: TurnResult) -> None:
         has_failed = result.status in FAILED or (result.status == "stopped" and not self._turns.has_new_input)
@@ -301,7 +295,9 @@ class Chat:
             self._say(text, style)
 
     def _on_event(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
-        if isinstance(event, TurnStarted):
+        if isinstance(event, ServerChanged):
+            self._servers[event.name] = event
+        elif isinstance(event, TurnStarted):
             self._turn_count += 1
             if event.text:
                 self._programs.forget_shared()
@@ -331,14 +327,18 @@ class Chat:
         return code
 
     def _show_pending(self) -> None:
-        count = self._pending.pending
-        if count and self._pending.code is ExitCode.APPROVALS_PENDING:
+        count = self._turns.pending
+        if count and self._turns.exit_code is ExitCode.APPROVALS_PENDING:
             are = "is" if count == 1 else "are"
             self._say(f"{format_count(count, 'approval')} {are} still pending; nothing was run.")
         elif count:
             self._say(f"{format_count(count, 'call')} still {'needs' if count == 1 else 'need'} your decision.")
 
-    def _print_resume_hint(self) -> None:
-        if self._session is not None and self._turns.running is not None:
-            with contextlib.suppress(OSError):
-                sys.stderr.writelines(f"{escape(line)}\n" for line in resume_lines(self._session.thread_id))
+
+def recent_lines(database: Path, thread_id: str) -> list[str]:
+    """The last turns with their tool results, as lines safe to print."""
+    with read_database(database) as reader:
+        recent = reader.recent(thread_id, _RECENT_MESSAGES, turns=_RECENT_TURNS)
+    earlier = f"… {format_count(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`"
+    lines = [line for entry in recent.entries for line in format_message(entry.role, entry.body, full=False)]
+    return [earlier, *lines] if recent.earlier else lines

@@ -19,7 +19,7 @@ from graph_agent.errors import AgentError
 
 if TYPE_CHECKING:
     from graph_agent.app.chat_input import FileNames
-    from graph_agent.events import Event, EventBus
+    from graph_agent.events import Event
 
 
 __all__ = ["ChatCompleter"]
@@ -39,11 +39,6 @@ class ChatCompleter(Completer):
         self._thread_id = ""
         self._names: FileNames | None = None
 
-    def listen(self, bus: "EventBus") -> "EventBus":
-        """Listen to this bus from now on; returns it."""
-        bus.subscribe(self)
-        return bus
-
     def __call__(self, number: int, event: "Event") -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         from graph_agent.events import SessionOpened  # the prompt need not wait for it
@@ -55,15 +50,22 @@ class ChatCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002 - prompt_toolkit's
         """See prompt_toolkit."""
+        text = document.text_before_cursor
         with contextlib.suppress(AgentError, OSError, ValueError):
-            yield from self._offered(document.text_before_cursor)
-
-    def _offered(self, text: str) -> Iterator[Completion]:
-        if (named := _MENTION.search(text)) is not None:
-            yield from self._files(named)
-        elif text.startswith("/") and "\n" not in text:
-            command, blank, typed = text[1:].partition(" ")
-            yield from self._arguments(command, typed.lstrip()) if blank else self._commands(command)
+            if (named := _MENTION.search(text)) is not None:
+                yield from self._files(named)
+            elif text.startswith("/") and "\n" not in text:
+                command, blank, typed = text[1:].partition(" ")
+                typed = typed.lstrip()
+                if command == "policy" and blank:
+                    command, _, typed = typed.partition(" ")
+                    command = command if command == "revoke" else ""
+                offered = self._values(command, typed) if blank else self._commands()
+                written = typed if blank else text
+                for value, shown, about in offered:
+                    if value.startswith(written):
+                        meta = escape(about)
+                        yield Completion(value, -len(written), display=escape(shown), display_meta=meta)
 
     def _files(self, named: re.Match[str]) -> Iterator[Completion]:
         typed = named[2] if named[1] is None else named[1]
@@ -74,43 +76,24 @@ class ChatCompleter(Completer):
                 written = f'@"{name}' + ("" if name.endswith("/") else '"') if " " in name else f"@{name}"
                 yield Completion(written, start_position=-len(named[0]), display=name)
 
-    def _commands(self, typed: str) -> Iterator[Completion]:
-        for name, usage, does in self._every_command():
-            if name.startswith(typed):
-                yield _completion(f"/{name}", -len(typed) - 1, usage, does)
-
-    def _every_command(self) -> Iterator[tuple[str, str, str]]:
-        """The built-in commands first: they need not wait until files are read."""
-        yield from ((name, command.usage, command.does) for name, command in COMMANDS.items())
+    def _commands(self) -> Iterator[tuple[str, str, str]]:
+        """What is written, shown and said about each command; built-in ones first: they need no files."""
+        yield from ((f"/{name}", command.usage, command.does) for name, command in COMMANDS.items())
         own = importlib.import_module("graph_agent.app.chat_input").user_commands(self._workspace)
-        yield from ((name, one.usage, one.does) for name, one in own.known.items() if name not in COMMANDS)
+        yield from ((f"/{name}", one.usage, one.does) for name, one in own.known.items() if name not in COMMANDS)
 
-    def _arguments(self, command: str, typed: str) -> Iterator[Completion]:
-        if command == "policy":
-            command, _, typed = typed.partition(" ")
-            command = command if command == "revoke" else ""
-        for value, about in self._values(command, typed):
-            if value.startswith(typed):
-                yield _completion(value, -len(typed), value, about)
-
-    def _values(self, command: str, typed: str) -> Iterator[tuple[str, str]]:
+    def _values(self, command: str, typed: str) -> Iterator[tuple[str, str, str]]:
+        """The same of each value of the command's argument."""
         if command == "mode":
-            yield from ((mode, "") for mode in MODES)
+            yield from ((mode, mode, "") for mode in MODES)
         elif command in ("rewind", "fork") and self._thread_id:
-            yield from self._checkpoints()
+            opener: Any = importlib.import_module("graph_agent.app.reader")
+            with opener.read_database(self._database) as reader:
+                entries = reader.history(self._thread_id)[:_MOST_CHECKPOINTS]
+            for entry in entries:
+                about = f"{entry.created_at} {entry.node or entry.source} {', '.join(entry.changed)}"
+                yield entry.checkpoint_id, entry.checkpoint_id, about
         elif command in _SOURCES:
             sources: Any = importlib.import_module("graph_agent.cli.completion").SOURCES
             for item in sources[_SOURCES[command]](self._database, typed):
-                yield item.value, item.help or ""
-
-    def _checkpoints(self) -> Iterator[tuple[str, str]]:
-        opener: Any = importlib.import_module("graph_agent.app.reader")
-        with opener.read_database(self._database) as reader:
-            entries = reader.history(self._thread_id)[:_MOST_CHECKPOINTS]
-        for entry in entries:
-            about = f"{entry.created_at} {entry.node or entry.source} {', '.join(entry.changed)}"
-            yield entry.checkpoint_id, about
-
-
-def _completion(text: str, start: int, shown: str, about: str) -> Completion:
-    return Completion(text, start_position=start, display=escape(shown), display_meta=escape(about))
+                yield item.value, item.value, item.help or ""

@@ -6,13 +6,18 @@ Queued lines are not in the history yet: one Up too many would send a message tw
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from graph_agent.cli.chat.command_table import COMMANDS, expand_command
-from graph_agent.cli.chat.conversation import Conversation
+from graph_agent.cli.chat.command_table import COMMANDS, expand_command, parse_command
 from graph_agent.cli.chat.slash_commands import is_command
 from graph_agent.errors import AgentError
 
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session
+
 __all__ = ["InputQueue"]
+
+_BUILT_IN = frozenset((*COMMANDS, "exit"))
 
 
 class InputQueue:
@@ -32,29 +37,32 @@ class InputQueue:
         self.first = ""
         """The message that this chat starts with, until it is queued or sent."""
 
-    async def enter(self, session: Conversation, line: str) -> None:
+    async def enter(self, session: "Session", line: str) -> None:
         """Take in a line; a message is durable before it is shown as queued."""
         async with self._lock:
             await self._keep_first(session)
+            message = line
+            name, _ = parse_command(line) or ("", "")
             try:
-                message = await self._expand(session, line)
+                if is_command(line) and not line.startswith("!") and name not in _BUILT_IN:
+                    message = await asyncio.to_thread(expand_command, line, session.workspace, trusted_once=False)
             except AgentError as refusal:
                 self._remember(line)
                 self._say(str(refusal))
                 return
-            if message is None:
+            if is_command(line) and message == line:
                 self._entries.append(line)
                 self._say(f"after this turn: {line}")
             else:
                 await self._queue(session, message, line)
                 self._say(f"queued: {line}  (Up to edit)")
 
-    async def keep_first(self, session: Conversation) -> None:
+    async def keep_first(self, session: "Session") -> None:
         """Queue the first message behind those that are queued already."""
         async with self._lock:
             await self._keep_first(session)
 
-    async def take_back(self, session: Conversation) -> str | None:
+    async def take_back(self, session: "Session") -> str | None:
         """Remove the newest entry, to edit it; returns it as it was typed, None where nothing is queued."""
         async with self._lock:
             await self._forget_sent(session)
@@ -64,7 +72,7 @@ class InputQueue:
                 self._say(f"no longer queued: {text}")
             return text
 
-    async def due_command(self, session: Conversation, *, in_order: bool) -> str | None:
+    async def due_command(self, session: "Session", *, in_order: bool) -> str | None:
         """The command that is due; with `in_order` only if no message was entered before it."""
         async with self._lock:
             await self._forget_sent(session)
@@ -78,7 +86,7 @@ class InputQueue:
                 self._after_command = [entry for entry in self._entries[position:] if isinstance(entry, int)]
             return command
 
-    async def follow(self, left: Conversation, thread_id: str) -> None:
+    async def follow(self, left: "Session", thread_id: str) -> None:
         """Move what was entered after a command that switches threads to the new thread."""
         async with self._lock:
             for number in self._after_command:
@@ -87,7 +95,7 @@ class InputQueue:
                     self._typed_as[moved] = self._typed_as.pop(number, "")
             self._after_command = []
 
-    async def _take_newest(self, session: Conversation) -> str | None:
+    async def _take_newest(self, session: "Session") -> str | None:
         while self._entries:
             newest = self._entries.pop()
             if isinstance(newest, str):
@@ -101,30 +109,20 @@ class InputQueue:
                 return text
         return None
 
-    async def _forget_sent(self, session: Conversation) -> None:
+    async def _forget_sent(self, session: "Session") -> None:
         if self._entries:
             queued = dict(await session.queued())
             for sent in [entry for entry in self._entries if isinstance(entry, int) and entry not in queued]:
                 self._entries.remove(sent)
                 self._remember(self._typed_as.pop(sent, ""))
 
-    async def _keep_first(self, session: Conversation) -> None:
+    async def _keep_first(self, session: "Session") -> None:
         first, self.first = self.first, ""
         if first:
             await self._queue(session, first, first)
 
-    async def _queue(self, session: Conversation, message: str, line: str) -> None:
+    async def _queue(self, session: "Session", message: str, line: str) -> None:
         number = await session.queue(message)
         self._entries.append(number)
         # The number of a message that was removed, or that a hook blocked, is used again.
         self._typed_as[number] = line
-
-    async def _expand(self, session: Conversation, line: str) -> str | None:
-        """The message that a line stands for; None where it is a command of the chat."""
-        if not is_command(line):
-            return line
-        name = line[1:].strip().partition(" ")[0]
-        if line.startswith("!") or name in (*COMMANDS, "exit"):
-            return None
-        message = await asyncio.to_thread(expand_command, line, session.workspace, trusted_once=False)
-        return None if message == line else message

@@ -4,7 +4,6 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from graph_agent.cli.views.format import format_cost_lines, format_todo
 from graph_agent.cli.views.inspection import inspect_state, show_difference, show_history
 from graph_agent.cli.views.memory import show_memory
 from graph_agent.cli.views.table import print_lines
-from graph_agent.cli.views.threads import list_threads
+from graph_agent.cli.views.threads import list_threads, show_changes
 from graph_agent.cli.views.time_travel import format_survey, print_rewind
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.events import ServerChanged
@@ -40,25 +39,25 @@ class ReadCommands:
     servers: Mapping[str, ServerChanged] = field(default_factory=dict)
     """The MCP servers of the session, by name."""
 
-    def view(self, name: str, argument: str) -> Callable[[], None]:
-        """The view of this name: a function that prints, to be called in a thread."""
-        views: dict[str, Callable[[], None]] = {
-            "threads": partial(list_threads, self.database, as_json=False),
-            "calls": partial(self._calls, argument),
-            "history": partial(show_history, self.database, self.thread_id, None, as_json=False),
-            "diff": partial(self._diff, argument),
+    def show(self, name: str, argument: str) -> None:
+        """Print the view of this name; to be called in a thread. Views load what only they need."""
+        views: dict[str, Callable[[str], None]] = {
+            "threads": lambda _: list_threads(self.database, as_json=False),
+            "calls": self._calls,
+            "history": lambda _: show_history(self.database, self.thread_id, None, as_json=False),
+            "diff": self._diff,
             "graph": self._graph,
             "todo": self._todo,
-            "memory": partial(show_memory, as_json=False),
-            "policy": partial(self._policy, argument),
-            "tools": partial(self._tools, argument),
+            "memory": lambda _: show_memory(as_json=False),
+            "policy": self._policy,
+            "tools": self._tools,
             "mcp": self._servers,
             "doctor": self._health,
             "cost": self._cost,
-            "export": partial(self._export, argument),
-            "inspect": partial(self._inspect, argument),
+            "export": self._export,
+            "inspect": self._inspect,
         }
-        return views[name]
+        views[name](argument)
 
     def _calls(self, call: str) -> None:
         which = f"{self.thread_id}:{call}" if call else self.thread_id
@@ -70,8 +69,6 @@ class ReadCommands:
     def _diff(self, argument: str) -> None:
         match argument.split():
             case []:
-                from graph_agent.cli.views.threads import show_changes
-
                 show_changes(self.database, self.thread_id, None, as_json=False)
             case [old]:
                 show_difference(self.database, old, self.thread_id, None, as_json=False)
@@ -80,23 +77,23 @@ class ReadCommands:
             case _:
                 raise UsageError("/diff takes two checkpoints at most. List them with /history.")
 
-    def _graph(self) -> None:
+    def _graph(self, _: str) -> None:
         from graph_agent.cli.views.graph import show_graph
 
         show_graph(self.database, self.thread_id, None)
 
-    def _servers(self) -> None:
+    def _servers(self, _: str) -> None:
         from graph_agent.cli.views.mcp import list_servers
 
         list_servers(as_json=False, live=self.servers)
 
-    def _health(self) -> None:
+    def _health(self, _: str) -> None:
         from graph_agent.app.doctor import run_checks
         from graph_agent.cli.views.doctor import format_check
 
         print_lines(line for check in run_checks(self.database, os.environ) for line in format_check(check))
 
-    def _cost(self) -> None:
+    def _cost(self, _: str) -> None:
         try:
             with read_database(self.database) as reader:
                 thread, state = reader.thread(self.thread_id), reader.inspection(self.thread_id).state
@@ -105,7 +102,7 @@ class ReadCommands:
         else:
             print_lines(format_cost_lines((state.values.get("turn") or {}).get("usage"), thread.usage))
 
-    def _todo(self) -> None:
+    def _todo(self, _: str) -> None:
         try:
             with read_database(self.database) as reader:
                 plan = reader.inspection(self.thread_id).state.values.get("todo") or []
@@ -114,7 +111,6 @@ class ReadCommands:
         print_lines(format_todo(plan) or ["No todo list yet."])
 
     def _export(self, file: str) -> None:
-        # Loads the settings, which hold the secrets to redact.
         from graph_agent.cli.views.thread_files import export_thread
 
         if not file:
@@ -123,7 +119,6 @@ class ReadCommands:
         export_thread(self.database, self.thread_id, None, None, str(Path(file).expanduser()))
 
     def _policy(self, argument: str) -> None:
-        # Loads what writes the database, which no other command here needs.
         from graph_agent.cli.views.policy import list_policy, revoke_permission
 
         verb, _, named = argument.partition(" ")
@@ -133,7 +128,6 @@ class ReadCommands:
             list_policy(self.database, as_json=False)
 
     def _tools(self, name: str) -> None:
-        # Loads the tools, which the other commands need not wait for.
         from graph_agent.cli.views.tools import list_tools, show_tool
 
         if name:
@@ -178,13 +172,11 @@ async def rewind_from_chat(database: Path, order: "RewindRequest", confirm: Call
     """Show the plan of a rewind, ask, and rewind a thread that no session holds; raises what `rewind` raises."""
     from graph_agent.app.rewind import rewind
 
-    seen = await rewind(database, replace(order, is_dry=True), lambda _: False)
-    is_stopped = bool(seen.plan.conflicts) and not order.is_forced
-    done, was_shown = seen, False
-    if not (order.is_dry or is_stopped):
-        print_lines(format_survey(seen.plan))
-        was_shown = True
+    done = await rewind(database, replace(order, is_dry=True), lambda _: False)
+    may_run = not order.is_dry and (order.is_forced or not done.plan.conflicts)
+    if may_run:
+        print_lines(format_survey(done.plan))
         if await confirm():
             done = await rewind(database, order, lambda _: True)
     with suppress(typer.Exit):
-        print_rewind(done, is_dry=order.is_dry, as_json=False, was_shown=was_shown)
+        print_rewind(done, is_dry=order.is_dry, as_json=False, was_shown=may_run)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from rich.console import Console
@@ -51,10 +51,14 @@ class UserPrograms:
         except (OSError, ValueError) as error:  # ValueError: a NUL character, which a paste may hold
             self._say(f"The command could not be started: {getattr(error, 'strerror', None) or error}", "yellow")
             return
-        ending = "" if code == 0 else f"[ended by signal {-code}]" if code < 0 else f"[exit code {code}]"
-        if ending:
+        if code:
+            ending = f"[ended by signal {-code}]" if code < 0 else f"[exit code {code}]"
             self._say(ending, "yellow")
-        output = _end_of("\n".join([*kept, *([ending] if ending else [])]))
+            kept.append(ending)
+        output = "\n".join(kept)
+        omitted = len(output) - _KEPT_CHARS
+        if omitted > 0:
+            output = f"[… {omitted} characters left out]\n{output[-_KEPT_CHARS:]}"
         self._last = f"$ {line}\n{output}"
         if not self._is_hinted:
             self._is_hinted = True
@@ -64,7 +68,7 @@ class UserPrograms:
         """Open a text in the person's editor; returns it as saved.
 
         Raises:
-            NotEdited: the editor could not be run, or failed.
+            EditFailed: the editor could not be run, or failed.
         """
         with self._terminal.given_away():
             return await edit_text(text)
@@ -90,10 +94,12 @@ class UserPrograms:
         self._shared = ""
 
     async def _run(self, line: str, folder: Path, kept: list[str]) -> int:
+        own = os.environ.get("SHELL", "")
+        shell = own if own.startswith("/") and os.access(own, os.X_OK) else "/bin/sh"
         reading, writing = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(_shell(), "-c", line),
+                *(shell, "-c", line),
                 cwd=folder,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=writing,
@@ -105,11 +111,21 @@ class UserPrograms:
             raise
         finally:
             os.close(writing)
+
+        def end(number: signal.Signals) -> None:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, number)
+
+        def stop() -> None:
+            """Interrupt the command, and kill it if it does not end."""
+            end(signal.SIGINT)
+            asyncio.get_running_loop().call_later(_GRACE_S, end, signal.SIGKILL)
+
         try:
-            stop = _stopper(process)
             with catch_signals(lambda _: stop(), signal.SIGINT):
-                async with self._terminal.during_turn(TurnKeys(stop)), _lines(reading, process) as lines:
-                    async for text in lines:
+                async with self._terminal.during_turn(TurnKeys(stop)), _output(reading, process) as output:
+                    async for text in _lines(output):
                         kept.append(text)
                         del kept[: -_KEPT_CHARS // 2]
                         self._console.print(safe_text(text), soft_wrap=True)
@@ -117,40 +133,18 @@ class UserPrograms:
                     return await process.wait()
         finally:
             if process.returncode is None:
-                _signal(process, signal.SIGKILL)
+                end(signal.SIGKILL)
                 await process.wait()
 
     def _say(self, text: str, style: str) -> None:
         self._console.print(safe_text(text, style), soft_wrap=True)
 
 
-def _shell() -> str:
-    own = os.environ.get("SHELL", "")
-    return own if own.startswith("/") and os.access(own, os.X_OK) else "/bin/sh"
-
-
-def _stopper(process: asyncio.subprocess.Process) -> Callable[[], None]:
-    """The handler of Ctrl-C: interrupts the command, and kills it if it does not end."""
-
-    def stop() -> None:
-        _signal(process, signal.SIGINT)
-        asyncio.get_running_loop().call_later(_GRACE_S, _signal, process, signal.SIGKILL)
-
-    return stop
-
-
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
-
-
 @contextlib.asynccontextmanager
-async def _lines(reading: int, process: asyncio.subprocess.Process) -> AsyncIterator[AsyncIterator[str]]:
-    """The lines of the output, until it is closed or the process has ended."""
-    loop = asyncio.get_running_loop()
+async def _output(reading: int, process: asyncio.subprocess.Process) -> AsyncIterator[asyncio.StreamReader]:
+    """The output, until it is closed or the process has ended."""
     reader = asyncio.StreamReader(limit=_CHUNK)
-    transport, _ = await loop.connect_read_pipe(
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb", buffering=0)
     )
 
@@ -162,32 +156,27 @@ async def _lines(reading: int, process: asyncio.subprocess.Process) -> AsyncIter
 
     ends = asyncio.create_task(close_at_end())
     try:
-        yield _decoded(reader)
+        yield reader
     finally:
         ends.cancel()
         transport.close()
         await asyncio.gather(ends, return_exceptions=True)
 
 
-async def _decoded(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+    """The lines as a terminal would show them in the end: no colours, nothing that was overwritten."""
     decoder, partial = codecs.getincrementaldecoder("utf-8")("replace"), ""
     while data := await reader.read(_CHUNK):
-        *whole, partial = (partial + decoder.decode(data)).split("\n")
-        for line in whole:
-            yield _plain(line)
+        *lines, partial = (partial + decoder.decode(data)).split("\n")
         if len(partial) > _LONGEST_LINE:
-            yield _plain(partial)
+            lines.append(partial)
             partial = ""
+        for line in lines:
+            yield _plain(line)
         await asyncio.sleep(0)  # Keys are handled, however much is written.
     if partial:
         yield _plain(partial)
 
 
 def _plain(line: str) -> str:
-    """The line as a terminal would show it in the end: no colours, nothing that was overwritten."""
     return _ANSI.sub("", line).rstrip("\r").rpartition("\r")[2].replace("\t", "    ")
-
-
-def _end_of(text: str) -> str:
-    left_out = len(text) - _KEPT_CHARS
-    return f"[… {left_out} characters left out]\n{text[-_KEPT_CHARS:]}" if left_out > 0 else text

@@ -8,7 +8,6 @@ import importlib
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.completion import ThreadedCompleter
@@ -16,6 +15,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from graph_agent.cli.chat.completion import ChatCompleter
 from graph_agent.cli.exit_codes import ExitCode
+from graph_agent.cli.prompts.keyboard import TypedHistory
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.session_target import Target, open_target, resolve_target
@@ -24,8 +24,9 @@ from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from graph_agent.cli.chat.chat import Chat, ThreadOpening
-    from graph_agent.cli.chat.conversation import Conversation
+    from graph_agent.cli.chat.chat import Chat
+    from graph_agent.events import EventBus
+    from graph_agent.session.session import Session
 
 
 __all__ = ["open_chat"]
@@ -44,14 +45,24 @@ def open_chat(target: Target, message: str | None) -> int:
         raise UsageError('No terminal found. Run one prompt without a terminal: `graph-agent run "…"`.')
     sys.stdout.write(f"graph-agent · {escape(str(target.workspace))} · /help for commands\n")
     completer = ChatCompleter(target.workspace, database_path(os.environ, target.flags.get("db")))
-    terminal = Terminal(_history_file(), ThreadedCompleter(completer))
+    history = data_dir(os.environ) / "history"
+    try:
+        make_private_folder(history.parent)
+        kept: TypedHistory | None = TypedHistory(history)
+    except OSError:
+        kept = None  # The chat works without a history.
+    terminal = Terminal(kept, ThreadedCompleter(completer))
     with terminal.held():
         return asyncio.run(_chat(terminal, completer, target, message))
 
 
 async def _chat(terminal: Terminal, completer: ChatCompleter, target: Target, message: str | None) -> int:
-    if has_project_files(target.workspace) and not await _ask_trust(terminal, target):
-        return ExitCode.DONE
+    if has_project_files(target.workspace):
+        dialogs = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.dialogs")
+        try:
+            await dialogs.ask_trust(target.workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
+        except (InputInterrupted, InputClosed):
+            return ExitCode.DONE
     is_new = message is None and not target.exists
     first = asyncio.create_task(terminal.message()) if is_new else None
     await asyncio.sleep(0)
@@ -59,74 +70,60 @@ async def _chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
     return await chat.run(first)
 
 
-async def _ask_trust(terminal: Terminal, target: Target) -> bool:
-    """Ask whether the folder is trusted; False where the person leaves instead of answering."""
-    dialogs = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.dialogs")
-    try:
-        await dialogs.ask_trust(target.workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
-    except (InputInterrupted, InputClosed):
-        return False
-    return True
-
-
 def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, message: str | None) -> "Chat":
-    chat = importlib.import_module("graph_agent.cli.chat.chat")
-    console = importlib.import_module("graph_agent.cli.render.console")
-    conversation = importlib.import_module("graph_agent.cli.chat.conversation")
-    importlib.import_module("graph_agent.cli.log_file").log_to_file()
-    servers = conversation.ServerStates()
-    bell = conversation.Bell(lambda: _is_bell_wanted(target.workspace))
+    # These load what the prompt must not wait for.
+    from graph_agent.app.project_trust import settings_at
+    from graph_agent.cli.chat.chat import Chat, ChatOptions, ThreadOpening
+    from graph_agent.cli.chat.turn_runner import Bell
+    from graph_agent.cli.log_file import log_to_file
+    from graph_agent.cli.render.console import make_console
 
-    def open_thread(target: Target) -> "ThreadOpening":
+    log_to_file()
+    # At a question or a turn's end the settings have been read without an error.
+    bell = Bell(lambda: not is_dumb_terminal() and settings_at(target.workspace).bell)
+
+    def open_thread(target: Target) -> ThreadOpening:
         chosen = replace(target, flags={**target.flags, "may_choose_model": True})
-        opening: ThreadOpening = chat.ThreadOpening(
-            lambda bus: open_target(chosen, bell.listen(servers.listen(completer.listen(bus)))),
-            target.exists,
-            target.last_run,
-        )
-        return opening
 
-    options = chat.ChatOptions(
+        async def open_session(bus: "EventBus") -> "Session":
+            bus.subscribe(completer)
+            bus.subscribe(bell)
+            return await open_target(chosen, bus)
+
+        return ThreadOpening(open_session, target.exists, target.last_run)
+
+    options = ChatOptions(
         database=database_path(os.environ, target.flags.get("db")),
         switch=lambda thread, left: open_thread(_switch_target(target, thread, left)),
-        reopen=lambda left: open_thread(_reopen_target(target, left)),
-        servers=servers,
+        reopen=lambda left: open_thread(_new_target(target, left, left.thread_id)),
         message=message,
         introduction=lambda: _introduction(target),
     )
-    built: Chat = chat.Chat(open_thread(target), terminal, console.make_console(), options)
-    return built
+    return Chat(open_thread(target), terminal, make_console(), options)
 
 
-def _is_bell_wanted(workspace: Path) -> bool:
-    """Asked at a question or a turn's end; the settings have been read without an error by then."""
-    from graph_agent.app.project_trust import settings_at
-
-    return not is_dumb_terminal() and settings_at(workspace).bell
-
-
-def _switch_target(target: Target, thread: str | None, left: "Conversation") -> Target:
+def _switch_target(target: Target, thread: str | None, left: "Session") -> Target:
     """A new thread like the one left, or another one with a mode and folder of its own.
 
     Raises:
         UnknownId: there is no such thread.
         UsageError: it is the current thread.
     """
-    flags = _kept_flags(target, left)
     if thread is None:
-        return Target(left.workspace, flags={**flags, "mode": left.mode})
-    found = resolve_target(flags, workspace=None, thread=None, resume=thread)
+        return _new_target(target, left)
+    found = resolve_target(_kept_flags(target, left), workspace=None, thread=None, resume=thread)
     if found.thread_id == left.thread_id:
         raise UsageError(f"You are in thread {left.thread_id} already.")
     return found
 
 
-def _reopen_target(target: Target, left: "Conversation") -> Target:
+def _new_target(target: Target, left: "Session", thread_id: str | None = None) -> Target:
+    """The same thread, or a new one, in the folder and mode of the session that was left."""
     flags = {**_kept_flags(target, left), "mode": left.mode}
-    return Target(left.workspace, left.thread_id, exists=True, flags=flags)
+    return Target(left.workspace, thread_id, exists=thread_id is not None, flags=flags)
 
 
-def _kept_flags(target: Target, left: "Conversation") -> dict[str, Any]:
+def _kept_flags(target: Target, left: "Session") -> dict[str, Any]:
     flags = {name: target.flags[name] for name in _KEPT_FLAGS if name in target.flags}
     model = {"thread": left.thread_id, "name": left.model_name}
     return {**flags, "model_left": model} if left.model_name else flags
@@ -140,13 +137,3 @@ def _introduction(target: Target) -> tuple[str, ...]:
     choice = choose_model(settings_at(target.workspace, {"model.name": target.flags.get("model")}))
     hint = ("Type `help` for what works offline, e.g. `list`.",) if choice.kind == "offline" else ()
     return choice.reason, *hint, choice.connect
-
-
-def _history_file() -> Path | None:
-    """The private file of what was typed; None where it cannot be kept."""
-    path = data_dir(os.environ) / "history"
-    try:
-        make_private_folder(path.parent)
-    except OSError:
-        return None
-    return path

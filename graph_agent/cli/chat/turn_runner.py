@@ -2,43 +2,38 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine, Iterator, Mapping
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.chat.input_queue import InputQueue
 from graph_agent.cli.exit_codes import ExitCode, exit_code_of
-from graph_agent.cli.prompts.call_prompts import StopTurn
-from graph_agent.cli.prompts.pending_questions import PendingQuestions
-from graph_agent.cli.prompts.question import Prompt
+from graph_agent.cli.prompts.prompt import Prompt
+from graph_agent.cli.prompts.questions import PendingQuestions, StopTurn
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.supervisor import catch_signals
-from graph_agent.cli.views.format import format_short_usage, format_usage
+from graph_agent.cli.views.format import format_count, format_short_usage, format_usage
 from graph_agent.cli.views.table import text_width, truncate
-from graph_agent.events import Event
+from graph_agent.events import Event, TurnEnded, TurnStarted
 from graph_agent.session.turn_result import TurnResult
 
-__all__ = [
-    "FAILED",
-    "PendingResolver",
-    "StyledLine",
-    "TurnRunner",
-    "format_result",
-    "format_status",
-    "has_fresh_budget",
-]
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session
+
+__all__ = ["FAILED", "Bell", "TurnRunner", "format_result", "format_status", "has_fresh_budget"]
 
 FAILED = ("model_error", "failed", "resumable")
 """How a turn ended after which queued messages are not sent."""
 
 _TICK_S = 0.1
+_LONG_TURN_S = 20.0
 _MAX_ID_LENGTH = 20
 _SEPARATOR = " · "
 _HINTS = {
@@ -65,12 +60,16 @@ class TurnRunner:
         """Whether something was entered after the last turn had been stopped."""
         self.had_input = False
         """Whether something was entered while the last turn ran, or while there was none to run."""
+        self.exit_code = ExitCode.DONE
+        """How the chat ends when the person leaves at a question."""
+        self.pending = 0
+        """How many questions were open then."""
 
     def show_event(self, number: int, event: Event) -> None:
         """Show an event, also one that comes while nothing runs and a line is being typed."""
         self._terminal.show(lambda: self._display(number, event))
 
-    async def run(self, session: Conversation, work: Coroutine[Any, Any, _Result]) -> _Result:
+    async def run(self, session: "Session", work: Coroutine[Any, Any, _Result]) -> _Result:
         """Run until the graph is idle or waits; lines entered meanwhile are queued."""
         self.running = running = asyncio.create_task(work)
         stopping: list[asyncio.Task[TurnResult]] = []
@@ -103,24 +102,7 @@ class TurnRunner:
         display.finish()
         return running.result()
 
-    def _say(self, text: str) -> None:
-        self._terminal.show(lambda: self._display.line(safe_text(text, "dim")))
-
-
-class PendingResolver:
-    """Asks the pending questions of one chat until nothing is pending."""
-
-    def __init__(self, terminal: Terminal, console: Console, display: TurnDisplay, turns: TurnRunner) -> None:
-        self._terminal = terminal
-        self._console = console
-        self._display = display
-        self._turns = turns
-        self.code = ExitCode.DONE
-        """How the chat ends when the person leaves at a question."""
-        self.pending = 0
-        """How many questions were open then."""
-
-    async def resolve(self, session: Conversation, result: TurnResult) -> TurnResult:
+    async def resolve(self, session: "Session", result: TurnResult) -> TurnResult:
         """Ask until nothing is pending, also whether to continue where a budget of the turn is used up.
 
         Raises:
@@ -131,20 +113,20 @@ class PendingResolver:
                 self._display.line(safe_text(result.error or "", "red"))
                 if not await self.confirm():
                     return result
-                result = await self._turns.run(session, session.continue_turn())
+                result = await self.run(session, session.continue_turn())
                 continue
             self._terminal.keep_typed()
-            prompts = PendingQuestions(Prompt(session, self._terminal, self._display, self._console.width))
+            questions = PendingQuestions(Prompt(session, self._terminal, self._display))
             try:
-                await prompts.ask_all(result.questions)
+                await questions.ask_all(result.questions)
             except StopTurn:
-                result = await self._turns.run(session, session.stop())
+                result = await self.run(session, session.stop())
                 continue
             except (InputInterrupted, InputClosed):
-                left = [item for item in result.questions if item.question.call_id not in prompts.answered]
-                self.code, self.pending = exit_code_of(replace(result, questions=tuple(left))), len(left)
+                left = [item for item in result.questions if item.question.call_id not in questions.answered]
+                self.exit_code, self.pending = exit_code_of(replace(result, questions=tuple(left))), len(left)
                 raise
-            result = await self._turns.run(session, session.proceed())
+            result = await self.run(session, session.proceed())
         return result
 
     async def confirm(self) -> bool:
@@ -156,12 +138,27 @@ class PendingResolver:
             return False
         return (answer or "").strip().lower() in ("y", "yes")
 
+    def _say(self, text: str) -> None:
+        self._terminal.show(lambda: self._display.line(safe_text(text, "dim")))
 
-class StyledLine(NamedTuple):
-    """A line and its style."""
 
-    text: str
-    style: str
+class Bell:
+    """A subscriber that rings the terminal's bell when a question waits or a long turn has ended."""
+
+    def __init__(self, is_wanted: Callable[[], bool]) -> None:
+        self._is_wanted = is_wanted
+        """Asked only when there is a reason to ring: it reads the settings."""
+        self._since = time.monotonic()
+
+    def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
+        """Take in one event."""
+        if isinstance(event, TurnEnded):
+            is_long = time.monotonic() - self._since >= _LONG_TURN_S
+            if (is_long or event.status in ("awaiting_approval", "interrupted")) and self._is_wanted():
+                sys.stdout.write("\a")
+                sys.stdout.flush()
+        if isinstance(event, TurnStarted | TurnEnded):
+            self._since = time.monotonic()
 
 
 def has_fresh_budget(result: TurnResult) -> bool:
@@ -169,27 +166,28 @@ def has_fresh_budget(result: TurnResult) -> bool:
     return result.status == "limit" and result.budget in _TURN_BUDGETS
 
 
-def format_result(result: TurnResult, *, was_asked: bool = False) -> Iterator[StyledLine]:
-    """How a turn ended, where the screen does not show it yet; an error that was just asked about is left out."""
+def format_result(result: TurnResult, *, was_asked: bool = False) -> Iterator[tuple[str, str]]:
+    """How a turn ended, where the screen does not show it yet, as lines and their styles.
+
+    An error that was just asked about is left out.
+    """
     if result.error and not was_asked:
-        yield StyledLine(result.error, "red")
+        yield result.error, "red"
     if hint := _HINTS.get(result.status):
-        yield StyledLine(hint, "yellow")
+        yield hint, "yellow"
     if result.usage.get("total_tokens"):
-        count = result.usage["requests"]
-        yield StyledLine(f"{count} {'request' if count == 1 else 'requests'}, {format_usage(result.usage)}", "dim")
+        yield f"{format_count(result.usage['requests'], 'request')}, {format_usage(result.usage)}", "dim"
 
 
-def format_status(session: Conversation, sandbox: str, usage: Mapping[str, Any], width: int = 1000) -> str:
+def format_status(session: "Session", sandbox: str, usage: Mapping[str, Any], width: int = 1000) -> str:
     """The line below the prompt; where it is too wide it loses the least important parts, never the thread."""
     # The whole id does not fit beside the model; tables show the end of it.
     thread = session.thread_id if len(session.thread_id) <= _MAX_ID_LENGTH else f"…{session.thread_id[-8:]}"
     used = format_short_usage(usage).split(_SEPARATOR) if usage.get("total_tokens") else []
     model, _, _ = session.model_label.partition(" @ ")
-    mode = f"mode {session.mode}"
     candidates = (
-        (session.model_label, mode, sandbox, *used, f"thread {thread}"),
-        (model, mode, sandbox, *used, thread),
+        (session.model_label, f"mode {session.mode}", sandbox, *used, f"thread {thread}"),
+        (model, f"mode {session.mode}", sandbox, *used, thread),
         (model, session.mode, sandbox, *used[:1], thread),
         (model, session.mode, *used[:1], thread),
         (session.mode, *used[:1], thread),

@@ -2,22 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
-from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.ports import AnswerKind
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
+
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session
 
 __all__ = ["PendingAnswers", "RecoverPolicy", "answer_pending"]
 
 RecoverPolicy = Literal["ask", "retry-safe", "cancel"]
 _SHORTEST_ID = 4
-
-
-class _Reply(NamedTuple):
-    kind: AnswerKind
-    reason: str = ""
+_Reply = tuple[AnswerKind, str]
+"""An answer and its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class PendingAnswers:
             )
 
 
-async def answer_pending(session: Conversation, result: TurnResult, answers: PendingAnswers) -> TurnResult:
+async def answer_pending(session: "Session", result: TurnResult, answers: PendingAnswers) -> TurnResult:
     """Answer the pending questions that the flags name and continue when nothing stays pending.
 
     Raises:
@@ -56,8 +55,9 @@ async def answer_pending(session: Conversation, result: TurnResult, answers: Pen
     replies = _replies(result.questions, answers)
     for item in result.questions:
         if reply := replies.get(item.question.call_id):
-            answer = await session.decide(item.question, reply.kind, reason=reply.reason)
-            if answer.by != session.by and answer.kind != reply.kind:
+            kind, reason = reply
+            answer = await session.decide(item.question, kind, reason=reason)
+            if answer.by != session.by and answer.kind != kind:
                 raise AnswerRefused(
                     f"Call {item.question.call_id!r} already has an answer: {answer.kind} by {answer.by} "
                     f"at {answer.at}. The first answer counts."
@@ -72,17 +72,23 @@ def _replies(questions: Sequence[OpenQuestion], answers: PendingAnswers) -> dict
     approved = {_find_call(name, pending) for name in answers.approve if name != "all"}
     if both := rejected & approved:
         raise UsageError(f"Call {min(both)!r} is both approved and rejected. Use one of the flags.")
-    approve, reject = _Reply("approve"), _Reply("reject", answers.reason)
-    replies: dict[str, _Reply] = {}
     if "all" in answers.reject:
-        replies = dict.fromkeys(pending, reject)
+        rejected |= set(pending) - approved
     elif "all" in answers.approve:
         # A question of the model needs an answer in words: approving cannot give it.
-        replies = {item.question.call_id: approve for item in approvals if not item.call.get("requires_input")}
-    replies |= dict.fromkeys(approved, approve) | dict.fromkeys(rejected, reject)
+        answerable = {item.question.call_id for item in approvals if not item.call.get("requires_input")}
+        approved |= answerable - rejected
+    replies: dict[str, _Reply] = dict.fromkeys(approved, ("approve", ""))
+    replies |= dict.fromkeys(rejected, ("reject", answers.reason))
     for item in questions:
-        if item.question.kind == "recovery" and (reply := _recovery_reply(item, answers.recover)):
-            replies[item.question.call_id] = reply
+        if item.question.kind != "recovery" or answers.recover == "ask":
+            continue
+        if answers.recover == "cancel":
+            replies[item.question.call_id] = ("cancel", "")
+        elif item.finding_verdict == "already_applied":
+            replies[item.question.call_id] = ("done", item.finding)
+        elif item.question.reason == "never_started" and not item.processes:
+            replies[item.question.call_id] = ("retry", "")
     return replies
 
 
@@ -99,14 +105,3 @@ def _find_call(name: str, pending: list[str]) -> str:
         f"{name!r} matches {'several calls' if matches else 'no call'} waiting for approval here: {choice}. "
         "List those of all threads with `graph-agent approvals list`."
     )
-
-
-def _recovery_reply(item: OpenQuestion, policy: RecoverPolicy) -> _Reply | None:
-    if policy == "cancel":
-        return _Reply("cancel")
-    if policy == "ask":
-        return None
-    if item.finding_verdict == "already_applied":
-        return _Reply("done", item.finding)
-    is_safe = item.question.reason == "never_started" and not item.processes
-    return _Reply("retry") if is_safe else None

@@ -1,9 +1,9 @@
 """The result of a headless run as one JSON object, and its progress as plain lines on stderr."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,16 +23,13 @@ from graph_agent.events import (
     ToolCallStarted,
     WarningIssued,
 )
-from graph_agent.inspect import Reader
 from graph_agent.ports.usage import usage_report
-from graph_agent.session.turn_result import OpenQuestion, TurnResult
+from graph_agent.session.turn_result import TurnResult
 
 __all__ = [
-    "PendingWork",
     "ProgressReporter",
     "failure_report",
     "pending_lines",
-    "read_pending_work",
     "result_report",
     "resume_lines",
     "shared_call_ids",
@@ -42,153 +39,112 @@ _INTERRUPTED = ("never_started", "outcome_unknown")
 """Reasons of an interrupted call; one that ends with them without running again ends by a decision."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingWork:
-    """What is pending in a thread that no process holds."""
-
-    checkpoint_id: str | None = None
-    pending_approvals: list[dict[str, Any]] = field(default_factory=list)
-    interrupted_calls: list[dict[str, Any]] = field(default_factory=list)
-    usage: dict[str, Any] = field(default_factory=lambda: usage_report(None))
-    """What the turn has used so far."""
-
-
-def read_pending_work(database: Path | None, thread_id: str | None) -> PendingWork:
-    """What is pending in the thread; empty if it cannot be read, because the run reports its own error."""
-    if database is None or thread_id is None:
-        return PendingWork()
-    try:
-        with read_database(database) as reader:
-            checkpoint_id, shared = reader.thread(thread_id).checkpoint_id, reader.shared_call_ids()
-            waiting = [view for view in reader.approvals() if view.thread_id == thread_id and view.is_waiting]
-            interrupted = [
-                view for view in reader.interrupted() if view.thread_id == thread_id and view.is_interrupted
-            ]
-            usage = _usage(reader, thread_id)
-    except AgentError:
-        return PendingWork()
-    return PendingWork(
-        checkpoint_id,
-        [approval_json(view, shared) for view in waiting],
-        [call_json(view) for view in interrupted],
-        usage,
-    )
-
-
-def _usage(reader: Reader, thread_id: str) -> dict[str, Any]:
-    try:
-        turn = reader.inspection(thread_id).state.values.get("turn")
-    except AgentError:
-        turn = None
-    return usage_report(turn.get("usage") if isinstance(turn, dict) else None)
-
-
-def shared_call_ids(database: Path | None) -> frozenset[str]:
-    """Call ids that occur in several threads; none where that cannot be read."""
-    if database is None:
-        return frozenset()
-    try:
-        with read_database(database) as reader:
-            return reader.shared_call_ids()
-    except AgentError:
-        return frozenset()
-
-
 def result_report(result: TurnResult, shared: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The object `run --output json` prints: the lists in the shape of `approvals list` and `calls`.
 
     `shared` are the call ids that occur in several threads: their approvals are named THREAD:CALL.
     """
+    approvals: list[dict[str, Any]] = []
+    interrupted: list[dict[str, Any]] = []
+    for item in result.questions:
+        call, thread_id = item.call, item.thread_id or result.thread_id
+        reason = item.question.reason or call.get("reason", "")
+        if item.question.kind == "approval":
+            facts = {
+                "call_id": call_name(thread_id, call["call_id"], shared),
+                "thread_id": thread_id,
+                "tool_name": call["tool_name"],
+                "arguments": call["arguments"],
+                "risk": call.get("risk", "medium"),
+                "reason": reason,
+                "asked_at": call.get("asked_at"),
+                "preview": call.get("preview"),
+                "attempt": item.question.attempt,
+                "requires_input": bool(call.get("requires_input")),
+            }
+            approvals.append(facts)
+        else:
+            known = {name: getattr(item, name) for name in ("partial_output", "finding", "finding_verdict")}
+            processes = list(item.processes)
+            interrupted.append({**call, "thread_id": thread_id, "reason": reason, **known, "processes": processes})
     return {
         "status": "failed" if result.status == "resumable" or result.unmet else result.status,
         "thread_id": result.thread_id,
         "checkpoint_id": result.checkpoint_id,
         "answer": result.answer,
-        "pending_approvals": [
-            _approval(item, item.thread_id or result.thread_id, shared) for item in _of_kind(result, "approval")
-        ],
-        "interrupted_calls": [
-            _interrupted(item, item.thread_id or result.thread_id) for item in _of_kind(result, "recovery")
-        ],
+        "pending_approvals": approvals,
+        "interrupted_calls": interrupted,
         "usage": result.usage,
         "error": result.error or result.unmet or None,
     }
 
 
-def failure_report(
-    status: str, error: str, thread_id: str | None, left: PendingWork | None = None
-) -> dict[str, Any]:
-    """The same object for a run that ended before its turn did."""
-    left = left or PendingWork()
-    return {
+def failure_report(status: str, error: str, thread_id: str | None, database: Path | None = None) -> dict[str, Any]:
+    """The same object for a run that ended before its turn did, with what is pending in the thread by now.
+
+    The lists are empty where the database cannot be read: the run reports its own error.
+    """
+    report: dict[str, Any] = {
         "status": status,
         "thread_id": thread_id,
-        "checkpoint_id": left.checkpoint_id,
+        "checkpoint_id": None,
         "answer": "",
-        "pending_approvals": left.pending_approvals,
-        "interrupted_calls": left.interrupted_calls,
-        "usage": left.usage,
+        "pending_approvals": [],
+        "interrupted_calls": [],
+        "usage": usage_report(None),
         "error": error,
     }
+    if database is None or thread_id is None:
+        return report
+    with contextlib.suppress(AgentError), read_database(database) as reader:
+        checkpoint_id, shared = reader.thread(thread_id).checkpoint_id, reader.shared_call_ids()
+        waiting = [view for view in reader.approvals() if view.thread_id == thread_id and view.is_waiting]
+        open_calls = [view for view in reader.interrupted() if view.thread_id == thread_id]
+        report |= {
+            "checkpoint_id": checkpoint_id,
+            "pending_approvals": [approval_json(view, shared) for view in waiting],
+            "interrupted_calls": [call_json(view) for view in open_calls if view.is_interrupted],
+        }
+        turn = reader.inspection(thread_id).state.values.get("turn")
+        report["usage"] = usage_report(turn.get("usage") if isinstance(turn, dict) else None)
+    return report
+
+
+def shared_call_ids(database: Path | None) -> frozenset[str]:
+    """Call ids that occur in several threads; none where that cannot be read."""
+    if database is not None:
+        with contextlib.suppress(AgentError), read_database(database) as reader:
+            return reader.shared_call_ids()
+    return frozenset()
 
 
 def pending_lines(result: TurnResult, shared: frozenset[str] = frozenset()) -> Iterator[str]:
     """What is pending, and how to answer it."""
+    kinds: set[str] = set()
     for item in result.questions:
         call = item.call
         about = escape(call.get("summary") or call["tool_name"])
         name = escape(call["tool_name"])
         call_id = escape(call_name(item.thread_id or result.thread_id, call["call_id"], shared))
-        if item.question.kind == "approval" and call.get("requires_input"):
+        kind = "input" if call.get("requires_input") and item.question.kind == "approval" else item.question.kind
+        kinds.add(kind)
+        if kind == "input":
             yield f"waiting for an answer: {call_id} {about}"
-        elif item.question.kind == "approval":
+        elif kind == "approval":
             yield f"waiting for approval: {call_id} {name} ({call.get('risk', 'medium')} risk) {about}"
         else:
             yield f"interrupted: {call_id} {name}, {escape(item.question.reason)} {about}"
-    waiting = _of_kind(result, "approval")
-    if any(item.call.get("requires_input") for item in waiting):
+    if "input" in kinds:
         yield "Answer a question: graph-agent approvals answer CALL TEXT"
-    if not all(item.call.get("requires_input") for item in waiting):
+    if "approval" in kinds:
         yield "Respond: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
-    if any(_of_kind(result, "recovery")):
+    if "recovery" in kinds:
         yield f"Resolve: graph-agent recover {result.thread_id} --retry|--done|--cancel CALL, or in the chat"
 
 
 def resume_lines(thread_id: str) -> tuple[str, str]:
     """How to resume a thread that is not done."""
     return f"thread: {thread_id}", f"Resume with: graph-agent resume {thread_id}"
-
-
-def _of_kind(result: TurnResult, kind: str) -> list[OpenQuestion]:
-    return [item for item in result.questions if item.question.kind == kind]
-
-
-def _approval(item: OpenQuestion, thread_id: str, shared: frozenset[str]) -> dict[str, Any]:
-    call = item.call
-    return {
-        "call_id": call_name(thread_id, call["call_id"], shared),
-        "thread_id": thread_id,
-        "tool_name": call["tool_name"],
-        "arguments": call["arguments"],
-        "risk": call.get("risk", "medium"),
-        "reason": item.question.reason or call.get("reason", ""),
-        "asked_at": call.get("asked_at"),
-        "preview": call.get("preview"),
-        "attempt": item.question.attempt,
-        "requires_input": bool(call.get("requires_input")),
-    }
-
-
-def _interrupted(item: OpenQuestion, thread_id: str) -> dict[str, Any]:
-    return {
-        **item.call,
-        "thread_id": thread_id,
-        "reason": item.question.reason or item.call.get("reason", ""),
-        "partial_output": item.partial_output,
-        "finding": item.finding,
-        "finding_verdict": item.finding_verdict,
-        "processes": list(item.processes),
-    }
 
 
 class ProgressReporter:
@@ -208,7 +164,15 @@ class ProgressReporter:
                 self._started[event.call_id] = time.monotonic()
                 self._summaries[event.call_id] = event.summary or event.tool_name
             case ToolCallFinished():
-                self._print_end(event)
+                about = self._summaries.get(event.call_id) or event.summary
+                began = self._started.pop(event.call_id, None)
+                took = f" {time.monotonic() - began:.1f} s" if began is not None else ""
+                why = event.error or event.reason
+                detail = f": {why}" if why and event.status != "success" else ""
+                if began is None and event.status != "interrupted" and event.reason in _INTERRUPTED:
+                    detail = ", as decided"
+                name = "" if about.startswith(event.tool_name) else f"{event.tool_name} "
+                self.print(f"{name}{about} - {event.status}{took}{detail}")
             case ShellEnded() | ShellContinued():
                 self.print(f"note: {format_shell(event)}")
             case Compacted():
@@ -222,14 +186,3 @@ class ProgressReporter:
         """Print one line, made safe."""
         self._stream.write(f"{escape(line)}\n")
         self._stream.flush()
-
-    def _print_end(self, event: ToolCallFinished) -> None:
-        about = self._summaries.get(event.call_id) or event.summary
-        began = self._started.pop(event.call_id, None)
-        took = f" {time.monotonic() - began:.1f} s" if began is not None else ""
-        why = event.error or event.reason
-        detail = f": {why}" if why and event.status != "success" else ""
-        if began is None and event.status != "interrupted" and event.reason in _INTERRUPTED:
-            detail = ", as decided"
-        name = "" if about.startswith(event.tool_name) else f"{event.tool_name} "
-        self.print(f"{name}{about} - {event.status}{took}{detail}")

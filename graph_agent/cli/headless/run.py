@@ -8,25 +8,23 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from graph_agent.cli.chat.conversation import Conversation, Opener
 from graph_agent.cli.exit_codes import ExitCode, exit_code_of
 from graph_agent.cli.headless.pending_answers import PendingAnswers, answer_pending
 from graph_agent.cli.headless.report import (
     ProgressReporter,
     failure_report,
     pending_lines,
-    read_pending_work,
     result_report,
     resume_lines,
     shared_call_ids,
 )
 from graph_agent.cli.log_file import log_debug_traceback
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.session_target import Target, find_resume_point, open_target
+from graph_agent.cli.session_target import Opener, Target, find_resume_point, open_target
 from graph_agent.cli.startup import reserve_stdout
-from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
+from graph_agent.cli.supervisor import run_supervised, run_until_signal
 from graph_agent.cli.views.format import format_compaction
 from graph_agent.cli.views.table import print_json, print_lines
 from graph_agent.errors import AgentError, UsageError
@@ -44,6 +42,9 @@ from graph_agent.events import (
 )
 from graph_agent.events.live_calls import LiveCalls
 from graph_agent.session.turn_result import TurnResult
+
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session
 
 __all__ = ["OutputFormat", "RunRequest", "compact", "run_headless"]
 
@@ -90,29 +91,30 @@ class _Run:
         self._bus.subscribe(self._on_event)
 
     async def run(self) -> int:
+        async def open_session() -> "Session":
+            return await self._opener(self._bus)
+
         try:
-            opened = await run_until_signal(self._open())
-        except AgentError as failure:
-            return self._fail(failure)
-        session = opened.result
-        if opened.code is not None or session is None:
-            if session is not None:
+            opened = await run_until_signal(open_session())
+            session = opened.result
+            if opened.code is not None or session is None:
+                if session is not None:
+                    await session.close()
+                return self._report_interruption(opened.code or ExitCode.FAILED)
+            self._thread_id = session.thread_id
+            timeout = self._request.timeout_seconds
+            try:
+                supervised = await run_supervised(session, self._work(session), timeout_seconds=timeout)
+            finally:
                 await session.close()
-            return self._interrupted(opened.code or ExitCode.FAILED)
-        self._thread_id = session.thread_id
-        timeout = self._request.timeout_seconds
-        try:
-            supervised = await run_supervised(session, self._work(session), timeout_seconds=timeout)
         except AgentError as failure:
-            return self._fail(failure)
-        finally:
-            await session.close()
-        return self._finish(supervised)
+            return self._report_failure(failure)
+        result, code = supervised.result, supervised.code
+        if result is None or code not in (None, ExitCode.INTERRUPTED):
+            return self._report_interruption(code or ExitCode.FAILED)
+        return self._report_result(result, code or exit_code_of(result))
 
-    async def _open(self) -> Conversation:
-        return await self._opener(self._bus)
-
-    async def _work(self, session: Conversation) -> TurnResult:
+    async def _work(self, session: "Session") -> TurnResult:
         result = await answer_pending(session, await session.start(), self._request.answers)
         prompt = self._request.prompt
         if result.questions:
@@ -130,20 +132,16 @@ class _Run:
             return await session.send(prompt)
         return result if has_run else await session.continue_turn()
 
-    async def _queue_prompt(self, session: Conversation, result: TurnResult) -> TurnResult:
+    async def _queue_prompt(self, session: "Session", result: TurnResult) -> TurnResult:
         """Keep the prompt in the inbox: it cannot be sent yet."""
         if self._request.prompt is not None:
             await session.queue(self._request.prompt)
             self._progress.print("Your prompt is queued until the pending calls are resolved.")
         return result
 
-    def _finish(self, supervised: SupervisedResult[TurnResult]) -> int:
-        result = supervised.result
-        if result is None or supervised.code not in (None, ExitCode.INTERRUPTED):
-            return self._interrupted(supervised.code or ExitCode.FAILED)
-        code = supervised.code or exit_code_of(result)
+    def _report_result(self, result: TurnResult, code: ExitCode) -> int:
         shared = shared_call_ids(self._request.database) if result.questions else frozenset()
-        self._print_report(result_report(result, shared), result.answer)
+        self._print_report(result_report(result, shared))
         if self._request.output == "text":
             for line in pending_lines(result, shared):
                 self._progress.print(line)
@@ -154,26 +152,26 @@ class _Run:
             self._print_resume_hint()
         return code
 
-    def _interrupted(self, code: ExitCode) -> int:
+    def _report_interruption(self, code: ExitCode) -> int:
         """Ended by a signal or the time limit; a later run resumes the rest."""
         limit = self._request.timeout_seconds
         is_limit = code is ExitCode.LIMIT
         error = f"the time limit of {limit:g} s was reached" if is_limit and limit else "ended by a signal"
         self._progress.print(f"graph-agent: {error}")
-        pending = read_pending_work(self._request.database, self._thread_id)
-        self._has_checkpoint = self._has_checkpoint or pending.checkpoint_id is not None
         status = "limit" if is_limit else "stopped"
-        self._print_report(failure_report(status, error, self._thread_id, pending), "")
+        report = failure_report(status, error, self._thread_id, self._request.database)
+        self._has_checkpoint = self._has_checkpoint or report["checkpoint_id"] is not None
+        self._print_report(report)
         self._print_resume_hint()
         return code
 
-    def _fail(self, failure: AgentError) -> int:
+    def _report_failure(self, failure: AgentError) -> int:
         self._bus.release()
         status = {ExitCode.MODEL: "model_error", ExitCode.HELD: "held"}.get(ExitCode(failure.exit_code), "failed")
         self._progress.print(f"graph-agent: {failure}")
         if traceback := log_debug_traceback(failure):
             self._progress.print(traceback)
-        self._print_report(failure_report(status, str(failure), self._thread_id), "")
+        self._print_report(failure_report(status, str(failure), self._thread_id))
         self._print_resume_hint()
         return failure.exit_code
 
@@ -182,15 +180,17 @@ class _Run:
             for line in resume_lines(self._thread_id):
                 self._progress.print(line)
 
-    def _print_report(self, report: Mapping[str, Any], answer: str) -> None:
+    def _print_report(self, report: Mapping[str, Any]) -> None:
         match self._request.output:
             case "text":
-                if answer:
+                if answer := report["answer"]:
                     self._write(f"{escape(answer, multiline=True)}\n")
             case "json":
                 self._print_json(report)
             case "stream-json":
                 self._print_json({"seq": self._last_number + 1, "type": "result", **report})
+            case _ as never:
+                assert_never(never)
 
     def _on_event(self, number: int, event: Event) -> None:
         self._last_number = number
@@ -208,6 +208,8 @@ class _Run:
             case "stream-json":
                 state = {} if call is None else {"state": call.state}
                 self._print_json({"seq": number, **event_to_json(event), **state})
+            case _ as never:
+                assert_never(never)
 
     def _print_json(self, values: Mapping[str, Any]) -> None:
         self._write(f"{json.dumps(values, ensure_ascii=False)}\n")

@@ -1,8 +1,7 @@
 """The keys of a question, and which one a typed line stands for."""
 
-import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = [
     "ALL",
@@ -16,16 +15,11 @@ __all__ = [
     "SCOPES",
     "Choice",
     "choice_line",
-    "folded_prompt",
     "match_choice",
 ]
 
-_INPUT_WIDTH = 8
-"""Room to type behind a prompt."""
 
-
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """One answer a person may give."""
 
     key: str
@@ -43,29 +37,14 @@ APPROVAL = (
     Choice("r", "reason", "no, with a [r]eason"),
     Choice("s", "stop", "[s]top the turn"),
 )
-
 OUTSIDE = Choice("o", "outside", "[o]utside")
 """Yes, outside the sandbox: offered for a command while one is on. The page explains the short label."""
-
-RECOVERY = (
-    Choice("r", "retry", "[r]etry"),
-    Choice("d", "done", "[d]one"),
-    Choice("c", "cancel", "[c]ancel"),
-)
-
+RECOVERY = (Choice("r", "retry", "[r]etry"), Choice("d", "done", "[d]one"), Choice("c", "cancel", "[c]ancel"))
 ALL = Choice("all", "together", "[all]")
 """Offered while several questions of a kind are left: the others are shown, then one answer is for all."""
-
 _BACK = Choice("b", "back", "[b]ack")
-
 ALL_APPROVALS = (Choice("y", "yes", "[y]es to all"), Choice("n", "no", "[n]o to all"), _BACK)
-ALL_RECOVERIES = (
-    Choice("r", "retry", "[r]etry all"),
-    Choice("d", "done", "[d]one all"),
-    Choice("c", "cancel", "[c]ancel all"),
-    _BACK,
-)
-
+ALL_RECOVERIES = (*(choice._replace(label=f"{choice.label} all") for choice in RECOVERY), _BACK)
 SCOPES = (
     Choice("t", "thread", "in this [t]hread, or Enter"),
     Choice("p", "project", "in this [p]roject"),
@@ -73,10 +52,8 @@ SCOPES = (
     _BACK,
 )
 """The scope of an "always"; Enter alone takes the narrowest."""
-
 END = Choice("e", "end", "[e]nd its processes")
 """Offered while processes of the earlier attempt are alive; the call is not retried before they have ended."""
-
 MORE = Choice("m", "more", "[m]ore")
 """Offered while part of the page is hidden; nothing can be approved before all of it was shown."""
 
@@ -92,9 +69,3 @@ def match_choice(line: str, choices: Sequence[Choice], default: str | None = Non
 def choice_line(choices: Sequence[Choice]) -> str:
     """The choices as the prompt shows them."""
     return f"{'  '.join(choice.label for choice in choices)} > "
-
-
-def folded_prompt(prompt: str, width: int) -> str:
-    """The prompt folded between words; the last line leaves room to type."""
-    lines = textwrap.wrap(prompt.rstrip(), max(width - _INPUT_WIDTH, _INPUT_WIDTH))
-    return "\n".join(lines) + " "

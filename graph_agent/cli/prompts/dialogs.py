@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graph_agent.app.project_trust import project_at, record_trust
-from graph_agent.cli.chat.conversation import Conversation
 from graph_agent.cli.prompts.choices import Choice, choice_line, match_choice
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.settings import format_trust
-from graph_agent.config.project import Project
 from graph_agent.errors import AgentError
+
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session
 
 __all__ = ["ask_trust", "choose_model", "find_model"]
 
@@ -32,37 +34,23 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
         project = project_at(workspace)
         if project.trust not in ("untrusted", "changed"):
             return
-        page = list(format_trust(project))
+        for line in list(format_trust(project)):  # nothing is shown where its settings are invalid
+            say(line)
+        terminal.drop_typed_ahead()
+        key = None
+        while key not in ("y", "n"):
+            answer = await terminal.answer(f"Trust this folder? {choice_line(_ANSWERS)}")
+            key = match_choice(answer or "", _ANSWERS)
+            for file in project.files if key == "s" else ():
+                say(escape(f"─── {file.name}"))
+                for line in file.text.splitlines():
+                    say(escape(f"  │ {line}"))
+        record_trust(project, trusted=key == "y")
     except AgentError as failure:
         say(escape(str(failure)))
-        return
-    for line in page:
-        say(line)
-    try:
-        record_trust(project, trusted=await _is_trusted(project, terminal, say))
-    except AgentError as failure:
-        say(escape(str(failure)))
 
 
-async def _is_trusted(project: Project, terminal: Terminal, say: Callable[[str], None]) -> bool:
-    terminal.drop_typed_ahead()
-    while True:
-        key = match_choice(await terminal.answer(f"Trust this folder? {choice_line(_ANSWERS)}") or "", _ANSWERS)
-        if key in ("y", "n"):
-            return key == "y"
-        if key == "s":
-            for line in _file_lines(project):
-                say(line)
-
-
-def _file_lines(project: Project) -> list[str]:
-    lines: list[str] = []
-    for file in project.files:
-        lines += [escape(f"─── {file.name}"), *(escape(f"  │ {line}") for line in file.text.splitlines())]
-    return lines
-
-
-async def choose_model(session: Conversation, terminal: Terminal, say: Callable[[str], None]) -> None:
+async def choose_model(session: "Session", terminal: Terminal, say: Callable[[str], None]) -> None:
     """Let the person choose a model, unless there is only one; an empty answer chooses none.
 
     Raises:
@@ -85,7 +73,7 @@ async def choose_model(session: Conversation, terminal: Terminal, say: Callable[
 
 
 async def _ask_model(names: Sequence[str], terminal: Terminal, say: Callable[[str], None]) -> str | None:
-    say("Choose a model of the endpoint (GRAPH_AGENT_MODEL sets it for good):")
+    say("Choose a model of the endpoint (GRAPH_AGENT_MODEL sets it permanently):")
     for number, name in enumerate(names[:_MAX_LISTED], 1):
         say(f"  {number:>2}  {name}")
     if len(names) > _MAX_LISTED:

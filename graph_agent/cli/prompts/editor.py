@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Never
 
-from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.supervisor import catch_signals
 from graph_agent.errors import AgentError
@@ -26,58 +25,12 @@ async def edit_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Open the arguments as JSON in $VISUAL or $EDITOR and read them back.
 
     Raises:
-        NotEdited: the editor could not be run or failed, or what it left is not a JSON object.
+        EditFailed: the editor could not be run or failed, or what it left is not a JSON object.
     """
-    return _parse(await edit_text(_format(arguments), "arguments.json"))
-
-
-async def edit_text(text: str, name: str = "message.md") -> str:
-    """Open a text in $VISUAL or $EDITOR, under this name, and read it back.
-
-    Raises:
-        NotEdited: the editor could not be run or failed, or what it left is no text.
-    """
-    with tempfile.TemporaryDirectory(prefix="graph-agent-") as folder:
-        path = Path(folder) / name
-        path.write_text(text, encoding="utf-8", errors="replace")
-        await _edit(path)
-        try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise EditFailed(f"The edited file cannot be read: {error}") from error
-
-
-def _format(arguments: Mapping[str, Any]) -> str:
-    """JSON in which every character that an editor would obey or hide is an escape of the same value."""
-    text = json.dumps(arguments, indent=2, ensure_ascii=False)
-    safe = (c if escape(c, multiline=True) == c else json.dumps(c)[1:-1] for c in text)
-    return f"{''.join(safe)}\n"
-
-
-async def _edit(path: Path) -> None:
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        # Ctrl-C is a key of the editor and must not end the chat.
-        with catch_signals(_ignore, signal.SIGINT):
-            process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
-            code = await process.wait()
-    except (OSError, ValueError) as error:
-        raise EditFailed(
-            f"The editor {command!r} could not be started ({error}). Set EDITOR to another one."
-        ) from error
-    if code:
-        raise EditFailed(f"The editor {command!r} ended with code {code}. Nothing was changed.")
-
-
-def _ignore(_code: ExitCode) -> None:
-    return None
-
-
-def _refuse_constant(name: str) -> Never:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _parse(text: str) -> dict[str, Any]:
+    shown = json.dumps(arguments, indent=2, ensure_ascii=False)
+    # Every character that an editor would obey or hide is an escape of the same value.
+    safe = (char if escape(char, multiline=True) == char else json.dumps(char)[1:-1] for char in shown)
+    text = await edit_text(f"{''.join(safe)}\n", "arguments.json")
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -85,3 +38,34 @@ def _parse(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise EditFailed(f"The arguments must be a JSON object, not {type(value).__name__}.")
     return value
+
+
+def _refuse_constant(name: str) -> Never:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+async def edit_text(text: str, name: str = "message.md") -> str:
+    """Open a text in $VISUAL or $EDITOR, under this name, and read it back.
+
+    Raises:
+        EditFailed: the editor could not be run or failed, or what it left is no text.
+    """
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="graph-agent-") as folder:
+        path = Path(folder) / name
+        path.write_text(text, encoding="utf-8", errors="replace")
+        try:
+            # Ctrl-C is a key of the editor and must not end the chat.
+            with catch_signals(lambda _: None, signal.SIGINT):
+                process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
+                code = await process.wait()
+        except (OSError, ValueError) as error:
+            raise EditFailed(
+                f"The editor {command!r} could not be started ({error}). Set EDITOR to another one."
+            ) from error
+        if code:
+            raise EditFailed(f"The editor {command!r} ended with code {code}. Nothing was changed.")
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise EditFailed(f"The edited file cannot be read: {error}") from error

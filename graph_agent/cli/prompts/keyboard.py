@@ -4,8 +4,7 @@ import contextlib
 import os
 import re
 import stat
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -16,17 +15,7 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-from graph_agent.cli.render.escape import supports_escapes
-
-__all__ = [
-    "Keyboard",
-    "TypedHistory",
-    "bracketed_paste",
-    "decode_sequences",
-    "group_pastes",
-    "plain_paste",
-    "typed_text",
-]
+__all__ = ["Keyboard", "TypedHistory", "decode_sequences", "typed_text"]
 
 _PASTE_LENGTH = 32
 """So many characters at once are typed by nobody."""
@@ -42,7 +31,6 @@ _KITTY_NAMED: dict[int, tuple[tuple[Keys, ...], tuple[Keys, ...]]] = {
     127: ((Keys.ControlH,), (Keys.Escape, Keys.ControlH)),
 }
 """Code of a key to the keys it stands for, alone and with a modifier."""
-_BRACKETS_ON, _BRACKETS_OFF = "\x1b[?2004h", "\x1b[?2004l"
 _READ_BYTES = 2 * 1024 * 1024
 """So much of the end of the history file is read: years of typing, or two large pastes."""
 
@@ -54,7 +42,7 @@ class Keyboard(Vt100Input):
 
     def read_keys(self) -> list[KeyPress]:
         """The keys that have come."""
-        return group_pastes(decode_sequences(super().read_keys()))
+        return _group_pastes(decode_sequences(super().read_keys()))
 
 
 def decode_sequences(keys: list[KeyPress]) -> list[KeyPress]:
@@ -65,28 +53,27 @@ def decode_sequences(keys: list[KeyPress]) -> list[KeyPress]:
     decoded: list[KeyPress] = []
     position = 0
     while position < len(keys):
-        end = _sequence_end(keys, position)
-        if end > position:
-            body = "".join(press.key for press in keys[position + 2 : end])
+        if body := _sequence_body(keys, position):
             decoded += [KeyPress(key) for key in _kitty_keys(body)]
-            position = end
+            position += len("\x1b[") + len(body)
         else:
             decoded.append(keys[position])
             position += 1
     return decoded
 
 
-def _sequence_end(keys: list[KeyPress], start: int) -> int:
-    """Where the control sequence that begins here ends; `start` where none does."""
+def _sequence_body(keys: list[KeyPress], start: int) -> str:
+    """What follows `ESC [` in the control sequence that begins here; empty where none does."""
     if [press.key for press in keys[start : start + 2]] != [Keys.Escape, "["]:
-        return start
-    for position in range(start + 2, len(keys)):
-        key = keys[position].key
-        if len(key) != 1 or not " " <= key <= "~":
-            return start
-        if key >= "@":
-            return position + 1
-    return start
+        return ""
+    body = ""
+    for press in keys[start + 2 :]:
+        if len(press.key) != 1 or not " " <= press.key <= "~":
+            break
+        body += press.key
+        if press.key >= "@":
+            return body
+    return ""
 
 
 def _kitty_keys(body: str) -> tuple[str, ...]:
@@ -108,7 +95,7 @@ def _kitty_keys(body: str) -> tuple[str, ...]:
     return (*alt, character) if character.isprintable() else ()
 
 
-def group_pastes(keys: list[KeyPress]) -> list[KeyPress]:
+def _group_pastes(keys: list[KeyPress]) -> list[KeyPress]:
     """The same keys, with each long run of characters as one paste: key by key it would take a minute to insert.
 
     The first and last character stay keys: they may belong to the key before, after Escape, or to the one behind,
@@ -116,8 +103,12 @@ def group_pastes(keys: list[KeyPress]) -> list[KeyPress]:
     """
     if len(keys) < _PASTE_LENGTH:
         return keys
+
+    def is_character(press: KeyPress) -> bool:
+        return not isinstance(press.key, Keys) and press.key.isprintable()
+
     grouped: list[KeyPress] = []
-    for is_text, run in groupby(keys, key=_is_character):
+    for is_text, run in groupby(keys, key=is_character):
         together = list(run)
         if is_text and len(together) >= _PASTE_LENGTH:
             first, *middle, last = together
@@ -125,10 +116,6 @@ def group_pastes(keys: list[KeyPress]) -> list[KeyPress]:
             together = [first, KeyPress(Keys.BracketedPaste, text), last]
         grouped += together
     return grouped
-
-
-def _is_character(press: KeyPress) -> bool:
-    return not isinstance(press.key, Keys) and press.key.isprintable()
 
 
 def typed_text(keys: Iterable[KeyPress]) -> str:
@@ -146,36 +133,6 @@ def typed_text(keys: Iterable[KeyPress]) -> str:
     return text
 
 
-@contextlib.contextmanager
-def bracketed_paste() -> Iterator[None]:
-    """A paste of several lines differs from typed ones, between two prompts too."""
-    with _paste_mode(_BRACKETS_ON, _BRACKETS_OFF):
-        yield
-
-
-@contextlib.contextmanager
-def plain_paste() -> Iterator[None]:
-    """Within `bracketed_paste`: the terminal is lent to a program that may not know brackets."""
-    with _paste_mode(_BRACKETS_OFF, _BRACKETS_ON):
-        yield
-
-
-@contextlib.contextmanager
-def _paste_mode(inside: str, after: str) -> Iterator[None]:
-    if not supports_escapes():
-        yield
-        return
-    sys.stdout.write(inside)
-    sys.stdout.flush()
-    try:
-        yield
-    finally:
-        # A terminal that is gone has no mode to be put back.
-        with contextlib.suppress(OSError):
-            sys.stdout.write(after)
-            sys.stdout.flush()
-
-
 class TypedHistory(History):
     """The history file, in the format of prompt_toolkit's FileHistory; no fault of the file stops a chat.
 
@@ -188,8 +145,17 @@ class TypedHistory(History):
 
     def load_history_strings(self) -> Iterable[str]:
         """What can be read of it, the newest first."""
+        try:
+            with os.fdopen(self._open(os.O_RDONLY), "rb") as file:
+                skipped = os.fstat(file.fileno()).st_size - _READ_BYTES
+                file.seek(max(skipped, 0))
+                data = file.read(_READ_BYTES)
+        except OSError:
+            return []
+        if skipped > 0:  # The first entry may have lost its beginning.
+            data = data.partition(b"\n\n")[2]
         entries: list[list[str]] = [[]]
-        for line in self._read_end().split(b"\n"):
+        for line in data.split(b"\n"):
             if line.startswith(b"+"):
                 entries[-1].append(line[1:].decode("utf-8", "replace"))
             elif entries[-1]:
@@ -204,17 +170,6 @@ class TypedHistory(History):
             descriptor = self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             with os.fdopen(descriptor, "ab", buffering=0) as file:
                 file.write(entry)
-
-    def _read_end(self) -> bytes:
-        try:
-            with os.fdopen(self._open(os.O_RDONLY), "rb") as file:
-                skipped = os.fstat(file.fileno()).st_size - _READ_BYTES
-                file.seek(max(skipped, 0))
-                data = file.read(_READ_BYTES)
-        except OSError:
-            return b""
-        # The first entry may have lost its beginning.
-        return data.partition(b"\n\n")[2] if skipped > 0 else data
 
     def _open(self, flags: int) -> int:
         """A descriptor of the plain file; never waits."""

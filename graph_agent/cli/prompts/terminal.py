@@ -1,54 +1,116 @@
-"""The keyboard side of the terminal: messages, answers, keys while a turn runs, an editor.
+"""The keyboard side of the terminal: messages, answers, the line that is typed while a turn runs, an editor.
 
 The terminal stays in raw mode while the chat runs, so that no key is echoed between two prompts and Ctrl-C is a key
-like any other. Keys typed while a turn runs are kept for the next message, never for a question.
+like any other. At the prompt prompt_toolkit draws the line. While a turn runs the turn display draws it below what
+runs, and on a plain terminal each change is written at the end of the line; the same keys edit it everywhere.
 """
 
 import asyncio
 import contextlib
+import importlib
 import os
 import signal
 import sys
 import termios
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
+import textwrap
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import Application, get_app, in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.clipboard import InMemoryClipboard
 from prompt_toolkit.completion import Completer
-from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import DummyOutput, Output
 
-from graph_agent.cli.prompts.keyboard import Keyboard, TypedHistory, bracketed_paste, plain_paste
-from graph_agent.cli.prompts.line_editor import InputClosed, InputInterrupted, LineEditor, TakeBack, TurnKeys
-from graph_agent.cli.render.escape import is_plain_terminal
+from graph_agent.cli.prompts.keyboard import Keyboard, typed_text
+from graph_agent.cli.prompts.terminal_output import EchoedLine, bracketed_paste, plain_paste, terminal_output
+from graph_agent.cli.render.escape import escape, is_plain_terminal
 
 __all__ = ["InputClosed", "InputInterrupted", "TakeBack", "Terminal", "TurnKeys"]
 
+_PROMPT_STYLE = "ansicyan"
+"""A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
+_INPUT_WIDTH = 8
+"""Room to type behind a prompt."""
+_ESCAPE_S = 0.1
+"""A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
+_ALT_S = 0.05
+"""How long the key Esc waits for another one that makes it Alt."""
+
+
+class InputInterrupted(Exception):
+    """Ctrl-C at a prompt."""
+
+
+class InputClosed(Exception):
+    """Ctrl-D at a prompt, or the end of the input."""
+
+
+TakeBack = Callable[[], Awaitable[str | None]]
+"""Removes the newest queued message, to edit it; None when none is queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnKeys:
+    """What the keys do while a turn runs that do not edit the line."""
+
+    stop: Callable[[], None]
+    """Esc and Ctrl-C."""
+    enter: Callable[[str], bool] = lambda _: False
+    """A line was entered; whether it is taken. What is not taken is entered again at the next prompt."""
+    changed: Callable[[str, int], None] = lambda *_: None
+    """The line that is typed, and where the cursor is."""
+    suspend: Callable[[], None] = lambda: None
+    """Ctrl-Z, before the job stops."""
+    take_back: TakeBack | None = None
+
 
 class Terminal:
-    """One real terminal, as long as a chat runs in it."""
+    """One real terminal, as long as a chat runs in it. Lines are typed one at a time."""
 
     def __init__(
-        self, history: Path | None, completer: Completer | None = None, source: Input | None = None
+        self, history: History | None = None, completer: Completer | None = None, source: Input | None = None
     ) -> None:
         self.status: Callable[[], str] = lambda: "loading …"
         """The line below the prompt."""
-        self._input = source or Keyboard(sys.stdin)
-        self._history = TypedHistory(history) if history else InMemoryHistory()
-        self._editor = LineEditor(
-            self._input,
-            self._history,
-            self._suspend,
-            is_plain=is_plain_terminal(),
-            completer=completer,
-            status=self._format_status,
-        )
+        self._source = source or Keyboard(sys.stdin)
+        self._history = history or InMemoryHistory()
+        self._completer = completer
+        self._is_plain = is_plain_terminal()
+        self._clipboard = InMemoryClipboard()
+        self._unfinished = Document()
+        """Typed, or no longer queued, and not entered: the next message begins with it."""
+        self._take_back: TakeBack | None = None
+        self._taking_back: asyncio.Task[None] | None = None
+        self._turn: TurnKeys | None = None
+        self._deferred: list[KeyPress] = []
+        """Keys of the turn that are typed again at the next prompt."""
+        self._typing: PromptSession[str] | None = None
+        """The session whose line is a message."""
+        self._drawn: PromptSession[str] | EchoedLine | None = None
+        """The line that is at the prompt now."""
+        self._above: list[Callable[[], None]] = []
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Raw mode for as long as the chat runs; the terminal is given back as it was."""
-        with self._input.raw_mode(), bracketed_paste():
+        with self._source.raw_mode(), bracketed_paste():
+            yield
+
+    @contextlib.contextmanager
+    def given_away(self) -> Iterator[None]:
+        """The terminal as an editor needs it."""
+        with plain_paste(), self._source.cooked_mode():
             yield
 
     async def message(self, take_back: TakeBack | None = None) -> str:
@@ -60,23 +122,27 @@ class Terminal:
             InputInterrupted: Ctrl-C twice on an empty line; a line that is not empty it only clears.
             InputClosed: Ctrl-D on an empty line.
         """
-        with contextlib.suppress(InputInterrupted):
-            return await self._editor.message(take_back)
-        sys.stdout.write("Press Ctrl-C again to leave; you can resume the thread.\n")
-        return await self._editor.message(take_back)
-
-    def remember(self, line: str) -> None:
-        """Add a line to the history, as if it had been typed at the prompt."""
-        with contextlib.suppress(OSError):
-            self._history.append_string(line)
+        self._take_back = take_back
+        self._typing = self._messages
+        try:
+            with contextlib.suppress(InputInterrupted):
+                return await self._read(self._messages, "> ", self._restore_unfinished)
+            sys.stdout.write("Press Ctrl-C again to leave; you can resume the thread.\n")
+            return await self._read(self._messages, "> ", self._restore_unfinished)
+        finally:
+            self._typing = None
 
     async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None:
         """Read one line; None as soon as `gone` is done: then the question is not open any more.
 
+        A wide prompt is folded between words.
+
         Raises:
             InputInterrupted, InputClosed: Ctrl-C, Ctrl-D.
         """
-        reading = asyncio.create_task(self._editor.answer(prompt))
+        width = max(terminal_output().get_size().columns - _INPUT_WIDTH, _INPUT_WIDTH)
+        folded = "\n".join(textwrap.wrap(prompt.rstrip(), width)) + " "
+        reading = asyncio.create_task(self._read(self._answers, folded))
         waited: set[asyncio.Future[Any]] = {reading}
         if gone is not None:
             waited.add(asyncio.ensure_future(gone))
@@ -88,34 +154,280 @@ class Terminal:
                 task.cancel()
             await asyncio.gather(*waited, return_exceptions=True)
 
+    @contextlib.asynccontextmanager
+    async def during_turn(self, keys: TurnKeys) -> AsyncIterator[None]:
+        """Edit a line while a turn runs; what is left of it is the beginning of the next message."""
+        session = self._busy
+        self._take_back, self._turn, self._typing = keys.take_back, keys, session
+        deferred = self._deferred = list[KeyPress]()
+        started = asyncio.Event()
+
+        def begin() -> None:
+            self._restore_unfinished()
+            started.set()
+
+        # Whoever runs the turn handles the signal.
+        prompt = session.prompt_async(pre_run=begin, handle_sigint=False, set_exception_handler=False)
+        typing = asyncio.create_task(prompt)
+        await asyncio.wait({typing, asyncio.create_task(started.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        # An Esc that came with the last line is still taken for the beginning of a sequence.
+        session.app.create_background_task(self._flush_later(session.app))
+        self._report_change(session.default_buffer)
+        try:
+            yield
+        finally:
+            self._turn = self._typing = None
+            if session.app.is_running and not session.app.is_done:
+                session.app.exit(result="")
+            with contextlib.suppress(EOFError):
+                await typing
+            left = session.default_buffer.document
+            if deferred:
+                rest = [KeyPress(Keys.BracketedPaste, left.text)] if left.text else []
+                store_typeahead(self._source, [*deferred, *rest, *get_typeahead(self._source)])
+            else:
+                self._unfinished = left
+
     def show(self, show: Callable[[], None]) -> None:
-        """Print something, above the line that is being typed where there is one; nothing typed is lost."""
-        self._editor.show(show)
+        """Print something, above the line at the prompt where there is one; what is typed is kept."""
+        if isinstance(self._drawn, EchoedLine):
+            self._drawn.interrupt(show)
+        elif self._drawn is not None:
+            self._above.append(show)
+            self._drawn.app.invalidate()
+        else:
+            show()
+
+    def remember(self, line: str) -> None:
+        """Add a line to the history, as if it had been typed at the prompt."""
+        with contextlib.suppress(OSError):
+            self._history.append_string(line)
 
     def drop_typed_ahead(self) -> None:
         """No key typed until now answers what is shown next; a line that was begun is for the next message."""
-        self._editor.keep_typed_ahead()
+        self._keep(get_typeahead(self._source))
         with contextlib.suppress(termios.error, OSError, ValueError):
-            termios.tcflush(self._input.fileno(), termios.TCIFLUSH)
+            termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
 
     def keep_typed(self) -> None:
         """What was typed until now was typed with no question in sight: all of it is for the next message."""
-        self._editor.keep_all_typed()
+        keys = get_typeahead(self._source)
+        while more := self._source.read_keys():
+            keys += more
+        self._keep([*keys, *self._source.flush_keys()])
 
-    def during_turn(self, keys: TurnKeys) -> AbstractAsyncContextManager[None]:
-        """Edit a line while a turn runs; whatever is not taken waits for the next message."""
-        return self._editor.during_turn(keys)
+    def _keep(self, keys: list[KeyPress]) -> None:
+        """Begin the next message with these keys; no line is sent unseen."""
+        text = typed_text(keys)
+        if text.strip():
+            self._unfinished = _end_of(self._unfinished.text + text)
 
-    @contextlib.contextmanager
-    def given_away(self) -> Iterator[None]:
-        """The terminal as an editor needs it."""
-        with plain_paste(), self._input.cooked_mode():
-            yield
+    def _restore_unfinished(self) -> None:
+        """Begin the line with what is unfinished; called when it can take in text, so that none falls between."""
+        unfinished, self._unfinished = self._unfinished, Document()
+        if unfinished.text and self._typing is not None:
+            self._typing.default_buffer.document = unfinished
 
-    def _format_status(self) -> str:
-        return self.status()
+    async def _read(self, session: PromptSession[str], prompt: str, begin: Callable[[], None] | None = None) -> str:
+        # A prompt that ended within Ctrl-R would hand the keys of this one to that search.
+        session.layout.focus(session.default_buffer)
+        try:
+            if not self._is_plain:
+                self._drawn = session
+                return await session.prompt_async([(_PROMPT_STYLE, prompt)], pre_run=begin)
+            with EchoedLine(prompt, session.default_buffer) as echo:
+                self._drawn = echo
+                return await session.prompt_async(pre_run=begin)
+        except EOFError:
+            raise InputClosed from None
+        finally:
+            self._drawn = None
+            self._show_above()
+
+    @cached_property
+    def _messages(self) -> PromptSession[str]:
+        keys = self._line_keys()
+
+        @keys.add("c-x", "c-e")
+        def _open_editor(event: KeyPressEvent) -> None:
+            event.app.create_background_task(self._edit(event.current_buffer))
+
+        @keys.add("c-c", filter=~is_searching)
+        def _clear_or_leave(event: KeyPressEvent) -> None:
+            if event.current_buffer.text:
+                _clear(event.current_buffer)
+            else:
+                event.app.exit(exception=InputInterrupted, style="class:aborting")
+
+        def format_status() -> str:
+            return self.status()  # Another function is set once the session is open.
+
+        return self._session(keys, bottom_toolbar=None if self._is_plain else format_status, **self._editing)
+
+    @cached_property
+    def _answers(self) -> PromptSession[str]:
+        keys = self._suspend_key()
+
+        @keys.add("c-d")
+        def _leave(event: KeyPressEvent) -> None:
+            event.app.exit(exception=InputClosed, style="class:exiting")
+
+        return self._session(keys)
+
+    @cached_property
+    def _busy(self) -> PromptSession[str]:
+        session = self._session(self._turn_keys(), DummyOutput(), **self._editing)
+        session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
+        session.default_buffer.on_text_changed += self._report_change
+        session.default_buffer.on_cursor_position_changed += self._report_change
+        return session
+
+    @property
+    def _editing(self) -> dict[str, Any]:
+        shared = {"history": self._history, "clipboard": self._clipboard}
+        return {**shared, "completer": self._completer, "complete_while_typing": False}
+
+    def _session(self, keys: KeyBindings, output: Output | None = None, **options: Any) -> PromptSession[str]:
+        session: PromptSession[str] = PromptSession(
+            input=self._source,
+            output=output or (DummyOutput() if self._is_plain else terminal_output()),
+            interrupt_exception=InputInterrupted,
+            eof_exception=InputClosed,
+            key_bindings=keys,
+            **options,
+        )
+        session.app.before_render += self._before_render
+        return session
+
+    def _suspend_key(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("c-z")
+        def _suspend_job(event: KeyPressEvent) -> None:
+            if self._turn is not None:
+                self._turn.suspend()
+                self._suspend()
+                self._report_change(event.current_buffer)
+            elif isinstance(self._drawn, EchoedLine):
+                self._drawn.interrupt(self._suspend)
+            else:
+                event.app.renderer.erase()
+                self._suspend()
+                event.app.renderer.reset()
+
+        return keys
+
+    def _line_keys(self) -> KeyBindings:
+        """The keys of a message, at the prompt and while a turn runs, beside those of prompt_toolkit."""
+        keys = self._suspend_key()
+
+        @keys.add("up", filter=~is_searching & Condition(lambda: not get_app().current_buffer.text))
+        def _take_back_or_up(event: KeyPressEvent) -> None:
+            if self._take_back is None:
+                event.current_buffer.auto_up(count=event.arg)
+            elif self._taking_back is None or self._taking_back.done():
+                # Not a task of the line's: if it ended with the line, the message would be lost.
+                self._taking_back = asyncio.ensure_future(self._take(self._take_back))
+
+        @keys.add("enter", filter=Condition(_ends_with_backslash))
+        def _continue_line(event: KeyPressEvent) -> None:
+            event.current_buffer.delete_before_cursor()
+            event.current_buffer.insert_text("\n")
+
+        @keys.add("escape", "enter")
+        def _break_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        return keys
+
+    def _turn_keys(self) -> KeyBindings:
+        keys = self._line_keys()
+
+        @keys.add("enter", filter=~is_searching & ~Condition(_ends_with_backslash))
+        def _enter(event: KeyPressEvent) -> None:
+            line = event.current_buffer.text
+            _clear(event.current_buffer)
+            turn = self._turn
+            if turn is not None and turn.enter(line):
+                self._take_back = turn.take_back
+            else:
+                self._deferred += [KeyPress(Keys.BracketedPaste, line), KeyPress(Keys.Enter, "\r")]
+
+        @keys.add("escape", filter=~is_searching)
+        @keys.add("escape", "escape", filter=~is_searching)
+        @keys.add("c-c", filter=~is_searching)
+        def _stop(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
+            if self._turn is not None:
+                self._turn.stop()
+
+        @keys.add("escape", Keys.Any, filter=~is_searching)
+        def _unknown_alt(event: KeyPressEvent) -> None:
+            """An Alt key without a function is the key alone, as at the prompt."""
+            event.key_processor.feed(event.key_sequence[-1], first=True)
+
+        @keys.add("c-d", filter=Condition(lambda: not get_app().current_buffer.text))
+        def _leave_later(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
+            self._deferred.append(KeyPress(Keys.ControlD, "\x04"))
+
+        return keys
+
+    async def _take(self, take_back: TakeBack) -> None:
+        """Fetch a queued message; it comes onto the line, or onto the next one."""
+        text = await take_back()
+        session = self._typing
+        if text is None:
+            self._take_back = None
+        elif session is None or not session.app.is_running or session.app.is_done:
+            self._unfinished = _end_of(self._unfinished.text + text)
+        else:
+            session.default_buffer.document = _end_of(text + session.default_buffer.text)
+
+    async def _edit(self, buffer: Buffer) -> None:
+        """Open what is typed in the person's editor."""
+        editor = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.editor")
+        try:
+            async with in_terminal():
+                with plain_paste():
+                    text: str = await editor.edit_text(buffer.text)
+        except editor.EditFailed as failure:
+            message = escape(str(failure))
+            self.show(lambda: print(message, flush=True))  # noqa: T201 - the screen is what a chat has
+            return
+        buffer.document = _end_of(text.rstrip("\n"))
+
+    async def _flush_later(self, app: Application[str]) -> None:
+        await asyncio.sleep(_ESCAPE_S)
+        app.key_processor.feed_multiple(self._source.flush_keys())
+        app.key_processor.process_keys()
+
+    def _report_change(self, buffer: Buffer) -> None:
+        if self._turn is not None:
+            self._turn.changed(buffer.text, buffer.cursor_position)
+
+    def _before_render(self, app: Application[str]) -> None:
+        if self._above and self._drawn is not None:
+            app.renderer.erase()
+            self._show_above()
+
+    def _show_above(self) -> None:
+        while self._above:
+            self._above.pop(0)()
 
     def _suspend(self) -> None:
         """Stop this job until the shell continues it; commands that run continue."""
         with self.given_away():
             os.kill(0, signal.SIGTSTP)
+
+
+def _ends_with_backslash() -> bool:
+    document = get_app().current_buffer.document
+    return document.text_before_cursor.endswith("\\") and not document.text_after_cursor
+
+
+def _clear(buffer: Buffer) -> None:
+    buffer.reset()
+    buffer.on_text_changed.fire()
+
+
+def _end_of(text: str) -> Document:
+    return Document(text, len(text))

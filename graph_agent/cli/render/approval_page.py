@@ -11,12 +11,11 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from graph_agent.cli.render.console import block, fold, safe_text
-from graph_agent.cli.render.diff import added_text, diff_lines
+from graph_agent.cli.render.console import added_text, block, diff_lines, fold, safe_text
 from graph_agent.ports import SandboxInfo
 from graph_agent.session.turn_result import OpenQuestion
 
-__all__ = ["approval_page", "mixed_alphabets", "question_page", "recovery_page", "sandbox_lines"]
+__all__ = ["approval_page", "mixed_alphabets", "question_page", "recovery_page"]
 
 _WORD = re.compile(r"\w+")
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
@@ -29,54 +28,49 @@ _INTERRUPTED = {
     "never_started": "It was approved but never started: nothing happened, and a retry is safe.",
     "outcome_unknown": "It started but did not finish; it may have taken effect partly or fully.",
 }
+_WARNING = "  ! This may be impossible to undo. Read all of it before you answer."
 
 
 def approval_page(
-    item: OpenQuestion, workspace: Path, width: int, place: str, *, is_edited: bool = False
+    item: OpenQuestion, workspace: Path, sandbox: SandboxInfo, width: int, place: str, *, is_edited: bool = False
 ) -> list[Text]:
     """The page of an approval; `place` is which of how many, `is_edited` whether it was edited at this prompt."""
     call = item.call
-    lines = [*_who(item, width), _title("Approval", place, call), *_warning(call, width)]
+    lines = _title("Approval", item, place, width)
+    if call.get("risk") == "high":
+        warning = wrap(_WARNING, max(width - 1, 20), subsequent_indent="    ")
+        lines += [Text(f"{line} ", "bold white on red") for line in warning]
     lines += _field("why", item.question.reason or call.get("reason") or "the policy asks before this tool", width)
     lines += _field("workspace", str(workspace), width)
     preview = call.get("preview")
     lines += _arguments(call["arguments"], preview, width)
     for word, letters in mixed_alphabets(call["arguments"]):
-        text = safe_text(f"{word} mixes alphabets: {letters}", "bold yellow")
-        lines += fold(text, width, "  ! ", "    ")
+        lines += fold(safe_text(f"{word} mixes alphabets: {letters}", "bold yellow"), width, "  ! ", "    ")
     if is_edited:
         lines.append(Text("  These are your edited arguments, not the model's.", "bold"))
-    return [*lines, *_change(preview, width)]
-
-
-def sandbox_lines(call: Mapping[str, Any], walls: SandboxInfo, width: int) -> list[Text]:
-    """What the sandbox keeps the call from; nothing for calls that run in no sandbox."""
-    if call["tool_name"] not in walls.tools:
-        return []
-    name = f"{walls.name}: " if walls.is_active else "" if walls.name == "off" else "none: "
-    way_out = "; o runs this command outside it" if walls.is_active else ""
-    # Words of the program may be wrapped; what would run is only folded.
-    text = wrap(f"  sandbox: {name}{walls.description}{way_out}", max(width, 20), subsequent_indent=" " * 11)
-    lines = [safe_text(line) for line in text]
-    if not walls.is_active:
-        for line in lines:
-            line.stylize("yellow")
+    match preview:
+        case {"kind": "diff", "text": str(text)}:
+            lines += diff_lines(text, width)
+        case {"text": str(text)} if text:
+            lines += [Text("  this would:"), *block(text, width)]
+        case _:
+            pass
+    if call["tool_name"] in sandbox.tools:
+        name = f"{sandbox.name}: " if sandbox.is_active else "" if sandbox.name == "off" else "none: "
+        way_out = "; o runs this command outside it" if sandbox.is_active else ""
+        # Words of the program may be wrapped; what would run is only folded.
+        text = f"  sandbox: {name}{sandbox.description}{way_out}"
+        style = "" if sandbox.is_active else "yellow"
+        lines += [safe_text(line, style) for line in wrap(text, max(width, 20), subsequent_indent=" " * 11)]
     return lines
-
-
-def _who(item: OpenQuestion, width: int) -> list[Text]:
-    """Which sub-agent asks; nothing for the thread itself."""
-    return fold(safe_text(f"sub-agent {item.sub_agent!r} asks", "bold cyan"), width) if item.sub_agent else []
 
 
 def question_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     """The page of a question of the model: what it wants to know, and its options."""
-    call = item.call
-    number = f" {place}" if place else ""
-    title = Text.assemble((f"Question{number} ", "bold"), safe_text(str(call["call_id"]), "dim"))
-    lines = [*_who(item, width), title]
-    lines += block(str(call["arguments"].get("question", "")), width, style="bold")
-    for position, option in enumerate(call["arguments"].get("options") or (), 1):
+    arguments = item.call["arguments"]
+    lines = _title("Question", item, place, width)
+    lines += block(str(arguments.get("question", "")), width, style="bold")
+    for position, option in enumerate(arguments.get("options") or (), 1):
         lines += fold(safe_text(str(option)), width, f"  {position}. ", "  │  ")
     return lines
 
@@ -85,7 +79,7 @@ def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     """The page of an interrupted call: what is known of it, and what a check found."""
     call = item.call
     reason = item.question.reason or call.get("reason") or "outcome_unknown"
-    lines = [*_who(item, width), _title("Interrupted", place, call)]
+    lines = _title("Interrupted", item, place, width)
     lines += fold(Text(_INTERRUPTED.get(reason, reason), "bold"), width, "  ")
     lines += _field("attempt", str(item.question.attempt), width)
     for name, key in (("asked", "asked_at"), ("approved", "approved_at"), ("started", "started_at")):
@@ -102,19 +96,17 @@ def recovery_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     return lines
 
 
-def _title(what: str, place: str, call: Mapping[str, Any]) -> Text:
-    label, style = _RISKS.get(call.get("risk", "medium"), _RISKS["medium"])
-    number = f" {place}" if place else ""
-    tool = safe_text(str(call["tool_name"]), "bold")
+def _title(kind: str, item: OpenQuestion, place: str, width: int) -> list[Text]:
+    """Which sub-agent asks, if one does; what is asked about, its risk and id. A question has no risk."""
+    call = item.call
+    head = f"{kind} {place}" if place else kind
     call_id = safe_text(str(call["call_id"]), "dim")
-    return Text.assemble((f"{what}{number}: ", "bold"), tool, "  ", (label, style), "  ", call_id)
-
-
-def _warning(call: Mapping[str, Any], width: int) -> Iterator[Text]:
-    if call.get("risk") == "high":
-        text = "  ! This may be impossible to undo. Read all of it before you answer."
-        for line in wrap(text, max(width - 1, 20), subsequent_indent="    "):
-            yield Text(f"{line} ", "bold white on red")
+    who = fold(safe_text(f"sub-agent {item.sub_agent!r} asks", "bold cyan"), width) if item.sub_agent else []
+    if kind == "Question":
+        return [*who, Text.assemble((f"{head} ", "bold"), call_id)]
+    tool = safe_text(str(call["tool_name"]), "bold")
+    risk = _RISKS.get(call.get("risk", "medium"), _RISKS["medium"])
+    return [*who, Text.assemble((f"{head}: ", "bold"), tool, "  ", risk, "  ", call_id)]
 
 
 def _field(name: str, value: str, width: int) -> list[Text]:
@@ -125,30 +117,17 @@ def _field(name: str, value: str, width: int) -> list[Text]:
 def _arguments(arguments: Mapping[str, Any], preview: Mapping[str, Any] | None, width: int) -> Iterator[Text]:
     shown = added_text(preview["text"]) if preview and preview.get("kind") == "diff" else None
     for name, value in arguments.items():
-        if not isinstance(value, str):
-            yield from _field(name, json.dumps(value, ensure_ascii=False), width)
-        elif shown is not None and value.removesuffix("\n") == shown:
-            ending = "" if value.endswith("\n") else ", without a newline at the end"
-            size = len(value.encode(errors="surrogatepass"))
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        ending = "" if text.endswith("\n") else ", without a newline at the end"
+        if value is text and shown is not None and text.removesuffix("\n") == shown:
+            size = len(text.encode(errors="surrogatepass"))
             yield from _field(name, f"{size} bytes: the added lines below{ending}", width)
-        elif "\n" not in value:
-            yield from _field(name, value, width)
+        elif "\n" not in text:
+            yield from _field(name, text, width)
         else:
-            ending = "" if value.endswith("\n") else ", without a newline at the end"
-            count = value.removesuffix("\n").count("\n") + 1
+            count = text.removesuffix("\n").count("\n") + 1
             yield from _field(name, f"{count} lines{ending}", width)
-            yield from block(value, width)
-
-
-def _change(preview: Mapping[str, Any] | None, width: int) -> Iterator[Text]:
-    match preview:
-        case {"kind": "diff", "text": str(text)}:
-            yield from diff_lines(text, width)
-        case {"text": str(text)} if text:
-            yield Text("  this would:")
             yield from block(text, width)
-        case _:
-            pass
 
 
 def mixed_alphabets(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
-"""The rich console everything is printed on, and foreign text as escaped and folded lines that hide nothing."""
+"""The rich console everything is printed on; foreign text and diffs as escaped, folded lines that hide nothing."""
 
+import re
 import shutil
 import sys
 from typing import TextIO
@@ -10,7 +11,14 @@ from rich.text import Text
 
 from graph_agent.cli.render.escape import escape, is_plain_terminal, parts, supports_escapes
 
-__all__ = ["block", "expand_tabs", "fold", "make_console", "safe_text"]
+__all__ = ["added_text", "block", "diff_lines", "fold", "make_console", "safe_text"]
+
+_ESCAPED = "reverse"
+_NARROWEST = 8
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_STYLES = {"+": "green", "-": "red", " ": ""}
+_TAB = "→   "
+"""How a diff shows a tab: code stays readable and a tab differs from blanks."""
 
 
 def make_console(stream: TextIO | None = None) -> Console:
@@ -27,10 +35,6 @@ def make_console(stream: TextIO | None = None) -> Console:
         # Rich takes every dumb terminal for 80 columns wide.
         console.size = shutil.get_terminal_size()
     return console
-
-
-_ESCAPED = "reverse"
-_NARROWEST = 8
 
 
 def safe_text(text: str, style: str = "") -> Text:
@@ -57,12 +61,38 @@ def fold(line: Text, width: int, gutter: str = "", rest: str | None = None) -> l
 
 def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> list[Text]:
     """Text of several lines behind a gutter; a newline at the end is optional."""
-    lines = text.split("\n")
-    if len(lines) > 1 and not lines[-1]:
-        lines.pop()
+    lines = text.removesuffix("\n").split("\n")
     return [piece for line in lines for piece in fold(safe_text(line, style), width, gutter)]
 
 
-def expand_tabs(line: str) -> str:
-    """Tabs as visible arrows with blanks: code stays readable and a tab differs from blanks."""
-    return line.replace("\t", "→   ")
+def diff_lines(diff: str, width: int) -> list[Text]:
+    """A unified diff as folded lines: old or new number, sign, text; file headers are dimmed."""
+    shown: list[Text] = []
+    old, new = 0, 0
+    in_hunk = False
+    for line in diff.removesuffix("\n").split("\n") if diff else ():
+        sign, gutter = line[:1], " " * 7
+        if found := _HUNK.match(line):
+            old, new, in_hunk = int(found[1]), int(found[2]), True
+            text = safe_text(line, "cyan")
+        elif in_hunk and sign in _STYLES:
+            gutter = f"{old if sign == '-' else new:>6} "
+            text = safe_text(sign + line[1:].replace("\t", _TAB), _STYLES[sign])
+            old += sign != "+"
+            new += sign != "-"
+        else:
+            text = safe_text(line, "dim")
+        shown += fold(text, width, gutter)
+    return shown
+
+
+def added_text(diff: str) -> str | None:
+    """The whole new content, if the diff shows all of it: only added lines, one hunk from line 1."""
+    lines = diff.removesuffix("\n").split("\n")
+    start = next((number for number, line in enumerate(lines) if _HUNK.match(line)), None)
+    if start is None or not lines[start].split("+", 1)[1].startswith(("1 ", "1,")):
+        return None
+    body = lines[start + 1 :]
+    if not all(line.startswith(("+", "\\")) for line in body):
+        return None
+    return "\n".join(line[1:] for line in body if line.startswith("+"))

@@ -6,6 +6,8 @@ All foreign text goes through here before it reaches a terminal; JSON output doe
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 
 __all__ = ["escape", "is_plain_terminal", "parts", "supports_escapes"]
 
@@ -49,33 +51,25 @@ def escape(text: str, *, multiline: bool = False) -> str:
 
 def parts(text: str) -> Iterator[tuple[str, bool]]:
     """The pieces of one line as `escape` writes them, each with whether it is an escape."""
-    shown, escapes = 0, list[str]()
-    for found in _UNSAFE.finditer(text):
-        if found[2] is None:
-            continue
-        if found.start() > shown:
-            yield from _joined(escapes)
-            yield text[shown : found.start()], False
-            escapes = []
-        escapes.append(_written_out(found[2]))
-        shown = found.end()
-    yield from _joined(escapes)
-    if shown < len(text):
+
+    def pieces() -> Iterator[tuple[str, bool]]:
+        shown = 0
+        for found in _UNSAFE.finditer(text):
+            if found[2] is not None:
+                yield text[shown : found.start()], False
+                yield _written_out(found[2]), True
+                shown = found.end()
         yield text[shown:], False
 
-
-def _joined(escapes: list[str]) -> Iterator[tuple[str, bool]]:
-    if escapes:
-        yield "".join(escapes), True
+    for is_escaped, run in groupby((piece for piece in pieces() if piece[0]), key=itemgetter(1)):
+        yield "".join(part for part, _ in run), is_escaped
 
 
 def _written_out(character: str) -> str:
     if short := _SHORT.get(character):
         return short
     code = ord(character)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 _DUMB = ("dumb", "unknown")

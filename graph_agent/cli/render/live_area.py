@@ -18,7 +18,7 @@ from rich.text import Text
 from graph_agent.cli.render.console import safe_text
 from graph_agent.events.live_calls import LiveCall
 
-__all__ = ["LiveArea", "RunningCalls", "StreamedCalls", "format_partial_arguments", "is_reflowing"]
+__all__ = ["LiveArea", "RunningCalls", "format_partial_arguments", "is_reflowing"]
 
 _REFLOWING = (
     *("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "WT_SESSION", "KONSOLE_VERSION"),
@@ -26,6 +26,16 @@ _REFLOWING = (
 )
 _REFLOWING_PROGRAMS = ("Apple_Terminal", "iTerm.app", "vscode", "WezTerm", "ghostty")
 _TO_END, _BELOW = "\x1b[K", "\x1b[J"
+_HIDDEN_S = 1.0
+_NARROWEST = 8
+_SHOWN = 8
+"""How many calls get a line of their own."""
+_PAIR = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*(?:"((?:[^"\\]|\\.)*)|([^\s"{\[,}\]][^,}\]]*))')
+"""A name with a text, finished or not, or with a number or the like."""
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SHOWN_CHARS = 60
+_RAW_CHARS = 4_000
+"""How much of the arguments is read with each piece; they may hold a whole file."""
 
 
 def is_reflowing(environment: Mapping[str, str]) -> bool:
@@ -50,18 +60,18 @@ class LiveArea:
 
     def print(self, lines: Sequence[Text], below: Sequence[Text] = ()) -> None:
         """Write lines that stay, and below them live lines."""
-        if not lines or not (self._drawn or below) or not self.is_drawn:
-            for line in lines:
-                self._console.print(line, soft_wrap=True)
-            self.draw(below)
+        if lines and self.is_drawn and (self._drawn or below):
+            top = self._to_top()
+            stay = "".join(f"{self._encoded(line)}\r\n" for line in lines)
+            self._fit(below)
+            self._write(f"{top}{_BELOW}{stay}{_joined(self._drawn)}")
             return
-        top = self._to_top()
-        stay = "".join(f"{self._encoded(line)}\r\n" for line in lines)
-        self._fit(below)
-        self._write(f"{top}{_BELOW}{stay}{_joined(self._drawn)}")
+        for line in lines:
+            self._console.print(line, soft_wrap=True)
+        self.draw(below)
 
     def draw(self, lines: Sequence[Text]) -> None:
-        """Draw these live lines: the last of them where the screen has no room for all."""
+        """Draw these live lines: the last of them where the screen has no room for all; none erases them."""
         if not self.is_drawn:
             return
         before, width, top = self._drawn, self._width, self._to_top()
@@ -70,10 +80,6 @@ class LiveArea:
             self._write(f"{top}{_BELOW}{_joined(self._drawn)}")
         elif change := _change(before, self._drawn):
             self._write(change)
-
-    def clear(self) -> None:
-        """Erase the live lines: somebody else may write now."""
-        self.draw(())
 
     def _fit(self, lines: Sequence[Text]) -> None:
         width, height = self._size()
@@ -133,12 +139,6 @@ def _up(rows: int) -> str:
     return f"\r\x1b[{rows}A" if rows > 0 else "\r"
 
 
-_HIDDEN_S = 1.0
-_NARROWEST = 8
-_SHOWN = 8
-"""How many calls get a line of their own."""
-
-
 @dataclass(slots=True)
 class _Running:
     label: str
@@ -149,12 +149,29 @@ class _Running:
     """The delay before it begins; counted down."""
     since: float = field(default_factory=time.monotonic)
 
+    def lines(self, room: int) -> list[Text]:
+        """The line of the call, or two where its output has no room beside it."""
+        seconds = time.monotonic() - self.since - self.begins_in_s
+        elapsed = f"  {seconds:.0f} s" if seconds >= 0 else f"  in {math.ceil(-seconds)} s"
+        room = max(_NARROWEST, room)
+        label, output = safe_text(self.label), safe_text(self.last_line, "dim")
+        label.truncate(max(_NARROWEST, room - 4 - cell_len(elapsed)), overflow="ellipsis")
+        line = Text.assemble(("  … ", "yellow"), label, (elapsed, "dim"))
+        if not self.last_line:
+            return [line]
+        if line.cell_len + 2 + output.cell_len <= room:
+            return [Text.assemble(line, "  ", output)]
+        output.truncate(room - 4, overflow="ellipsis")
+        return [line, Text.assemble(("  │ ", "dim"), output)]
+
 
 class RunningCalls:
-    """The live lines of running calls: elapsed time and last line of output."""
+    """The live lines of calls that run or are still streaming in: elapsed time and last line of output."""
 
     def __init__(self) -> None:
         self._calls: dict[str, _Running] = {}
+        self._streamed: dict[int, str] = {}
+        """Names of the tools whose calls are streaming in, by their index."""
 
     def begin(self, call_id: str, label: str) -> None:
         """A call has started."""
@@ -163,6 +180,14 @@ class RunningCalls:
     def wait(self, key: str, label: str, begins_in_s: float = 0.0) -> None:
         """Something is expected; a line for it appears only if it takes a moment."""
         self._calls[key] = _Running(label, hidden_s=_HIDDEN_S if not begins_in_s else 0, begins_in_s=begins_in_s)
+
+    def stream(self, index: int, call: LiveCall) -> None:
+        """A piece of a call has arrived."""
+        key = _streamed_key(index)
+        if self._streamed.get(index) != call.tool_name:
+            self._streamed[index] = call.tool_name
+            self.begin(key, f"{call.tool_name} (streaming)")
+        self.show_output(key, format_partial_arguments(call.arguments_text[-_RAW_CHARS:]))
 
     def show_output(self, call_id: str, text: str) -> None:
         """A call has written something."""
@@ -175,88 +200,48 @@ class RunningCalls:
         running = self._calls.pop(call_id, None)
         return None if running is None else time.monotonic() - running.since
 
-    def forget(self) -> None:
+    def end_streamed(self) -> None:
+        """The message is complete, void, or continues with text."""
+        for index in self._streamed:
+            self.end(_streamed_key(index))
+        self._streamed.clear()
+
+    def clear(self) -> None:
         """The turn is over: nothing runs any more."""
         self._calls.clear()
+        self._streamed.clear()
 
     def lines(self, width: int) -> list[Text]:
-        """A line for each, or two where its output has no room beside it; several below their count."""
+        """The lines of each; several below their count."""
         now = time.monotonic()
         seen = [running for running in self._calls.values() if now - running.since >= running.hidden_s]
-        count = [Text(f"  {len(seen)} running in parallel", "dim")] if len(seen) > 1 else []
-        more = len(seen) - _SHOWN
-        rest = [Text(f"  … and {more} more", "dim")] if more > 0 else []
-        return [*count, *(line for running in seen[:_SHOWN] for line in _running_lines(running, width - 1)), *rest]
+        lines = [Text(f"  {len(seen)} running in parallel", "dim")] if len(seen) > 1 else []
+        for running in seen[:_SHOWN]:
+            lines += running.lines(width - 1)
+        if len(seen) > _SHOWN:
+            lines.append(Text(f"  … and {len(seen) - _SHOWN} more", "dim"))
+        return lines
 
 
-def _running_lines(running: _Running, room: int) -> list[Text]:
-    elapsed = _format_time(running)
-    room = max(_NARROWEST, room)
-    label, output = safe_text(running.label), safe_text(running.last_line, "dim")
-    label.truncate(max(_NARROWEST, room - 4 - cell_len(elapsed)), overflow="ellipsis")
-    line = Text.assemble(("  … ", "yellow"), label, (elapsed, "dim"))
-    if not running.last_line:
-        return [line]
-    if line.cell_len + 2 + output.cell_len <= room:
-        return [Text.assemble(line, "  ", output)]
-    output.truncate(room - 4, overflow="ellipsis")
-    return [line, Text.assemble(("  │ ", "dim"), output)]
-
-
-def _format_time(running: _Running) -> str:
-    seconds = time.monotonic() - running.since - running.begins_in_s
-    return f"  {seconds:.0f} s" if seconds >= 0 else f"  in {math.ceil(-seconds)} s"
-
-
-_PAIR = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*(?:"((?:[^"\\]|\\.)*)|([^\s"{\[,}\]][^,}\]]*))')
-"""A name with a text, finished or not, or with a number or the like."""
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_SHOWN_CHARS = 60
-_RAW_CHARS = 4_000
-"""How much of the arguments is read with each piece; they may hold a whole file."""
+def _streamed_key(index: int) -> str:
+    return f"streamed {index}"
 
 
 def format_partial_arguments(raw: str) -> str:
     """Names and values in the beginning of a JSON object; of a long value the end, which is new."""
-    return ", ".join(f"{_plain(name)}: {_end(text or other)}" for name, text, other in _PAIR.findall(raw))
-
-
-def _end(value: str) -> str:
-    plain = _plain(value)
-    return plain if len(plain) <= _SHOWN_CHARS else f"…{plain[-_SHOWN_CHARS:]}"
+    shown: list[str] = []
+    for name, text, other in _PAIR.findall(raw):
+        value = _plain(text or other)
+        end = value if len(value) <= _SHOWN_CHARS else f"…{value[-_SHOWN_CHARS:]}"
+        shown.append(f"{_plain(name)}: {end}")
+    return ", ".join(shown)
 
 
 def _plain(text: str) -> str:
-    return " ".join(_ESCAPE.sub(_unescaped, text).split())
+    def unescaped(match: re.Match[str]) -> str:
+        escape = match[1]
+        if len(escape) > 1:
+            return chr(int(escape[1:], 16)).encode("utf-8", "replace").decode()
+        return " " if escape in "nrtbf" else escape
 
-
-def _unescaped(match: re.Match[str]) -> str:
-    what = match.group(1)
-    if len(what) > 1:
-        return chr(int(what[1:], 16)).encode("utf-8", "replace").decode()
-    return " " if what in "nrtbf" else what
-
-
-class StreamedCalls:
-    """Calls that are still streaming in, shown among the running calls."""
-
-    def __init__(self, running: RunningCalls) -> None:
-        self._running = running
-        self._names: dict[int, str] = {}
-
-    def show(self, index: int, call: LiveCall) -> None:
-        """A piece of a call has arrived."""
-        if self._names.get(index) != call.tool_name:
-            self._names[index] = call.tool_name
-            self._running.begin(_key(index), f"{call.tool_name} (streaming)")
-        self._running.show_output(_key(index), format_partial_arguments(call.arguments_text[-_RAW_CHARS:]))
-
-    def forget(self) -> None:
-        """The message is complete, void, or continues with text."""
-        for index in self._names:
-            self._running.end(_key(index))
-        self._names.clear()
-
-
-def _key(index: int) -> str:
-    return f"streamed {index}"
+    return " ".join(_ESCAPE.sub(unescaped, text).split())

@@ -88,14 +88,14 @@ class MarkdownStream:
         if len(lines) > room + 2 and _cell_count(lines[0]) and _cell_count(lines[-1]):
             # To draw all of a long table with each row would take seconds.
             lines = [*lines[:2], *lines[-room:]]
-        return self._drawn(_blocks(lines), lines)
+        return self._draw(_blocks(lines), lines)
 
     def end(self) -> list[Text]:
         """The text is over: the lines that are left."""
         if rest := "".join(self._pieces):
             self._lines.append(_printable(rest))
         lines, self._lines, self._pieces = self._lines, [], []
-        return self._drawn(_blocks(lines), lines)
+        return self._draw(_blocks(lines), lines)
 
     def _print_complete(self) -> list[Text]:
         lines = self._lines
@@ -107,10 +107,10 @@ class MarkdownStream:
         last = blocks[-1]
         if last.is_closed(lines):
             self._lines = []
-            shown = self._drawn(blocks, lines)
+            shown = self._draw(blocks, lines)
             self._is_code_open = False
             return shown
-        shown = self._drawn(blocks[:-1], lines[: last.start])
+        shown = self._draw(blocks[:-1], lines[: last.start])
         self._is_code_open = self._is_code_open and len(blocks) == 1
         self._lines = lines[last.start :]
         if last.is_open_code and len(self._lines) > _LONG_CODE:
@@ -119,16 +119,26 @@ class MarkdownStream:
 
     def _print_code(self, block: "_Block") -> list[Text]:
         """Print the beginning of a long code block; what is left of it begins with the same fence."""
-        cut = _cut_of(block.tokens[0].content.split("\n")[:-1], block.language)
+        code, language = block.tokens[0].content.split("\n")[:-1], block.language
+        lexer = Syntax("", language or "text").lexer
+        inside: set[int] = set()  # lines at whose beginning a string or comment is open
+        number = 0
+        for kind, text in lexer.get_tokens("\n".join(code)) if lexer else ():
+            breaks = text.count("\n")
+            if breaks and str(kind).startswith(("Token.Literal.String", "Token.Comment.Multiline")):
+                inside.update(range(number + 1, number + breaks + 1))
+            number += breaks
+        last = len(code) if lexer is None else len(code) - 1
+        cut = next((line for line in range(last, 0, -1) if line not in inside), 0)
         if not cut:
             return []
-        code = self._lines[: cut + 1]
-        shown = self._drawn(_blocks(code), code)
+        lines = self._lines[: cut + 1]
+        shown = self._draw(_blocks(lines), lines)
         self._lines = [self._lines[0], *self._lines[cut + 1 :]]
         self._is_code_open = True
         return shown
 
-    def _drawn(self, blocks: "Sequence[_Block]", lines: Sequence[str]) -> list[Text]:
+    def _draw(self, blocks: "Sequence[_Block]", lines: Sequence[str]) -> list[Text]:
         shown: list[Text] = []
         position = 0
         for number, block in enumerate(blocks):
@@ -137,14 +147,14 @@ class MarkdownStream:
             while position > block.start and not lines[position - 1].strip():
                 position -= 1
             part = list(lines[block.start : position])
-            shown += self._drawn_block(block, part, is_continued=self._is_code_open and not number)
+            shown += self._draw_block(block, part, is_continued=self._is_code_open and not number)
         shown += [Text("") for _ in lines[position:]][:1]
         if self._style:
             for line in shown:
                 line.stylize_before(self._style)
         return shown
 
-    def _drawn_block(self, block: "_Block", source: Sequence[str], *, is_continued: bool) -> list[Text]:
+    def _draw_block(self, block: "_Block", source: Sequence[str], *, is_continued: bool) -> list[Text]:
         width = self._console.width
         if not block.fits(source, width):
             return [piece for line in source for piece in fold(Text(line), width)]
@@ -204,15 +214,10 @@ class _Block:
         return columns * _CELLS_OF_A_COLUMN <= width and all(_cell_count(row) <= columns for row in source)
 
 
-def _parser() -> MarkdownIt:
-    # An entity may stand for a control character; a definition of a link would disappear.
-    made = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    made.disable(["entity", "reference", "html_inline", "text_join"])
-    made.normalizeLink = lambda url: url  # type: ignore[method-assign]  # a link is shown as it was written
-    return made
-
-
-_PARSER = _parser()
+# An entity may stand for a control character; a definition of a link would disappear.
+_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+_PARSER.disable(["entity", "reference", "html_inline", "text_join"])
+_PARSER.normalizeLink = lambda url: url  # type: ignore[method-assign]  # a link is shown as it was written
 
 
 def _blocks(lines: Sequence[str]) -> list[_Block]:
@@ -246,38 +251,34 @@ def _items(tokens: list[Token]) -> Iterator[_Block]:
 def _with_literal_marks(tokens: Sequence[Token]) -> Iterator[Token]:
     """The inline tokens as rich is to show them."""
     urls: list[str] = []
-    text = ""
+    label = ""
     for token in tokens:
         match token.type:
             case "softbreak":
                 yield Token("hardbreak", "br", 0)
+                continue
             case "link_open":
                 urls.append(str(token.attrs.get("href", "")))
-                text = ""
+                label = ""
                 yield Token("linked_open", "link", 1)
+                continue
             case "link_close":
                 yield Token("linked_close", "link", -1)
                 url = urls.pop()
-                if text != url and not url.endswith(f":{text}"):
+                if label != url and not url.endswith(f":{label}"):
                     # A terminal's own links would hide where they lead to.
                     yield Token("url", "link_url", 0, content=f" ({url})")
+                continue
+            case "em_open" | "em_close" | "strong_open" | "strong_close" if token.markup.startswith("_"):
+                shown: str | None = token.markup
+            case "text_special":
+                shown = token.content if token.content in _LITERAL_ESCAPES else token.markup
+            case "image":
+                shown = f"{token.content} ({token.attrs.get('src', '')})"
             case _:
-                text += token.content
-                literal = _literal_text(token)
-                yield token if literal is None else Token("text", "", 0, content=literal)
-
-
-def _literal_text(token: Token) -> str | None:
-    """The text that is shown in place of a mark or an image; None where the token stays as it is."""
-    match token.type:
-        case "em_open" | "em_close" | "strong_open" | "strong_close" if token.markup.startswith("_"):
-            return token.markup
-        case "text_special":
-            return token.content if token.content in _LITERAL_ESCAPES else token.markup
-        case "image":
-            return f"{token.content} ({token.attrs.get('src', '')})"
-        case _:
-            return None
+                shown = None
+        label += token.content
+        yield token if shown is None else Token("text", "", 0, content=shown)
 
 
 class _Heading(markdown.Heading):
@@ -340,21 +341,6 @@ class _Rendered(markdown.Markdown):
     def __init__(self, tokens: list[Token]) -> None:
         super().__init__("")
         self.parsed = tokens
-
-
-def _cut_of(code: Sequence[str], language: str) -> int:
-    """After how many of these lines no string or comment is open; 0 where one always is."""
-    lexer = Syntax("", language or "text").lexer
-    if lexer is None:
-        return len(code)
-    inside: set[int] = set()
-    number = 0
-    for kind, text in lexer.get_tokens("\n".join(code)):
-        breaks = text.count("\n")
-        if breaks and str(kind).startswith(("Token.Literal.String", "Token.Comment.Multiline")):
-            inside.update(range(number + 1, number + breaks + 1))
-        number += breaks
-    return next((line for line in range(len(code) - 1, 0, -1) if line not in inside), 0)
 
 
 def _cell_count(row: str) -> int:

@@ -1,14 +1,14 @@
 """Show a turn as it happens: streamed text, calls with status and time, diffs."""
 
 import time
+from collections.abc import Sequence
 from typing import assert_never
 
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.console import block, fold, safe_text
-from graph_agent.cli.render.diff import diff_lines
-from graph_agent.cli.render.live_area import LiveArea, RunningCalls, StreamedCalls
+from graph_agent.cli.render.console import block, diff_lines, fold, safe_text
+from graph_agent.cli.render.live_area import LiveArea, RunningCalls
 from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.views.format import format_compaction, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
@@ -53,6 +53,11 @@ _PLAIN_INTERVAL_S = 15.0
 _PROMPT_STYLE = "cyan"
 
 
+_CallEvent = (
+    ToolCallDelta | ToolCallCreated | ToolCallDecided | ToolCallStarted | ToolCallProgress | ToolCallFinished
+)
+
+
 class TurnDisplay:
     """A subscriber that prints what is finished, and draws what is not in place below it."""
 
@@ -60,7 +65,6 @@ class TurnDisplay:
         self._console = console
         self._area = LiveArea(console)
         self._running = RunningCalls()
-        self._streamed = StreamedCalls(self._running)
         self._live = LiveCalls()
         self._summaries: dict[str, str] = {}
         self._answered: set[str] = set()
@@ -73,36 +77,31 @@ class TurnDisplay:
         self._is_offline = False
         """The offline model repeats the output of its calls in its answer."""
 
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return self._console.width
+
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         self._live.take(event)
+        if isinstance(event, TextDelta | ToolCallDelta | ModelMessage | TurnEnded):
+            self._running.end(_MODEL)
         match event:
             case SessionOpened(model=model):
                 self._is_offline = model == OFFLINE_LABEL
             case StepStarted():
                 self._running.wait(_MODEL, "waiting for the model")
-            case TextDelta() | ToolCallDelta() | ModelMessage() | TurnEnded():
-                self._running.end(_MODEL)
-            case _:
-                pass
-        self._show(event)
-
-    def _show(self, event: Event) -> None:
-        match event:
             case TextDelta():
                 self._show_text(event)
             case ModelMessage():
                 self._end_message(event)
-            case ToolCallDecided(call_id=call_id):
-                self._answered.add(call_id)
-            case ToolCallDelta() | ToolCallCreated() | ToolCallStarted() | ToolCallProgress() | ToolCallFinished():
-                self._show_call(event)
             case Compacted() | WarningIssued() | ShellEnded() | ShellContinued():
                 self._show_notice(event)
-            case SessionOpened() | TurnStarted() | StepStarted() | TurnEnded() | ServerChanged():
+            case TurnStarted() | TurnEnded() | ServerChanged():
                 pass
             case _:
-                assert_never(event)
+                self._show_call(event)
 
     def tick(self) -> None:
         """Update the time of running calls; where nothing is drawn in place, print them now and then."""
@@ -110,15 +109,18 @@ class TurnDisplay:
             self._draw()
         elif time.monotonic() - self._drawn_at >= _PLAIN_INTERVAL_S:
             self._drawn_at = time.monotonic()
-            self.lines(self._running.lines(self._console.width))
+            self.lines(self._running.lines(self.width))
 
     def finish(self) -> None:
         """The turn is over: nothing runs any more, and others may print."""
         self._end_text()
-        self._streamed.forget()
-        self._running.forget()
+        self._running.clear()
         self._typed = None
-        self._area.clear()
+        self.hide()
+
+    def hide(self) -> None:
+        """Somebody else writes to the terminal for a while."""
+        self._area.draw(())
 
     def show_typed(self, line: str, cursor: int) -> None:
         """Show the line that is typed while the turn runs."""
@@ -127,15 +129,11 @@ class TurnDisplay:
         self._typed = Text.assemble(("> ", _PROMPT_STYLE), *parts) if line else None
         self._draw()
 
-    def hide(self) -> None:
-        """Somebody else writes to the terminal for a while."""
-        self._area.clear()
-
     def line(self, text: Text) -> None:
         """Print one line, wrapped by words."""
-        self.lines(list(text.wrap(self._console, self._console.width, overflow="fold")))
+        self.lines(list(text.wrap(self._console, self.width, overflow="fold")))
 
-    def lines(self, lines: list[Text]) -> None:
+    def lines(self, lines: Sequence[Text]) -> None:
         """Print lines that fit the width."""
         self._area.print(lines, self._unfinished())
 
@@ -145,18 +143,16 @@ class TurnDisplay:
             return []
         text = [] if self._text is None else self._text.tail()
         typed = [] if self._typed is None else [self._typed]
-        return [*text, *self._running.lines(self._console.width), *typed]
+        return [*text, *self._running.lines(self.width), *typed]
 
-    def _draw(self) -> None:
-        self._area.draw(self._unfinished())
-        self._drawn_at = time.monotonic()
-
-    def _draw_soon(self) -> None:
-        if time.monotonic() - self._drawn_at >= _DRAW_INTERVAL_S:
-            self._draw()
+    def _draw(self, interval_s: float = 0.0) -> None:
+        """Draw what is unfinished, unless the last drawing is more recent."""
+        if time.monotonic() - self._drawn_at >= interval_s:
+            self._area.draw(self._unfinished())
+            self._drawn_at = time.monotonic()
 
     def _show_text(self, event: TextDelta) -> None:
-        self._streamed.forget()
+        self._running.end_streamed()
         if self._text is None or self._text_kind != event.kind:
             self._end_text()
             self._text = MarkdownStream(self._console, "dim" if event.kind == "reasoning" else "")
@@ -165,10 +161,10 @@ class TurnDisplay:
         if complete := self._text.add(event.text):
             self.lines(complete)
         else:
-            self._draw_soon()
+            self._draw(_DRAW_INTERVAL_S)
 
     def _end_message(self, event: ModelMessage) -> None:
-        self._streamed.forget()
+        self._running.end_streamed()
         if event.text and not self._has_streamed:
             self._show_text(TextDelta(event.text))
         self._has_streamed = False
@@ -180,36 +176,38 @@ class TurnDisplay:
             self.lines(text.end())
 
     def _show_notice(self, event: Compacted | WarningIssued | ShellEnded | ShellContinued) -> None:
-        if isinstance(event, Compacted):
-            self.line(Text(format_compaction(event), "dim"))
-            return
-        if isinstance(event, WarningIssued):
-            self._end_text()  # The message may begin again.
-            self._streamed.forget()
-            if event.wait_s:
-                self._running.wait(_MODEL, "asking the model again", event.wait_s)
-        text = event.text if isinstance(event, WarningIssued) else format_shell(event)
+        match event:
+            case Compacted():
+                self.line(Text(format_compaction(event), "dim"))
+                return
+            case WarningIssued(text=text):
+                self._end_text()  # The message may begin again.
+                self._running.end_streamed()
+                if event.wait_s:
+                    self._running.wait(_MODEL, "asking the model again", event.wait_s)
+            case _:
+                text = format_shell(event)
         self.line(Text.assemble(("! ", "yellow"), safe_text(text)))
 
-    def _show_call(
-        self, event: ToolCallDelta | ToolCallCreated | ToolCallStarted | ToolCallProgress | ToolCallFinished
-    ) -> None:
+    def _show_call(self, event: _CallEvent) -> None:
         match event:
-            case ToolCallDelta():
+            case ToolCallDelta(index=index):
                 if self._area.is_drawn:
                     self._end_text()
-                    self._streamed.show(event.index, self._live.streaming(event.index))
-                    self._draw_soon()
+                    self._running.stream(index, self._live.streaming(index))
+                    self._draw(_DRAW_INTERVAL_S)
             case ToolCallCreated(call=call):
                 self._summaries[call["call_id"]] = call.get("summary") or call["tool_name"]
+            case ToolCallDecided(call_id=call_id):
+                self._answered.add(call_id)
             case ToolCallStarted():
                 self._show_start(event)
             case ToolCallProgress():
                 self._running.show_output(event.call_id, event.text)
             case ToolCallFinished():
                 self._show_end(event)
-            case _:
-                assert_never(event)
+            case _ as never:
+                assert_never(never)
 
     def _show_start(self, event: ToolCallStarted) -> None:
         self._summaries[event.call_id] = event.summary or event.tool_name
@@ -231,14 +229,13 @@ class TurnDisplay:
         label = self._label(event.call_id, event.tool_name, event.summary)
         line = Text.assemble((f"{mark} ", style), safe_text(label), (f"  {event.status}{seconds}", "dim"))
         if reason:
-            line.append_text(Text("  ")).append_text(safe_text(reason.split("\n", 1)[0], style))
+            line.append("  ").append_text(safe_text(reason.split("\n", 1)[0], style))
         self.line(line)
-        self.lines(self._result_lines(event))
+        if event.status != "interrupted":  # The question that follows shows all that is known of it.
+            self.lines(self._result_lines(event))
 
     def _result_lines(self, event: ToolCallFinished) -> list[Text]:
-        width = self._console.width
-        if event.status == "interrupted":
-            return []  # The question that follows shows all that is known of it.
+        width = self.width
         match event.metadata:
             case {"diff": {"unified": str(diff)}} if diff:
                 # Who answered the question has seen the change there.

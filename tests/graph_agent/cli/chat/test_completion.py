@@ -81,7 +81,8 @@ def test_files_are_offered_behind_an_at_wherever_it_stands(typing: _Typing) -> N
 def test_another_thread_brings_its_own_folder(typing: _Typing, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "there.py").touch()
-    bus = typing.offers.listen(EventBus())
+    bus = EventBus()
+    bus.subscribe(typing.offers)
 
     bus.publish(SessionOpened("t", "", str(tmp_path / "other"), "model", "default"))
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.chat import conversation
-from graph_agent.cli.chat.conversation import Bell, ServerStates, recent_lines
-from graph_agent.events import EventBus, ServerChanged, TurnEnded, TurnStarted, TurnStatus, WarningIssued
+from graph_agent.cli.chat.chat import recent_lines
+from graph_agent.cli.chat.turn_runner import Bell
+from graph_agent.events import EventBus, TurnEnded, TurnStarted, TurnStatus
 from tests.fakes.database_rows import Rows
 
 
@@ -47,19 +47,9 @@ def test_a_short_conversation_is_shown_whole(rows: Rows) -> None:
     assert recent_lines(rows.path, "t1") == ["user", "  hi"]
 
 
-def test_the_newest_of_each_server_is_kept_and_a_new_session_begins_with_none() -> None:
-    seen = ServerStates()
-    bus = seen.listen(EventBus())
-    for event in (ServerChanged("a", "starting"), WarningIssued("x"), ServerChanged("a", "running", 2)):
-        bus.publish(event)
-    before = dict(seen.by_name)
-    seen.listen(EventBus())
-
-    assert (before, seen.by_name) == ({"a": ServerChanged("a", "running", 2)}, {})
-
-
 def _rings(capsys: pytest.CaptureFixture[str], *statuses: TurnStatus, is_wanted: bool = True) -> int:
-    bus = Bell(lambda: is_wanted).listen(EventBus())
+    bus = EventBus()
+    bus.subscribe(Bell(lambda: is_wanted))
     for status in statuses:
         bus.publish(TurnStarted("go"))
         bus.publish(TurnEnded(status))
@@ -75,7 +65,7 @@ def test_the_bell_rings_when_a_question_waits_and_not_after_a_short_turn(
 def test_the_bell_rings_when_a_long_turn_has_ended(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversation, "_LONG_TURN_S", 0.0)
+    monkeypatch.setattr("graph_agent.cli.chat.turn_runner._LONG_TURN_S", 0.0)
 
     assert _rings(capsys, "done", "model_error") == 2
 

@@ -18,13 +18,13 @@ async def test_each_look_shows_the_thread_it_was_made_for(
 
     shown = {}
     for name in ("threads", "calls", "inspect", "todo"):
-        look.view(name, "")()
+        look.show(name, "")
         shown[name] = capsys.readouterr().out
 
     assert THREAD in shown["threads"]
     assert THREAD in shown["inspect"]
     assert shown["todo"] == "No todo list yet.\n"
-    look.view("inspect", "messages.2.content")()
+    look.show("inspect", "messages.2.content")
     assert "hello" in capsys.readouterr().out
 
 
@@ -34,7 +34,7 @@ async def test_a_call_of_this_thread_is_shown_whole(tmp_path: Path, capsys: pyte
         await session.start()
         await session.send("hi")
 
-    ReadCommands(stage.database, THREAD, "default").view("calls", "call_1")()
+    ReadCommands(stage.database, THREAD, "default").show("calls", "call_1")
 
     assert capsys.readouterr().out.splitlines()[2:] == ["  error: there is no tool 'look'"]
 
@@ -45,8 +45,8 @@ async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pyt
         await session.start()
         await session.send("hi")
         look = ReadCommands(stage.database, THREAD, "default")
-        look.view("export", str(tmp_path / "page.html"))()
-        look.view("export", "")()
+        look.show("export", str(tmp_path / "page.html"))
+        look.show("export", "")
 
     assert capsys.readouterr().out.splitlines() == [
         f"Wrote {tmp_path / 'page.html'}.",

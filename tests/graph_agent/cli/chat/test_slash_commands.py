@@ -8,12 +8,9 @@ from rich.console import Console
 from graph_agent.cli.chat.command_table import COMMANDS
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import (
+    ChatAction,
     QuitChat,
-    RetryTurn,
-    RewindThread,
-    SendMessage,
     SlashCommands,
-    SwitchThread,
     is_command,
 )
 from graph_agent.cli.prompts.terminal import Terminal
@@ -63,7 +60,13 @@ async def test_what_only_the_chat_can_do_is_asked_of_it(tmp_path: Path) -> None:
     lines = ("/retry", "/clear", "/resume abcd", "/rewind abcd --force", "/help")
     asked = [await talk.slash.run(text) for text in lines]
 
-    assert asked == [RetryTurn(), SwitchThread(None), SwitchThread("abcd"), RewindThread("abcd --force"), None]
+    assert asked == [
+        ChatAction("retry"),
+        ChatAction("switch"),
+        ChatAction("switch", "abcd"),
+        ChatAction("rewind", "abcd --force"),
+        None,
+    ]
     with pytest.raises(QuitChat):
         await talk.slash.run("/quit")
 
@@ -82,7 +85,7 @@ async def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
 
 
 async def test_a_line_that_begins_with_a_path_is_a_message(tmp_path: Path) -> None:
-    assert await _Talk(tmp_path).slash.run("/tmp is full") == SendMessage("/tmp is full")
+    assert await _Talk(tmp_path).slash.run("/tmp is full") == ChatAction("send", "/tmp is full")
 
 
 async def test_an_unknown_command_is_named_literally(tmp_path: Path) -> None:
@@ -163,7 +166,7 @@ async def test_a_command_of_ones_own_is_listed_and_stands_for_a_message(
     said = [(await talk.says(line)).splitlines()[-1] for line in ("/rewiew", "/ship")]
     listed = await talk.says("/help")
 
-    assert asked == SendMessage("Read a.py.")
+    assert asked == ChatAction("send", "Read a.py.")
     assert said[0] == "Unknown command /rewiew. Did you mean /review?"
     assert said[1].startswith("/ship stands in ")
     assert "/review FILE  Read $1.\n" in listed
@@ -192,6 +195,6 @@ async def test_a_message_is_written_in_the_editor(tmp_path: Path, monkeypatch: p
     missing = await talk.slash.run("/edit one")
 
     lines = talk.stream.getvalue().splitlines()
-    assert (asked, emptied, missing) == (SendMessage("two"), None, None)
+    assert (asked, emptied, missing) == (ChatAction("send", "two"), None, None)
     assert lines[:2] == ["two", "The message is empty. Nothing was sent."]
     assert "'/no/such/editor' could not be started" in lines[2]

@@ -4,7 +4,7 @@ import io
 import pytest
 from prompt_toolkit.input import create_pipe_input
 
-from graph_agent.cli.chat.turn_runner import PendingResolver, TurnRunner
+from graph_agent.cli.chat.turn_runner import TurnRunner
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
 from graph_agent.cli.render.turn_display import TurnDisplay
@@ -22,7 +22,7 @@ async def test_whoever_does_not_say_yes_once_asked_does_not_agree_and_what_was_t
         keys.send_text("yes\r")
         asyncio.get_running_loop().call_later(0.02, keys.send_text, typed)
 
-        agreed = await PendingResolver(terminal, console, story, TurnRunner(terminal, story)).confirm()
+        agreed = await TurnRunner(terminal, story).confirm()
         keys.send_text("and more\r")
 
         assert (agreed, await terminal.message()) == (agrees, "yes\nand more")

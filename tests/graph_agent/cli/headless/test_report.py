@@ -3,11 +3,9 @@ import re
 from pathlib import Path
 
 from graph_agent.cli.headless.report import (
-    PendingWork,
     ProgressReporter,
     failure_report,
     pending_lines,
-    read_pending_work,
     result_report,
     resume_lines,
     shared_call_ids,
@@ -153,20 +151,21 @@ def test_what_a_thread_waits_for_has_the_shape_of_the_lists(rows: Rows) -> None:
     rows.call(record_of("executing", "call_b"))
     asking(rows, "t2")
 
-    left = read_pending_work(rows.path, "t1")
+    report = failure_report("limit", "late", "t1", rows.path)
 
     approvals = json_of(rows, "approvals", "list", "--thread", "t1")["approvals"]
     interrupted = json_of(rows, "calls", "t1", "--status", "interrupted")["calls"]
-    assert left == PendingWork("c1", approvals, interrupted, usage_report(None))
+    assert report == failure_report("limit", "late", "t1") | {
+        "checkpoint_id": "c1",
+        "pending_approvals": approvals,
+        "interrupted_calls": interrupted,
+    }
     assert ([call["call_id"] for call in approvals], len(interrupted)) == (["t1:call_a"], 1)
     assert shared_call_ids(rows.path) == {"call_a"}
 
 
 def test_what_cannot_be_read_is_told_as_nothing(tmp_path: Path, rows: Rows) -> None:
-    assert (
-        read_pending_work(rows.path, "none")
-        == read_pending_work(tmp_path / "none.db", "t1")
-        == read_pending_work(None, "t1")
-        == PendingWork()
-    )
+    reports = [failure_report("held", "no", "t1", database) for database in (tmp_path / "none.db", None)]
+    assert reports == [failure_report("held", "no", "t1")] * 2
+    assert failure_report("held", "no", "none", rows.path) == failure_report("held", "no", "none")
     assert shared_call_ids(None) == shared_call_ids(tmp_path / "none.db") == frozenset()

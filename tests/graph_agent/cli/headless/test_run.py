@@ -5,19 +5,22 @@ import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
-from graph_agent.cli.chat.conversation import Conversation, Opener
 from graph_agent.cli.headless.pending_answers import PendingAnswers
 from graph_agent.cli.headless.run import RunRequest, run_headless
 from graph_agent.cli.main import app
 from graph_agent.errors import ThreadHeld
 from graph_agent.events import EventBus, ModelMessage, StepStarted, TextDelta, ToolCallFinished
+from graph_agent.session.session import Session
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, recovery, rest
+
+if TYPE_CHECKING:
+    from graph_agent.cli.session_target import Opener
 
 _ASKS = Turn(rest("awaiting_approval", questions=(approval("call-a", "bash", {"command": "ls"}),)))
 _BROKEN = Turn(rest("interrupted", questions=(recovery("call-b", "bash", {"command": "x"}),)))
@@ -31,7 +34,7 @@ class _Opened:
         self._made = (folder, turns, opening)
         self.sessions: list[ScriptedSession] = []
 
-    async def __call__(self, bus: EventBus) -> Conversation:
+    async def __call__(self, bus: EventBus) -> Session:
         folder, turns, opening = self._made
         self.sessions.append(ScriptedSession(bus, folder, turns, opening=opening))
         return self.sessions[-1]
@@ -159,7 +162,7 @@ def test_a_model_error_ends_with_6_and_its_one_line(tmp_path: Path, capsys: pyte
 
 
 def test_a_held_thread_ends_with_7_and_says_so_in_json(capsys: pytest.CaptureFixture[str]) -> None:
-    async def held(_bus: EventBus) -> Conversation:
+    async def held(_bus: EventBus) -> Session:
         raise ThreadHeld("pid 4711 has it")
 
     opener: Opener = held
@@ -191,7 +194,7 @@ def test_a_signal_ends_the_run_with_its_code_and_the_way_to_go_on(
 def test_a_signal_while_the_thread_is_being_opened_is_told_like_a_later_one(
     capsys: pytest.CaptureFixture[str], number: signal.Signals, code: int
 ) -> None:
-    async def opens_slowly(_: EventBus) -> Conversation:
+    async def opens_slowly(_: EventBus) -> Session:
         threading.Timer(0.1, os.kill, (os.getpid(), number)).start()
         await asyncio.sleep(30)
         raise AssertionError("nothing ended it")

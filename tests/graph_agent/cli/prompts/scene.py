@@ -1,18 +1,24 @@
 """Pending questions, a keyboard that answers each prompt with the next line, and what was decided."""
 
 import io
-from collections.abc import Awaitable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from graph_agent.cli.prompts.pending_questions import PendingQuestions
-from graph_agent.cli.prompts.question import Prompt
+from graph_agent.cli.prompts.prompt import Prompt
+from graph_agent.cli.prompts.questions import PendingQuestions
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus
 from graph_agent.session.turn_result import OpenQuestion
 from tests.fakes.scripted_session import ScriptedSession, Turn, approval, rest
+
+if TYPE_CHECKING:
+    from graph_agent.cli.prompts.terminal import Terminal as _Terminal
+else:
+    _Terminal = object
 
 __all__ = ["ALL_KEYS", "KEYS", "LONG", "A", "B", "Scene", "Typed", "editor"]
 
@@ -23,7 +29,7 @@ B = approval("call-b", "bash", {"command": "echo b"})
 LONG = approval("call-a", "write_file", {"content": "".join(f"line {n}\n" for n in range(500))})
 
 
-class Typed:
+class Typed(_Terminal):
     """A keyboard that answers each prompt with the next line; without one it waits until the question is gone."""
 
     def __init__(self, lines: Sequence[str], stream: io.StringIO) -> None:
@@ -41,8 +47,9 @@ class Typed:
     def drop_typed_ahead(self) -> None:
         self._stream.write("<dropped>\n")
 
-    def given_away(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def given_away(self) -> Iterator[None]:
+        yield
 
 
 class Scene:
@@ -59,7 +66,7 @@ class Scene:
         await self.session.start()
         self.session.log.clear()
         display = TurnDisplay(Console(file=self._stream, width=80, markup=False, highlight=False))
-        asking = PendingQuestions(Prompt(self.session, Typed(lines, self._stream), display, 80))
+        asking = PendingQuestions(Prompt(self.session, Typed(lines, self._stream), display))
         try:
             await asking.ask_all(self._questions)
         finally:

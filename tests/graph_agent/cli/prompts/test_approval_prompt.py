@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.prompts.call_prompts import StopTurn
+from graph_agent.cli.prompts.questions import StopTurn
 from graph_agent.ports import Proposal, SandboxInfo
 from tests.fakes.scripted_session import approval
 from tests.graph_agent.cli.prompts.scene import KEYS, A, B, Scene, editor

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.prompts.call_prompts import StopTurn
+from graph_agent.cli.prompts.questions import StopTurn
 from tests.fakes.scripted_session import approval, recovery
 from tests.graph_agent.cli.prompts.scene import KEYS, A, Scene
 

@@ -8,8 +8,8 @@ import pytest
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.keys import Keys
 
-from graph_agent.cli.prompts.keyboard import Keyboard, TypedHistory, bracketed_paste, plain_paste, typed_text
-from graph_agent.cli.prompts.line_editor import terminal_output
+from graph_agent.cli.prompts.keyboard import Keyboard, TypedHistory, typed_text
+from graph_agent.cli.prompts.terminal_output import bracketed_paste, plain_paste, terminal_output
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 
 from graph_agent.cli.prompts.choices import ALL, APPROVAL, OUTSIDE, choice_line
 from graph_agent.cli.prompts.keyboard import decode_sequences
-from graph_agent.cli.prompts.line_editor import InputClosed, InputInterrupted, LineEditor, TurnKeys
+from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
 from tests.fakes.screen import Screen
 
 _UP = "\x1b[A"
@@ -55,8 +55,10 @@ def keys() -> Iterator[PipeInput]:
 
 def _editor(
     keys: PipeInput, *earlier: str, is_plain: bool = False, suspend: Callable[[], None] = lambda: None
-) -> LineEditor:
-    return LineEditor(keys, InMemoryHistory(earlier), suspend, is_plain=is_plain)
+) -> Terminal:
+    terminal = Terminal(InMemoryHistory(earlier), source=keys)
+    vars(terminal).update(_is_plain=is_plain, _suspend=suspend)
+    return terminal
 
 
 def _keyboard(keys: PipeInput, monkeypatch: pytest.MonkeyPatch) -> None:

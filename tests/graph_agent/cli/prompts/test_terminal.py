@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
+from graph_agent.cli.prompts.keyboard import TypedHistory
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
 
 _IN_TRANSIT_SECONDS = 0.02
@@ -178,7 +179,7 @@ async def test_what_was_entered_is_kept_in_the_history_file(keys: PipeInput, tmp
     history = tmp_path / "history"
     keys.send_text("remember me\r")
 
-    await Terminal(history, source=keys).message()
+    await Terminal(TypedHistory(history), source=keys).message()
 
     assert "+remember me" in history.read_text().splitlines()
 

@@ -3,8 +3,10 @@ from pathlib import Path
 from rich.text import Text
 
 from graph_agent.cli.render.approval_page import approval_page, recovery_page
+from graph_agent.ports import no_sandbox_info
 from tests.fakes.scripted_session import approval, recovery
 
+_OFF = no_sandbox_info()
 _NEW_FILE = "--- /dev/null\n+++ a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
 
 
@@ -15,7 +17,7 @@ def _plain(lines: list[Text]) -> list[str]:
 def test_an_approval_shows_tool_risk_reason_folder_and_every_argument() -> None:
     item = approval("c1", "bash", {"command": "a\nb", "timeout": 5, "x\ny": "z"}, reason="bash asks")
 
-    assert _plain(approval_page(item, Path("/w"), 60, "1 of 2")) == [
+    assert _plain(approval_page(item, Path("/w"), _OFF, 60, "1 of 2")) == [
         "Approval 1 of 2: bash  MEDIUM risk  c1",
         "  why: bash asks",
         "  workspace: /w",
@@ -28,7 +30,7 @@ def test_an_approval_shows_tool_risk_reason_folder_and_every_argument() -> None:
 
 
 def test_high_risk_carries_a_highlighted_warning() -> None:
-    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), 100, "")
+    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), _OFF, 100, "")
 
     assert (page[0].plain, page[1].plain.split(".")[0]) == (
         "Approval: bash  HIGH risk  c1",
@@ -38,7 +40,7 @@ def test_high_risk_carries_a_highlighted_warning() -> None:
 
 
 def test_the_warning_is_folded_between_words() -> None:
-    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), 50, "")
+    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), _OFF, 50, "")
 
     assert _plain(page)[1:3] == [
         "  ! This may be impossible to undo. Read all of ",
@@ -50,7 +52,7 @@ def test_content_that_the_diff_shows_whole_is_not_shown_twice() -> None:
     preview = {"kind": "diff", "text": _NEW_FILE}
     item = approval("c1", "write_file", {"file_path": "a.txt", "content": "one\ntwo\n"}, preview=preview)
 
-    assert _plain(approval_page(item, Path("/w"), 80, ""))[3:] == [
+    assert _plain(approval_page(item, Path("/w"), _OFF, 80, ""))[3:] == [
         "  file_path: a.txt",
         "  content: 8 bytes: the added lines below",
         "       --- /dev/null",
@@ -65,13 +67,17 @@ def test_content_that_the_diff_does_not_show_whole_is_shown_in_full() -> None:
     preview = {"kind": "diff", "text": _NEW_FILE}
     item = approval("c1", "write_file", {"content": "one\nTWO\n"}, preview=preview)
 
-    assert _plain(approval_page(item, Path("/w"), 80, ""))[3:6] == ["  content: 2 lines", "  │ one", "  │ TWO"]
+    assert _plain(approval_page(item, Path("/w"), _OFF, 80, ""))[3:6] == [
+        "  content: 2 lines",
+        "  │ one",
+        "  │ TWO",
+    ]
 
 
 def test_arguments_edited_at_the_prompt_are_told_apart_from_the_models() -> None:
     item = approval("c1", "write_file", {"content": "mine"}, preview={"kind": "text", "text": "as edited"})
 
-    assert _plain(approval_page(item, Path("/w"), 80, "", is_edited=True))[3:] == [
+    assert _plain(approval_page(item, Path("/w"), _OFF, 80, "", is_edited=True))[3:] == [
         "  content: mine",
         "  These are your edited arguments, not the model's.",
         "  this would:",
@@ -82,7 +88,7 @@ def test_arguments_edited_at_the_prompt_are_told_apart_from_the_models() -> None
 def test_a_long_argument_is_folded_and_never_cut() -> None:
     command = "x" * 500
 
-    page = _plain(approval_page(approval("c1", "bash", {"command": command}), Path("/w"), 50, ""))
+    page = _plain(approval_page(approval("c1", "bash", {"command": command}), Path("/w"), _OFF, 50, ""))
 
     assert "".join(line[11:] for line in page[3:]) == command
 

@@ -1,4 +1,4 @@
-from graph_agent.cli.render.diff import added_text, diff_lines
+from graph_agent.cli.render.console import added_text, diff_lines
 
 _CHANGE = """--- a.txt
 +++ a.txt

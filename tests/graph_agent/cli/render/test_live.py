@@ -152,6 +152,6 @@ def test_without_a_cursor_to_move_only_what_stays_is_written(terminal: str) -> N
 
     area.draw([Text("runs")])
     area.print([Text("stays")], [Text("runs")])
-    area.clear()
+    area.draw(())
 
     assert stream.getvalue() == "stays\n"
