@@ -16,10 +16,6 @@ from graph_agent.model.openai.errors import Failure
 from graph_agent.model.openai.messages import has_images
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from langchain_core.messages import BaseMessage
-
     from graph_agent.ports import ModelRequest
 
 
@@ -113,34 +109,20 @@ def revise_capabilities(
     """Capabilities to try next, where the response means a missing one; None: it means something else."""
     if failure.status not in _STATUSES or failure.kind == "too_long":
         return None
+    used = {
+        "stream_usage": capabilities.streaming,
+        "function_calling": bool(request.tools),
+        "images": has_images(request.messages),
+    }
     for rule in _RULES:
         is_open = not rule.setting or getattr(settings, rule.setting) == "auto"
-        is_new = (
-            _is_used(rule.capability, capabilities, request)
-            and getattr(capabilities, rule.capability) != rule.value
-        )
+        is_new = used.get(rule.capability, True) and getattr(capabilities, rule.capability) != rule.value
         if is_open and is_new and rule.pattern.search(failure.server_message):
             return replace(capabilities, **{rule.capability: rule.value})
-    may_be_null = failure.kind == "final" and failure.status in (400, 422) and _has_null_content(request.messages)
-    return replace(capabilities, null_content=False) if capabilities.null_content and may_be_null else None
-
-
-def _is_used(capability: str, capabilities: Capabilities, request: "ModelRequest") -> bool:
-    """Whether the rejected request depended on the capability."""
-    match capability:
-        case "stream_usage":
-            return capabilities.streaming
-        case "function_calling":
-            return bool(request.tools)
-        case "images":
-            return has_images(request.messages)
-        case _:
-            return True
-
-
-def _has_null_content(messages: "Sequence[BaseMessage]") -> bool:
-    replies = [message for message in messages if isinstance(message, AIMessage)]
-    return any(reply.tool_calls and not reply.text for reply in replies)
+    if not capabilities.null_content or failure.kind != "final" or failure.status not in (400, 422):
+        return None
+    has_null = any(isinstance(one, AIMessage) and one.tool_calls and not one.text for one in request.messages)
+    return replace(capabilities, null_content=False) if has_null else None
 
 
 _log = logging.getLogger(__name__)

@@ -1,5 +1,6 @@
 """The HTTP client of one endpoint: encodes requests, streams responses, and lists the endpoint's models."""
 
+import asyncio
 import json
 import os
 import ssl
@@ -17,8 +18,8 @@ from graph_agent.config.redaction import model_secrets
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.model.openai.capabilities import Capabilities
-from graph_agent.model.openai.errors import BrokenReply, Target, UnknownProtocol, classify_error
-from graph_agent.model.openai.stream import iter_payloads, raise_if_stalled, wait_for_headers
+from graph_agent.model.openai.errors import StalledReply, Target, UnknownProtocol, classify_error
+from graph_agent.model.openai.stream import iter_payloads, raise_if_stalled
 from graph_agent.model.openai.tool_call_chunks import replace_surrogates
 
 if TYPE_CHECKING:
@@ -95,10 +96,15 @@ class EndpointClient(ChatOpenAI):
         request = self.root_async_client.post(
             "/chat/completions", cast_to=openai.AsyncAPIResponse[object], content=body, options=_STREAM_OPTIONS
         )
-        response = await wait_for_headers(request, self._stall_s + self._connect_s)
+        try:
+            # However slowly their bytes arrive, the headers must be complete by then.
+            async with asyncio.timeout(self._stall_s + self._connect_s):
+                response = await request
+        except TimeoutError:
+            raise StalledReply(f"{self._stall_s + self._connect_s:g} s") from None
         try:
             content_type = str(response.headers.get("content-type", "")).lower()
-            async with aclosing(raise_if_stalled(_blocks(response), self._stall_s)) as blocks:
+            async with aclosing(raise_if_stalled(response.iter_bytes(), self._stall_s)) as blocks:
                 async for payload in iter_payloads(blocks, content_type):
                     yield payload
         finally:
@@ -239,17 +245,6 @@ def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
             f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({named}): {error}. "
             "Name a PEM file, or unset the variable."
         ) from error
-
-
-async def _blocks(response: Any) -> AsyncGenerator[bytes, None]:
-    broken: Exception | None = None
-    try:
-        async for block in response.iter_bytes():
-            yield block
-    except Exception as error:  # noqa: BLE001 -- the boundary to the HTTP library, whose exceptions are not ours to name
-        broken = error
-    if broken is not None:
-        raise BrokenReply(f"{type(broken).__name__}: {broken}") from broken
 
 
 _MAX_LISTED = 12

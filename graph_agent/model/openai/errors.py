@@ -2,7 +2,7 @@
 
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -196,7 +196,9 @@ def _final_message(status: int, shown: str, target: Target) -> str:
 
 
 def _classify_connection_error(error: openai.APIConnectionError, target: Target) -> Failure:
-    causes = list(_causes(error))
+    causes: list[BaseException] = [error]
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
+        causes.append(cause)
     names = {type(cause).__name__ for cause in causes}
     text = "; ".join(dict.fromkeys(str(cause) for cause in causes[1:] if str(cause))) or str(error)
     shown = _clean(text, target)
@@ -211,13 +213,6 @@ def _classify_connection_error(error: openai.APIConnectionError, target: Target)
         hint = "is the server running, and is GRAPH_AGENT_BASE_URL right?"
         return Failure("unreachable", f"Cannot connect to {target.url} ({shown}){_proxy_for(target.url)}: {hint}")
     return Failure("broken", f"The connection to {target.url} was lost ({shown}).")
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
 
 
 def _proxy_for(url: str) -> str:

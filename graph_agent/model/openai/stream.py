@@ -7,8 +7,8 @@ on which nothing arrives.
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
@@ -41,13 +41,11 @@ from graph_agent.ports import Delta
 __all__ = [
     "DONE",
     "ReplyStream",
-    "is_server_failure",
     "iter_payloads",
     "latest_usage",
     "parse_usage",
     "raise_if_stalled",
     "truncation_cause",
-    "wait_for_headers",
 ]
 
 DONE = "[DONE]"
@@ -84,11 +82,6 @@ def truncation_cause(finish_reason: str) -> str:
     """What cut the reply off, in words; empty where it ended normally."""
     reason = finish_reason.strip().lower()
     return next((cause for pattern, cause in _TRUNCATIONS if pattern.fullmatch(reason)), "")
-
-
-def is_server_failure(finish_reason: str) -> bool:
-    """Whether the server itself failed, so that a retry may help."""
-    return finish_reason.strip().lower() in _SERVER_FAILURES
 
 
 class _Call(NamedTuple):
@@ -187,7 +180,7 @@ class ReplyStream:
         reason = self._finish_reason
         if not self.has_ended:
             raise BrokenReply("the connection closed in the middle" if self._has_begun else "it has no choices")
-        if is_server_failure(reason):
+        if reason.strip().lower() in _SERVER_FAILURES:
             raise BrokenReply(f"finish reason: {reason}")
         text, calls = self._split()
         if not calls and not text.strip():
@@ -439,30 +432,16 @@ def _is_json(text: str) -> bool:
     return True
 
 
-T = TypeVar("T")
-
 _LINE_START = 64
 """How many bytes of a line show whether it is part of a reply."""
 
 
-async def wait_for_headers(response: Awaitable[T], limit_s: float) -> T:
-    """The response once its headers are complete.
-
-    Raises:
-        StalledReply: they were not complete in time, however slowly their bytes arrive.
-    """
-    try:
-        async with asyncio.timeout(limit_s):
-            return await response
-    except TimeoutError:
-        raise StalledReply(f"{limit_s:g} s") from None
-
-
-async def raise_if_stalled(blocks: AsyncGenerator[bytes, None], limit_s: float) -> AsyncGenerator[bytes, None]:
+async def raise_if_stalled(blocks: AsyncIterator[bytes], limit_s: float) -> AsyncGenerator[bytes, None]:
     """The blocks as they arrive.
 
     Raises:
         StalledReply: for so long no block was part of a reply.
+        BrokenReply: the connection broke.
     """
     monitor, clock = _ProgressMonitor(), asyncio.get_running_loop().time
     last_progress = clock()
@@ -472,6 +451,8 @@ async def raise_if_stalled(blocks: AsyncGenerator[bytes, None], limit_s: float) 
                 block = await anext(blocks, None)
         except TimeoutError:
             raise StalledReply(f"{limit_s:g} s") from None
+        except Exception as error:
+            raise BrokenReply(f"{type(error).__name__}: {error}") from error
         if block is None:
             return
         if monitor.is_progress(block):

@@ -93,10 +93,27 @@ def parse_text_tool_calls(text: str, offered: Sequence[str]) -> ParsedReply:
     for span in chain(_marked_calls(text, offered), _unmarked_calls(text, offered)):
         if span.calls and not any(span.start < other.end and other.start < span.end for other in spans):
             spans.append(span)
-    spans = sorted(_outside_thinking(text, spans))
+    # What looks like thinking within a call is part of the call; a call within thinking is none.
+    thinking = [
+        match.span()
+        for match in _THINKING.finditer(text)
+        if not any(span.start <= match.start() < span.end for span in spans)
+    ]
+    spans = sorted(
+        span for span in spans if not any(start < span.start and span.end <= end for start, end in thinking)
+    )
     if not spans:
         return ParsedReply((), text)
-    until = _made_up_result(text, spans)
+    # A made-up result of a call ends the reply: the text after it is worthless.
+    first = min(span.end for span in spans)
+    until = next(
+        (
+            start
+            for match in _MADE_UP_RESULT.finditer(text)
+            if (start := match.start()) >= first and not any(span.start < start < span.end for span in spans)
+        ),
+        len(text),
+    )
     spans = [span for span in spans if span.start < until]
     edges = [0, *(edge for span in spans for edge in (span.start, span.end)), until]
     around = [
@@ -114,26 +131,6 @@ def match_tool_name(name: str, offered: Sequence[str]) -> str | None:
         if spelling in offered or len(same) == 1:
             return spelling if spelling in offered else same[0]
     return None
-
-
-def _outside_thinking(text: str, spans: list[_Span]) -> list[_Span]:
-    """Without calls in the model's thinking; what looks like thinking within a call is part of the call."""
-    thinking = [
-        match.span()
-        for match in _THINKING.finditer(text)
-        if not any(span.start <= match.start() < span.end for span in spans)
-    ]
-    return [span for span in spans if not any(start < span.start and span.end <= end for start, end in thinking)]
-
-
-def _made_up_result(text: str, spans: Sequence[_Span]) -> int:
-    """Where a made-up result of a call begins; the text after it is worthless."""
-    first = min(span.end for span in spans)
-    for match in _MADE_UP_RESULT.finditer(text):
-        start = match.start()
-        if start >= first and not any(span.start < start < span.end for span in spans):
-            return start
-    return len(text)
 
 
 def _marked_calls(text: str, offered: Sequence[str]) -> Iterator[_Span]:
