@@ -1,6 +1,6 @@
 """A terminal coding agent whose every tool call is a durable record.
 
-Offers `open_session` to programs that embed it, and loads what stands behind it only once it is called.
+`open_session` is for programs that embed it; the modules it needs are loaded only once it is called.
 """
 
 import os
@@ -23,15 +23,15 @@ os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
 class Opening:
     """A session that is still to be opened: await it, or enter it with `async with`, which also closes it."""
 
-    def __init__(self, coming: "Coroutine[Any, Any, Session]") -> None:
-        self._coming = coming
+    def __init__(self, opening: "Coroutine[Any, Any, Session]") -> None:
+        self._opening = opening
         self._session: Session | None = None
 
     def __await__(self) -> "Generator[Any, None, Session]":
-        return self._coming.__await__()
+        return self._opening.__await__()
 
     async def __aenter__(self) -> "Session":
-        self._session = await self._coming
+        self._session = await self._opening
         return self._session
 
     async def __aexit__(
@@ -54,11 +54,11 @@ def open_session(
 
     Args:
         workspace: the folder the thread works in; an existing thread moves there.
-        thread_id: the whole id of the thread to go on with; a new one where it is None or unknown.
-        flags: what the command line's options would say: `add_dirs`, `db`, `mode`, `model`, `max_steps`,
-            `max_tokens`, `max_cost`, `no_stream`, `trust`, and `checkpoint_id`, to go on from there as a new
-            branch. The rest comes from environment and config files.
-        bus: where the session's events go.
+        thread_id: the whole id of the thread to continue; a new one if it is None or unknown.
+        flags: the command line's options: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `max_tokens`,
+            `max_cost`, `no_stream`, `trust`, and `checkpoint_id`, to continue from there as a new branch. The rest
+            comes from environment and config files.
+        bus: receives the session's events.
 
     Raises:
         ConfigError: a setting is wrong.
@@ -66,13 +66,13 @@ def open_session(
         StorageError: the database cannot be used.
         UsageError: the workspace is no folder, or no model is named and the endpoint has not exactly one.
     """
-    return Opening(_opened(workspace, thread_id, flags, bus))
+    return Opening(_open(workspace, thread_id, flags, bus))
 
 
-async def _opened(
+async def _open(
     workspace: "Path | str", thread_id: str | None, flags: "Mapping[str, Any] | None", bus: "EventBus | None"
 ) -> "Session":
-    # Who only reads never loads the graph; who opens a session waits a second for it, and the event loop does not.
+    # Loading the graph takes a second, in which the event loop is not blocked.
     from asyncio import to_thread  # noqa: PLC0415 - as above
     from importlib import import_module  # noqa: PLC0415 - as above
     from pathlib import Path  # noqa: PLC0415 - as above

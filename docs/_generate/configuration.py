@@ -5,8 +5,7 @@ from typing import Any
 
 from docs._generate.markdown import code, note, table
 from graph_agent.config.explain import describe_type
-from graph_agent.config.keys import known_keys
-from graph_agent.config.settings import Settings
+from graph_agent.config.settings import Settings, known_keys
 from graph_agent.config.sources import ENVIRONMENT, FLAGS
 
 __all__ = ["page"]

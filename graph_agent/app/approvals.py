@@ -1,27 +1,49 @@
 """Answer an approval from any process, or revoke a permission.
 
 The graph does not run here: the process that holds the thread applies the answer, or the next one that opens it.
+Edited arguments and permissions for matching calls are first checked with the tools, rules and permissions of now;
+only these checks load tools and settings.
 """
 
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
+from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused, UnknownId
+from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
-from graph_agent.ports import Answer, Clock, Grant, Question, SystemClock
-from graph_agent.session.answer_checks import require_valid_answer
+from graph_agent.ports import AlwaysAllow, Answer, Clock, Grant, GrantScope, Question, Scope, SystemClock
+from graph_agent.session.answer_checks import attach_grant, require_valid_answer
+from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
+from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.threads import SqliteFileStates
 
-__all__ = ["RecordedAnswer", "answer_approval", "record_answer", "revoke_grant"]
+if TYPE_CHECKING:
+    from graph_agent.toolbox import GraphToolbox
+
+__all__ = [
+    "RecordedAnswer",
+    "WaitingCall",
+    "allow_always",
+    "answer_approval",
+    "edit_approval",
+    "find_waiting_call",
+    "record_answer",
+    "revoke_grant",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """The answer that stands now."""
+    """The answer that is stored now."""
 
     call_id: str
     thread_id: str
@@ -41,14 +63,14 @@ async def answer_approval(
     reason: str = "",
     clock: Clock | None = None,
 ) -> RecordedAnswer:
-    """Approve, answer or refuse the call that an id, a part of one or THREAD:CALL names. See `record_answer`."""
+    """Approve, answer or reject the call that an id, a part of one or THREAD:CALL names. See `record_answer`."""
     return await record_answer(database, text, Answer(kind, by, (clock or SystemClock()).now(), reason=reason))
 
 
 async def record_answer(database: Path, text: str, answer: Answer) -> RecordedAnswer:
     """Record an answer to the question about the call that the text names. The first answer wins.
 
-    The arguments of an edit are taken as they are: `edit_approval` judges them first.
+    The arguments of an edit are taken as they are: `edit_approval` checks them first.
 
     Raises:
         UnknownId: no call has this id, or several have.
@@ -56,40 +78,44 @@ async def record_answer(database: Path, text: str, answer: Answer) -> RecordedAn
     """
     with read_database(database) as reader:
         asked = reader.approvals()
-        view = _only_waiting(asked, text)
-        if view is None:
+        # A server that counts its calls gives many threads the same ids: the one that waits is meant.
+        waiting = [view for view in asked if view.is_waiting and view.record["call_id"] == text]
+        if len(waiting) == 1:
+            view = waiting[0]
+        else:
             target = reader.resolve(text, kinds=("call",))
-            view = next((view for view in asked if _is_about(view, target)), None)
-            if view is None or not view.is_waiting:
-                return _too_late(reader, target)
+            found = next((view for view in asked if _key(view) == (target.thread_id, target.id)), None)
+            if found is None or not found.is_waiting:
+                return _earlier_answer(reader, target)
+            view = found
     require_valid_answer(view.record, answer.kind)
-    async with await Database.open(database) as opened:
-        standing = await SqliteDecisions(opened).insert(view.thread_id, _question(view), answer)
-    return _answered(view, standing, accepted=standing == answer)
-
-
-def _only_waiting(asked: list[CallView], call_id: str) -> CallView | None:
-    """The one call with this very id that waits: a server that counts its calls gives many threads the same ids."""
-    waiting = [view for view in asked if view.is_waiting and view.record["call_id"] == call_id]
-    return waiting[0] if len(waiting) == 1 else None
-
-
-def _is_about(view: CallView, target: Target) -> bool:
-    return (view.thread_id, view.record["call_id"]) == (target.thread_id, target.id)
-
-
-def _question(view: CallView) -> Question:
     call = view.record
     call_id, attempt = call["call_id"], call.get("attempt", 1)
     digest = call.get("args_digest") or args_digest(call_id, call["tool_name"], attempt, call["arguments"])
-    return Question("approval", call_id, attempt, digest, call.get("reason", ""))
+    question = Question("approval", call_id, attempt, digest, call.get("reason", ""))
+    async with await Database.open(database) as opened:
+        standing = await SqliteDecisions(opened).insert(view.thread_id, question, answer)
+    return _recorded(view, standing, accepted=standing == answer)
 
 
-def _too_late(reader: Reader, target: Target) -> RecordedAnswer:
+def _key(view: CallView) -> tuple[str, str]:
+    return view.thread_id, view.record["call_id"]
+
+
+def _recorded(view: CallView, answer: Answer | StandingAnswer, *, accepted: bool) -> RecordedAnswer:
+    return RecordedAnswer(view.record["call_id"], view.thread_id, answer.kind, accepted, answer.by, answer.at)
+
+
+def _earlier_answer(reader: Reader, target: Target) -> RecordedAnswer:
+    """The answer to a call that no longer waits.
+
+    Raises:
+        AnswerRefused: nobody has answered.
+    """
     view = reader.call(target.thread_id, target.id)
     earlier = reader.approval_answer(target.thread_id, target.id)
     if earlier is not None:
-        return _answered(view, earlier, accepted=False)
+        return _recorded(view, earlier, accepted=False)
     status = view.record["status"]
     advice = "`graph-agent approvals list` shows the calls that do"
     if status == "awaiting_approval" or view.record.get("abandoned"):
@@ -99,15 +125,120 @@ def _too_late(reader: Reader, target: Target) -> RecordedAnswer:
     raise AnswerRefused(f"call {target.id!r} does not wait for an approval, it is {status}; {advice}.")
 
 
-def _answered(view: CallView, standing: Answer | StandingAnswer, *, accepted: bool) -> RecordedAnswer:
-    return RecordedAnswer(view.record["call_id"], view.thread_id, standing.kind, accepted, standing.by, standing.at)
+async def edit_approval(
+    database: Path, text: str, arguments: Mapping[str, Any], *, by: str, clock: Clock | None = None
+) -> RecordedAnswer:
+    """Change a waiting call's arguments and approve it with them. The first answer wins.
+
+    Raises:
+        UnknownId: no call has this id, or several have.
+        AnswerRefused: nobody asks about the call, or it may not run with these arguments; then it stays open.
+    """
+    from graph_agent.toolbox import MCP_PREFIX  # noqa: PLC0415 - see above
+
+    clock = clock or SystemClock()
+    call = find_waiting_call(database, text)
+    # A server's tool is known only where its server runs: there it is checked, when the answer is applied.
+    if call.view is not None and not call.view.record["tool_name"].startswith(MCP_PREFIX):
+        async with _toolbox_for(call, database, clock) as toolbox:
+            plan = await toolbox.prepare(call.view.record["tool_name"], arguments, call.scope)
+        if plan.verdict in ("unusable", "deny"):
+            raise AnswerRefused(f"the arguments were not taken, call {call.call_id!r} still waits: {plan.reason}")
+    return await record_answer(database, call.name, Answer("edit", by, clock.now(), arguments))
+
+
+async def allow_always(
+    database: Path, text: str, scope: GrantScope, *, by: str, clock: Clock | None = None
+) -> tuple[RecordedAnswer, AlwaysAllow]:
+    """Approve a call, and calls exactly like it from now on; returns the stored answer and the rules.
+
+    Raises:
+        UnknownId: no call has this id, or several have.
+        AnswerRefused: nobody asks about the call, or no rule can be made of it; then it stays open.
+    """
+    clock = clock or SystemClock()
+    call = find_waiting_call(database, text)
+    answer = Answer("approve", by, clock.now())
+    if call.view is None:
+        return await record_answer(database, call.name, answer), AlwaysAllow(scope, ())
+    record = call.view.record
+    async with _toolbox_for(call, database, clock) as toolbox:
+        proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope)
+    if not proposal.rules:
+        raise AnswerRefused(
+            f"call {call.call_id!r} cannot be allowed always, it still waits: {proposal.objection} "
+            "Approve it once, without --always."
+        )
+    always = AlwaysAllow(scope, proposal.rules, proposal.folder)
+    granted = attach_grant(answer, always, call.call_id, call.scope, str(call.workspace))
+    return await record_answer(database, call.name, granted), always
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that an id names."""
+
+    thread_id: str
+    call_id: str
+    view: CallView | None
+    """None: it does not wait for an approval (any more)."""
+    workspace: Path
+    roots: tuple[str, ...]
+    """Folders beside the workspace that the thread may work in."""
+    scope: Scope
+
+    @property
+    def name(self) -> str:
+        """The id that names it even if other threads have a call of the same id."""
+        return f"{self.thread_id}:{self.call_id}"
+
+
+def find_waiting_call(database: Path, text: str) -> WaitingCall:
+    """The call that an id, a part of one or THREAD:CALL names.
+
+    Raises:
+        UnknownId: no call has this id, or several have.
+    """
+    with read_database(database) as reader:
+        waiting = {_key(view): view for view in reader.approvals() if view.is_waiting}
+        exact = [key for key in waiting if key[1] == text]
+        if len(exact) == 1:
+            thread_id, call_id = exact[0]
+        else:
+            target = reader.resolve(text, kinds=("call",))
+            thread_id, call_id = target.thread_id, target.id
+        view = waiting.get((thread_id, call_id))
+        thread, roots = reader.thread(thread_id), reader.roots(thread_id)
+        values = reader.inspection(thread_id).state.values if view else {}
+    scope = Scope(thread_id, thread.mode, str(values.get("cwd") or ""))
+    return WaitingCall(thread_id, call_id, view, Path(thread.workspace).resolve(), roots, scope)
+
+
+@asynccontextmanager
+async def _toolbox_for(call: WaitingCall, database: Path, clock: Clock) -> "AsyncIterator[GraphToolbox]":
+    """The tools where a call would run, under the rules and permissions of now; nothing is run with them."""
+    from graph_agent.app.mcp_servers import SessionServers  # noqa: PLC0415 - see above
+    from graph_agent.app.project_trust import settings_at  # noqa: PLC0415 - see above
+    from graph_agent.app.toolset import ToolStorage, full_registry, open_toolbox, roots_of  # noqa: PLC0415
+
+    settings = settings_at(call.workspace, {"database": str(database)})
+    async with await Database.open(database) as opened:
+        blobs = FileBlobs(blob_dir(database))
+        journal, states = SqliteJournal(opened, blobs, clock), SqliteFileStates(opened, clock)
+        storage = ToolStorage(blobs, states, journal, SqliteGrants(opened))
+        roots = roots_of(call.workspace, call.roots, settings).usable
+        registry, _ = await asyncio.to_thread(full_registry, call.workspace, settings)
+        bus = EventBus()
+        # None of them is started: what a server's tools would say is known where they run.
+        servers = SessionServers(settings, registry, call.workspace, bus)
+        yield await open_toolbox(call.workspace, settings, storage, bus, servers, roots=roots)
 
 
 async def revoke_grant(database: Path, text: str, *, by: str, clock: Clock | None = None) -> Grant:
     """Revoke the grant with this id.
 
     Raises:
-        UnknownId: no such grant stands; nothing is created or changed.
+        UnknownId: there is no such grant; nothing is created or changed.
     """
     with read_database(database) as reader:
         standing = {str(grant.id): grant for grant in reader.grants()}

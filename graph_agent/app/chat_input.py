@@ -1,7 +1,4 @@
-"""What the chat completes and expands in typed text: user-defined slash commands, and file names of the workspace.
-
-Hidden and git-ignored files are offered once they are typed. Large trees are read only as far as time allows.
-"""
+"""What the chat completes and expands in typed text: slash commands of the user, file names in the workspace."""
 
 import contextlib
 import os
@@ -12,7 +9,7 @@ from pathlib import Path
 
 from graph_agent.app.project_trust import project_at
 from graph_agent.config.paths import config_dir, read_plain_text
-from graph_agent.config.project import PROJECT_COMMANDS, Project
+from graph_agent.config.project import PROJECT_COMMANDS
 from graph_agent.config.user_commands import UserCommand, command_name, expand_user_command, parse_user_command
 from graph_agent.errors import UsageError
 from tools.base import ToolContext
@@ -22,22 +19,21 @@ from tools.walk import WalkSelection, walk
 
 __all__ = ["FileNames", "UserCommands", "user_commands"]
 
-_FOLDER = "commands"
-_MOST_FILES = 500
-_MOST_BYTES = 256 * 1024
+_MAX_COMMANDS = 500
+_MAX_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class UserCommands:
-    """What there is."""
+    """The user-defined commands of a workspace."""
 
     known: Mapping[str, UserCommand] = field(default_factory=dict)
-    """By name, the user's own before those of the project."""
+    """By name; a command of the user hides one of the project."""
     untrusted: Mapping[str, str] = field(default_factory=dict)
-    """Name to place: what a project brings that does not count."""
+    """Name to place: commands of a project that is not trusted."""
 
     def message(self, name: str, arguments: str) -> str | None:
-        """The message that a command stands for; None where there is none of this name.
+        """The message that a command stands for; None if there is none of this name.
 
         Raises:
             UsageError: there is one, in a folder that is not trusted.
@@ -53,55 +49,53 @@ class UserCommands:
 
 
 def user_commands(workspace: Path, *, once: bool = False) -> UserCommands:
-    """Every command there is in a workspace; with `once` those of its project count, whatever was answered.
+    """Every command in a workspace; with `once` its project is trusted, whatever the user decided.
 
     Raises:
         StorageError: the trust file cannot be read.
     """
     project = project_at(workspace, once=once)
-    theirs = dict(_of_project(project))
-    own = {one.name: one for one in _own()}
+    of_project = {
+        name: parse_user_command(name, file.text, str(project.folder / file.name))
+        for file in project.files
+        if file.is_command and (name := command_name(file.name.removeprefix(f"{PROJECT_COMMANDS}/")))
+    }
+    own = {command.name: command for command in _own_commands()}
     if project.is_trusted:
-        return UserCommands({**theirs, **own})
-    return UserCommands(own, {name: one.place for name, one in theirs.items() if name not in own})
+        return UserCommands({**of_project, **own})
+    return UserCommands(own, {name: one.place for name, one in of_project.items() if name not in own})
 
 
-def _of_project(project: Project) -> Iterator[tuple[str, UserCommand]]:
-    for file in project.files:
-        if file.is_command and (name := command_name(file.name.removeprefix(f"{PROJECT_COMMANDS}/"))):
-            yield name, parse_user_command(name, file.text, str(project.folder / file.name))
-
-
-def _own() -> Iterator[UserCommand]:
-    folder = config_dir(os.environ) / _FOLDER
-    for number, path in enumerate(sorted(folder.rglob("*.md"))):
-        name = command_name(path.relative_to(folder).as_posix())
-        if number >= _MOST_FILES or not name:
+def _own_commands() -> Iterator[UserCommand]:
+    folder = config_dir(os.environ) / "commands"
+    for path in sorted(folder.rglob("*.md"))[:_MAX_COMMANDS]:
+        if not (name := command_name(path.relative_to(folder).as_posix())):
             continue
-        try:
-            if path.stat().st_size <= _MOST_BYTES:
+        with contextlib.suppress(OSError):
+            if path.stat().st_size <= _MAX_BYTES:
                 yield parse_user_command(name, read_plain_text(path, errors="replace"), str(path))
-        except OSError:
-            continue
 
 
-_MOST = 30
-_SECONDS = 0.4
-"""So long the tree is looked through; whoever waits for the names types on meanwhile."""
-_FRESH_SECONDS = 5.0
+_MAX_NAMES = 30
+_WALK_S = 0.4
+"""How long the tree is searched; whoever waits for the names types on meanwhile."""
+_FRESH_S = 5.0
 
 
-class _Enough(Exception):
-    """There was time for no more."""
+class _OutOfTime(Exception):
+    """The rest of the tree is left out."""
 
 
 class FileNames:
-    """The names in one workspace; those of the whole tree are kept for some seconds."""
+    """The names in one workspace; those of the whole tree are kept for some seconds.
+
+    Hidden and git-ignored files are offered once they are typed. Large trees are read only as far as time allows.
+    """
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace.resolve()
         self._tree: list[str] = []
-        self._seen_at: float | None = None
+        self._read_at: float | None = None
 
     def like(self, typed: str) -> list[str]:
         """What may be meant, the likeliest first; folders end with a slash."""
@@ -109,13 +103,16 @@ class FileNames:
         beside = list(self._beside(typed))
         wanted = typed.lower()
         if not wanted or typed.startswith(("/", "~", "../")):
-            return beside[:_MOST]
-        names = [name for name in self._names() if wanted in name.lower() and name != typed]
-        ranked = sorted(names, key=lambda name: (_rank(name.lower(), wanted), len(name), name))
-        return list(dict.fromkeys((*beside, *ranked)))[:_MOST]
+            return beside[:_MAX_NAMES]
+        if self._read_at is None or time.monotonic() - self._read_at > _FRESH_S:
+            self._tree = _read_tree(self._workspace)
+            self._read_at = time.monotonic()
+        names = [name for name in self._tree if wanted in name.lower() and name != typed]
+        names.sort(key=lambda name: (_rank(name.lower(), wanted), len(name), name))
+        return list(dict.fromkeys((*beside, *names)))[:_MAX_NAMES]
 
     def _beside(self, typed: str) -> Iterator[str]:
-        """What stands in the folder that was typed and begins as the rest of it."""
+        """The names in the typed folder that begin with the rest of the text."""
         folder, slash, start = typed.rpartition("/")
         place = Path(folder + slash or ".").expanduser()
         path = place if place.is_absolute() else self._workspace / place
@@ -130,25 +127,19 @@ class FileNames:
             if not is_left_out or (start and start[0] == name[0]):
                 yield f"{folder}{slash}{name}{'/' if is_folder else ''}"
 
-    def _names(self) -> list[str]:
-        if self._seen_at is None or time.monotonic() - self._seen_at > _FRESH_SECONDS:
-            self._tree = _tree(self._workspace)
-            self._seen_at = time.monotonic()
-        return self._tree
 
-
-def _tree(workspace: Path) -> list[str]:
-    """Files and folders below, as far as there was time."""
-    until = time.monotonic() + _SECONDS
+def _read_tree(workspace: Path) -> list[str]:
+    """Folders and files below, as far as time allows."""
+    until = time.monotonic() + _WALK_S
     files: list[str] = []
 
     def take(prefix: str, names: list[str]) -> list[str]:
         if time.monotonic() > until:
-            raise _Enough
+            raise _OutOfTime
         files.extend(f"{prefix}{name}" for name in names)
         return []
 
-    with contextlib.suppress(_Enough, PathRefused, OSError):
+    with contextlib.suppress(_OutOfTime, PathRefused, OSError):
         walk(resolve(".", workspace=workspace), ToolContext(workspace), WalkSelection(take, lambda _: False))
     folders = {f"{folder}/" for name in files if (folder := name.rpartition("/")[0])}
     return [*folders, *files]

@@ -1,7 +1,7 @@
-"""A chat model from a factory that the settings name, `package.module:factory`, behind the model port.
+"""A LangChain chat model from a factory that the settings name, `package.module:factory`, behind the model port.
 
-The factory takes no arguments and returns a LangChain chat model. Its stream is read like that of an endpoint.
-Errors are reported in the provider's own words and are final.
+The factory takes no arguments. The model's stream is read like that of an endpoint. Its errors are reported in the
+provider's own words and are final.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 __all__ = ["CustomModel"]
 
-_FAILURES = (ImportError, AttributeError, TypeError, ValueError, RuntimeError, OSError, LookupError)
-_ENDS = ("finish_reason", "stop_reason", "done_reason")
+_FACTORY_ERRORS = (ImportError, AttributeError, TypeError, ValueError, RuntimeError, OSError, LookupError)
+_FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason")
 """What providers call the reason to finish."""
 
 
@@ -43,13 +43,22 @@ class CustomModel(SingleModel):
         """Make the model.
 
         Raises:
-            ConfigError: the line names nothing that makes a chat model.
+            ConfigError: the factory fails or makes no chat model.
         """
         super().__init__(f"model.factory = {factory!r} makes the model here.")
+        module, _, name = factory.partition(":")
+        try:
+            chat = getattr(importlib.import_module(module), name)()
+        except _FACTORY_ERRORS as error:
+            raise ConfigError(f"model.factory = {factory!r} fails: {type(error).__name__}: {error}") from error
+        if not isinstance(chat, BaseChatModel):
+            raise ConfigError(
+                f"model.factory = {factory!r} made a {type(chat).__name__}, and no LangChain chat model."
+            )
         self._factory = factory
-        self._chat = _made(factory)
+        self._chat = chat
         self._protocol = tool_protocol
-        self._rendered = format_tools
+        self._format_tools = format_tools
         self._sleep = sleep
 
     @property
@@ -60,9 +69,10 @@ class CustomModel(SingleModel):
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """See `ChatModel.reply`."""
-        return await reply_with_corrections(lambda asked: self._answered(asked, on_delta), request, on_delta)
+        return await reply_with_corrections(lambda asked: self._reply(asked, on_delta), request, on_delta)
 
-    async def _answered(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+    async def _reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
+        """One reply; an empty one is asked for again."""
         retry_policy = RetryPolicy()
         while True:
             asking = asyncio.ensure_future(self._ask(request, on_delta))
@@ -84,13 +94,17 @@ class CustomModel(SingleModel):
             await self._sleep(wait)
 
     async def _ask(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
-        asked: Any = self._with_functions(request)
+        chat: Any = self._chat
         messages = list(messages_with_notices(request))
-        if is_text := asked is None:
-            asked, messages = self._chat, to_prompt_protocol(messages, request.tools, self._rendered)
+        knows_no_tools = type(chat).bind_tools is BaseChatModel.bind_tools and self._protocol == "auto"
+        as_text = bool(request.tools) and (self._protocol == "prompt" or knows_no_tools)
+        if as_text:
+            messages = to_prompt_protocol(messages, request.tools, self._format_tools)
+        elif request.tools:
+            chat = chat.bind_tools([dict(tool) for tool in request.tools])
         offered = [str(tool["function"]["name"]) for tool in request.tools]
-        stream, usage = ReplyStream(offered, calls_are_text=is_text), None
-        async for piece in asked.astream(messages):
+        stream, usage = ReplyStream(offered, calls_are_text=as_text), None
+        async for piece in chat.astream(messages):
             usage = add_usage(usage, piece.usage_metadata) if piece.usage_metadata else usage
             for delta in stream.add(json.dumps(_event(piece))):
                 on_delta(delta)
@@ -98,44 +112,24 @@ class CustomModel(SingleModel):
             on_delta(delta)
         return stream.message().model_copy(update={"usage_metadata": usage})
 
-    def _with_functions(self, request: ModelRequest) -> Any:
-        """The model with the tools as functions; None where it takes them as text only."""
-        if not request.tools:
-            return self._chat
-        knows_none = type(self._chat).bind_tools is BaseChatModel.bind_tools
-        if self._protocol == "prompt" or (knows_none and self._protocol == "auto"):
-            return None
-        return self._chat.bind_tools([dict(tool) for tool in request.tools])
-
-
-def _made(factory: str) -> BaseChatModel:
-    module, _, name = factory.partition(":")
-    try:
-        chat = getattr(importlib.import_module(module), name)()
-    except _FAILURES as failure:
-        raise ConfigError(f"model.factory = {factory!r} fails: {type(failure).__name__}: {failure}") from failure
-    if not isinstance(chat, BaseChatModel):
-        raise ConfigError(f"model.factory = {factory!r} made a {type(chat).__name__}, and no LangChain chat model.")
-    return chat
-
 
 def _event(piece: AIMessage) -> Mapping[str, Any]:
     """A piece as an endpoint would have sent it."""
     delta = {"content": str(piece.text), "tool_calls": list(_calls(piece))}
     if reasoning := piece.additional_kwargs.get("reasoning_content"):
         delta["reasoning_content"] = reasoning
-    ends = (piece.response_metadata.get(name) for name in _ENDS)
+    ends = (piece.response_metadata.get(name) for name in _FINISH_REASONS)
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": next(filter(None, ends), None)}]}
 
 
 def _calls(piece: AIMessage) -> Iterator[Mapping[str, Any]]:
-    """As they were sent where they come in fragments: LangChain itself completes what was cut off."""
+    """As they were sent if they come in fragments: LangChain itself completes what was cut off."""
     if isinstance(piece, AIMessageChunk) and piece.tool_call_chunks:
         for part in piece.tool_call_chunks:
             function = {"name": part["name"], "arguments": part["args"]}
             yield {"index": part["index"], "id": part["id"], "function": function}
         return
-    whole = [(call["id"], call["name"], json.dumps(call["args"])) for call in piece.tool_calls]
-    broken = [(call["id"], call["name"], call["args"]) for call in piece.invalid_tool_calls]
-    for place, (call_id, name, arguments) in enumerate((*whole, *broken)):
-        yield {"index": place, "id": call_id, "function": {"name": name, "arguments": arguments}}
+    calls = [(call["id"], call["name"], json.dumps(call["args"])) for call in piece.tool_calls]
+    invalid = [(call["id"], call["name"], call["args"]) for call in piece.invalid_tool_calls]
+    for index, (call_id, name, arguments) in enumerate((*calls, *invalid)):
+        yield {"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}

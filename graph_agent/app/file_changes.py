@@ -1,9 +1,9 @@
 """What a thread and its sub-agents changed: each file before its first change, compared with the file now."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
@@ -24,7 +24,7 @@ class ChangedFile:
     """One file."""
 
     path: str
-    """Relative to the workspace; whole where it lies elsewhere or cannot be looked at."""
+    """Relative to the workspace; absolute if it is elsewhere or cannot be read."""
     status: Literal["created", "modified", "removed", "unreadable"]
     diff: str = ""
     """Unified; for binary content one line that says so."""
@@ -36,7 +36,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class ChangedByCommand:
-    """What a command was seen to change; its contents were not kept."""
+    """Files that changed while a command ran; their contents were not kept."""
 
     call_id: str
     command: str
@@ -54,58 +54,59 @@ class Changes:
     workspace: str
     files: tuple[ChangedFile, ...]
     by_commands: tuple[ChangedByCommand, ...] = ()
-    """Oldest first; only of commands that were looked at before and after and changed something."""
+    """Oldest first; only of commands with files compared before and after, and changed."""
 
 
 def thread_changes(database: Path, text: str, here: str | None) -> Changes:
-    """Compare. Of what commands changed the names are known at most.
+    """Compare the files. Of what commands changed only the names are known.
 
     Raises:
-        UnknownId: nothing fits the text, or several ids do.
+        UnknownId: no id matches the text, or several do.
         NothingYet: there is no database.
     """
     with read_database(database) as reader:
         thread = reader.thread(reader.resolve(text, here).thread_id)
-        below = [one for member in reader.family(thread.thread_id) for one in reader.done(member.thread_id)]
-        roots = tuple(Path(root).resolve() for root in reader.roots(thread.thread_id))
-    done = sorted(below, key=lambda one: one.started_at)
-    workspace = Path(thread.workspace).resolve()
-    world = _World((workspace, *roots), FileBlobs(blob_dir(database)), done)
-    found = [_changed(Path(path), changes, world) for path, changes in changes_by_path(done).items()]
-    files = tuple(file for file in found if file is not None)
-    return Changes(thread.thread_id, thread.workspace, files, tuple(_by_commands(done)))
+        attempts = [one for member in reader.family(thread.thread_id) for one in reader.done(member.thread_id)]
+        roots = [Path(root).resolve() for root in (thread.workspace, *reader.roots(thread.thread_id))]
+    attempts.sort(key=lambda one: one.started_at)
+    blobs = FileBlobs(blob_dir(database))
+    files = (
+        _compare(Path(path), changes, attempts, roots, blobs) for path, changes in changes_by_path(attempts).items()
+    )
+    by_commands = tuple(
+        ChangedByCommand(
+            one.call_id, str(one.arguments.get("command", "")), one.changed_files, one.changed_files_more
+        )
+        for one in attempts
+        if one.changed_files
+    )
+    return Changes(
+        thread.thread_id, thread.workspace, tuple(file for file in files if file is not None), by_commands
+    )
 
 
-def _by_commands(done: Iterable[ExecutedAttempt]) -> Iterator[ChangedByCommand]:
-    for one in done:
-        if one.changed_files:
-            command = str(one.arguments.get("command", ""))
-            yield ChangedByCommand(one.call_id, command, one.changed_files, one.changed_files_more)
-
-
-class _World(NamedTuple):
-    roots: tuple[Path, ...]
-    """The workspace first."""
-    blobs: FileBlobs
-    done: Sequence[ExecutedAttempt]
-
-
-def _changed(path: Path, changes: list[ExecutedAttempt], world: _World) -> ChangedFile | None:
-    intent = changes[0].intent
+def _compare(
+    path: Path,
+    changes: list[ExecutedAttempt],
+    attempts: Sequence[ExecutedAttempt],
+    roots: Sequence[Path],
+    blobs: FileBlobs,
+) -> ChangedFile | None:
+    """A file that is not what it was; `roots` begin with the workspace."""
+    workspace, intent = roots[0], changes[0].intent
     try:
-        now = snapshot_at(path, containing_root(world.roots, path) or world.roots[0]).data
-        before = world.blobs.get(intent.before_blob) if intent and intent.before_blob else None
+        now = snapshot_at(path, containing_root(roots, path) or workspace).data
+        before = blobs.get(intent.before_blob) if intent and intent.before_blob else None
     except (PathRefused, StorageError) as refused:
         return ChangedFile(str(path), "unreadable", by_others=str(refused))
     if now == before:
         return None
-    workspace = world.roots[0]
     shown = str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)
     diff, added, removed = _diff(shown, before, now)
     status: Literal["created", "modified", "removed"] = (
         "created" if before is None else "removed" if now is None else "modified"
     )
-    others = find_foreign_change(None if now is None else sha256_hex(now), changes, world.done)
+    others = find_foreign_change(None if now is None else sha256_hex(now), changes, attempts)
     return ChangedFile(shown, status, diff, added, removed, others)
 
 
@@ -115,6 +116,7 @@ def _diff(path: str, before: bytes | None, now: bytes | None) -> tuple[str, int,
     old = None if before is None else decode(before)[0]
     found = diff_texts(path, old, decode(now or b"")[0], digests=(None, ""))
     head = f"--- {'/dev/null' if before is None else path}\n+++ {path}\n"
-    gone = f"--- {path}\n+++ /dev/null\n"
     text = found.unified or head
-    return (text.replace(head, gone, 1) if now is None else text), found.added, found.removed
+    if now is None:
+        text = text.replace(head, f"--- {path}\n+++ /dev/null\n", 1)
+    return text, found.added, found.removed

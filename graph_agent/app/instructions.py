@@ -3,11 +3,12 @@
 Stable parts come first, so that a provider can cache them.
 """
 
+import contextlib
 import logging
 import os
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from graph_agent.config.paths import config_dir, read_plain_text
@@ -19,10 +20,13 @@ __all__ = ["load_skills", "read_context_file", "skill_files", "system_prompt"]
 
 _log = logging.getLogger(__name__)
 
-_MEMORY_CHARS = 16_000
-"""Of a longer context file the beginning and the end are told."""
+_CONTEXT_FILE_CHARS = 16_000
+"""Of a longer context file the prompt has the beginning and the end."""
 _PROJECT_CHARS = 24_000
-"""The same of what a project says, with the files of its folders, which stand last."""
+"""The same for the instructions of a project; those of its folders come last."""
+_SKILL_NAME = re.compile(r"\w[\w.-]{0,63}")
+_MAX_SKILLS = 200
+_MAX_SKILL_BYTES = 256 * 1024
 
 _STABLE = """\
 You are graph-agent, a coding agent that works in a terminal, in one workspace folder of the user.
@@ -47,22 +51,22 @@ def system_prompt(
 ) -> str:
     """The system prompt of a new thread.
 
-    `today` is an ISO date, `memories` what the user's context file says, `of_project` what a trusted
-    project's files say.
+    `today` is an ISO date, `memories` the text of the user's context file, `of_project` that of a trusted project's
+    instruction files.
     """
+    parts = [_STABLE]
+    if memories:
+        parts.append(f"What the user, and earlier conversations, want you to know:\n\n{memories}")
+    if of_project:
+        instructions = _shortened(of_project, max_chars=_PROJECT_CHARS)
+        parts.append(f"What the files of this project say about working on it:\n\n{instructions}")
     also = "".join(f"\nAlso yours to work in, by absolute paths: {root}" for root in roots)
-    where = f"Workspace: {workspace}{also}\nPlatform: {platform.system()} {platform.machine()}\nDate: {today}"
-    kept = f"What the user, and earlier conversations, want you to know:\n\n{memories}" if memories else ""
-    project = (
-        f"What the files of this project say about working on it:\n\n{_cut(of_project, most=_PROJECT_CHARS)}"
-        if of_project
-        else ""
-    )
-    return "\n\n".join(part for part in (_STABLE, kept, project, where) if part)
+    parts.append(f"Workspace: {workspace}{also}\nPlatform: {platform.system()} {platform.machine()}\nDate: {today}")
+    return "\n\n".join(parts)
 
 
 def read_context_file(context_file: Path) -> str:
-    """The user's context file, bounded; empty where there is none, or it cannot be read: the log then says so."""
+    """The user's context file, bounded; empty if there is none, or it cannot be read, which is logged."""
     try:
         text = read_plain_text(context_file, errors="replace").strip()
     except FileNotFoundError:
@@ -70,53 +74,42 @@ def read_context_file(context_file: Path) -> str:
     except OSError as error:
         _log.warning("the context file %s cannot be read: %s", context_file, error)
         return ""
-    return _cut(text, f" of {context_file}")
+    return _shortened(text, f" of {context_file}", max_chars=_CONTEXT_FILE_CHARS)
 
 
-def _cut(text: str, whose: str = "", *, most: int = _MEMORY_CHARS) -> str:
-    if len(text) <= most:
+def _shortened(text: str, whose: str = "", *, max_chars: int) -> str:
+    """The beginning and the end of a text that is too long."""
+    if len(text) <= max_chars:
         return text
-    half = most // 2
+    half = max_chars // 2
     left_out = len(text) - 2 * half
     return f"{text[:half]}\n[… {left_out} characters{whose} are left out here …]\n{text[-half:]}"
 
 
-_FILE = "SKILL.md"
-_NAME = re.compile(r"\w[\w.-]{0,63}")
-_MOST = 200
-_MOST_BYTES = 256 * 1024
-
-
 def skill_files(folder: Path) -> list[str]:
-    """The `SKILL.md` of each skill in a folder of skills, by its path in there."""
+    """The `SKILL.md` of each skill in a folder of skills, as a path in that folder."""
     try:
         names = sorted(entry.name for entry in folder.iterdir())
     except OSError:
         return []
-    there = (f"{name}/{_FILE}" for name in names if _NAME.fullmatch(name))
-    return [file for file in there if os.path.lexists(folder / file)][:_MOST]
+    files = (f"{name}/SKILL.md" for name in names if _SKILL_NAME.fullmatch(name))
+    return [file for file in files if os.path.lexists(folder / file)][:_MAX_SKILLS]
 
 
 def load_skills(settings: Settings, env: Mapping[str, str]) -> tuple[Skill, ...]:
-    """Every skill there is, by name; the user's own stand before those of the project."""
-    theirs = (_skill(Path(place), text) for place, text in settings.project_skills)
-    found = {skill.name: skill for skill in (*theirs, *_own(env))}
-    return tuple(found[name] for name in sorted(found))
-
-
-def _own(env: Mapping[str, str]) -> Iterator[Skill]:
+    """Every skill, by name; one of the user hides one of the project."""
+    texts = [(Path(place), text) for place, text in settings.project_skills]
     home = Path(env.get("HOME") or Path.home())
     for folder in (home / ".agents" / "skills", config_dir(env) / "skills"):
         for file in skill_files(folder):
-            path = folder / file
-            try:
-                if path.stat().st_size <= _MOST_BYTES:
-                    yield _skill(path, read_plain_text(path, errors="replace"))
-            except OSError:
-                continue
+            with contextlib.suppress(OSError):
+                if (folder / file).stat().st_size <= _MAX_SKILL_BYTES:
+                    texts.append((folder / file, read_plain_text(folder / file, errors="replace")))
+    found = {file.parent.name: _parse_skill(file, text) for file, text in texts}
+    return tuple(found[name] for name in sorted(found))
 
 
-def _skill(file: Path, text: str) -> Skill:
-    said, body = split_front_matter(text)
+def _parse_skill(file: Path, text: str) -> Skill:
+    fields, body = split_front_matter(text)
     first = next((line.lstrip("# ") for line in body.split("\n") if line.strip()), "")
-    return Skill(file.parent.name, said.get("description") or first, body, file.parent)
+    return Skill(file.parent.name, fields.get("description") or first, body, file.parent)

@@ -19,7 +19,6 @@ from graph_agent.app.opening import Store, existing_folder, graph_dependencies, 
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.subagents import remove_new_task
 from graph_agent.app.toolset import WorkFolders, full_registry, roots_of
-from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.events import EventBus
 from graph_agent.graph.build import GraphDependencies, build_graph
@@ -37,8 +36,9 @@ WORKSPACE = "GRAPH_AGENT_WORKSPACE"
 
 @asynccontextmanager
 async def checkpointer() -> AsyncIterator[CheckpointSaver]:
-    """The server's checkpointer: its own keeps states in memory and writes them down now and then only."""
-    async with await Database.open(await asyncio.to_thread(_database)) as database:
+    """The server's checkpointer: its own keeps states in memory and writes them only now and then."""
+    settings = await asyncio.to_thread(load_settings, os.environ)
+    async with await Database.open(settings.database) as database:
         yield CheckpointSaver(database, DECIDING)
 
 
@@ -50,26 +50,27 @@ async def graph() -> Any:
         StorageError: the database cannot be used.
         UsageError: the workspace is no folder, or it is not clear which model is meant.
     """
-    return build_graph(await _served().parts())
+    return build_graph(await _served_graph().dependencies())
 
 
-class _Served:
+class _ServedGraph:
     """What the process opens once and keeps to its end."""
 
     def __init__(self) -> None:
         self._opening = asyncio.Lock()
-        self._parts: GraphDependencies | None = None
-        self._held: dict[str, FlockThreadLock] = {}
+        self._dependencies: GraphDependencies | None = None
+        self._locks: dict[str, FlockThreadLock] = {}
 
-    async def parts(self) -> GraphDependencies:
-        """The parts of every run; the instructions are those of now."""
+    async def dependencies(self) -> GraphDependencies:
+        """The dependencies of every run; the instructions are those of now."""
         async with self._opening:
-            self._parts = self._parts or await self._open()
-        instructions = await asyncio.to_thread(self._parts.instructions)
-        return replace(self._parts, instructions=lambda: instructions)
+            self._dependencies = self._dependencies or await self._open()
+        instructions = await asyncio.to_thread(self._dependencies.instructions)
+        return replace(self._dependencies, instructions=lambda: instructions)
 
     async def _open(self) -> GraphDependencies:
-        workspace, settings = await asyncio.to_thread(_settings)
+        workspace = await asyncio.to_thread(existing_folder, Path(os.environ.get(WORKSPACE) or "."))
+        settings = await asyncio.to_thread(settings_at, workspace)
         store = await open_store(settings.database)
         model = await open_model(settings, may_choose_later=False)
         bus = EventBus()
@@ -78,28 +79,19 @@ class _Served:
         servers = SessionServers(settings, registry, workspace, bus)
         await servers.start()
         roots = await asyncio.to_thread(roots_of, workspace, (), settings)
-        parts = await graph_dependencies(WorkFolders(workspace, roots.usable), settings, model, store, bus, servers)
-        return replace(parts, ensure_lock=lambda thread_id: self._hold(store, thread_id))
+        place = WorkFolders(workspace, roots.usable)
+        dependencies = await graph_dependencies(place, settings, model, store, bus, servers)
+        return replace(dependencies, ensure_lock=lambda thread_id: self._lock(store, thread_id))
 
-    async def _hold(self, store: Store, thread_id: str) -> None:
+    async def _lock(self, store: Store, thread_id: str) -> None:
         """Hold a thread from its first step here to the end of the process, so that no command runs it as well."""
         async with self._opening:
-            if thread_id not in self._held:
+            if thread_id not in self._locks:
                 lock = FlockThreadLock(store.database, store.clock)
                 await lock.acquire(thread_id, RunContext().owner_token)
-                self._held[thread_id] = lock
+                self._locks[thread_id] = lock
 
 
 @cache
-def _served() -> _Served:
-    return _Served()
-
-
-def _database() -> Path:
-    return load_settings(os.environ).database
-
-
-def _settings() -> tuple[Path, Settings]:
-    """The folder to work in and what is set there; a project counts where the user has trusted it."""
-    workspace = existing_folder(Path(os.environ.get(WORKSPACE) or "."))
-    return workspace, settings_at(workspace)
+def _served_graph() -> _ServedGraph:
+    return _ServedGraph()

@@ -4,10 +4,9 @@ import asyncio
 import contextlib
 import importlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from graph_agent.config.model_choice import OFFLINE_LABEL, choose_model, display_url, local_label
@@ -50,36 +49,66 @@ class OpenedModel(ChatModel, Models, Protocol):
 
 
 async def open_model(settings: Settings, *, may_choose_later: bool, max_attempts: int | None = None) -> OpenedModel:
-    """The model behind the chat-model port. An endpoint that is down is in the way of turns only.
+    """The model behind the chat-model port. An endpoint that is down fails turns, not this.
 
-    `most_tries` is how often an endpoint is asked for one reply, where that is to be other than in a turn.
+    `max_attempts` is how often an endpoint is asked for one reply, if not as often as in a turn.
 
     Raises:
         UsageError: no model is named, the endpoint has not exactly one, and nobody can be asked.
         ConfigError: a setting cannot be used.
     """
     choice = choose_model(settings)
-    if choice.kind == "offline":
-        await _load("graph_agent.model.offline.model")
-        from graph_agent.model.offline.model import OfflineModel  # noqa: PLC0415 - no model waits for the others
+    match choice.kind:
+        case "offline":
+            await _load("graph_agent.model.offline.model")
+            from graph_agent.model.offline.model import OfflineModel  # noqa: PLC0415 - only the model that is used
 
-        return OfflineModel(choice.obstacle)
-    if settings.model.factory is not None:
-        from graph_agent.app.custom_model import CustomModel  # noqa: PLC0415 - as above
+            return OfflineModel(choice.obstacle)
+        case "factory":
+            await _load("graph_agent.app.custom_model")
+            from graph_agent.app.custom_model import CustomModel  # noqa: PLC0415 - as above
 
-        return CustomModel(
-            settings.model.factory, tool_protocol=settings.model.tool_protocol, format_tools=format_declarations
-        )
-    if choice.kind == "local":
-        await _load("graph_agent.model.local.model")
-        return _local(settings.model)
+            factory, protocol = str(settings.model.factory), settings.model.tool_protocol
+            return CustomModel(factory, tool_protocol=protocol, format_tools=format_declarations)
+        case "local":
+            return await _open_local(settings.model)
+        case "endpoint":
+            return await _open_endpoint(settings, max_attempts, may_choose_later=may_choose_later)
+
+
+async def _load(module: str) -> None:
+    """Load a module in a thread: meanwhile typed keys reach the screen."""
+    await asyncio.to_thread(importlib.import_module, module)
+
+
+async def _open_local(model: ModelSettings) -> OpenedModel:
+    await _load("graph_agent.model.local.model")
+    from graph_agent.model.local.model import LocalModel  # noqa: PLC0415 - as above
+    from graph_agent.model.local.runtime import LOCAL_CONTEXT, shared_runtime  # noqa: PLC0415 - as above
+
+    assert model.local is not None  # noqa: S101 - it was chosen
+    path, context = model.local.expanduser(), model.context_window or LOCAL_CONTEXT
+    runtime = shared_runtime(path, context)
+    return LocalModel(path, runtime, context=context, commands_first=model.local_commands)
+
+
+async def _open_endpoint(settings: Settings, max_attempts: int | None, *, may_choose_later: bool) -> OpenedModel:
     await _load("graph_agent.model.openai.endpoint")
     from graph_agent.model.openai.endpoint import EndpointModel  # noqa: PLC0415 - as above
 
-    image = partial(_image, FileBlobs(blob_dir(settings.database)))
-    tries = {} if max_attempts is None else {"max_attempts": max_attempts}
+    blobs = FileBlobs(blob_dir(settings.database))
+
+    def load_image(reference: str) -> bytes | None:
+        try:
+            return blobs.get(reference)
+        except StorageError:
+            return None
+
+    attempts = {} if max_attempts is None else {"max_attempts": max_attempts}
     # Its certificates alone take 20 ms to read.
-    model = await asyncio.to_thread(EndpointModel, settings, format_tools=format_declarations, image=image, **tries)
+    model = await asyncio.to_thread(
+        EndpointModel, settings, format_tools=format_declarations, image=load_image, **attempts
+    )
     if not may_choose_later:
         try:
             with contextlib.suppress(ModelError):
@@ -88,28 +117,6 @@ async def open_model(settings: Settings, *, may_choose_later: bool, max_attempts
             await model.close()
             raise
     return model
-
-
-async def _load(module: str) -> None:
-    """In a thread: meanwhile keys that are typed reach the screen."""
-    await asyncio.to_thread(importlib.import_module, module)
-
-
-def _image(blobs: FileBlobs, reference: str) -> bytes | None:
-    try:
-        return blobs.get(reference)
-    except StorageError:
-        return None
-
-
-def _local(model: ModelSettings) -> OpenedModel:
-    from graph_agent.model.local.model import LocalModel  # noqa: PLC0415 - as above
-    from graph_agent.model.local.runtime import LOCAL_CONTEXT, shared_runtime  # noqa: PLC0415 - as above
-
-    assert model.local is not None  # noqa: S101 - it was chosen
-    path, context = model.local.expanduser(), model.context_window or LOCAL_CONTEXT
-    runtime = shared_runtime(path, context)
-    return LocalModel(path, runtime, context=context, commands_first=model.local_commands)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +154,9 @@ async def store_model_choice(model: OpenedModel, threads: ThreadTable, thread_id
         await threads.set_model_choice(thread_id, model.chosen)
 
 
-def settings_for_choice(settings: Settings, asks: str) -> Settings | None:
-    """The settings with the model that was once chosen for a thread; None where that can no longer be had."""
-    choice = json.loads(asks)
+def settings_for_choice(settings: Settings, stored: str) -> Settings | None:
+    """The settings with the model that is stored with a thread, as JSON; None if it is no longer available."""
+    choice = json.loads(stored)
     profile, name = str(choice.get("profile", "")), str(choice.get("name", ""))
     if profile and profile not in settings.models:
         return None
@@ -159,31 +166,35 @@ def settings_for_choice(settings: Settings, asks: str) -> Settings | None:
     return with_model(chosen, name) if name else chosen
 
 
-_MATTERS = 12_000
-"""A request of fewer tokens is not worth asking about; a model that takes less says so itself."""
-_ASK_SECONDS = 3.0
+_MIN_TOKENS = 12_000
+"""For a smaller request no endpoint is asked for its window; a model that takes less says so itself."""
+_ASK_TIMEOUT_S = 3.0
 
 
-@dataclass(slots=True)
 class ModelWindows:
-    """Called with the size of the next request, tells the window; see `WindowOf`."""
+    """Called with the tokens of the next request, gives the context window; see `WindowOf`."""
 
-    settings: Settings
-    models: Models
-    _endpoint_windows: dict[tuple[str, str], int | None] = field(default_factory=dict)
-    """By address and name."""
+    def __init__(self, settings: Settings, models: Models) -> None:
+        self._settings = settings
+        self._models = models
+        self._has_endpoint = choose_model(settings).kind == "endpoint"
+        self._by_name: dict[str | None, ModelSettings] = {None: settings.model}
+        self._endpoint_windows: dict[tuple[str, str], int | None] = {}
+        """By address and name."""
 
     async def __call__(self, tokens: int) -> ContextWindow:
         """The window of the model that is asked next."""
-        if choose_model(self.settings).kind != "endpoint":
+        if not self._has_endpoint:
             return ContextWindow(can_summarize=False)
-        name = self.models.name
-        model = self.settings.model if name is None else model_settings_for(self.settings, name)
+        wanted = self._models.name
+        if wanted is not None and wanted not in self._by_name:
+            self._by_name[wanted] = model_settings_for(self._settings, wanted)
+        model = self._by_name[wanted]
         window = ContextWindow(reserve=model.context_reserve, compact_at=model.compact_at)
         if model.context_window is not None:
             return replace(window, tokens=model.context_window, source="set")
         name = model.name or ""
-        size = await self._endpoint_window(model, name) if tokens > _MATTERS else None
+        size = await self._endpoint_window(model, name) if tokens > _MIN_TOKENS else None
         if size is not None:
             return replace(window, tokens=size, source="endpoint")
         known = known_context_window(name)
@@ -191,28 +202,20 @@ class ModelWindows:
 
     async def _endpoint_window(self, model: ModelSettings, name: str) -> int | None:
         key = (model.endpoint, name)
-        # OpenAI's own list tells no sizes.
+        # OpenAI's own list has no sizes.
         if key not in self._endpoint_windows and model.endpoint != OPENAI_BASE_URL:
-            self._endpoint_windows[key] = await _ask(model, name)
+            from graph_agent.model.openai.client import list_model_entries  # noqa: PLC0415 - as above
+
+            entries: tuple[Mapping[str, Any], ...] = ()
+            with contextlib.suppress(ModelError, TimeoutError):
+                async with asyncio.timeout(_ASK_TIMEOUT_S):
+                    entries = await list_model_entries(model)
+            sizes = (parse_context_window(entry) for entry in entries if entry["id"] == name)
+            self._endpoint_windows[key] = next(sizes, None)
         return self._endpoint_windows.get(key)
 
 
-async def _ask(model: ModelSettings, name: str) -> int | None:
-    from graph_agent.model.openai.client import list_model_entries  # noqa: PLC0415 - offline mode must not wait for it
-
-    try:
-        async with asyncio.timeout(_ASK_SECONDS):
-            entries = await list_model_entries(model)
-    except (ModelError, TimeoutError):
-        return None
-    return next((parse_context_window(entry) for entry in entries if entry["id"] == name), None)
-
-
-_FREE = Rate(0, 0)
-"""What answers within this process costs nothing."""
-
-
-class _Labelled(Protocol):
+class _LabelledModel(Protocol):
     @property
     def label(self) -> str: ...
 
@@ -221,11 +224,12 @@ class _Labelled(Protocol):
 
 
 def meter_of(settings: Settings) -> Meter:
-    """Counts with the prices of the settings."""
+    """Counts with the prices of the settings; models within this process cost nothing."""
     rates = {name: Rate(**price.model_dump()) for name, price in settings.prices.items()}
-    local = settings.model.local
-    here = [OFFLINE_LABEL] if local is None else [OFFLINE_LABEL, local_label(local)]
-    return Meter(rates | dict.fromkeys(here, _FREE), settings.currency)
+    rates[OFFLINE_LABEL] = Rate(0, 0)
+    if settings.model.local is not None:
+        rates[local_label(settings.model.local)] = Rate(0, 0)
+    return Meter(rates, settings.currency)
 
 
 def budget_of(settings: Settings) -> Budget:
@@ -233,16 +237,20 @@ def budget_of(settings: Settings) -> Budget:
     return Budget(settings.max_tokens, settings.max_cost, settings.max_thread_tokens, settings.max_thread_cost)
 
 
-def require_price(settings: Settings, model: _Labelled) -> None:
-    """Refuse a limit on costs that could not be kept; where no model is chosen yet, requests are what is refused.
+def require_price(settings: Settings, model: _LabelledModel) -> None:
+    """Refuse a limit on costs that could not be kept; if no model is chosen yet, requests are refused later.
 
     Raises:
-        UsageError: costs are limited and the price of the model, or of one that stands in for it, is unknown.
+        UsageError: costs are limited and the price of the model, or of one of its fallbacks, is unknown.
     """
     if not budget_of(settings).limits_cost or model.name is None:
         return
-    prices = meter_of(settings)
-    unknown = next((label for label in _asked(settings, model) if prices.price_of(label) is None), None)
+    labels = [model.label]
+    if choose_model(settings).kind == "endpoint":
+        fallbacks = [model_settings_for(settings, name) for name in settings.model.fallback]
+        labels += [f"{one.name} @ {urlsplit(display_url(one.endpoint)).netloc}" for one in fallbacks]
+    meter = meter_of(settings)
+    unknown = next((label for label in labels if meter.price_of(label) is None), None)
     if unknown is not None:
         name = unknown.rpartition(" @ ")[0] or unknown
         raise UsageError(
@@ -250,11 +258,3 @@ def require_price(settings: Settings, model: _Labelled) -> None:
             f"price to config.toml, per million tokens in {settings.currency}: "
             f'[prices."{name}"] input = …, output = …; or leave the limit out, or limit tokens with --max-tokens'
         )
-
-
-def _asked(settings: Settings, model: _Labelled) -> Iterator[str]:
-    """The labels of whoever may be asked: the model, and behind an endpoint's those to fall back on."""
-    yield model.label
-    for spare in settings.model.fallback if choose_model(settings).kind == "endpoint" else ():
-        one = model_settings_for(settings, spare)
-        yield f"{one.name} @ {urlsplit(display_url(one.endpoint)).netloc}"

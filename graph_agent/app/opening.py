@@ -35,7 +35,6 @@ from graph_agent.app.toolset import (
     full_registry,
     open_toolbox,
     policy_of,
-    redactor,
     requested_roots,
     roots_of,
     sandbox_of,
@@ -43,6 +42,7 @@ from graph_agent.app.toolset import (
 )
 from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file
+from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings, with_model
 from graph_agent.errors import UsageError
@@ -50,8 +50,8 @@ from graph_agent.events import EventBus, WarningIssued
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
 from graph_agent.graph.run_context import new_owner_token
-from graph_agent.ports import SystemClock, Toolbox
-from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, Hooks, Mentions
+from graph_agent.ports import SystemClock
+from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
 from graph_agent.session.thread_graph import ThreadGraph
@@ -68,7 +68,6 @@ from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.file_restore import RestorableFiles
 from graph_agent.toolbox.hooks import CommandHooks
 from graph_agent.toolbox.mentions import FileMentions
-from tools.registry import ToolRegistry
 from tools.sandbox import Sandbox
 
 __all__ = [
@@ -80,7 +79,6 @@ __all__ = [
     "open_store",
     "session_dependencies",
 ]
-
 
 _FLAG_SETTINGS = {"db": "database", "mode": "mode", "model": "model.name"}
 _FLAG_SETTINGS |= {name: name for name in ("max_steps", "max_tokens", "max_cost")}
@@ -116,10 +114,24 @@ async def open_session(
     given, bus = dict(flags or {}), bus or EventBus()
     folder = await asyncio.to_thread(existing_folder, workspace)
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
-    settings = load_settings(os.environ, flags=_as_settings(given), project=project)
+    values = {key: given[flag] for flag, key in _FLAG_SETTINGS.items() if given.get(flag) is not None}
+    if given.get("no_stream"):
+        values["model.stream"] = "off"
+    settings = load_settings(os.environ, flags=values, project=project)
     policy_of(settings)  # A wrong rule is reported before there is a thread.
+    request = _OpenRequest(
+        workspace=folder,
+        thread_id=thread_id,
+        names_model=bool(given.get("model") or given.get("model_left")),
+        model_left=given.get("model_left") or {},
+        names_mode="mode" in given,
+        from_checkpoint=given.get("checkpoint_id"),
+        may_choose_model=bool(given.get("may_choose_model")),
+        awaits_servers=bool(given.get("awaits_servers")),
+        add_dirs=tuple(given.get("add_dirs") or ()),
+    )
     async with AsyncExitStack() as opened:
-        session = await _open(_request(folder, thread_id, given), settings, bus, opened)
+        session = await _open(request, settings, bus, opened)
         for notice in project_notices(project):
             bus.publish(WarningIssued(notice))
         opened.pop_all()
@@ -156,60 +168,51 @@ class _OpenRequest:
     """Folders to add to those that the thread has."""
 
 
-def _request(folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> _OpenRequest:
-    return _OpenRequest(
-        workspace=folder,
-        thread_id=thread_id,
-        names_model=bool(given.get("model") or given.get("model_left")),
-        model_left=given.get("model_left") or {},
-        names_mode="mode" in given,
-        from_checkpoint=given.get("checkpoint_id"),
-        may_choose_model=bool(given.get("may_choose_model")),
-        awaits_servers=bool(given.get("awaits_servers")),
-        add_dirs=tuple(given.get("add_dirs") or ()),
-    )
-
-
-def _as_settings(flags: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {key: flags[flag] for flag, key in _FLAG_SETTINGS.items() if flags.get(flag) is not None}
-    return {**settings, "model.stream": "off"} if flags.get("no_stream") else settings
-
-
 async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
     store = await open_store(settings.database)
+    threads, workspace = store.threads, request.workspace
     opened.push_async_callback(store.database.close)
-    settings = await _with_thread_model(request, settings, store.threads, bus)
+    settings = await _with_thread_model(request, settings, threads, bus)
     model = await open_model(settings, may_choose_later=request.may_choose_model)
     opened.push_async_callback(model.close)
     require_price(settings, model)
     requested = await asyncio.to_thread(requested_roots, request.add_dirs, settings)
-    row = await _thread_row(request, settings, model.label, store.threads)
-    await _require_own(row, store)
+    row = await threads.get(request.thread_id) if request.thread_id else None
+    if row is None:
+        mode = "default" if settings.mode == "bypassPermissions" else settings.mode
+        row = await threads.create(request.thread_id or uuid4().hex, str(workspace), model.label, mode)
+    await _reject_sub_agent(row, store)
     stored = tuple(dict.fromkeys((*row.roots, *requested)))
-    roots = await asyncio.to_thread(roots_of, request.workspace, stored, settings)
-    mode = settings.mode if request.names_mode else row.mode
+    roots = await asyncio.to_thread(roots_of, workspace, stored, settings)
     thread = Thread(
         row.thread_id,
-        request.workspace,
-        mode,
+        workspace,
+        settings.mode if request.names_mode else row.mode,
         by=f"pid {os.getpid()}",
         max_steps=settings.max_steps,
         from_checkpoint=request.from_checkpoint,
         roots=roots.usable,
         budget=budget_of(settings),
-        depth=await store.threads.depth(row.thread_id),
+        depth=await threads.depth(row.thread_id),
     )
-    servers = SessionServers(settings, await _registry(request.workspace, settings, bus), request.workspace, bus)
+    registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
+    for line in unusable:
+        bus.publish(WarningIssued(f"A plug-in is left out: {line}"))
+    servers = SessionServers(settings, registry, workspace, bus)
     session = await Session.open(thread, await session_dependencies(thread, settings, model, store, bus, servers))
     opened.push_async_callback(servers.close)
     await servers.start(again=row.checkpoint_id is not None)
     if request.awaits_servers:
         await servers.wait(settings.mcp_wait)
-    await _store_choices(request, mode, row, store.threads)
+    # What the user chose for the thread is stored only now that this process holds it.
+    if row.workspace != str(workspace):
+        await threads.set_workspace(row.thread_id, str(workspace))
+    if thread.mode not in ("bypassPermissions", row.mode):
+        await threads.set_mode(row.thread_id, thread.mode)
     if request.names_model:
-        await store_model_choice(model, store.threads, row.thread_id)
+        await store_model_choice(model, threads, row.thread_id)
     if stored != row.roots:
-        await store.threads.set_roots(row.thread_id, stored)
+        await threads.set_roots(row.thread_id, stored)
     for folder in roots.gone:
         bus.publish(WarningIssued(f"The added folder {folder} does not exist any more and is left out."))
     return session
@@ -232,23 +235,7 @@ async def _with_thread_model(
     return chosen or settings
 
 
-async def _registry(workspace: Path, settings: Settings, bus: EventBus) -> ToolRegistry:
-    registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
-    for line in unusable:
-        bus.publish(WarningIssued(f"A plug-in is left out: {line}"))
-    return registry
-
-
-async def _thread_row(request: _OpenRequest, settings: Settings, label: str, threads: ThreadTable) -> ThreadRow:
-    thread_id = request.thread_id or uuid4().hex
-    found = await threads.get(thread_id)
-    if found is not None:
-        return found
-    mode = "default" if settings.mode == "bypassPermissions" else settings.mode
-    return await threads.create(thread_id, str(request.workspace), label, mode)
-
-
-async def _require_own(row: ThreadRow, store: "Store") -> None:
+async def _reject_sub_agent(row: ThreadRow, store: "Store") -> None:
     """Only its parent can continue the thread of a sub-agent: it knows its tools, its limits and its call.
 
     Raises:
@@ -271,14 +258,6 @@ async def _require_own(row: ThreadRow, store: "Store") -> None:
     )
 
 
-async def _store_choices(request: _OpenRequest, mode: str, row: ThreadRow, threads: ThreadTable) -> None:
-    """Keep what the user chose for the thread, now that this process holds it."""
-    if row.workspace != str(request.workspace):
-        await threads.set_workspace(row.thread_id, str(request.workspace))
-    if mode not in ("bypassPermissions", row.mode):
-        await threads.set_mode(row.thread_id, mode)
-
-
 class ClosableToolSource(ToolSource, Protocol):
     """Tools that end with the session."""
 
@@ -298,7 +277,7 @@ class Store:
     threads: ThreadTable
 
     async def head(self, thread_id: str) -> str:
-        """The newest checkpoint of a thread; empty when it has none."""
+        """The newest checkpoint of a thread; empty if it has none."""
         found = await self.threads.get(thread_id)
         return found.checkpoint_id or "" if found else ""
 
@@ -322,18 +301,24 @@ async def session_dependencies(
     bus: EventBus,
     servers: ClosableToolSource | None = None,
 ) -> SessionDependencies:
-    """The dependencies of a session. Closing it closes servers, model and database. See `graph_dependencies`."""
-    servers = servers or _built_in_tools(settings, thread.workspace, bus)
-    database, clock, sandbox = store.database, store.clock, await _swept_sandbox(settings, thread)
-    join = partial(_joined, settings, model, store)
-    sub_agents = create_sub_agents(LocalSubAgentHost(thread, store.threads, store.journal, servers, join), settings)
-    parts = await graph_dependencies(
-        WorkFolders(thread.workspace, thread.roots), settings, model, store, bus, servers
-    )
-    shells = _shells(settings, store, bus, servers)
-    saver, parts = CheckpointSaver(database, DECIDING), replace(_at_depth(parts, thread.depth), shells=shells)
+    """The dependencies of a session, with the built-in tools only if there are no servers.
+
+    Closing the session closes servers, model and database.
+    """
+    workspace, database, clock = thread.workspace, store.database, store.clock
+    tools = servers or SessionServers(settings, default_registry(workspace, settings), workspace, bus)
+    sandbox = await _swept_sandbox(settings, thread)
+    join = partial(_sub_agent_dependencies, settings, model, store)
+    sub_agents = create_sub_agents(LocalSubAgentHost(thread, store.threads, store.journal, tools, join), settings)
+    parts = await graph_dependencies(WorkFolders(workspace, thread.roots), settings, model, store, bus, tools)
+    if thread.depth:
+        # For a sub-agent no model may judge what the user wants: its task was written by a model.
+        parts = replace(parts, is_sub_agent=True, has_auto_mode=False)
+    has_mentions = thread.depth == 0 and choose_model(settings).kind != "offline"
+    shells = _open_shells(settings, store, bus, tools)
+    saver = CheckpointSaver(database, DECIDING)
     return SessionDependencies(
-        graph=ThreadGraph(build_graph(parts, saver), thread.thread_id),
+        graph=ThreadGraph(build_graph(replace(parts, shells=shells), saver), thread.thread_id),
         models=ThreadModels(model, store.threads, thread.thread_id),
         lock=FlockThreadLock(database, clock),
         decisions=SqliteDecisions(database),
@@ -342,7 +327,7 @@ async def session_dependencies(
         blobs=store.blobs,
         inbox=SqliteInbox(database, clock),
         rewinds=SqliteRewinds(database, clock),
-        files=RestorableFiles(thread.workspace, store.blobs, thread.roots),
+        files=RestorableFiles(workspace, store.blobs, thread.roots),
         head=store.head,
         is_imported=store.threads.is_imported,
         prune_if_grown=partial(saver.prune_if_grown, thread.thread_id, settings.keep_turns),
@@ -351,49 +336,11 @@ async def session_dependencies(
         sandbox=partial(sandbox_status, sandbox),
         clock=clock,
         bus=bus,
-        close=partial(_close, servers, model, database),
+        close=partial(_close, tools, model, database),
         sub_agents=sub_agents,
         hooks=parts.hooks if thread.depth == 0 else NO_HOOKS,
-        mentions=_mentions(settings, thread, parts.toolbox),
+        mentions=FileMentions(parts.toolbox, workspace, thread.roots) if has_mentions else NO_MENTION_EXPANSION,
     )
-
-
-async def graph_dependencies(
-    place: WorkFolders,
-    settings: Settings,
-    model: OpenedModel,
-    store: Store,
-    bus: EventBus,
-    servers: ClosableToolSource | None = None,
-) -> GraphDependencies:
-    """The dependencies of the graph's nodes. Without servers the tools are the built-in ones."""
-    workspace = place.workspace
-    servers = servers or _built_in_tools(settings, workspace, bus)
-    database, clock = store.database, store.clock
-    storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
-    toolbox = await open_toolbox(workspace, settings, storage, bus, servers, roots=place.roots)
-    instructions = partial(_instructions, place, settings.instructions, clock)
-    barrier, meter = SqliteBarrier(database), meter_of(settings)
-    return GraphDependencies(
-        model,
-        toolbox,
-        store.journal,
-        barrier,
-        clock,
-        bus,
-        instructions,
-        ModelWindows(settings, model),
-        store.blobs,
-        meter=meter,
-        early_reads=early_reads_of(toolbox),
-        has_auto_mode=choose_model(settings).kind in ("endpoint", "factory"),
-        hooks=_hooks(settings, workspace, bus),
-    )
-
-
-def _at_depth(parts: GraphDependencies, depth: int) -> GraphDependencies:
-    """For a sub-agent no model may judge what the user wants: its task was written by a model."""
-    return parts if depth == 0 else replace(parts, is_sub_agent=True, has_auto_mode=False)
 
 
 async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
@@ -404,44 +351,58 @@ async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
     return sandbox
 
 
-def _mentions(settings: Settings, thread: Thread, toolbox: Toolbox) -> Mentions:
-    """A sub-agent's task was written by a model, and the offline language has no mentions."""
-    has_user_messages = thread.depth == 0 and choose_model(settings).kind != "offline"
-    return FileMentions(toolbox, thread.workspace, thread.roots) if has_user_messages else NO_MENTION_EXPANSION
-
-
-def _hooks(settings: Settings, workspace: Path, bus: EventBus) -> Hooks:
-    def warn(text: str) -> None:
-        bus.publish(WarningIssued(text))
-
-    return CommandHooks(settings.hooks, workspace, warn, redactor())
-
-
-def _shells(settings: Settings, store: Store, bus: EventBus, servers: ClosableToolSource) -> Shells:
-    """The background shells of a session, attached to the tools that use them."""
-    records = SqliteShells(store.database, store.clock)
-    shells = Shells(records, store.blobs, bus.publish, keeps=settings.background_shells == "keep")
-    attach_shells(servers.registry, shells)
-    return shells
-
-
-def _built_in_tools(settings: Settings, workspace: Path, bus: EventBus) -> SessionServers:
-    """The built-in tools; no server is started."""
-    return SessionServers(settings, default_registry(workspace, settings), workspace, bus)
-
-
-async def _joined(
+async def _sub_agent_dependencies(
     settings: Settings, model: OpenedModel, store: Store, thread: Thread, bus: EventBus, tools: SubAgentTools
 ) -> SessionDependencies:
     return await session_dependencies(thread, settings, model, store, bus, tools)
 
 
-def _instructions(place: WorkFolders, of_project: str, clock: SystemClock) -> str:
-    memories = read_context_file(memory_file(os.environ))
-    return system_prompt(place.workspace, clock.now()[:10], memories, of_project, place.roots)
+def _open_shells(settings: Settings, store: Store, bus: EventBus, tools: ToolSource) -> Shells:
+    """The background shells of a session, attached to the tools that use them."""
+    records = SqliteShells(store.database, store.clock)
+    shells = Shells(records, store.blobs, bus.publish, keeps=settings.background_shells == "keep")
+    attach_shells(tools.registry, shells)
+    return shells
 
 
-async def _close(servers: ClosableToolSource, model: OpenedModel, database: Database) -> None:
-    await servers.close()
+async def _close(tools: ClosableToolSource, model: OpenedModel, database: Database) -> None:
+    await tools.close()
     await model.close()
     await database.close()
+
+
+async def graph_dependencies(
+    place: WorkFolders,
+    settings: Settings,
+    model: OpenedModel,
+    store: Store,
+    bus: EventBus,
+    servers: ToolSource,
+) -> GraphDependencies:
+    """The dependencies of the graph's nodes."""
+    database, clock = store.database, store.clock
+    storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
+    toolbox = await open_toolbox(place.workspace, settings, storage, bus, servers, roots=place.roots)
+
+    def instructions() -> str:
+        memories = read_context_file(memory_file(os.environ))
+        return system_prompt(place.workspace, clock.now()[:10], memories, settings.instructions, place.roots)
+
+    def warn(text: str) -> None:
+        bus.publish(WarningIssued(text))
+
+    return GraphDependencies(
+        model,
+        toolbox,
+        store.journal,
+        SqliteBarrier(database),
+        clock,
+        bus,
+        instructions,
+        ModelWindows(settings, model),
+        store.blobs,
+        meter=meter_of(settings),
+        early_reads=early_reads_of(toolbox),
+        has_auto_mode=choose_model(settings).kind in ("endpoint", "factory"),
+        hooks=CommandHooks(settings.hooks, place.workspace, warn, redactor()),
+    )

@@ -24,7 +24,7 @@ from graph_agent.config.project import (
     nested_instructions,
 )
 from graph_agent.config.settings import Settings
-from graph_agent.config.sources import IgnoredValue, load_settings, read_layers
+from graph_agent.config.sources import load_settings, read_layers
 from graph_agent.config.trust import FolderAnswer, trust_file
 from graph_agent.ports import SystemClock
 from tools.paths import PathRefused, open_regular, resolve
@@ -40,9 +40,9 @@ __all__ = [
     "trusted_effects",
 ]
 
-_MOST_BYTES = 256 * 1024
-_MOST_COMMANDS = 500
-_MOST_NAMED = 8
+_MAX_BYTES = 256 * 1024
+_MAX_COMMANDS = 500
+_MAX_NAMES = 8
 
 
 def settings_at(workspace: Path, flags: Mapping[str, Any] | None = None) -> Settings:
@@ -56,7 +56,7 @@ def settings_at(workspace: Path, flags: Mapping[str, Any] | None = None) -> Sett
 
 
 def project_at(workspace: Path, *, once: bool = False) -> Project:
-    """What a folder says about itself; with `once` it counts for this process, whatever was answered.
+    """The project files of a folder; with `once` they are trusted in this process, whatever the user decided.
 
     Raises:
         StorageError: the trust file cannot be read.
@@ -64,39 +64,130 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
     folder = workspace.resolve()
     if not has_project_files(folder):
         return Project(folder)
-    files: list[ProjectFile] = []
+    contents: dict[str, bytes] = {}
     refused: dict[str, str] = {}
-    for name in (*WATCHED, *_in_folders(folder), *nested_instructions(folder)):
+    for name in (*WATCHED, *_folder_files(folder), *nested_instructions(folder)):
         try:
-            if text := _text(folder, name):
-                files.append(ProjectFile(name, hashlib.sha256(text).hexdigest(), text.decode(errors="replace")))
+            if content := _read(folder, name):
+                contents[name] = content
         except PathRefused as refusal:
             if refusal.kind is not ToolErrorType.NOT_FOUND:
                 refused[name] = str(refusal).rstrip(".")
-    return _judged(Project(folder, tuple(files), refused), once=once)
+    answer = trust_file(os.environ).answer_for(folder) if contents else None
+    known = answer.files if answer else {}
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    files = tuple(
+        ProjectFile(
+            name,
+            digests[name],
+            content.decode(errors="replace"),
+            "" if answer is None or known.get(name) == digests[name] else "changed" if name in known else "new",
+        )
+        for name, content in contents.items()
+    )
+    gone = tuple(name for name in known if name not in digests)
+    return Project(folder, files, refused, _trust(digests, answer, once=once), gone)
+
+
+def _trust(digests: Mapping[str, str], answer: FolderAnswer | None, *, once: bool) -> Trust:
+    if not digests:
+        return "none"
+    if once:
+        return "once"
+    if answer is None:
+        return "untrusted"
+    if answer.files == digests:
+        return "trusted" if answer.trusted else "declined"
+    return "changed" if answer.trusted else "untrusted"
+
+
+def _folder_files(folder: Path) -> list[str]:
+    """The names of a project's files in watched folders; a problem with one is found when it is read."""
+
+    def names_in(place: str) -> list[str]:
+        try:
+            return sorted(entry.name for entry in (folder / place).iterdir())
+        except OSError:
+            return []
+
+    tools = [name for name in names_in(PROJECT_TOOLS) if name.endswith(".py") and name[0] not in "._"]
+    hooks = [name for name in names_in(PROJECT_HOOKS) if name[0] != "."]
+    skills = [(place, skill_files(folder / place)) for place in PROJECT_SKILLS]
+    found = [(PROJECT_TOOLS, tools), (PROJECT_HOOKS, hooks), (PROJECT_COMMANDS, _commands(folder)), *skills]
+    return [f"{place}/{name}" for place, names in found for name in names]
+
+
+def _commands(folder: Path) -> list[str]:
+    """The paths of command files, those in folders below too; links to folders are not followed."""
+    root, names = folder / PROJECT_COMMANDS, list[str]()
+    for number, (place, _, files) in enumerate(os.walk(root)):
+        below = Path(place).relative_to(root)
+        names += [(below / name).as_posix() for name in files if name.endswith(".md") and name[0] != "."]
+        if max(len(names), number) >= _MAX_COMMANDS:
+            break
+    return sorted(names)[:_MAX_COMMANDS]
+
+
+def _read(folder: Path, name: str) -> bytes:
+    """The content of a file of the folder; empty if there is none.
+
+    Raises:
+        PathRefused: it is no regular file of this folder, or too big to be one of these.
+    """
+    found = resolve(name, workspace=folder)
+    if found.path == memory_file(os.environ).resolve() or not os.path.lexists(found.path):
+        return b""
+    if not found.inside:
+        raise PathRefused(ToolErrorType.VALIDATION, f"it leads to {found.path}, out of the folder")
+    with open_regular(found) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+        content = file.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise PathRefused(ToolErrorType.VALIDATION, f"it is larger than {_MAX_BYTES // 1024} KB")
+    return content
 
 
 def trust_effects(project: Project) -> tuple[str, ...]:
-    """Each thing that trusting the folder turns on, in a line of its own; values of project files are shown whole.
+    """Each thing that trusting the folder turns on, one per line; values of project files are shown whole.
 
     Raises:
         ConfigError: its settings cannot be read.
     """
     as_trusted = Project(project.folder, project.files, project.refused, "once")
     rules_of(load_settings(os.environ, project=as_trusted))
-    return tuple(_lines(as_trusted))
+    return tuple(_effects(as_trusted))
+
+
+def _effects(project: Project) -> Iterator[str]:
+    layer = next(layer for layer in read_layers(os.environ, {}, project) if layer.name == "project")
+    for key, found in layer.values.items():
+        if isinstance(found.value, list):
+            yield from (f"{key}: {_format_value(item)}" for item in found.value)
+        elif isinstance(found.value, dict):
+            yield from (f"{key}.{name}: {_format_value(item)}" for name, item in found.value.items())
+        else:
+            yield f"{key}: {_format_value(found.value)}"
+    for file in project.files:
+        if file.name != PROJECT_CONFIG:
+            count = len(file.text.splitlines())
+            yield f"{file.name}: {count} lines of {file.holds}, sha256 {file.sha256[:12]}"
+    for key, one in layer.ignored.items():
+        yield f"not {key}: {one.reason}"
+
+
+def _format_value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def record_trust(project: Project, *, trusted: bool) -> Project:
-    """Keep the user's answer about exactly these contents, and look at the folder under it.
+    """Store the user's decision about exactly these contents; returns the folder under it.
 
     Raises:
         ConfigError: its settings cannot be read, so that they cannot be trusted.
-        StorageError: the answer cannot be kept.
+        StorageError: the decision cannot be stored.
     """
-    lines = trust_effects(project) if trusted else ()
-    said = FolderAnswer(trusted, project.digests, lines, SystemClock().now())
-    trust_file(os.environ).answer(project.folder, said)
+    effects = trust_effects(project) if trusted else ()
+    answer = FolderAnswer(trusted, project.digests, effects, SystemClock().now())
+    trust_file(os.environ).answer(project.folder, answer)
     return project_at(project.folder)
 
 
@@ -115,130 +206,24 @@ def trusted_effects(project: Project) -> tuple[str, ...]:
     Raises:
         StorageError: the trust file cannot be read.
     """
-    said = trust_file(os.environ).answer_for(project.folder)
-    return tuple(said.turns_on) if said and said.trusted else ()
+    answer = trust_file(os.environ).answer_for(project.folder)
+    return tuple(answer.turns_on) if answer and answer.trusted else ()
 
 
 def project_notices(project: Project) -> Iterator[str]:
-    """What of a project does not count, each time a reader should be ignored: a line or two, or nothing."""
-    for name, why in project.refused.items():
-        yield f"{project.folder / name} is ignored: {why}"
-    if project.files and not project.is_trusted:
+    """What of a project is ignored, in a line or two; nothing if all of it counts."""
+    for name, reason in project.refused.items():
+        yield f"{project.folder / name} is ignored: {reason}"
+    if project.is_trusted:
+        layers = read_layers(os.environ, {}, project)
+        ignored = [f"{key} ({one.reason})" for layer in layers for key, one in layer.ignored.items()]
+        if ignored:
+            yield f"ignored in {project.config_path}: {'; '.join(ignored)}"
+    elif project.files:
         names = [file.name for file in project.files]
-        more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-        named = ", ".join([*names[:_MOST_NAMED], *more])
+        more = [f"{len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
         changed = " since it changed" if project.trust == "changed" else ""
         yield (
-            f"{named} of {project.folder} ignored: folder not trusted{changed}; "
+            f"{', '.join([*names[:_MAX_NAMES], *more])} of {project.folder} ignored: folder not trusted{changed}; "
             "see what it would turn on with: graph-agent config trust"
         )
-    elif project.is_trusted:
-        keys = _ignored_keys(project)
-        if keys:
-            ignored = "; ".join(f"{key} ({one.reason})" for key, one in keys.items())
-            yield f"ignored in {project.config_path}: {ignored}"
-
-
-def _in_folders(folder: Path) -> list[str]:
-    """The names of a project's files in watched folders; what is wrong with one shows when it is read."""
-    tools = [name for name in _names_in(folder / PROJECT_TOOLS) if name.endswith(".py") and name[0] not in "._"]
-    hooks = [name for name in _names_in(folder / PROJECT_HOOKS) if name[0] != "."]
-    skills = [(place, skill_files(folder / place)) for place in PROJECT_SKILLS]
-    found = [(PROJECT_TOOLS, tools), (PROJECT_HOOKS, hooks), (PROJECT_COMMANDS, _commands(folder)), *skills]
-    return [f"{place}/{name}" for place, names in found for name in names]
-
-
-def _commands(folder: Path) -> list[str]:
-    """The paths of the files with commands, those in folders of the folder too; links are not followed there."""
-    root, names = folder / PROJECT_COMMANDS, list[str]()
-    for number, (place, _, files) in enumerate(os.walk(root)):
-        below = Path(place).relative_to(root)
-        names += [(below / name).as_posix() for name in files if name.endswith(".md") and name[0] != "."]
-        if max(len(names), number) >= _MOST_COMMANDS:
-            break
-    return sorted(names)[:_MOST_COMMANDS]
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return sorted(entry.name for entry in folder.iterdir())
-    except OSError:
-        return []
-
-
-def _text(folder: Path, name: str) -> bytes:
-    """What stands in a file of the folder; empty where there is none.
-
-    Raises:
-        PathRefused: it is no regular file of this folder, or too big to be one of these.
-    """
-    found = resolve(name, workspace=folder)
-    if found.path == memory_file(os.environ).resolve():
-        return b""
-    if not os.path.lexists(found.path):
-        return b""
-    if not found.inside:
-        raise _refused(f"it leads to {found.path}, out of the folder")
-    with open_regular(found) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
-        text = file.read(_MOST_BYTES + 1)
-    if len(text) > _MOST_BYTES:
-        raise _refused(f"it is larger than {_MOST_BYTES // 1024} KB")
-    return text
-
-
-def _judged(project: Project, *, once: bool) -> Project:
-    said = trust_file(os.environ).answer_for(project.folder) if project.files else None
-    known = said.files if said else {}
-    files = tuple(
-        ProjectFile(
-            file.name,
-            file.sha256,
-            file.text,
-            "" if not said or known.get(file.name) == file.sha256 else "changed" if file.name in known else "new",
-        )
-        for file in project.files
-    )
-    gone = tuple(name for name in known if name not in project.digests)
-    return Project(project.folder, files, project.refused, _trust(project, said, once=once), gone)
-
-
-def _trust(project: Project, said: FolderAnswer | None, *, once: bool) -> Trust:
-    if not project.files:
-        return "none"
-    if once:
-        return "once"
-    if said is None:
-        return "untrusted"
-    if said.files == project.digests:
-        return "trusted" if said.trusted else "declined"
-    return "changed" if said.trusted else "untrusted"
-
-
-def _lines(project: Project) -> Iterator[str]:
-    layer = next(layer for layer in read_layers(os.environ, {}, project) if layer.name == "project")
-    for key, found in layer.values.items():
-        if isinstance(found.value, list):
-            yield from (f"{key}: {_shown(item)}" for item in found.value)
-        elif isinstance(found.value, dict):
-            yield from (f"{key}.{name}: {_shown(item)}" for name, item in found.value.items())
-        else:
-            yield f"{key}: {_shown(found.value)}"
-    for file in project.files:
-        if file.name != PROJECT_CONFIG:
-            count = len(file.text.splitlines())
-            yield f"{file.name}: {count} lines of {file.holds}, sha256 {file.sha256[:12]}"
-    for key, one in layer.ignored.items():
-        yield f"not {key}: {one.reason}"
-
-
-def _ignored_keys(project: Project) -> dict[str, IgnoredValue]:
-    layers = read_layers(os.environ, {}, project)
-    return {key: one for layer in layers for key, one in layer.ignored.items()}
-
-
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _refused(why: str) -> PathRefused:
-    return PathRefused(ToolErrorType.VALIDATION, why)

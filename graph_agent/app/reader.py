@@ -1,11 +1,12 @@
-"""Opens a database for reading; light enough for every read-only command."""
+"""What read-only commands need of the lower layers: the database reader, and the edge table of the graph."""
 
 from pathlib import Path
 
+from graph_agent.graph.edges import EDGES, END, START
 from graph_agent.inspect import Reader
 from graph_agent.storage.sqlite.read_store import SqliteReadStore
 
-__all__ = ["read_database"]
+__all__ = ["EDGES", "END", "START", "read_database"]
 
 
 def read_database(path: Path) -> Reader:

@@ -17,8 +17,8 @@ from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import default_registry, full_registry, read_only_toolbox
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused, ConfigError, StorageError, UnknownId
-from graph_agent.inspect import CallView, Reader, Target
-from graph_agent.ports import Answer, Clock, JournalRow, Question, Scope, SystemClock
+from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
+from graph_agent.ports import Answer, Clock, Question, Scope, SystemClock
 from graph_agent.session.recovery import (
     describe_question,
     end_running,
@@ -70,14 +70,52 @@ async def interrupted_calls(database: Path, thread: str | None) -> list[Interrup
         UnknownId: there is no such thread, or several.
     """
     with read_database(database) as reader:
-        views = _interrupted(reader, thread)
-        workspaces = {view.thread_id: Path(reader.thread(view.thread_id).workspace) for view in views}
-        attempts = [reader.attempts(view.thread_id, view.record["call_id"]) for view in views]
-        names = [_name(view, reader.shared_call_ids()) for view in views]
-    return [
-        Interrupted(name, view, await _look(view, rows, workspaces[view.thread_id], database))
-        for name, view, rows in zip(names, views, attempts, strict=True)
-    ]
+        shared = reader.shared_call_ids()
+        found = [
+            (
+                view,
+                Path(reader.thread(view.thread_id).workspace),
+                reader.attempts(view.thread_id, view.record["call_id"]),
+            )
+            for view in _interrupted(reader, thread)
+        ]
+    calls: list[Interrupted] = []
+    for view, workspace, attempts in found:
+        call = cast("ToolCallInfo", dict(view.record))
+        registry = await asyncio.to_thread(_registry_with, call["tool_name"], workspace)
+        toolbox, blobs = read_only_toolbox(registry, workspace, database), FileBlobs(blob_dir(database))
+        scope = Scope(view.thread_id, "default", str(workspace))
+        question = await describe_question(_question(view), call, attempts, toolbox, blobs, scope)
+        name = f"{view.thread_id}:{call['call_id']}" if call["call_id"] in shared else call["call_id"]
+        calls.append(Interrupted(name, view, question))
+    return calls
+
+
+def _registry_with(tool: str, workspace: Path) -> ToolRegistry:
+    """Tools with the call's own, which may be a plug-in's; if that is not available, the built-in ones."""
+    built_in = default_registry(workspace)
+    if tool not in built_in and not tool.startswith(MCP_PREFIX):
+        with contextlib.suppress(ConfigError, StorageError):
+            return full_registry(workspace, settings_at(workspace))[0]
+    return built_in
+
+
+def _question(view: CallView) -> Question:
+    call = view.record
+    return Question(
+        "recovery", call["call_id"], call.get("attempt", 1), call.get("args_digest", ""), call.get("reason", "")
+    )
+
+
+def _interrupted(reader: Reader, thread: str | None) -> list[CallView]:
+    wanted = None if thread is None else _family(reader, thread)
+    return [view for view in reader.interrupted() if wanted is None or view.thread_id in wanted]
+
+
+def _family(reader: Reader, thread: str) -> list[str]:
+    """A thread and the sub-agents below it: their interrupted calls are decided with it."""
+    own = reader.resolve(thread, kinds=("thread", "checkpoint")).thread_id
+    return [own, *(one.thread_id for one in reader.family(own) if one.thread_id != own)]
 
 
 async def decide_calls(
@@ -89,66 +127,60 @@ async def decide_calls(
     end_processes: bool = False,
     clock: Clock | None = None,
 ) -> list[RecordedAnswer]:
-    """Record decisions; of each call the first one wins. Nothing is recorded when one of them cannot be.
+    """Record decisions; of each call the first one wins. Nothing is recorded if one of them cannot be.
 
     Raises:
         UnknownId: an id names nothing, or several calls.
         AnswerRefused: a call is not interrupted, is decided on twice, or is to be retried while it still runs.
     """
     with read_database(database) as reader:
-        chosen = _chosen(reader, thread, decisions)
+        chosen = _chosen_calls(reader, thread, decisions)
         attempts = {key: reader.attempts(*key) for key in chosen}
     for key, (view, decision) in chosen.items():
-        left = process_traces(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
+        traces = process_traces(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
         if end_processes and view.is_interrupted:
-            await end_running(left)
-        if decision.kind == "retry" and view.is_interrupted:
-            _require_ended(view, running_pids(left), end_processes=end_processes)
+            await end_running(traces)
+        if decision.kind == "retry" and view.is_interrupted and (running := running_pids(traces)):
+            advice = "" if end_processes else " (--end-processes ends them)"
+            raise AnswerRefused(f"{explain_refused_retry(view.record['call_id'], running)}{advice}")
     now = (clock or SystemClock()).now()
+    recorded: list[RecordedAnswer] = []
     async with await Database.open(database) as opened:
         store = SqliteDecisions(opened)
-        return [await _insert(store, view, Answer(d.kind, by, now, reason=d.result)) for view, d in chosen.values()]
+        for (thread_id, call_id), (view, decision) in chosen.items():
+            standing: Answer | StandingAnswer | None = _applied_decision(view)
+            accepted = False
+            if standing is None:
+                answer = Answer(decision.kind, by, now, reason=decision.result)
+                standing = await store.insert(thread_id, _question(view), answer)
+                accepted = standing == answer
+            recorded.append(RecordedAnswer(call_id, thread_id, standing.kind, accepted, standing.by, standing.at))
+    return recorded
 
 
-_Key = tuple[str, str]
-
-
-def _chosen(
+def _chosen_calls(
     reader: Reader, thread: str | None, decisions: Sequence[Decision]
-) -> Mapping[_Key, tuple[CallView, Decision]]:
-    chosen: dict[_Key, tuple[CallView, Decision]] = {}
+) -> Mapping[tuple[str, str], tuple[CallView, Decision]]:
+    chosen: dict[tuple[str, str], tuple[CallView, Decision]] = {}
     for decision in sorted(decisions, key=lambda one: one.call == "all"):
-        is_all = decision.call == "all"
-        views = _undecided(reader, thread) if is_all else [_named(reader, thread, decision.call)]
-        for view in views:
-            key = view.thread_id, view.record["call_id"]
-            if key in chosen and not is_all:
-                raise AnswerRefused(f"call {key[1]!r} is decided on twice; leave one of the options out")
-            chosen.setdefault(key, (view, decision))
+        if decision.call == "all":
+            for view in _interrupted(reader, thread):
+                if view.is_interrupted:
+                    chosen.setdefault((view.thread_id, view.record["call_id"]), (view, decision))
+            continue
+        view = _named_call(reader, thread, decision.call)
+        key = view.thread_id, view.record["call_id"]
+        if key in chosen:
+            raise AnswerRefused(f"call {key[1]!r} is decided on twice; leave one of the options out")
+        chosen[key] = (view, decision)
     return chosen
 
 
-def _interrupted(reader: Reader, thread: str | None) -> list[CallView]:
-    wanted = None if thread is None else _family(reader, thread)
-    return [view for view in reader.interrupted() if wanted is None or view.thread_id in wanted]
-
-
-def _family(reader: Reader, thread: str) -> list[str]:
-    """A thread and the sub-agents below it: what breaks off in them is decided with it."""
-    own = reader.resolve(thread, kinds=("thread", "checkpoint")).thread_id
-    below = [one.thread_id for one in reader.family(own) if one.thread_id != own]
-    return [own, *below]
-
-
-def _undecided(reader: Reader, thread: str | None) -> list[CallView]:
-    return [view for view in _interrupted(reader, thread) if view.is_interrupted]
-
-
-def _named(reader: Reader, thread: str | None, text: str) -> CallView:
-    target = _target(reader, thread, text)
+def _named_call(reader: Reader, thread: str | None, text: str) -> CallView:
+    target = _resolve_call(reader, thread, text)
     view = reader.call(target.thread_id, target.id)
     status = view.record["status"]
-    if status == "interrupted" or _decided_before(view) is not None:
+    if status == "interrupted" or _applied_decision(view) is not None:
         return view
     advice = "`graph-agent recover` shows the calls that do"
     if status == "executing":
@@ -158,7 +190,7 @@ def _named(reader: Reader, thread: str | None, text: str) -> CallView:
     raise AnswerRefused(f"call {target.id!r} does not wait for a recovery decision, it is {status}; {advice}.")
 
 
-def _target(reader: Reader, thread: str | None, text: str) -> Target:
+def _resolve_call(reader: Reader, thread: str | None, text: str) -> Target:
     if thread is None or ":" in text:
         return reader.resolve(text, kinds=("call",))
     own, *below = _family(reader, thread)
@@ -168,55 +200,9 @@ def _target(reader: Reader, thread: str | None, text: str) -> Target:
     return reader.resolve(f"{own}:{text}", kinds=("call",))
 
 
-def _require_ended(view: CallView, left: Sequence[int], *, end_processes: bool) -> None:
-    if left:
-        advice = "" if end_processes else " (--end-processes ends them)"
-        raise AnswerRefused(f"{explain_refused_retry(view.record['call_id'], left)}{advice}")
-
-
-def _decided_before(view: CallView) -> RecordedAnswer | None:
-    """The decision that its thread has taken in already; None for a call that is interrupted or never was."""
+def _applied_decision(view: CallView) -> StandingAnswer | None:
+    """The decision that its thread has applied already; None for a call that is interrupted or never was."""
     answer = view.answer
     if view.record["status"] == "interrupted" or answer is None or answer.kind not in get_args(_Kind):
         return None
-    return RecordedAnswer(
-        view.record["call_id"], view.thread_id, answer.kind, accepted=False, by=answer.by, at=answer.at
-    )
-
-
-async def _insert(store: SqliteDecisions, view: CallView, answer: Answer) -> RecordedAnswer:
-    if late := _decided_before(view):
-        return late
-    standing = await store.insert(view.thread_id, _question(view), answer)
-    return RecordedAnswer(
-        view.record["call_id"], view.thread_id, standing.kind, standing == answer, standing.by, standing.at
-    )
-
-
-async def _look(view: CallView, rows: Sequence[JournalRow], workspace: Path, database: Path) -> OpenQuestion:
-    call = cast("ToolCallInfo", dict(view.record))
-    scope = Scope(view.thread_id, "default", str(workspace))
-    registry = await asyncio.to_thread(_knowing, call["tool_name"], workspace)
-    toolbox, blobs = read_only_toolbox(registry, workspace, database), FileBlobs(blob_dir(database))
-    return await describe_question(_question(view), call, rows, toolbox, blobs, scope)
-
-
-def _knowing(tool: str, workspace: Path) -> ToolRegistry:
-    """Tools with the call's own, which may be a plug-in's; where that cannot be had now, ours still look."""
-    ours = default_registry(workspace)
-    if tool not in ours and not tool.startswith(MCP_PREFIX):
-        with contextlib.suppress(ConfigError, StorageError):
-            return full_registry(workspace, settings_at(workspace))[0]
-    return ours
-
-
-def _name(view: CallView, shared: frozenset[str]) -> str:
-    call_id: str = view.record["call_id"]
-    return f"{view.thread_id}:{call_id}" if call_id in shared else call_id
-
-
-def _question(view: CallView) -> Question:
-    call = view.record
-    return Question(
-        "recovery", call["call_id"], call.get("attempt", 1), call.get("args_digest", ""), call.get("reason", "")
-    )
+    return answer

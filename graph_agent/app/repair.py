@@ -20,48 +20,55 @@ from graph_agent.storage.sqlite.health import back_up, check_database, require_o
 from graph_agent.storage.sqlite.integrity import count_unreadable_values, drop_incomplete_checkpoints
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.pruning import collect_garbage, find_garbage, should_prune
-from graph_agent.storage.sqlite.repair import SalvageResult, salvage
+from graph_agent.storage.sqlite.repair import salvage
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 
 __all__ = ["repair"]
 
 _ALL_TURNS = 2**32
 
-Step = Callable[[], AsyncIterator[RepairMessage]]
+Messages = AsyncIterator[RepairMessage]
 
 
-async def repair(path: Path, environment: Mapping[str, str]) -> AsyncIterator[RepairMessage]:
-    """Mend, and say it step by step. Where a step fails the next ones are tried all the same."""
+async def repair(path: Path, environment: Mapping[str, str]) -> Messages:
+    """Repair, and report it step by step. If a step fails the next ones are tried all the same."""
     try:
         require_own_database(path)
     except (AgentError, OSError) as error:
         yield RepairMessage("database", "left", str(error))
         return
-    folders = own_folders(path, environment)
-    keep_turns = _keep_turns(environment)
-    steps: dict[str, Step] = {
-        "privacy": lambda: _close_to_others(path, folders),
-        "database": lambda: _make_sound(path),
-        "log": lambda: _write_log_back(path),
-        "schema": lambda: _migrate(path),
-        "values": lambda: _drop_unreadable(path),
-        "projections": lambda: _rebuild(path),
-        "pruning": lambda: _prune(path, keep_turns),
-        "blobs": lambda: _collect(path),
+    try:
+        keep_turns = load_settings(environment).keep_turns
+    except ConfigError:
+        # Reported by the check of the settings. What cannot be read may be a wish to keep more.
+        keep_turns = _ALL_TURNS
+    steps: dict[str, Callable[[], Messages]] = {
+        "privacy": partial(_restrict_permissions, path, own_folders(path, environment)),
+        "database": partial(_salvage, path),
+        "log": partial(_write_log_back, path),
+        "schema": partial(_migrate, path),
+        "values": partial(_drop_unreadable, path),
+        "projections": partial(_rebuild_projections, path),
+        "pruning": partial(_prune, path, keep_turns),
+        "blobs": partial(_collect_garbage, path),
     }
     for name, step in steps.items():
-        if name not in ("privacy", "database") and not _stands(path):
+        if name not in ("privacy", "database") and not _exists(path):
             return
         try:
-            async for said in step():
-                yield said
+            async for message in step():
+                yield message
         except (AgentError, OSError) as error:
             yield RepairMessage(name, "left", str(error))
             if name in ("database", "schema"):
                 return
 
 
-async def _close_to_others(path: Path, folders: list[Path]) -> AsyncIterator[RepairMessage]:
+def _exists(path: Path) -> bool:
+    return path.exists()
+
+
+async def _restrict_permissions(path: Path, folders: list[Path]) -> Messages:
     exposed = exposed_files(path, folders)
     if not exposed:
         return
@@ -76,82 +83,97 @@ async def _close_to_others(path: Path, folders: list[Path]) -> AsyncIterator[Rep
         )
 
 
-async def _make_sound(path: Path) -> AsyncIterator[RepairMessage]:
-    found = _damage(path)
-    if found is None:
+async def _salvage(path: Path) -> Messages:
+    try:
+        check_database(path)
+    except DamagedDatabase as damage:
+        yield RepairMessage(
+            "database", "will", f"{damage}; take what can be read over into a new file, and keep this one"
+        )
+    else:
         return
-    yield RepairMessage(
-        "database", "will", f"{found}; take what can be read over into a new file, and keep this one"
-    )
     done = salvage(path)
     yield RepairMessage(
         "database", "done", f"{done.rows} rows stand in {path}; the damaged file is {done.original}"
     )
     if done.lost:
-        yield RepairMessage("database", "left", f"could not be read: {_listed_losses(done)}")
-    async for said in _stand_on_what_is_whole(path):
-        yield said
-
-
-def _listed_losses(done: SalvageResult) -> str:
-    return ", ".join(
-        f"{'an unknown number of' if rows is None else rows} rows of {table}" for table, rows in done.lost.items()
-    )
-
-
-async def _stand_on_what_is_whole(path: Path) -> AsyncIterator[RepairMessage]:
+        lost = ", ".join(
+            f"{'an unknown number of' if rows is None else rows} rows of {table}"
+            for table, rows in done.lost.items()
+        )
+        yield RepairMessage("database", "left", f"could not be read: {lost}")
     async with await Database.open(path) as database:
         dropped = await database.write(drop_incomplete_checkpoints)
         for thread_id, count in dropped.items():
-            await _derive(database, thread_id)
+            await CheckpointSaver(database).rebuild_projections(thread_id)
             yield RepairMessage("database", "left", _format_lost(thread_id, count))
 
 
 def _format_lost(thread_id: str, count: int) -> str:
-    gone = f"thread {thread_id}: {count} checkpoints rested on what is lost"
-    return f"{gone}; it goes on from the newest one that is whole"
+    lost = f"thread {thread_id}: {count} checkpoints rested on what is lost"
+    return f"{lost}; it goes on from the newest one that is whole"
 
 
-async def _drop_unreadable(path: Path) -> AsyncIterator[RepairMessage]:
+async def _write_log_back(path: Path) -> Messages:
+    log = path.with_name(f"{path.name}-wal")
+    if not (size := _size(log)):
+        return
+    yield RepairMessage("log", "will", f"write the log of {size} bytes into the database")
+    async with await Database.open(path) as database:
+        await database.run(release_free_pages)
+    left = _size(log)
+    text = f"{left} bytes stay in the log while another process reads" if left else "the database is one file again"
+    yield RepairMessage("log", "left" if left else "done", text)
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+async def _migrate(path: Path) -> Messages:
+    health = check_database(path)
+    if health is None or health.version == SCHEMA_VERSION:
+        return
+    yield RepairMessage(
+        "schema", "will", f"copy the database, then bring schema {health.version} up to {SCHEMA_VERSION}"
+    )
+    await (await Database.open(path)).close()
+    copy = _newest(path, f"v{health.version}-*.backup")
+    yield RepairMessage("schema", "done", f"schema {SCHEMA_VERSION}; the copy of before is {copy}")
+
+
+def _newest(path: Path, end: str) -> Path | None:
+    return max(path.parent.glob(f"{path.name}.{end}"), default=None)
+
+
+async def _drop_unreadable(path: Path) -> Messages:
     """Treat a value that cannot be decoded like one that is lost: SQLite finds nothing wrong with the file."""
     async with await Database.open(path) as database:
         found = await database.run(count_unreadable_values)
         if not found:
             return
-        kept = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
-        counted = ", ".join(f"{count} of thread {thread_id}" for thread_id, count in found.items())
+        copy = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+        values = ", ".join(f"{count} of thread {thread_id}" for thread_id, count in found.items())
         yield RepairMessage(
-            "values", "will", f"keep a copy of the database, and drop what cannot be read: {counted} values"
+            "values", "will", f"keep a copy of the database, and drop what cannot be read: {values} values"
         )
-        await database.run(lambda _: back_up(path, kept))
-        yield RepairMessage("values", "done", f"the database as it was is {kept}")
+        await database.run(lambda _: back_up(path, copy))
+        yield RepairMessage("values", "done", f"the database as it was is {copy}")
         for thread_id in found:
             dropped: dict[str, int] = {}
-            held = await _while_held(database, thread_id, partial(_drop_of, database, thread_id, dropped))
+            problem = await _with_lock(database, thread_id, partial(_drop_of_thread, database, thread_id, dropped))
             for name, count in dropped.items():
                 yield RepairMessage("values", "left", _format_lost(name, count))
-            if held:
-                yield RepairMessage("values", "left", held)
+            if problem:
+                yield RepairMessage("values", "left", problem)
 
 
-async def _drop_of(database: Database, thread_id: str, dropped: dict[str, int]) -> None:
-    dropped.update(await database.write(lambda one: drop_incomplete_checkpoints(one, thread_id)))
-    await _derive(database, thread_id)
+async def _drop_of_thread(database: Database, thread_id: str, dropped: dict[str, int]) -> None:
+    dropped.update(await database.write(lambda connection: drop_incomplete_checkpoints(connection, thread_id)))
+    await CheckpointSaver(database).rebuild_projections(thread_id)
 
 
-async def _migrate(path: Path) -> AsyncIterator[RepairMessage]:
-    described = check_database(path)
-    if described is None or described.version == SCHEMA_VERSION:
-        return
-    yield RepairMessage(
-        "schema", "will", f"copy the database, then bring schema {described.version} up to {SCHEMA_VERSION}"
-    )
-    await (await Database.open(path)).close()
-    copy = _newest(path, f"v{described.version}-*.backup")
-    yield RepairMessage("schema", "done", f"schema {SCHEMA_VERSION}; the copy of before is {copy}")
-
-
-async def _rebuild(path: Path) -> AsyncIterator[RepairMessage]:
+async def _rebuild_projections(path: Path) -> Messages:
     with read_database(path) as reader:
         wrong = {
             thread_id: found
@@ -163,18 +185,15 @@ async def _rebuild(path: Path) -> AsyncIterator[RepairMessage]:
             "projections", "will", f"derive list, transcript and ledger of thread {thread_id} anew: {found[0]}"
         )
         async with await Database.open(path) as database:
-            held = await _while_held(database, thread_id, partial(_derive, database, thread_id))
+            saver = CheckpointSaver(database)
+            problem = await _with_lock(database, thread_id, partial(saver.rebuild_projections, thread_id))
         with read_database(path) as reader:
-            left = [held] if held else reader.inconsistencies(thread_id)
+            left = [problem] if problem else reader.inconsistencies(thread_id)
         text = f"thread {thread_id}: {left[0] if left else 'they say what its checkpoints say'}"
         yield RepairMessage("projections", "left" if left else "done", text)
 
 
-async def _derive(database: Database, thread_id: str) -> None:
-    await CheckpointSaver(database).rebuild_projections(thread_id)
-
-
-async def _prune(path: Path, keep_turns: int) -> AsyncIterator[RepairMessage]:
+async def _prune(path: Path, keep_turns: int) -> Messages:
     async with await Database.open(path) as database:
         saver = CheckpointSaver(database)
         with read_database(path) as reader:
@@ -184,12 +203,13 @@ async def _prune(path: Path, keep_turns: int) -> AsyncIterator[RepairMessage]:
             yield RepairMessage(
                 "pruning", "will", f"prune thread {thread_id} to its last {keep_turns} turns, as it is idle"
             )
-            held = await _while_held(database, thread_id, partial(saver.prune_if_grown, thread_id, keep_turns))
-            yield RepairMessage("pruning", "left" if held else "done", held or f"thread {thread_id} is cut")
+            problem = await _with_lock(database, thread_id, partial(saver.prune_if_grown, thread_id, keep_turns))
+            text = problem or f"thread {thread_id} is cut"
+            yield RepairMessage("pruning", "left" if problem else "done", text)
 
 
-async def _while_held(database: Database, thread_id: str, work: Callable[[], Awaitable[object]]) -> str:
-    """Do it with the thread's lock; why not, where another process has it."""
+async def _with_lock(database: Database, thread_id: str, work: Callable[[], Awaitable[object]]) -> str:
+    """Do it while holding the thread's lock; if another process has it, says which."""
     lock = FlockThreadLock(database, SystemClock())
     try:
         await lock.acquire(thread_id, new_owner_token())
@@ -202,60 +222,20 @@ async def _while_held(database: Database, thread_id: str, work: Callable[[], Awa
     return ""
 
 
-async def _collect(path: Path) -> AsyncIterator[RepairMessage]:
+async def _collect_garbage(path: Path) -> Messages:
     blobs = FileBlobs(blob_dir(path))
-    if not _stands(blobs.folder):
+    if not _exists(blobs.folder):
         return
     async with await Database.open(path) as database:
-        orphans = await database.run(lambda one: find_garbage(one, blobs))
+        orphans = await database.run(lambda connection: find_garbage(connection, blobs))
         if not orphans:
             return
-        if kept := _newest(path, "damaged-*"):
-            text = f"{len(orphans)} files are named by nothing here, but maybe in {kept}: remove that one first"
+        if copy := _newest(path, "damaged-*"):
+            text = f"{len(orphans)} files are named by nothing here, but maybe in {copy}: remove that one first"
             yield RepairMessage("blobs", "left", text)
             return
         yield RepairMessage(
             "blobs", "will", f"remove {len(orphans)} stored contents and outputs that nothing names any more"
         )
-        gone = await database.run(lambda one: collect_garbage(one, blobs))
+        gone = await database.run(lambda connection: collect_garbage(connection, blobs))
         yield RepairMessage("blobs", "done", f"{gone.files} files removed, {gone.bytes} bytes")
-
-
-async def _write_log_back(path: Path) -> AsyncIterator[RepairMessage]:
-    if not (size := _log_bytes(path)):
-        return
-    yield RepairMessage("log", "will", f"write the log of {size} bytes into the database")
-    async with await Database.open(path) as database:
-        await database.run(release_free_pages)
-    left = _log_bytes(path)
-    text = f"{left} bytes stay in the log while another process reads" if left else "the database is one file again"
-    yield RepairMessage("log", "left" if left else "done", text)
-
-
-def _damage(path: Path) -> str | None:
-    try:
-        check_database(path)
-    except DamagedDatabase as error:
-        return str(error)
-    return None
-
-
-def _keep_turns(environment: Mapping[str, str]) -> int:
-    try:
-        return load_settings(environment).keep_turns
-    except ConfigError:
-        # Told by the check of the settings. What cannot be read may be a wish to keep more.
-        return _ALL_TURNS
-
-
-def _stands(path: Path) -> bool:
-    return path.exists()
-
-
-def _newest(path: Path, end: str) -> Path | None:
-    return max(path.parent.glob(f"{path.name}.{end}"), default=None)
-
-
-def _log_bytes(path: Path) -> int:
-    log = path.with_name(f"{path.name}-wal")
-    return log.stat().st_size if log.exists() else 0

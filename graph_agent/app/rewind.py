@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from graph_agent.app.opening import open_store, session_dependencies
@@ -58,10 +59,10 @@ class RewindOutcome:
 
 
 async def rewind(database: Path, order: RewindRequest, consents: Callable[[RewindPlan], bool]) -> RewindOutcome:
-    """Do what is ordered, if `consents` says yes to what it takes. It is not asked where a conflict stops it.
+    """Do what is ordered, if `consents` agrees to the plan. It is not asked if a conflict stops the rewind.
 
     Raises:
-        UnknownId: nothing fits the text, or several ids do.
+        UnknownId: no id matches the text, or several do.
         UsageError: there is nothing to undo, a thread was named instead of a checkpoint, its folder is gone, or it
             is a sub-agent's.
         ThreadHeld: another process holds the thread.
@@ -84,41 +85,36 @@ async def rewind(database: Path, order: RewindRequest, consents: Callable[[Rewin
     workspace = Path(row.workspace)
     if not await asyncio.to_thread(workspace.is_dir):
         raise UsageError(f"the folder {row.workspace!r} of thread {row.thread_id} is not there any more")
-    parts = await _parts(database, Thread(row.thread_id, workspace, row.mode, "rewind", 1), stored)
-    try:
-        await parts.lock.acquire(row.thread_id, new_owner_token())
-        try:
-            return await _rewind(order, (row.thread_id, target.id), parts, consents)
-        finally:
-            await parts.lock.release()
-    finally:
-        await parts.close()
-
-
-async def _rewind(
-    order: RewindRequest, place: tuple[str, str], parts: SessionDependencies, consents: Callable[[RewindPlan], bool]
-) -> RewindOutcome:
-    thread_id, checkpoint_id = place
-    found = await finish_interrupted_rewind(thread_id, parts)
-    finished, left = found or (None, [])
-    if order.is_undo:
-        seen = await plan_undo(thread_id, parts)
-    else:
-        seen = await plan_rewind(thread_id, checkpoint_id, order.scope, parts)
-    is_stopped = bool(seen.conflicts) and not order.is_forced
-    is_done = not (order.is_dry or is_stopped) and consents(seen)
-    if is_done:
-        left = [*left, *await apply_rewind(seen.rewind, parts)]
-    return RewindOutcome(seen, is_done, await parts.head(thread_id), tuple(left), finished)
-
-
-async def _parts(database: Path, thread: Thread, stored: Sequence[str]) -> SessionDependencies:
     settings = load_settings(os.environ, flags={"database": str(database)})
-    roots = await asyncio.to_thread(roots_of, thread.workspace, stored, settings)
-    thread = replace(thread, roots=roots.usable)
+    roots = await asyncio.to_thread(roots_of, workspace, stored, settings)
+    thread = Thread(row.thread_id, workspace, row.mode, "rewind", 1, roots=roots.usable)
     store = await open_store(database)
     try:
-        return await session_dependencies(thread, settings, OfflineModel(), store, EventBus())
+        parts = await session_dependencies(thread, settings, OfflineModel(), store, EventBus())
     except BaseException:
         await store.database.close()
         raise
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(parts.close)
+        await parts.lock.acquire(row.thread_id, new_owner_token())
+        opened.push_async_callback(parts.lock.release)
+        return await _rewind(order, row.thread_id, target.id, parts, consents)
+
+
+async def _rewind(
+    order: RewindRequest,
+    thread_id: str,
+    checkpoint_id: str,
+    parts: SessionDependencies,
+    consents: Callable[[RewindPlan], bool],
+) -> RewindOutcome:
+    finished, left = await finish_interrupted_rewind(thread_id, parts) or (None, [])
+    if order.is_undo:
+        plan = await plan_undo(thread_id, parts)
+    else:
+        plan = await plan_rewind(thread_id, checkpoint_id, order.scope, parts)
+    is_stopped = bool(plan.conflicts) and not order.is_forced
+    is_done = not (order.is_dry or is_stopped) and consents(plan)
+    if is_done:
+        left = [*left, *await apply_rewind(plan.rewind, parts)]
+    return RewindOutcome(plan, is_done, await parts.head(thread_id), tuple(left), finished)

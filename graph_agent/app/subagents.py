@@ -82,15 +82,17 @@ class LocalSubAgentHost:
         registry = self.servers.registry
         wanted = registry.names() if task.tools is None else task.tools
         tools = SubAgentTools(select_tools(registry, frozenset(wanted)), self.servers)
-        dependencies = replace(await self.join(child, request.bus, tools), close=_close_nothing)
+        dependencies = await self.join(child, request.bus, tools)
+        # Model and database are the parent's, which closes them.
+        dependencies = replace(dependencies, close=tools.close)
         if request.system_prompt:
             dependencies = replace(dependencies, instructions=lambda: request.system_prompt)
         return await Session.open(child, dependencies)
 
 
 @dataclass(frozen=True, slots=True)
-class _Lent:
-    """Implements the port of the tool over a session's sub-agents."""
+class _TaskRunner:
+    """Implements `SubAgentPort` of the tool with a session's sub-agents."""
 
     sub_agents: SubAgents
 
@@ -112,18 +114,14 @@ class _Lent:
         return ToolResult(report.output, f"task: {task.description}", metadata=report.metadata)
 
 
-def create_sub_agents(house: LocalSubAgentHost, settings: Settings) -> SubAgents:
+def create_sub_agents(host: LocalSubAgentHost, settings: Settings) -> SubAgents:
     """The sub-agents of a thread; `new_task` is registered for them if the thread may have some."""
-    sub_agents, registry = SubAgents(house), house.servers.registry
-    if remove_new_task(registry) and house.thread.depth < settings.max_task_depth:
-        registry.register(NewTaskTool(workspace=house.thread.workspace, sub_agents=_Lent(sub_agents)))
+    sub_agents, registry = SubAgents(host), host.servers.registry
+    if remove_new_task(registry) and host.thread.depth < settings.max_task_depth:
+        registry.register(NewTaskTool(workspace=host.thread.workspace, sub_agents=_TaskRunner(sub_agents)))
     return sub_agents
 
 
 def remove_new_task(registry: ToolRegistry) -> bool:
     """Unregister the built-in `new_task`; False if there is none, or it is the user's own tool, which stays."""
     return registry.origin(NEW_TASK) == "builtin" and registry.unregister(NEW_TASK)
-
-
-async def _close_nothing() -> None:
-    """Model and database are the parent's, which closes them."""

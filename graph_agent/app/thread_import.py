@@ -34,20 +34,20 @@ __all__ = ["Imported", "import_thread"]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was taken in."""
+    """The imported thread."""
 
     thread: ThreadSummary
     exported_as: str
-    """The id that the thread had where it comes from."""
+    """The id that the thread had where it was exported."""
     missing: int
     """Contents that were gone already when the file was written."""
 
 
 async def import_thread(database: Path, source: str, *, as_id: str | None = None) -> Imported:
-    """Import a file, or with `-` what comes on stdin, under its own id or another.
+    """Import a file, or with `-` stdin, under its own id or another.
 
-    The file is read three times, so that nothing is written before all of it was seen, and nobody who works with
-    the database waits while it is looked at.
+    The file is read three times, so that nothing is written before all of it was checked, and nobody who works with
+    the database waits while it is.
 
     Raises:
         UsageError: it cannot be read, is no such file, was cut or changed; or the id is taken. Nothing was changed.
@@ -55,8 +55,8 @@ async def import_thread(database: Path, source: str, *, as_id: str | None = None
     """
     if as_id is not None and not as_id.strip():
         raise UsageError("--as needs an id that is not blank; leave it out to keep the thread's own")
-    with _opened(source) as file:
-        exported_as, missing = _looked_through(file)
+    with _open_file(source) as file:
+        exported_as, missing = _check_file(file)
         thread_id = as_id or exported_as
         blobs = FileBlobs(blob_dir(database))
         ids, decoder = (exported_as, thread_id), MessageDecoder()
@@ -64,14 +64,15 @@ async def import_thread(database: Path, source: str, *, as_id: str | None = None
             await opened.run(lambda connection: require_free(connection, thread_id))
             for part in _parts(file):
                 if isinstance(part, Content) and part.data is not None:
-                    blobs.put(_data(part))
-            await opened.write(lambda connection: import_rows(connection, ids, _rows(file), blobs, decoder))
+                    blobs.put(_decode(part))
+            rows = (part for part in _parts(file) if isinstance(part, Row))
+            await opened.write(lambda connection: import_rows(connection, ids, rows, blobs, decoder))
     with read_database(database) as reader:
         return Imported(reader.thread(thread_id), exported_as, missing)
 
 
 @contextmanager
-def _opened(source: str) -> Iterator[TextIO]:
+def _open_file(source: str) -> Iterator[TextIO]:
     if source != "-" and (kind := special_file_kind(Path(source))):
         raise UsageError(f"{source!r} is {kind}, not a file, and must be read more than once; - reads stdin")
     try:
@@ -89,16 +90,20 @@ def _opened(source: str) -> Iterator[TextIO]:
         raise invalid_file(f"it is not text ({error.reason})") from error
 
 
-def _looked_through(file: TextIO) -> tuple[str, int]:
+def _check_file(file: TextIO) -> tuple[str, int]:
+    """The thread's id, and how many contents are missing."""
     thread_id, missing = "", 0
     for part in _parts(file):
         match part:
             case FileHeader():
                 thread_id = part.thread_id
+            case Content(data=None):
+                missing += 1
             case Content():
-                missing += part.data is None
-                if part.data is not None and _reference(_data(part)) != part.reference:
+                if part.reference != f"blob:sha256:{hashlib.sha256(_decode(part)).hexdigest()}":
                     raise invalid_file(f"the content {part.reference!r} is not what its name says")
+            case Row():
+                pass
     return thread_id, missing
 
 
@@ -107,16 +112,8 @@ def _parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
     return read_parts(file)
 
 
-def _rows(file: TextIO) -> Iterator[Row]:
-    return (part for part in _parts(file) if isinstance(part, Row))
-
-
-def _data(content: Content) -> bytes:
+def _decode(content: Content) -> bytes:
     try:
         return base64.b64decode(content.data or "", validate=True)
     except (binascii.Error, ValueError) as error:
         raise invalid_file(f"the content {content.reference!r} is not in Base64") from error
-
-
-def _reference(data: bytes) -> str:
-    return f"blob:sha256:{hashlib.sha256(data).hexdigest()}"

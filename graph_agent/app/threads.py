@@ -1,10 +1,15 @@
-"""Delete, prune and fork threads while other processes work on theirs."""
+"""Rename, export, delete, prune and fork threads while other processes work on theirs.
 
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+What loads the model library or the settings is imported only by the functions that use it.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from graph_agent.app.reader import read_database
@@ -16,25 +21,72 @@ from graph_agent.inspect import ThreadSummary
 from graph_agent.ports import Clock, SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.background_shells import SqliteShells
-from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database, release_free_pages
 from graph_agent.storage.sqlite.pruning import GarbageResult, collect_garbage
-from graph_agent.storage.sqlite.thread_deletion import delete_threads
-from graph_agent.storage.sqlite.thread_fork import Fork
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
-from graph_agent.toolbox.background_shells import Shells
+from graph_agent.storage.sqlite.threads import ThreadTable
 
-__all__ = ["Deleted", "Forked", "PruneOrder", "Pruned", "PrunedThread", "delete", "fork", "prune"]
+if TYPE_CHECKING:
+    from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+
+__all__ = [
+    "Deleted",
+    "Forked",
+    "PruneOrder",
+    "Pruned",
+    "PrunedThread",
+    "delete",
+    "fork",
+    "open_export",
+    "prune",
+    "rename",
+]
+
+
+async def rename(database: Path, text: str, title: str) -> tuple[str, str]:
+    """Rename the thread that the text names; returns its whole id and its title now, which is one line.
+
+    Raises:
+        UnknownId: no id matches the text, or several do.
+        UsageError: the title is blank.
+    """
+    line = " ".join(title.split())
+    if not line:
+        raise UsageError("the title is blank; give a thread some words to be known by")
+    with read_database(database) as reader:
+        thread_id = reader.resolve(text, kinds=("thread", "checkpoint")).thread_id
+    async with await Database.open(database) as opened:
+        await ThreadTable(opened, SystemClock()).set_title(thread_id, line)
+    with read_database(database) as reader:
+        return thread_id, reader.thread(thread_id).title
+
+
+@contextmanager
+def open_export(database: Path, text: str, here: str | None) -> Iterator[Iterator[str]]:
+    """The lines of the file about the thread that the text names, with known secrets redacted.
+
+    Raises:
+        UnknownId: no id matches the text, or several do.
+        NothingYet: there is no database.
+        UsageError: a rewind of the thread was interrupted.
+    """
+    from graph_agent.config.redaction import known_secrets  # noqa: PLC0415 - see above
+
+    with read_database(database) as reader:
+        thread_id = reader.resolve(text, here, ("thread", "checkpoint")).thread_id
+        blobs, secrets = FileBlobs(blob_dir(database)), known_secrets(os.environ)
+        with closing(reader.export(thread_id, blobs.get, secrets)) as lines:
+            yield lines
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What went."""
+    """What was deleted."""
 
     threads: tuple[ThreadSummary, ...] = ()
-    """Empty when the person thought better of it."""
+    """Empty if the person did not consent."""
     collected: GarbageResult = field(default_factory=GarbageResult)
-    """Blobs and spools that nothing named any more; what was written within the hour goes with a later prune."""
+    """Unreferenced blobs and spools; what was written within the hour is removed by a later prune."""
 
 
 async def delete(
@@ -43,43 +95,39 @@ async def delete(
     """Delete the threads that the texts name, with their sub-agents, in one transaction, once the person consents.
 
     Raises:
-        UnknownId: nothing fits a text, or several ids do.
+        UnknownId: no id matches a text, or several do.
         NothingYet: there is no database.
         ThreadHeld: another process holds one of them; none is deleted.
     """
-    threads = _named(database, texts)
+    from graph_agent.storage.sqlite.thread_deletion import delete_threads  # noqa: PLC0415 - see above
+    from graph_agent.toolbox.background_shells import Shells  # noqa: PLC0415 - see above
+
+    if not all(text.strip() for text in texts):
+        raise UsageError("an id is blank; name each thread to delete")
+    with read_database(database) as reader:
+        named = {reader.resolve(text, kinds=("thread",)).thread_id for text in texts}
+        found = {thread.thread_id: thread for thread_id in named for thread in reader.family(thread_id)}
+    # Sorted: two processes that delete the same threads must not each hold one of them.
+    ids = sorted(found)
+    threads = tuple(found[thread_id] for thread_id in ids)
     if not consents(threads):
         return Deleted()
     blobs = FileBlobs(blob_dir(database))
     async with await Database.open(database) as opened:
         async with AsyncExitStack() as held:
-            for thread in threads:
+            for thread_id in ids:
                 lock = FlockThreadLock(opened, SystemClock())
-                await lock.acquire(thread.thread_id, new_owner_token())
+                await lock.acquire(thread_id, new_owner_token())
                 held.push_async_callback(lock.release)
-            for thread in threads:
-                await _end_shells(opened, blobs, thread.thread_id)
-            await opened.write(lambda connection: delete_threads(connection, [t.thread_id for t in threads]))
-            for thread in threads:
-                blobs.drop_spools(thread.thread_id)
+            for thread_id in ids:
+                # Once the thread is gone nobody would know of its background shells.
+                await Shells(SqliteShells(opened, SystemClock()), blobs, lambda _: None).reattach(thread_id)
+            await opened.write(lambda connection: delete_threads(connection, ids))
+            for thread_id in ids:
+                blobs.drop_spools(thread_id)
         collected = await opened.run(lambda connection: collect_garbage(connection, blobs))
         await opened.run(release_free_pages)
     return Deleted(threads, collected)
-
-
-async def _end_shells(database: Database, blobs: FileBlobs, thread_id: str) -> None:
-    """Once the thread is gone nobody would know of what goes on in the background."""
-    await Shells(SqliteShells(database, SystemClock()), blobs, lambda _: None).reattach(thread_id)
-
-
-def _named(database: Path, texts: Sequence[str]) -> tuple[ThreadSummary, ...]:
-    if not all(text.strip() for text in texts):
-        raise UsageError("an id is blank; name each thread to delete")
-    with read_database(database) as reader:
-        # Sorted: two that delete the same threads must not each hold one of them.
-        ids = {reader.resolve(text, kinds=("thread",)).thread_id for text in texts}
-        found = {thread.thread_id: thread for thread_id in ids for thread in reader.family(thread_id)}
-        return tuple(found[thread_id] for thread_id in sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,32 +145,32 @@ class PruneOrder:
 
 @dataclass(frozen=True, slots=True)
 class PrunedThread:
-    """What became of one thread."""
+    """What was pruned of one thread."""
 
     thread_id: str
     checkpoints: int = 0
-    """How many went."""
+    """How many were deleted."""
     snapshots: int = 0
     held_by: str = ""
-    """Why it was left alone."""
+    """Why it was skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What became of all."""
+    """What was pruned of all."""
 
     bytes_before: int
     bytes_after: int
     threads: tuple[PrunedThread, ...]
     collected: GarbageResult
-    """Blobs and spools that nothing named any more."""
+    """Unreferenced blobs and spools."""
 
 
 async def prune(database: Path, order: PruneOrder) -> Pruned:
-    """Prune what is ordered. A thread that another process holds is left alone and named.
+    """Prune what is ordered. A thread that another process holds is skipped and named.
 
     Raises:
-        UnknownId: nothing fits the text, or several ids do.
+        UnknownId: no id matches the text, or several do.
         NothingYet: there is no database.
     """
     with read_database(database) as reader:
@@ -132,47 +180,14 @@ async def prune(database: Path, order: PruneOrder) -> Pruned:
     chosen = [thread.thread_id for thread in least_recent if _is_old(thread, order.older_than)]
     async with await Database.open(database) as opened:
         before = _size(database)
-        done = {thread_id: await _cut(opened, thread_id, order.keep_turns) for thread_id in chosen}
+        done = {thread_id: await _prune_thread(opened, thread_id, order.keep_turns) for thread_id in chosen}
         await opened.run(release_free_pages)
         if order.max_bytes is not None:
-            await _squeeze(opened, order, done)
+            await _prune_to_size(opened, order.keep_turns, order.max_bytes, done)
         collected = await opened.run(lambda connection: collect_garbage(connection, FileBlobs(blob_dir(database))))
         await opened.run(release_free_pages)
         after = _size(database)
     return Pruned(before, after, tuple(done.values()), collected)
-
-
-async def _squeeze(database: Database, order: PruneOrder, done: dict[str, PrunedThread]) -> None:
-    keep_turns = order.keep_turns
-    while keep_turns > 1:
-        keep_turns //= 2
-        for thread_id, so_far in tuple(done.items()):
-            if _size(database.path) <= (order.max_bytes or 0):
-                return
-            done[thread_id] = _sum(so_far, await _cut(database, thread_id, keep_turns))
-            await database.run(release_free_pages)
-
-
-async def _cut(database: Database, thread_id: str, keep_turns: int) -> PrunedThread:
-    lock = FlockThreadLock(database, SystemClock())
-    try:
-        await lock.acquire(thread_id, new_owner_token())
-    except ThreadHeld as held:
-        return PrunedThread(thread_id, held_by=str(held))
-    try:
-        cut = await CheckpointSaver(database).prune_thread(thread_id, keep_turns)
-    finally:
-        await lock.release()
-    return PrunedThread(thread_id, cut.checkpoints, cut.snapshots)
-
-
-def _sum(first: PrunedThread, then: PrunedThread) -> PrunedThread:
-    return PrunedThread(
-        first.thread_id,
-        first.checkpoints + then.checkpoints,
-        first.snapshots + then.snapshots,
-        then.held_by,
-    )
 
 
 def _is_old(thread: ThreadSummary, age: timedelta | None) -> bool:
@@ -182,6 +197,39 @@ def _is_old(thread: ThreadSummary, age: timedelta | None) -> bool:
         return datetime.fromisoformat(thread.updated_at) < datetime.now(UTC) - age
     except ValueError as error:
         raise UsageError(f"thread {thread.thread_id!r} has no readable time: {thread.updated_at!r}") from error
+
+
+async def _prune_to_size(
+    database: Database, keep_turns: int, max_bytes: int, done: dict[str, PrunedThread]
+) -> None:
+    while keep_turns > 1:
+        keep_turns //= 2
+        for thread_id, earlier in tuple(done.items()):
+            if _size(database.path) <= max_bytes:
+                return
+            now = await _prune_thread(database, thread_id, keep_turns)
+            checkpoints, snapshots = earlier.checkpoints + now.checkpoints, earlier.snapshots + now.snapshots
+            done[thread_id] = PrunedThread(thread_id, checkpoints, snapshots, now.held_by)
+            await database.run(release_free_pages)
+
+
+async def _prune_thread(database: Database, thread_id: str, keep_turns: int) -> PrunedThread:
+    lock = FlockThreadLock(database, SystemClock())
+    try:
+        await lock.acquire(thread_id, new_owner_token())
+    except ThreadHeld as held:
+        return PrunedThread(thread_id, held_by=str(held))
+    try:
+        pruned = await _checkpointer(database).prune_thread(thread_id, keep_turns)
+    finally:
+        await lock.release()
+    return PrunedThread(thread_id, pruned.checkpoints, pruned.snapshots)
+
+
+def _checkpointer(database: Database) -> "CheckpointSaver":
+    from graph_agent.storage.sqlite.checkpointer import CheckpointSaver  # noqa: PLC0415 - see above
+
+    return CheckpointSaver(database)
 
 
 def _size(database: Path) -> int:
@@ -199,7 +247,7 @@ class Forked:
     checkpoint_id: str
     turns: int
     open_calls: int
-    """Calls that will be asked about, or run, when the new thread is taken up."""
+    """Calls that will be asked about, or run, when the new thread is resumed."""
 
 
 async def fork(
@@ -213,26 +261,28 @@ async def fork(
     """Fork at the checkpoint that the text names; of a thread at its newest one.
 
     Args:
-        thread_id: id of the new thread; None gives it one of its own.
-        workspace: where the newest thread is looked for when the text is empty.
+        thread_id: id of the new thread; None makes one.
+        workspace: where the newest thread is looked for if the text is empty.
 
     Raises:
-        UnknownId: nothing fits the text, or several ids do.
+        UnknownId: no id matches the text, or several do.
         UsageError: the id is blank or a thread has it already, or the thread to fork has no checkpoint yet.
     """
+    from graph_agent.storage.sqlite.thread_fork import Fork  # noqa: PLC0415 - see above
+
     if thread_id is not None and not thread_id.strip():
         raise UsageError("--as needs an id that is not blank; leave it out to have one made")
     with read_database(database) as reader:
         target = reader.resolve(text, workspace, ("thread", "checkpoint"))
-        head = reader.thread(target.thread_id).checkpoint_id
-    checkpoint_id = target.id if target.kind == "checkpoint" else head
+        newest = reader.thread(target.thread_id).checkpoint_id
+    checkpoint_id = target.id if target.kind == "checkpoint" else newest
     if checkpoint_id is None:
         raise UsageError(f"thread {target.thread_id!r} has no checkpoint yet; there is nothing to fork")
     order = Fork(target.thread_id, checkpoint_id, thread_id or uuid4().hex, (clock or SystemClock()).now())
     async with await Database.open(database) as opened:
-        await CheckpointSaver(opened).fork(order)
+        await _checkpointer(opened).fork(order)
     with read_database(database) as reader:
-        made = reader.inspection(order.target)
+        calls = reader.inspection(order.target).calls
         turns = reader.thread(order.target).turns
-    still_open = sum(view.record["status"] not in FINAL for view in made.calls)
+    still_open = sum(view.record["status"] not in FINAL for view in calls)
     return Forked(order.target, order.source, checkpoint_id, turns, still_open)

@@ -14,9 +14,8 @@ from graph_agent.events import Event, EventBus, WarningIssued
 from graph_agent.toolbox import MCP_PREFIX
 from graph_agent.toolbox.facts import tool_risk
 from graph_agent.toolbox.toolbox import denied_tools, offered_names
-from policy import PolicySettings
-from tools.base import BaseTool, Limits
-from tools.registry import Origin, ToolRegistry, is_offered_in_plan_mode
+from tools.base import Limits
+from tools.registry import ToolRegistry, is_offered_in_plan_mode
 
 __all__ = ["ToolCatalog", "ToolInfo", "load_tool_catalog", "registry_for"]
 
@@ -27,14 +26,14 @@ class ToolInfo:
 
     name: str
     risk: str
-    """Of its calls, where no rule speaks."""
+    """Of its calls, if no rule applies."""
     kind: str
     origin: str
     """builtin, plugin or mcp."""
     original_name: str
-    """What the server calls a tool of it; empty for tools that are no server's."""
+    """The name that its MCP server gives it; empty for other tools."""
     rule_name: str
-    """A server's tool with the server's and its own spelling: rules may speak of it by this name too."""
+    """A server's tool with the server's and its own spelling: rules may use this name too."""
     offered: bool
     """Whether a model gets it in the mode that was asked about."""
     display_name: str
@@ -45,14 +44,14 @@ class ToolInfo:
     max_result_chars: int
     """Longer results are cut; the whole stays readable by its reference."""
     strict: bool
-    """Whether the provider is asked for arguments that hold the schema exactly."""
+    """Whether the provider is asked for arguments that match the schema exactly."""
     defer: bool
     """Whether only its name is offered until a search has loaded it."""
     in_plan_mode: bool
     requires_input: bool
     """Whether a call of it is a question to the user."""
     argument_aliases: dict[str, str]
-    """Further names under which arguments are taken."""
+    """Further names under which arguments are accepted."""
     description: str
     """As the model reads it."""
     parameters: dict[str, Any]
@@ -60,7 +59,7 @@ class ToolInfo:
 
 
 class ToolCatalog(NamedTuple):
-    """What a workspace has."""
+    """The tools of a workspace."""
 
     tools: tuple[ToolInfo, ...]
     """In the order of registration."""
@@ -74,79 +73,68 @@ async def load_tool_catalog(workspace: Path, settings: Settings, mode: str, *, a
     Args:
         workspace: where they would work.
         settings: of that place.
-        mode: in which it is said whether they are offered.
-        about: a name; where it is that of a server's tool, the trusted servers are started, asked, and ended again.
+        mode: the one for which `offered` is determined.
+        about: a name; if it is that of a server's tool, the trusted servers are started, asked, and ended again.
 
     Raises:
         ConfigError: a rule of the settings cannot be read.
     """
     policy = policy_of(settings)
     async with registry_for(about, workspace, settings) as (registry, problems):
-        return await _all_known(registry, mode, policy, problems)
+        offered = offered_names(registry, mode, denied_tools(registry, policy.rules.deny))
+        declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
+        tools = tuple(
+            ToolInfo(
+                name=tool.name,
+                risk=tool_risk(tool, origin, policy),
+                kind=str(tool.kind),
+                origin=origin,
+                original_name=tool.original_name,
+                rule_name=tool.rule_name,
+                offered=tool.name in offered,
+                display_name=tool.display_name or tool.name,
+                category=tool.category,
+                version=tool.version,
+                tags=tuple(tool.tags),
+                timeout_s=tool.timeout_s,
+                max_result_chars=tool.max_result_chars or Limits().result_chars,
+                strict=bool(tool.strict),
+                defer=bool(tool.defer),
+                in_plan_mode=is_offered_in_plan_mode(tool),
+                requires_input=bool(tool.requires_input),
+                argument_aliases=dict(tool.argument_aliases),
+                description=declared[tool.name]["description"],
+                parameters=declared[tool.name]["parameters"],
+            )
+            for tool in registry.all()
+            for origin in (registry.origin(tool.name) or "builtin",)
+        )
+        return ToolCatalog(tools, tuple(problems))
 
 
 @asynccontextmanager
 async def registry_for(
     name: str, workspace: Path, settings: Settings
 ) -> AsyncIterator[tuple[ToolRegistry, Sequence[str]]]:
-    """Every tool there is, and a line for each that is left out; where the name is that of a server's tool, the
-    trusted servers run meanwhile, and their tools are among them.
+    """Every tool there is, and a line for each that is left out.
+
+    If the name is that of a server's tool, the trusted servers run meanwhile and their tools are among them.
     """
-    registry, problems = await asyncio.to_thread(full_registry, workspace, settings)
+    registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
     if not name.strip().casefold().startswith(MCP_PREFIX):
-        yield registry, problems
+        yield registry, unusable
         return
-    bus, reported = EventBus(), list(problems)
+    bus, problems = EventBus(), list(unusable)
 
-    def hear(_: int, event: Event) -> None:
+    def collect_warning(_: int, event: Event) -> None:
         if isinstance(event, WarningIssued):
-            reported.append(event.text)
+            problems.append(event.text)
 
-    bus.subscribe(hear)
+    bus.subscribe(collect_warning)
     servers = SessionServers(settings, registry, workspace, bus)
     await servers.start()
     try:
         await servers.settled()
-        yield registry, reported
+        yield registry, problems
     finally:
         await servers.close()
-
-
-async def _all_known(
-    registry: ToolRegistry, mode: str, policy: PolicySettings, problems: Sequence[str]
-) -> ToolCatalog:
-    hidden = denied_tools(registry, policy.rules.deny)
-    offered = offered_names(registry, mode, hidden)
-    declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
-    known = (
-        _known(tool, registry.origin(tool.name) or "builtin", policy, declared[tool.name], tool.name in offered)
-        for tool in registry.all()
-    )
-    return ToolCatalog(tuple(known), tuple(problems))
-
-
-def _known(
-    tool: BaseTool, origin: Origin, policy: PolicySettings, declared: dict[str, Any], is_offered: bool
-) -> ToolInfo:
-    return ToolInfo(
-        name=tool.name,
-        risk=tool_risk(tool, origin, policy),
-        kind=str(tool.kind),
-        origin=origin,
-        original_name=tool.original_name,
-        rule_name=tool.rule_name,
-        offered=is_offered,
-        display_name=tool.display_name or tool.name,
-        category=tool.category,
-        version=tool.version,
-        tags=tuple(tool.tags),
-        timeout_s=tool.timeout_s,
-        max_result_chars=tool.max_result_chars or Limits().result_chars,
-        strict=bool(tool.strict),
-        defer=bool(tool.defer),
-        in_plan_mode=is_offered_in_plan_mode(tool),
-        requires_input=bool(tool.requires_input),
-        argument_aliases=dict(tool.argument_aliases),
-        description=declared["description"],
-        parameters=declared["parameters"],
-    )

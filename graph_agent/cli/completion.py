@@ -195,7 +195,7 @@ def _used_tools(database: Path, _: str) -> Iterator[CompletionItem]:
 
 
 def _keys(_: Path, __: str) -> Iterator[CompletionItem]:
-    from graph_agent.config.keys import known_keys
+    from graph_agent.config.settings import known_keys
 
     yield from map(CompletionItem, known_keys())
 

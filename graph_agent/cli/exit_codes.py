@@ -131,8 +131,8 @@ def _print_unexpected(bug: Exception) -> None:
             sys.stdout.flush()
             _print("No space left on the disk. Free some space; `graph-agent calls` shows what was done.")
         return
-    from graph_agent.app.toolset import redactor
     from graph_agent.cli.log_file import log_traceback
+    from graph_agent.config.redaction import redactor
 
     path = log_traceback(bug)
     details = f"Details: {path}" if path else "The details could not be written to the log file."

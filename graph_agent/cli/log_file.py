@@ -57,7 +57,7 @@ class _RedactingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Imported with the first record: usually there is none.
-        from graph_agent.app.toolset import redactor
+        from graph_agent.config.redaction import redactor
 
         return redactor()(super().format(record))
 

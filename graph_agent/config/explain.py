@@ -1,19 +1,21 @@
-"""Says of each setting what it is, where it comes from and what else was said about it. Secrets are never shown."""
+"""What each setting is, where its value comes from, and what every other source says. Secrets are never shown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.config.keys import SECRET_KEYS, Sourced, known_keys, suggest_key
+from pydantic.fields import FieldInfo
+
 from graph_agent.config.model_choice import display_address, display_url
 from graph_agent.config.paths import database_path
 from graph_agent.config.project import Project
-from graph_agent.config.settings import Settings
+from graph_agent.config.settings import SECRET_KEYS, Settings, known_keys, suggest_key
 from graph_agent.config.sources import (
     ADDITIVE_KEYS,
     ENVIRONMENT,
     FLAGS,
     Layer,
+    Sourced,
     config_file,
     load_settings,
     merge_project,
@@ -23,11 +25,10 @@ from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-    from pydantic.fields import FieldInfo
 
 __all__ = ["Explanation", "LayerValue", "describe_type", "explain", "explain_all"]
 
-DATABASE = "database"
+_DATABASE = "database"
 """Shown beside the keys of the file, though only a flag or the environment sets it."""
 
 
@@ -38,17 +39,18 @@ class LayerValue:
     layer: str
     """flag, env, project, user or default."""
     place: str
-    """The variable, the file, or what could be used to say something here."""
+    """The variable, the file, or what could be used to set it here."""
     value: Any
-    """JSON value to show; None where the layer is silent."""
+    """JSON value to show; None if the layer does not set it."""
     speaks: bool
+    """Whether the layer sets the value and it counts."""
     ignored: str = ""
-    """Why the value does not count; empty where it does, or there is none."""
+    """Why the value does not count; empty if it does, or there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One setting, with everything that was said about it."""
+    """One setting, with the values of all layers."""
 
     key: str
     value: Any
@@ -56,11 +58,11 @@ class Explanation:
     layer: str
     """The layer that won."""
     origin: str
-    """Where in it the value stands; empty for a default."""
+    """Where in it the value is set; empty for a default."""
     description: str
     allowed: str
     layers: tuple[LayerValue, ...]
-    """Strongest first. What a project adds to a list or table of the user's joins it, and both speak."""
+    """Highest precedence first. Items that a project adds to a list or table of the user's are merged with it."""
 
 
 def explain_all(
@@ -73,7 +75,8 @@ def explain_all(
     """
     load_settings(env, project=project)
     layers = read_layers(env, {}, project)
-    return (*(_explained(key, layers, _places(env, project)) for key in known_keys()), _database(env, database))
+    places = {"user": str(config_file(env)), "project": str(project.config_path) if project else ""}
+    return (*(_explain(key, layers, places) for key in known_keys()), _explain_database(env, database))
 
 
 def explain(
@@ -91,89 +94,78 @@ def explain(
     raise UsageError(f"there is no setting {key!r}. {suggest_key(key)}")
 
 
-def _places(env: Mapping[str, str], project: Project | None) -> Mapping[str, str]:
-    own = str(project.config_path) if project else ""
-    return {"user": str(config_file(env)), "project": own}
-
-
-def _explained(key: str, layers: tuple[Layer, ...], places: Mapping[str, str]) -> Explanation:
+def _explain(key: str, layers: tuple[Layer, ...], places: Mapping[str, str]) -> Explanation:
     field = _field(key)
-    default = None if field.default is None else _plain(field.default)
-    said = (
-        *(_said(key, layer, places) for layer in layers),
-        LayerValue("default", "", default, speaks=True),
-    )
-    winner = next(one for one in said if one.speaks)
-    origin = winner.place if winner.layer != "default" else ""
-    value = _together(key, layers) if key in ADDITIVE_KEYS and winner.layer == "project" else winner.value
-    return Explanation(key, value, winner.layer, origin, field.description or "", describe_type(key), tuple(said))
+    default = LayerValue("default", "", _plain(field.default), speaks=True)
+    values = (*(_layer_value(key, layer, places) for layer in layers), default)
+    winner = next(one for one in values if one.speaks)
+    value = winner.value
+    if key in ADDITIVE_KEYS and winner.layer == "project":
+        project, user = layers[-2:]
+        value = _shown(key, merge_project(user.values, project.values)[key])
+    return Explanation(key, value, winner.layer, winner.place, field.description or "", describe_type(key), values)
 
 
-def _together(key: str, layers: tuple[Layer, ...]) -> Any:
-    project, user = layers[-2:]
-    return _shown(key, merge_project(user.values, project.values)[key])
-
-
-def _said(key: str, layer: Layer, places: Mapping[str, str]) -> LayerValue:
-    found = layer.values.get(key)
-    if found is not None:
+def _layer_value(key: str, layer: Layer, places: Mapping[str, str]) -> LayerValue:
+    if (found := layer.values.get(key)) is not None:
         return LayerValue(layer.name, found.origin, _shown(key, found), speaks=True)
     variables = [name for name, sets in reversed(ENVIRONMENT) if sets == key]
     place = {"flag": FLAGS.get(key, ""), "env": ", ".join(variables), **places}[layer.name]
-    vain = layer.ignored.get(key) or layer.ignored.get("*")
-    if vain is not None:
-        return LayerValue(
-            layer.name, place, _shown(key, Sourced(vain.value, place)), speaks=False, ignored=vain.reason
-        )
-    return LayerValue(layer.name, place, None, speaks=False)
+    ignored = layer.ignored.get(key) or layer.ignored.get("*")
+    if ignored is None:
+        return LayerValue(layer.name, place, None, speaks=False)
+    value = _shown(key, Sourced(ignored.value, place))
+    return LayerValue(layer.name, place, value, speaks=False, ignored=ignored.reason)
 
 
 def _shown(key: str, found: Sourced) -> Any:
+    value = found.value
     if key in SECRET_KEYS:
-        source = f"env {found.origin}" if found.origin.isupper() else found.origin
-        names = f" ({', '.join(found.value)})" if isinstance(found.value, dict) else ""
-        return f"set{names or f' ({source})'}"
-    if key in ("mcp_servers", "models") and isinstance(found.value, dict):
-        return {name: _without_values(entry) for name, entry in found.value.items()}
-    return display_url(str(found.value)) if key == "model.base_url" else _plain(found.value)
+        if isinstance(value, dict):
+            return f"set ({', '.join(value)})"
+        return f"set ({'env ' if found.origin.isupper() else ''}{found.origin})"
+    if key in ("mcp_servers", "models") and isinstance(value, dict):
+        return {name: _without_secrets(entry) for name, entry in value.items()}
+    return display_url(str(value)) if key == "model.base_url" else _plain(value)
 
 
-def _without_values(entry: Any) -> Any:
-    """A server's or model's table without its secrets: of variables and headers their names alone."""
-    return {key: _without_secret(key, value) for key, value in entry.items()} if isinstance(entry, dict) else entry
-
-
-def _without_secret(key: str, value: Any) -> Any:
-    match key:
-        case "env" | "headers":
-            return sorted(value) if isinstance(value, dict) else "set"
-        case "api_key":
-            return "set"
-        case "url" | "base_url":
-            return display_address(str(value))
-    return value
+def _without_secrets(entry: Any) -> Any:
+    """A server's or model's table without its secrets: of variables and headers only the names."""
+    if not isinstance(entry, dict):
+        return entry
+    shown = dict(entry)
+    for key, value in entry.items():
+        match key:
+            case "env" | "headers":
+                shown[key] = sorted(value) if isinstance(value, dict) else "set"
+            case "api_key":
+                shown[key] = "set"
+            case "url" | "base_url":
+                shown[key] = display_address(str(value))
+            case _:
+                pass
+    return shown
 
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _database(env: Mapping[str, str], flag: str | None) -> Explanation:
-    own = str(database_path({**env, "GRAPH_AGENT_DB": ""}))
-    places = {"flag": (FLAGS[DATABASE], flag), "env": ("GRAPH_AGENT_DB", env.get("GRAPH_AGENT_DB"))}
-    said = (
+def _explain_database(env: Mapping[str, str], flag: str | None) -> Explanation:
+    named = (("flag", FLAGS[_DATABASE], flag), ("env", "GRAPH_AGENT_DB", env.get("GRAPH_AGENT_DB")))
+    values = (
         *(
-            LayerValue(layer, place, str(database_path({}, named)) if named else None, speaks=bool(named))
-            for layer, (place, named) in places.items()
+            LayerValue(layer, place, str(database_path({}, path)) if path else None, speaks=bool(path))
+            for layer, place, path in named
         ),
-        LayerValue("default", "", own, speaks=True),
+        LayerValue("default", "", str(database_path({**env, "GRAPH_AGENT_DB": ""})), speaks=True),
     )
-    winner = next(one for one in said if one.speaks)
-    description = Settings.model_fields[DATABASE].description or ""
-    return Explanation(DATABASE, winner.value, winner.layer, winner.place, description, "a file", said)
+    winner = next(one for one in values if one.speaks)
+    description = Settings.model_fields[_DATABASE].description or ""
+    return Explanation(_DATABASE, winner.value, winner.layer, winner.place, description, "a file", values)
 
 
-def _field(key: str) -> "FieldInfo":
+def _field(key: str) -> FieldInfo:
     owner: type[BaseModel] = Settings
     *sections, name = key.split(".")
     for section in sections:
@@ -190,18 +182,19 @@ def describe_type(key: str) -> str:
     owner = schema["$defs"][schema["properties"][section]["$ref"].rpartition("/")[2]] if section else schema
     field = owner["properties"][name]
     options = [option for option in field.get("anyOf", [field]) if option.get("type") != "null"]
-    return " or ".join(_one_kind(option) for option in options)
+    return " or ".join(_describe_option(option) for option in options)
 
 
-def _one_kind(option: Mapping[str, Any]) -> str:
+def _describe_option(option: Mapping[str, Any]) -> str:
     if "enum" in option:
         return ", ".join(option["enum"])
-    names = {"string": "text", "array": "list of text", "object": "table", "boolean": "true or false"}
-    kind = str(option["type"])
     if "anyOf" in option.get("items", {}):
         return "list of texts and tables"
     if "$ref" in option.get("items", {}):
         return "list of tables"
-    bounds = [f"at least {option['minimum']}" if "minimum" in option else ""]
-    bounds.append(f"above {option['exclusiveMinimum']}" if "exclusiveMinimum" in option else "")
-    return ", ".join(filter(None, (names.get(kind, kind), *bounds)))
+    names = {"string": "text", "array": "list of text", "object": "table", "boolean": "true or false"}
+    described = [names.get(str(option["type"]), str(option["type"]))]
+    for bound, words in (("minimum", "at least"), ("exclusiveMinimum", "above")):
+        if bound in option:
+            described.append(f"{words} {option[bound]}")
+    return ", ".join(described)

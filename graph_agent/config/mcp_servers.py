@@ -1,21 +1,20 @@
-"""Tables of MCP servers in a config.toml: put in and taken out, with everything else left as it was.
+"""Tables of MCP servers in a config.toml, and the import of servers from other clients' JSON files.
 
-Reads the MCP servers of other clients' JSON files as tables of ours; what has no counterpart is named.
+Writing or deleting a table keeps everything else in the file as it is.
 """
 
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomlkit
 from pydantic import ValidationError
-from tomlkit.items import Table
 
-from graph_agent.config.edit import change_document, parsed_document
+from graph_agent.config.edit import change_document
 from graph_agent.config.settings import McpServer
 from graph_agent.errors import ConfigError, UsageError
 
@@ -28,7 +27,7 @@ def validate_server(name: str, table: Mapping[str, Any]) -> McpServer:
     """The server that a table describes.
 
     Raises:
-        UsageError: it describes none; the message holds no value, which may be a secret.
+        UsageError: the table is invalid; the message holds no value, which may be a secret.
     """
     if not name.strip() or not name.isprintable():
         raise UsageError(f"{name!r} is no name for a server; take letters and digits, e.g. tickets")
@@ -45,76 +44,92 @@ def write_server_tables(
     tables: Mapping[str, Mapping[str, Any]],
     *,
     replace: bool = False,
-    require_fit: Callable[[str], object] = lambda _: None,
+    validate: Callable[[str], object] = lambda _: None,
 ) -> None:
-    """Write the tables into a config file, all or none; `require_fit` sees the whole text before it is written.
+    """Write the tables into a config file, all or none; `validate` gets the whole text before it is written.
 
     Raises:
-        UsageError: one has a name that is there already, and `replace` was not said.
-        ConfigError: the file cannot be read or written; whatever `require_fit` raises.
+        UsageError: a name is taken and `replace` is False.
+        ConfigError: the file cannot be read or written; whatever `validate` raises.
     """
 
-    def changed(before: str) -> str:
-        standing = _standing(before)
-        taken = [name for name in tables if name in standing]
+    def change(before: str) -> str:
+        present = _server_tables(before)
+        taken = [name for name in tables if name in present]
         if taken and not replace:
             raise UsageError(
                 f"{path} has a server {', '.join(map(repr, taken))} already; take another name, or --replace"
             )
-        text = _certain(path, _with(before, tables, taken), _expected(before, {**standing, **tables}))
-        require_fit(text)
+        text = _verified(path, _with_tables(before, tables, taken), _expected(before, {**present, **tables}))
+        validate(text)
         return text
 
-    change_document(path, changed)
+    change_document(path, change)
 
 
 def delete_server_table(path: Path, name: str) -> None:
-    """Take a server's table out of a config file.
+    """Remove a server's table from a config file.
 
     Raises:
         UsageError: the file has none of this name.
         ConfigError: the file cannot be read or written.
     """
 
-    def changed(before: str) -> str:
-        standing = _standing(before)
-        if name not in standing:
-            raise UsageError(f"{path} has no MCP server {name!r}; it has: {', '.join(standing) or 'none'}")
-        left = {one: table for one, table in standing.items() if one != name}
-        return _certain(path, _without(before, [name]), _expected(before, left))
+    def change(before: str) -> str:
+        present = _server_tables(before)
+        if name not in present:
+            raise UsageError(f"{path} has no MCP server {name!r}; it has: {', '.join(present) or 'none'}")
+        left = {one: table for one, table in present.items() if one != name}
+        return _verified(path, _without_tables(before, [name]), _expected(before, left))
 
-    change_document(path, changed)
+    change_document(path, change)
 
 
-def _standing(text: str) -> dict[str, Any]:
-    found = parsed_document(text).unwrap().get(_SECTION, {})
+def _server_tables(text: str) -> dict[str, Any]:
+    found = tomlkit.parse(text).unwrap().get(_SECTION, {})
     if not isinstance(found, dict):
         raise ConfigError(f"{_SECTION} = {found!r} should be a table of servers. Nothing was changed.")
     return found
 
 
-def _with(before: str, tables: Mapping[str, Mapping[str, Any]], taken: list[str]) -> str:
-    kept = _without(before, taken)
-    added = "\n".join(_lines(name, table) for name, table in tables.items())
+def _with_tables(before: str, tables: Mapping[str, Mapping[str, Any]], taken: list[str]) -> str:
+    kept = _without_tables(before, taken)
+    added = "\n".join(_format_table(name, table) for name, table in tables.items())
     appended = f"{kept.rstrip()}\n\n{added}" if kept.strip() else added
     try:
         tomllib.loads(appended)
     except ValueError:
         # The section is written in one line, which no table can be added to from outside.
-        document: Any = parsed_document(kept)
+        document: Any = tomlkit.parse(kept)
         for name, table in tables.items():
             document[_SECTION][name] = _inline(table)
         return tomlkit.dumps(document)
     return appended
 
 
-def _without(text: str, names: list[str]) -> str:
+def _format_table(name: str, table: Mapping[str, Any]) -> str:
+    document, section, own = tomlkit.document(), tomlkit.table(is_super_table=True), tomlkit.table()
+    for key, value in table.items():
+        own.append(key, _inline(value) if isinstance(value, Mapping) else value)
+    section.append(name, own)
+    document.append(_SECTION, section)
+    return tomlkit.dumps(document)
+
+
+def _inline(table: Mapping[str, Any]) -> Any:
+    inline = tomlkit.inline_table()
+    for key, value in table.items():
+        inline.append(key, _inline(value) if isinstance(value, Mapping) else value)
+    return inline
+
+
+def _without_tables(text: str, names: list[str]) -> str:
     if not names:
         return text
     left = _without_lines(text, names)
-    remaining = {name: table for name, table in _standing(text).items() if name not in names}
+    remaining = {name: table for name, table in _server_tables(text).items() if name not in names}
     if not _reads_as(left, _expected(text, remaining)):
-        document: Any = parsed_document(text)
+        document: Any = tomlkit.parse(text)
         for name in names:
             del document[_SECTION][name]
         if not document[_SECTION]:
@@ -127,17 +142,17 @@ def _without_lines(text: str, names: list[str]) -> str:
     """Without the tables that have headings of their own; comments after them stay, they may be the next's."""
     kept: list[str] = []
     dropped: list[str] = []
-    drops = False
+    is_dropping = False
     for line in text.splitlines(keepends=True):
-        if line.lstrip().startswith("[") and (heads := _named(line)) is not None:
-            kept += _comments_after(dropped)
-            dropped, drops = [], heads in names
-        (dropped if drops else kept).append(line)
-    return "".join([*kept, *_comments_after(dropped)])
+        if line.lstrip().startswith("[") and (server := _heading_server(line)) is not None:
+            kept += _trailing_comments(dropped)
+            dropped, is_dropping = [], server in names
+        (dropped if is_dropping else kept).append(line)
+    return "".join([*kept, *_trailing_comments(dropped)])
 
 
-def _named(heading: str) -> str | None:
-    """The server that a heading begins a table of, empty where it is of something else; None: it is no heading."""
+def _heading_server(heading: str) -> str | None:
+    """The server whose table a heading begins, empty if it is of something else; None: it is no heading."""
     try:
         found = tomllib.loads(heading).get(_SECTION, {})
     except ValueError:
@@ -145,21 +160,22 @@ def _named(heading: str) -> str | None:
     return next(iter(found), "") if isinstance(found, dict) else ""
 
 
-def _comments_after(lines: list[str]) -> list[str]:
+def _trailing_comments(lines: list[str]) -> list[str]:
     content = [number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
     return [line for line in lines[content[-1] + 1 :] if line.strip()] if content else []
 
 
-def _certain(path: Path, text: str, expected: Mapping[str, Any]) -> str:
+def _verified(path: Path, text: str, expected: Mapping[str, Any]) -> str:
+    """The text, once it is certain that it reads as expected."""
     if not _reads_as(text, expected):
         raise ConfigError(f"{path} is laid out so that it can only be changed by hand. Nothing was changed.")
     return text
 
 
 def _expected(before: str, servers: Mapping[str, Any]) -> dict[str, Any]:
-    """All that the text says, with these servers in the place of its own."""
-    rest = {key: value for key, value in parsed_document(before).unwrap().items() if key != _SECTION}
-    return {**rest, _SECTION: dict(servers)} if servers else rest
+    """Everything in the text, with these servers in place of its own."""
+    others = {key: value for key, value in tomlkit.parse(before).unwrap().items() if key != _SECTION}
+    return {**others, _SECTION: dict(servers)} if servers else others
 
 
 def _reads_as(text: str, expected: Mapping[str, Any]) -> bool:
@@ -170,44 +186,24 @@ def _reads_as(text: str, expected: Mapping[str, Any]) -> bool:
     return {key: value for key, value in found.items() if key != _SECTION or value} == expected
 
 
-def _lines(name: str, table: Mapping[str, Any]) -> str:
-    document, section, own = tomlkit.document(), tomlkit.table(is_super_table=True), tomlkit.table()
-    _filled(own, table)
-    section.append(name, own)
-    document.append(_SECTION, section)
-    return tomlkit.dumps(document)
-
-
-def _filled(own: Table, table: Mapping[str, Any]) -> None:
-    for key, value in table.items():
-        own.append(key, _inline(value) if isinstance(value, Mapping) else value)
-
-
-def _inline(table: Mapping[str, Any]) -> Any:
-    inline = tomlkit.inline_table()
-    for key, value in table.items():
-        inline.append(key, _inline(value) if isinstance(value, Mapping) else value)
-    return inline
-
-
-_SECTIONS = (("mcpServers",), ("servers",), ("mcp", "servers"))
+_CLIENT_SECTIONS = (("mcpServers",), ("servers",), ("mcp", "servers"))
 """Where clients keep them: most of them, VS Code in a file of its own, VS Code in its settings."""
 _ADDRESSES = ("url", "httpUrl", "serverUrl")
-_KINDS = ("stdio", "http", "streamable-http", "streamableHttp", "streamable_http")
-_OF_ENVIRONMENT = re.compile(r"\$\{env:(\w+)\}")
-_UNKNOWN_VARIABLE = re.compile(r"\$\{[^}]*\}")
+_TYPES = ("stdio", "http", "streamable-http", "streamableHttp", "streamable_http")
+_KNOWN_KEYS = frozenset(("command", "args", "env", "headers", "type", "transport", "disabled", *_ADDRESSES))
+_ENVIRONMENT_VARIABLE = re.compile(r"\$\{env:(\w+)\}")
+_ANY_VARIABLE = re.compile(r"\$\{[^}]*\}")
 _OWN_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-_WORKSPACE = ("${workspaceFolder}", "${workspaceRoot}")
 
 
 @dataclass(frozen=True, slots=True)
 class ClientServer:
-    """One server of such a file."""
+    """One server of another client's file."""
 
     name: str
     table: Mapping[str, Any]
     left_out: tuple[str, ...]
-    """Its keys that mean nothing here."""
+    """Its keys that have no counterpart here."""
 
 
 def parse_client_config(text: str, only: str | None = None) -> list[ClientServer]:
@@ -220,41 +216,37 @@ def parse_client_config(text: str, only: str | None = None) -> list[ClientServer
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"this is no JSON: {error}") from error
-    section = _section(found)
+    section: Mapping[str, Any] = {}
+    for path in _CLIENT_SECTIONS:
+        place = found
+        for key in path:
+            place = place.get(key) if isinstance(place, dict) else None
+        if isinstance(place, dict):
+            section = place
+            break
     if not section:
         raise UsageError(
             'there are no servers in it; {"mcpServers": {NAME: {"command": ..., "args": [...]}}} has one'
         )
     if only is not None and only not in section:
         raise UsageError(f"there is no server {only!r} in it; it has: {', '.join(section)}")
-    return [_server(name, entry) for name, entry in section.items() if only in (None, name)]
+    return [_client_server(name, entry) for name, entry in section.items() if only in (None, name)]
 
 
-def _section(found: Any) -> Mapping[str, Any]:
-    for path in _SECTIONS:
-        place = found
-        for key in path:
-            place = place.get(key) if isinstance(place, dict) else None
-        if isinstance(place, dict):
-            return place
-    return {}
-
-
-def _server(name: str, entry: Any) -> ClientServer:
+def _client_server(name: str, entry: Any) -> ClientServer:
     if not isinstance(entry, dict):
         raise UsageError(f"server {name!r} should be an object with a command or a url")
     kind = entry.get("type", entry.get("transport", "stdio"))
-    if kind not in _KINDS:
+    if kind not in _TYPES:
         raise UsageError(
             f"server {name!r} is of type {kind!r}; there are stdio and http (streamable HTTP). "
             "Its file's others are taken by name: graph-agent mcp add NAME --from FILE"
         )
-    table = {key: value for key, value in _table(name, entry) if value not in (None, [], {})}
-    known = {"command", "args", "env", "headers", "type", "transport", "disabled", *_ADDRESSES}
-    return ClientServer(name, table, tuple(key for key in entry if key not in known))
+    table = {key: value for key, value in _converted(name, entry) if value not in (None, [], {})}
+    return ClientServer(name, table, tuple(key for key in entry if key not in _KNOWN_KEYS))
 
 
-def _table(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _converted(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     command = entry.get("command")
     # A whole command line in a list is how some write it.
     words = command if isinstance(command, list) else [command] if command is not None else []
@@ -262,33 +254,33 @@ def _table(name: str, entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     words = [*words, *(arguments if isinstance(arguments, list) else [arguments])]
     yield "command", _word(name, words[0]) if words else None
     yield "args", [_word(name, word) for word in words[1:]]
-    yield "env", _values(name, entry.get("env"))
+    yield "env", _variables(name, entry.get("env"))
     yield "url", next((entry[key] for key in _ADDRESSES if entry.get(key)), None)
-    yield "headers", _values(name, entry.get("headers"))
+    yield "headers", _variables(name, entry.get("headers"))
     if entry.get("disabled") is True:
         yield "enabled", False
 
 
 def _word(name: str, word: Any) -> str:
     """A word of the command line; servers are started in the workspace."""
-    text = str(word)
-    for variable in _WORKSPACE:
-        text = text.replace(variable, ".")
-    if (found := _UNKNOWN_VARIABLE.search(text)) is not None:
+    text = str(word).replace("${workspaceFolder}", ".").replace("${workspaceRoot}", ".")
+    if (found := _ANY_VARIABLE.search(text)) is not None:
         raise UsageError(f"server {name!r}: {found[0]} in its command line is not replaced here; write the value")
     return text
 
 
-def _values(name: str, values: Any) -> dict[str, str]:
+def _variables(name: str, values: Any) -> dict[str, str]:
+    """Environment variables or headers, with our spelling of variables in their values."""
     if not isinstance(values, dict):
         return {}
-    texts = {key: _OF_ENVIRONMENT.sub(r"${\1}", str(value)) for key, value in values.items() if value is not None}
+    texts = {
+        key: _ENVIRONMENT_VARIABLE.sub(r"${\1}", str(value)) for key, value in values.items() if value is not None
+    }
     for key, value in texts.items():
-        _require_known(f"server {name!r}, {key}", _UNKNOWN_VARIABLE.findall(value))
+        for variable in _ANY_VARIABLE.findall(value):
+            if _OWN_VARIABLE.fullmatch(variable) is None:
+                raise UsageError(
+                    f"server {name!r}, {key}: {variable} is not known here; "
+                    "write ${NAME} for an environment variable"
+                )
     return texts
-
-
-def _require_known(place: str, variables: Sequence[str]) -> None:
-    for variable in variables:
-        if _OWN_VARIABLE.fullmatch(variable) is None:
-            raise UsageError(f"{place}: {variable} is not known here; write ${{NAME}} for an environment variable")

@@ -1,10 +1,6 @@
-"""Where the agent keeps its own files. Standard library only: read-only commands use no more of the settings.
+"""Where the agent keeps its own files, and how they are read and replaced safely.
 
-Folders that are closed to everyone else from the moment they exist. Standard library only, as `paths`.
-
-Reading the user's own text files: only plain ones, because a pipe in their place would be waited for.
-
-Replaces a private text file of the agent in one step. Knows nothing of what stands in it.
+Standard library only: read-only commands load no more of the settings.
 """
 
 import fcntl

@@ -1,22 +1,17 @@
-"""What a project folder says about itself, as values: its files, and whether the user trusted exactly them.
+"""The files of a project folder that are read for effect, and whether the user trusted exactly their contents.
 
-Nothing here follows a path: whoever opened the files safely hands over what was in them.
-
-Finds the AGENTS.md files of folders below a project's own: each is about what lies below it.
-
-Looks at names only, a little way down, and reads nothing. What is deeper, hidden, or a repository of its own says
-nothing here.
+This module looks at names only: whoever opens the files safely passes in their contents. AGENTS.md files are also
+looked for in folders below, a few levels down; hidden folders and repositories of their own are skipped.
 """
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 __all__ = [
-    "NESTED",
     "NOT_TRUSTED",
     "PROJECT_COMMANDS",
     "PROJECT_CONFIG",
@@ -33,57 +28,14 @@ __all__ = [
     "nested_instructions",
 ]
 
-NESTED = "AGENTS.md"
-"""The name that is looked for."""
-
-_DEPTH = 4
-_FOLDERS = 500
-_ENTRIES = 20_000
+_NESTED = "AGENTS.md"
+"""The name of instructions in folders below the project's own."""
+_MAX_DEPTH = 4
+_MAX_FOLDERS = 500
+_MAX_ENTRIES = 20_000
 """How many names are looked at: it happens before the first prompt."""
-_MOST = 30
+_MAX_NESTED = 30
 _SKIPPED = frozenset(("node_modules", "vendor", "venv", "target", "build", "dist", "__pycache__", "site-packages"))
-
-
-def is_nested(name: str) -> bool:
-    """Whether a project's file, named from its folder, is one of these."""
-    return name.endswith(f"/{NESTED}") and not name.startswith(".")
-
-
-def nested_instructions(root: Path) -> tuple[str, ...]:
-    """Their names from the folder, the nearest to it first; always the same for the same folders."""
-    found: list[str] = []
-    waiting, looked, seen = deque([("", 0)]), 0, 0
-    while waiting and looked < _FOLDERS and seen < _ENTRIES and len(found) < _MOST:
-        place, depth = waiting.popleft()
-        folders, files, count = _names_in(root / place)
-        looked, seen = looked + 1, seen + count
-        if place and ".git" in {*folders, *files}:
-            continue
-        if place and NESTED in files:
-            found.append(f"{place}{NESTED}")
-        if depth < _DEPTH:
-            waiting += [(f"{place}{name}/", depth + 1) for name in sorted(folders) if _may_say_something(name)]
-    return tuple(found)
-
-
-def _may_say_something(name: str) -> bool:
-    return not name.startswith(".") and name not in _SKIPPED
-
-
-def _names_in(folder: Path) -> tuple[list[str], list[str], int]:
-    """Folders, other names, and how many there are; nothing where it cannot be read. Links are no folders here."""
-    folders: list[str] = []
-    files: list[str] = []
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
-                if len(folders) + len(files) >= _ENTRIES:
-                    break
-    except OSError:
-        return [], [], 0
-    return folders, files, len(folders) + len(files)
-
 
 PROJECT_CONFIG = ".graph-agent/config.toml"
 
@@ -147,7 +99,7 @@ class ProjectFile:
 
     @property
     def is_skill(self) -> bool:
-        """Whether it holds what a skill says."""
+        """Whether it holds a skill."""
         return self.name.startswith(tuple(f"{folder}/" for folder in PROJECT_SKILLS))
 
     @property
@@ -210,27 +162,28 @@ class Project:
 
     @property
     def tools(self) -> tuple[tuple[str, str], ...]:
-        """Its files with tools, each with its path and text; none where it is not trusted."""
-        return self._placed(file for file in self.files if file.is_code)
+        """Its files with tools, each with its path and text; none if it is not trusted."""
+        return self._trusted_files(lambda file: file.is_code)
 
     @property
     def skills(self) -> tuple[tuple[str, str], ...]:
-        """Its skills, each with the path and text of its file; none where it is not trusted."""
-        return self._placed(file for file in self.files if file.is_skill)
+        """Its skills, each with the path and text of its file; none if it is not trusted."""
+        return self._trusted_files(lambda file: file.is_skill)
 
-    def _placed(self, files: Iterable[ProjectFile]) -> tuple[tuple[str, str], ...]:
-        return tuple((str(self.folder / file.name), file.text) for file in files) if self.is_trusted else ()
+    def _trusted_files(self, accepts: Callable[[ProjectFile], bool]) -> tuple[tuple[str, str], ...]:
+        files = self.files if self.is_trusted else ()
+        return tuple((str(self.folder / file.name), file.text) for file in files if accepts(file))
 
 
-def _format_instructions(files: Iterable[ProjectFile]) -> Iterator[str]:
-    """Each file under its name; of those for folders below only so much, and else a hint to read them."""
+def _format_instructions(files: list[ProjectFile]) -> Iterator[str]:
+    """Each file under its name; those of folders below up to a limit, beyond it only a hint to read them."""
     room = _NESTED_CHARS
     for file in files:
         text = file.text.strip()
         if not is_nested(file.name):
             yield f"## {file.name}\n\n{text}"
             continue
-        about = f"## {file.name}, for files below {file.name.removesuffix(NESTED)}\n\n"
+        about = f"## {file.name}, for files below {file.name.removesuffix(_NESTED)}\n\n"
         if len(text) <= room:
             room -= len(text)
             yield f"{about}{text}"
@@ -242,3 +195,41 @@ def has_project_files(folder: Path) -> bool:
     """A quick look, before anything heavy is loaded: whether any of the names is there at all."""
     names = (*WATCHED, *PROJECT_FOLDERS)
     return any(os.path.lexists(folder / name) for name in names) or bool(nested_instructions(folder))
+
+
+def is_nested(name: str) -> bool:
+    """Whether a project's file, named from its folder, holds instructions for a folder below."""
+    return name.endswith(f"/{_NESTED}") and not name.startswith(".")
+
+
+def nested_instructions(root: Path) -> tuple[str, ...]:
+    """The names of AGENTS.md files in folders below, the nearest first; always the same for the same folders."""
+    found: list[str] = []
+    waiting, looked, seen = deque([("", 0)]), 0, 0
+    while waiting and looked < _MAX_FOLDERS and seen < _MAX_ENTRIES and len(found) < _MAX_NESTED:
+        place, depth = waiting.popleft()
+        folders, files = _list_folder(root / place)
+        looked, seen = looked + 1, seen + len(folders) + len(files)
+        if place and ".git" in {*folders, *files}:
+            continue
+        if place and _NESTED in files:
+            found.append(f"{place}{_NESTED}")
+        if depth < _MAX_DEPTH:
+            below = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
+            waiting += [(f"{place}{name}/", depth + 1) for name in below]
+    return tuple(found)
+
+
+def _list_folder(folder: Path) -> tuple[list[str], list[str]]:
+    """Names of folders, and other names, links among them; nothing if it cannot be read."""
+    folders: list[str] = []
+    files: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                (folders if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
+                if len(folders) + len(files) >= _MAX_ENTRIES:
+                    break
+    except OSError:
+        return [], []
+    return folders, files

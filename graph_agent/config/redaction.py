@@ -1,24 +1,31 @@
-"""Hides known secrets in texts that are kept or shown. Knows the texts to hide, not where they come from."""
+"""The secrets this process knows, and how they are hidden in texts that are stored or shown."""
 
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from graph_agent.config.settings import ModelSettings
+from graph_agent.config.settings import ModelSettings, Settings
+from graph_agent.config.sources import load_settings
+from graph_agent.errors import ConfigError
 
-__all__ = ["SHORTEST_SECRET", "Redactor", "model_secrets", "url_secrets"]
+__all__ = ["Redactor", "known_secrets", "model_secrets", "redactor", "url_secrets"]
 
-SHORTEST_SECRET = 8
-"""Shorter ones, such as the `ollama` that a local server takes for a key, are words that stand anywhere."""
+_MIN_LENGTH = 8
+"""Shorter ones, such as the `ollama` that a local server takes for a key, are words that occur anywhere."""
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$\{\w+\}")
 
 
 class Redactor:
-    """Puts stars, as many as there were bytes, where one of the secrets stands."""
+    """Replaces secrets by as many stars as they have bytes."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         # The longest first: one may be the beginning of another.
-        wanted = sorted({one.encode() for one in secrets if len(one) >= SHORTEST_SECRET}, key=len, reverse=True)
+        wanted = sorted({one.encode() for one in secrets if len(one) >= _MIN_LENGTH}, key=len, reverse=True)
         self._bytes = re.compile(b"|".join(map(re.escape, wanted))) if wanted else None
         self._text = re.compile("|".join(re.escape(one.decode()) for one in wanted)) if wanted else None
 
@@ -31,7 +38,7 @@ class Redactor:
         return data if self._bytes is None else self._bytes.sub(lambda found: b"*" * len(found[0]), data)
 
     def value(self, value: Any) -> Any:
-        """The same for every text within a JSON value; names of fields stay."""
+        """The same for every text within a JSON value; names of fields are kept."""
         if isinstance(value, str):
             return self(value)
         if isinstance(value, dict):
@@ -39,19 +46,53 @@ class Redactor:
         return [self.value(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+@cache
+def redactor() -> Redactor:
+    """Hides the secrets that this process knew when it was first asked."""
+    return Redactor(known_secrets(os.environ))
+
+
+def known_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The secrets of the environment and, if they can be read, of the settings."""
+    # Words and paths occur in many places, and hide nothing.
+    found = [
+        value
+        for name, value in environment.items()
+        if _SECRET_NAME.search(name) and not value.isalpha() and not value.startswith(("/", "~", "./"))
+    ]
+    # Exporting works without settings; every other command reports what is wrong with them.
+    with suppress(ConfigError):
+        found += _settings_secrets(load_settings(environment))
+    return tuple(sorted({value.strip() for value in found if len(value.strip()) >= _MIN_LENGTH}))
+
+
+def _settings_secrets(settings: Settings) -> Iterator[str]:
+    if settings.web_search.api_key is not None:
+        yield settings.web_search.api_key.get_secret_value()
+    for model in (settings.model, settings.general_model or settings.model, *settings.models.values()):
+        yield from model_secrets(model)
+    for server in settings.mcp_servers.values():
+        for value in (*server.env.values(), *server.headers.values()):
+            secret = value.get_secret_value()
+            if not _VARIABLE.fullmatch(secret):
+                yield from (secret, secret.rpartition(" ")[2])
+        if server.url:
+            yield from url_secrets(server.url)
+            yield from (value for name, value in parse_qsl(urlsplit(server.url).query) if _SECRET_NAME.search(name))
+
+
 def model_secrets(model: ModelSettings) -> Iterator[str]:
-    """What no line about an endpoint may show: its key, its headers, what stands before the host in its address."""
+    """What no line about an endpoint may show: its key, its headers, the credentials in its address."""
     given = [model.api_key] if model.api_key is not None else []
     for value in (*given, *model.headers.values()):
-        yield value.get_secret_value()
+        secret = value.get_secret_value()
         # A header often says first what kind of key follows.
-        yield value.get_secret_value().rpartition(" ")[2]
+        yield from (secret, secret.rpartition(" ")[2])
     yield from url_secrets(model.endpoint)
 
 
 def url_secrets(url: str) -> Iterator[str]:
-    """The user name and password in an address, as they stand there and as they are meant."""
+    """The password in an address, else its user name; as written and with percent-encoding resolved."""
     parts = urlsplit(url)
-    for secret in filter(None, (parts.password, parts.username if not parts.password else None)):
-        yield secret
-        yield unquote(secret)
+    if secret := parts.password or parts.username:
+        yield from (secret, unquote(secret))

@@ -1,5 +1,7 @@
-"""The settings as frozen values with defaults: models, prices, hooks, web search, MCP servers, policy, sandbox."""
+"""The settings as frozen values with defaults, and their dotted keys."""
 
+import difflib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
@@ -17,11 +19,10 @@ from pydantic import (
 
 __all__ = [
     "OPENAI_BASE_URL",
+    "SECRET_KEYS",
     "ExampledRule",
-    "HeaderValue",
     "Hook",
     "HookSettings",
-    "HttpUrl",
     "McpServer",
     "Mode",
     "ModelSettings",
@@ -30,36 +31,45 @@ __all__ = [
     "SearchSettings",
     "Section",
     "Settings",
-    "is_http_url",
+    "known_keys",
+    "suggest_key",
 ]
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 """Where a key without a base URL belongs."""
 
-_DEAREST = 1e9
-"""Of a million tokens, in any currency: what a thread costs stays a number that JSON has."""
+SECRET_KEYS = ("model.api_key", "model.headers", "web_search.api_key")
+"""Keys whose values are never shown."""
+
+_MAX_PRICE = 1e9
+"""Of a million tokens, in any currency: the cost of a thread stays a number that JSON has."""
 
 
-def _http_url(value: str) -> str:
-    trimmed = value.strip().rstrip("/").removesuffix("/chat/completions")
-    if not is_http_url(trimmed):
-        raise ValueError(
-            "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1"
-        )
-    if "?" in trimmed or "#" in trimmed:
-        raise ValueError("should end with its path, e.g. /v1: requests have no place for what follows a ? or #")
-    return trimmed
-
-
-def is_http_url(text: str) -> bool:
-    """Whether it is an address with a host that can be asked over HTTP."""
+def _http_address(url: str, example: str, forbidden: str = "") -> str:
     try:
-        parts = urlsplit(text)
-        is_port_sound = parts.port != 0
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        return False
-    has_blank = any(char.isspace() for char in text)
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_port_sound and not has_blank
+        is_valid = False
+    if not is_valid or any(char.isspace() or char in forbidden for char in url):
+        raise ValueError(f"should be an address that starts with http:// or https://, e.g. {example}")
+    return url
+
+
+def _base_url(value: str) -> str:
+    trimmed = value.strip().rstrip("/").removesuffix("/chat/completions")
+    url = _http_address(trimmed, "http://localhost:11434/v1")
+    if "?" in url or "#" in url:
+        raise ValueError("should end with its path, e.g. /v1: requests have no place for what follows a ? or #")
+    return url
+
+
+def _search_url(value: str) -> str:
+    return _http_address(value.strip().rstrip("/"), "http://localhost:8080", "?#")
+
+
+def _mcp_url(value: str) -> str:
+    return _http_address(value.strip(), "http://localhost:8000/mcp", "#")
 
 
 def _header_value(secret: SecretStr) -> SecretStr:
@@ -75,8 +85,12 @@ def _model_name(value: str) -> str:
     return value
 
 
-HttpUrl = Annotated[str, AfterValidator(_http_url)]
-"""An address of a server, without a blank at its end."""
+def _shell_command(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError("should be a shell command")
+    return text
+
+
 HeaderValue = Annotated[SecretStr, AfterValidator(_header_value)]
 """A secret that is sent in a request header."""
 
@@ -88,7 +102,7 @@ class Section(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_boolean_as_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+    def _reject_boolean_for_number(cls, value: Any, info: ValidationInfo) -> Any:
         field = cls.model_fields[info.field_name or ""]
         kinds = {field.annotation, *get_args(field.annotation)}
         if isinstance(value, bool) and kinds & {int, float} and bool not in kinds:
@@ -101,7 +115,7 @@ class ModelSettings(Section):
 
     name: Annotated[str, AfterValidator(_model_name)] | None = None
     """Name of the model; without it, the only entry of the endpoint's model list."""
-    base_url: HttpUrl | None = None
+    base_url: Annotated[str, AfterValidator(_base_url)] | None = None
     """Address of an OpenAI-compatible endpoint, usually ending in /v1; without it, OpenAI's own."""
     api_key: HeaderValue | None = None
     """Key of the endpoint; local servers need none."""
@@ -152,24 +166,18 @@ class ModelSettings(Section):
 class Price(Section):
     """A table `[prices."MODEL"]`: what a million tokens cost, in the currency of the setting `currency`."""
 
-    input: float = Field(ge=0, le=_DEAREST, allow_inf_nan=False)
+    input: float = Field(ge=0, le=_MAX_PRICE, allow_inf_nan=False)
     """Price of input tokens."""
-    output: float = Field(ge=0, le=_DEAREST, allow_inf_nan=False)
+    output: float = Field(ge=0, le=_MAX_PRICE, allow_inf_nan=False)
     """Price of output tokens, including reasoning."""
-    cached_input: float | None = Field(default=None, ge=0, le=_DEAREST, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, le=_MAX_PRICE, allow_inf_nan=False)
     """Price of input tokens from the provider's cache; without it, the price of input tokens."""
-
-
-def _some_command(text: str) -> str:
-    if not text.strip() or "\0" in text:
-        raise ValueError("should be a shell command")
-    return text
 
 
 class Hook(Section):
     """A table `{command, matcher, timeout, on_failure}`."""
 
-    command: Annotated[str, AfterValidator(_some_command)]
+    command: Annotated[str, AfterValidator(_shell_command)]
     """Run by /bin/sh in the workspace; gets one JSON object on its input."""
     matcher: str = ""
     """Names of tools, with `*`, separated by `|`: `bash|mcp__*`; for session_start of sources; empty for all."""
@@ -194,30 +202,15 @@ class HookSettings(Section):
     """Commands run when a turn has finished or reached a limit."""
 
 
-def _address(value: str) -> str:
-    trimmed = value.strip().rstrip("/")
-    if not is_http_url(trimmed) or "?" in trimmed or "#" in trimmed:
-        raise ValueError("should be an address that starts with http:// or https://, e.g. http://localhost:8080")
-    return trimmed
-
-
 class SearchSettings(Section):
     """Without a provider there is no web search."""
 
     provider: Literal["searxng", "brave", "tavily"] | None = None
     """Who is asked: a SearXNG server at `url`, or the service of Brave or Tavily with a key."""
-    url: Annotated[str, AfterValidator(_address)] | None = None
+    url: Annotated[str, AfterValidator(_search_url)] | None = None
     """Address of the SearXNG server; of a service, in place of its own."""
     api_key: HeaderValue | None = None
     """Key of the service; else BRAVE_API_KEY or TAVILY_API_KEY of the environment."""
-
-
-def _address_server_settings(value: str) -> str:
-    if not is_http_url(value.strip()) or "#" in value:
-        raise ValueError(
-            "should be an address that starts with http:// or https://, e.g. http://localhost:8000/mcp"
-        )
-    return value.strip()
 
 
 class McpServer(Section):
@@ -229,7 +222,7 @@ class McpServer(Section):
     """Arguments of the program."""
     env: dict[str, SecretStr] = Field(default={})
     """Variables the program gets besides a minimal environment; `${NAME}` stands for one of the agent's own."""
-    url: Annotated[str, AfterValidator(_address_server_settings)] | None = None
+    url: Annotated[str, AfterValidator(_mcp_url)] | None = None
     """Address of a server that is running already (streamable HTTP)."""
     headers: dict[str, HeaderValue] = Field(default={})
     """Extra request headers; `${NAME}` stands for a variable of the agent's environment."""
@@ -282,11 +275,11 @@ class PolicySettings(Section):
 
     def rules(self, kind: Literal["allow", "ask", "deny"]) -> tuple[ExampledRule, ...]:
         """The rules of one list, all of them in the long form."""
-        entries: tuple[str | ExampledRule, ...] = {"allow": self.allow, "ask": self.ask, "deny": self.deny}[kind]
+        entries: tuple[str | ExampledRule, ...] = getattr(self, kind)
         return tuple(ExampledRule(rule=entry) if isinstance(entry, str) else entry for entry in entries)
 
 
-def _of_an_endpoint(profile: ModelSettings) -> ModelSettings:
+def _without_local_model(profile: ModelSettings) -> ModelSettings:
     if profile.local is not None:
         raise ValueError("should have no key 'local': a local model stands in [model] alone")
     return profile
@@ -296,7 +289,7 @@ class Settings(Section):
     """All settings of one process."""
 
     model: ModelSettings = ModelSettings()
-    models: dict[str, Annotated[ModelSettings, AfterValidator(_of_an_endpoint)]] = Field(default={})
+    models: dict[str, Annotated[ModelSettings, AfterValidator(_without_local_model)]] = Field(default={})
     """Profiles, each a table `[models.NAME]` with the keys of `[model]`, chosen by that name."""
     policy: PolicySettings = PolicySettings()
     mode: Mode = "default"
@@ -360,3 +353,33 @@ class Settings(Section):
     """Files with tools of a trusted project: where each stands, and its text as it was trusted."""
     project_skills: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
     """The `SKILL.md` of its skills, likewise."""
+
+
+_INTERNAL_FIELDS = frozenset(
+    ("database", "origins", "instructions", "project_tools", "project_skills", "general_model", "profile")
+)
+
+
+def known_keys() -> tuple[str, ...]:
+    """Every key a config file may hold, dotted."""
+    return tuple(_keys(Settings))
+
+
+def _keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _keys(field.annotation, f"{prefix}{name}.")
+        elif name not in _INTERNAL_FIELDS:
+            yield f"{prefix}{name}"
+
+
+def suggest_key(key: str) -> str:
+    """A sentence for somebody who wrote a key that does not exist."""
+    known = known_keys()
+    if any(one.startswith(f"{key}.") for one in known):
+        return f"It is a table: write a line [{key}], and its keys below that."
+    by_last_word = {one.rpartition(".")[2]: one for one in known}
+    close = difflib.get_close_matches(key, known, n=1) or [
+        by_last_word[word] for word in difflib.get_close_matches(key.rpartition(".")[2], by_last_word, n=1)
+    ]
+    return f"Did you mean {close[0]!r}?" if close else "`graph-agent config show` lists all there are."

@@ -12,10 +12,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from graph_agent.config.keys import SECRET_KEYS, Sourced, flatten_tables, known_keys, suggest_key
 from graph_agent.config.paths import config_dir, database_path, read_plain_text
 from graph_agent.config.project import NOT_TRUSTED, Project
-from graph_agent.config.settings import ModelSettings, Settings
+from graph_agent.config.settings import SECRET_KEYS, ModelSettings, Settings, known_keys, suggest_key
 from graph_agent.errors import ConfigError
 
 __all__ = [
@@ -24,15 +23,13 @@ __all__ = [
     "FLAGS",
     "IgnoredValue",
     "Layer",
-    "ProjectSettings",
+    "Sourced",
     "build_settings",
     "config_file",
     "item_key",
-    "item_origins",
     "load_settings",
     "merge_project",
     "model_settings_for",
-    "parse_config",
     "project_settings",
     "read_layers",
     "reject_bypass_mode",
@@ -61,6 +58,14 @@ FLAGS: Mapping[str, str] = {
 """Keys that flags set, with the flag as the user wrote it."""
 
 _FLAG_ONLY_MODE = "bypassPermissions"
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """A value and where it was set."""
+
+    value: Any
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,12 @@ def load_settings(
         if layer.name == "project":
             # Checked alone first, so that a wrong value is reported with its own place.
             build_settings({**layer.values, "database": database})
-            origins = item_origins(layer.values)
+            origins = {
+                item_key(key, one): item.origin
+                for key, item in layer.values.items()
+                if key in ADDITIVE_KEYS
+                for one in item.value
+            }
             values = merge_project(values, layer.values)
         else:
             values = {**values, **layer.values}
@@ -166,32 +176,18 @@ def read_layers(
     }
     environment = {key: Sourced(env[name], name) for name, key in ENVIRONMENT if env.get(name)}
     path = config_file(env)
-    user = _parse_user_config(_read_user_config(path) if user_text is None else user_text, path)
+    user = _user_values(path, user_text)
     for layer in (environment, user):
         reject_bypass_mode(layer.get("mode"))
     layers = [Layer("flag", given), Layer("env", environment)]
     if project is not None:
-        restricted = project_settings(project, user)
-        layers.append(Layer("project", restricted.accepted, restricted.ignored))
+        layers.append(project_settings(project, user))
     return (*layers, Layer("user", user))
 
 
 def config_file(env: Mapping[str, str]) -> Path:
     """The user's config file, which may not exist."""
     return config_dir(env) / "config.toml"
-
-
-def parse_config(text: str, place: str) -> dict[str, Any]:
-    """The values of a config file, by dotted key.
-
-    Raises:
-        ConfigError: it is not TOML.
-    """
-    try:
-        return dict(flatten_tables(tomllib.loads(text.removeprefix("\ufeff"))))
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
-        raise ConfigError(f"{place} is not valid TOML: {reason}. Correct it or move it away.") from error
 
 
 def reject_bypass_mode(mode: Sourced | None) -> None:
@@ -207,24 +203,38 @@ def reject_bypass_mode(mode: Sourced | None) -> None:
         )
 
 
-def _read_user_config(path: Path) -> str:
+def _user_values(path: Path, text: str | None) -> dict[str, Sourced]:
     try:
-        return read_plain_text(path)
+        text = read_plain_text(path) if text is None else text
     except FileNotFoundError:
-        return ""
+        text = ""
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be read: {error.strerror or error}. Correct it or move it away."
         ) from error
     except ValueError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or move it away.") from error
-
-
-def _parse_user_config(text: str, path: Path) -> dict[str, Sourced]:
-    values = {key: Sourced(value, str(path)) for key, value in parse_config(text, str(path)).items()}
+    values = {key: Sourced(value, str(path)) for key, value in _parse_config(text, str(path)).items()}
     for key in values:
         if key not in known_keys():
             raise ConfigError(f"{path}: unknown key {key!r}. {suggest_key(key)}")
+    return values
+
+
+def _parse_config(text: str, place: str) -> dict[str, Any]:
+    """The values of a config file, by dotted key."""
+    try:
+        tables = tomllib.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
+        raise ConfigError(f"{place} is not valid TOML: {reason}. Correct it or move it away.") from error
+    sections = {key.partition(".")[0] for key in known_keys() if "." in key}
+    values: dict[str, Any] = {}
+    for key, value in tables.items():
+        if key in sections and isinstance(value, dict):
+            values |= {f"{key}.{inner}": item for inner, item in value.items()}
+        else:
+            values[key] = value
     return values
 
 
@@ -293,32 +303,23 @@ _UNKNOWN = "unknown setting"
 _NAME_TAKEN = "you have a server with this name"
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectSettings:
-    """A project's settings after the project restrictions."""
-
-    accepted: Mapping[str, Sourced] = field(default_factory=dict)
-    """By dotted key; additions without what they are added to."""
-    ignored: Mapping[str, IgnoredValue] = field(default_factory=dict)
-
-
-def project_settings(project: Project, user: Mapping[str, Sourced]) -> ProjectSettings:
-    """What counts of a project's settings beside those of the user, given by dotted key.
+def project_settings(project: Project, user: Mapping[str, Sourced]) -> Layer:
+    """The layer of a project: what it may set beside the user's settings, and what is ignored.
 
     Raises:
         ConfigError: the folder is trusted and its settings cannot be read.
     """
     if project.config is None:
-        return ProjectSettings()
+        return Layer("project", {})
     place = str(project.config_path)
     try:
-        values = parse_config(project.config.text, place)
+        values = _parse_config(project.config.text, place)
     except ConfigError:
         if project.is_trusted:
             raise
-        return ProjectSettings(ignored={"*": IgnoredValue(None, f"{NOT_TRUSTED}, and it is not TOML")})
+        return Layer("project", {}, {"*": IgnoredValue(None, f"{NOT_TRUSTED}, and it is not TOML")})
     if not project.is_trusted:
-        return ProjectSettings(ignored={key: IgnoredValue(value, NOT_TRUSTED) for key, value in values.items()})
+        return Layer("project", {}, {key: IgnoredValue(value, NOT_TRUSTED) for key, value in values.items()})
     accepted: dict[str, Sourced] = {}
     ignored: dict[str, IgnoredValue] = {}
     for key, value in values.items():
@@ -330,7 +331,7 @@ def project_settings(project: Project, user: Mapping[str, Sourced]) -> ProjectSe
             ignored[key] = IgnoredValue(value, reason)
         else:
             accepted[key] = Sourced(value, place)
-    return ProjectSettings(accepted, ignored)
+    return Layer("project", accepted, ignored)
 
 
 def merge_project(user: Mapping[str, Sourced], accepted: Mapping[str, Sourced]) -> dict[str, Sourced]:
@@ -342,12 +343,6 @@ def merge_project(user: Mapping[str, Sourced], accepted: Mapping[str, Sourced]) 
             Sourced(_add_items(own.value, item.value), own.origin) if own and key in ADDITIVE_KEYS else item
         )
     return merged
-
-
-def item_origins(accepted: Mapping[str, Sourced]) -> dict[str, str]:
-    """Where each item comes from that a project adds to a list or table, by the key of the item."""
-    added = {key: item for key, item in accepted.items() if key in ADDITIVE_KEYS}
-    return {item_key(key, one): item.origin for key, item in added.items() for one in item.value}
 
 
 def item_key(key: str, item: Any) -> str:

@@ -123,7 +123,7 @@ def rename_command(
     """Rename a thread."""
     from asyncio import run
 
-    from graph_agent.app.thread_titles import rename
+    from graph_agent.app.threads import rename
     from graph_agent.cli.views.table import print_result
 
     thread_id, new = run(rename(resolve_database(db), thread, title))

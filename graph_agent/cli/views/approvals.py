@@ -178,7 +178,7 @@ def edit_call(database: Path, call: str, text: str, *, as_json: bool) -> None:
     """
     from asyncio import run
 
-    from graph_agent.app.approval_policy import edit_approval
+    from graph_agent.app.approvals import edit_approval
 
     answer = run(edit_approval(database, call, parse_object(text, "--arguments"), by=_author()))
     _print_answer(database, answer, as_json=as_json)
@@ -190,7 +190,7 @@ def approve_always(
     """Approve a call, and allow matching calls from now on. Exit code 1 if another answer was first."""
     from asyncio import run
 
-    from graph_agent.app.approval_policy import allow_always
+    from graph_agent.app.approvals import allow_always
 
     answer, always = run(allow_always(database, call, scope, by=_author()))
     permission = {"always": {"scope": always.scope, "rules": list(always.rules)}}

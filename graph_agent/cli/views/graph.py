@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from graph_agent.app.graph_outline import EDGES, END, START
+from graph_agent.app.reader import EDGES, END, START
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import open_reader
 from graph_agent.cli.views.inspection import read_inspection

@@ -12,13 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.app.local_model import (
-    LocalFile,
-    current_choice,
-    inspect_model_file,
-    remove_local_model,
-    use_local_model,
-)
+from graph_agent.app.local_model import LocalFile, inspect_model_file
 from graph_agent.app.models import budget_of, meter_of
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.views.format import confirm
@@ -30,10 +24,10 @@ from graph_agent.cli.views.table import (
     print_result,
     print_text,
 )
-from graph_agent.config.edit import set_in_table, set_value
+from graph_agent.config.edit import set_in_table, set_value, unset_value
 from graph_agent.config.model_choice import choose_model, display_url
 from graph_agent.config.settings import Settings
-from graph_agent.config.sources import model_settings_for
+from graph_agent.config.sources import load_settings, model_settings_for
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -178,8 +172,8 @@ def _settings_to_write(
 def set_local_model(name: str, *, as_json: bool) -> None:
     """Check a GGUF file and set it as the local model."""
     file = inspect_model_file(name)
-    settings = use_local_model(file, os.environ)
-    choice = current_choice(os.environ)
+    settings = set_value("model.local", str(file.path), os.environ)
+    choice = choose_model(load_settings(os.environ))
     if as_json:
         known = None if file.known is None else asdict(file.known)
         facts = {"file": str(file.path), "bytes": file.bytes, "label": file.label, "header": asdict(file.header)}
@@ -208,15 +202,15 @@ def _file_lines(file: LocalFile) -> Iterator[str]:
 
 def unset_local_model(*, as_json: bool) -> None:
     """Remove the local model from the settings."""
-    settings = remove_local_model(os.environ)
-    choice = current_choice(os.environ)
+    settings = unset_value("model.local", os.environ)
+    choice = choose_model(load_settings(os.environ))
     result = {"config": str(settings), "answers": choice.kind}
     print_result(result, f"Removed the local model from {settings}. {choice.reason}", as_json=as_json)
 
 
 def show_local_model(*, as_json: bool) -> None:
     """Print which model is used, and how to use one from a file."""
-    choice = current_choice(os.environ)
+    choice = choose_model(load_settings(os.environ))
     if as_json:
         print_json({"answers": choice.kind, "reason": choice.reason})
     else:

@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graph_agent.app.thread_files import open_export
-from graph_agent.app.toolset import known_secrets
+from graph_agent.app.threads import open_export
 from graph_agent.cli.export.html import html_page
 from graph_agent.cli.export.markdown import markdown_page
 from graph_agent.cli.export.transcript import read_transcript
@@ -20,6 +19,7 @@ from graph_agent.cli.views.graph import build_graph, read_graph
 from graph_agent.cli.views.table import print_result, print_text
 from graph_agent.cli.views.threads import thread_json
 from graph_agent.config.paths import special_file_kind
+from graph_agent.config.redaction import known_secrets
 from graph_agent.errors import UnknownId, UsageError
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from typing import Any
 import ormsgpack
 import pytest
 
-from graph_agent.app.approval_policy import allow_always
-from graph_agent.app.approvals import RecordedAnswer
+from graph_agent.app.approvals import RecordedAnswer, allow_always
 from graph_agent.app.reader import read_database
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, Grant

@@ -4,8 +4,7 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from graph_agent.app.approval_policy import edit_approval
-from graph_agent.app.approvals import RecordedAnswer
+from graph_agent.app.approvals import RecordedAnswer, edit_approval
 from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.ports import Answer, Question
 from graph_agent.storage.sqlite.database import Database

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.approval_policy import find_waiting_call
+from graph_agent.app.approvals import find_waiting_call
 from graph_agent.errors import UnknownId
 from graph_agent.ports import Scope
 from tests.fakes.database_rows import Rows, record_of

@@ -126,7 +126,7 @@ def test_folders_outside_are_offered_by_name_only(workspace: Path) -> None:
 def test_a_large_tree_is_looked_through_as_far_as_there_is_time(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chat_input, "_SECONDS", -1.0)
+    monkeypatch.setattr(chat_input, "_WALK_S", -1.0)
 
     assert FileNames(workspace).like("apple") == []
     assert FileNames(workspace).like("src/deep/apple") == ["src/deep/apple.txt"]

@@ -173,8 +173,9 @@ async def test_the_endpoint_is_asked_once_and_only_when_it_matters() -> None:
 
 @pytest.mark.parametrize(("name", "tokens", "source"), [("gpt-4", 8_192, "table"), ("mine", 128_000, "assumed")])
 async def test_an_endpoint_that_tells_nothing_leaves_it_to_the_table(name: str, tokens: int, source: Any) -> None:
-    known = windows(base_url="http://127.0.0.1:9/v1")
-    known.models.name = name  # type: ignore[misc]  # chosen in the chat
+    model = ScriptedModel()
+    model.name = name  # chosen in the chat
+    known = ModelWindows(Settings(model=ModelSettings(base_url="http://127.0.0.1:9/v1"), database=HERE), model)
 
     assert await known(LONG) == ContextWindow(tokens, source)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.reader import read_database
-from graph_agent.app.thread_files import open_export
 from graph_agent.app.thread_import import import_thread
+from graph_agent.app.threads import open_export
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.storage.blobs import FileBlobs

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.reader import read_database
-from graph_agent.app.thread_titles import rename
+from graph_agent.app.threads import rename
 from graph_agent.errors import UnknownId, UsageError
 from tests.fakes.scripted_model import ScriptedModel
 from tests.scenarios.stage import THREAD, Stage

@@ -11,7 +11,6 @@ from graph_agent.app.tool_catalog import load_tool_catalog
 from graph_agent.app.toolset import (
     Roots,
     full_registry,
-    known_secrets,
     policy_of,
     requested_roots,
     roots_of,
@@ -19,6 +18,7 @@ from graph_agent.app.toolset import (
     sandbox_status,
     search_provider,
 )
+from graph_agent.config.redaction import known_secrets
 from graph_agent.config.settings import SearchSettings, Settings
 from graph_agent.errors import ConfigError, UsageError
 from graph_agent.ports import SandboxInfo

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.explain import LayerValue, describe_type, explain, explain_all
-from graph_agent.config.keys import known_keys
 from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, Trust
+from graph_agent.config.settings import known_keys
 from graph_agent.errors import ConfigError, UsageError
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.config.keys import SECRET_KEYS, known_keys, suggest_key
+from graph_agent.config.settings import SECRET_KEYS, known_keys, suggest_key
 
 
 def test_keys_are_dotted_and_leave_out_what_no_file_sets() -> None:

@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.config.keys import Sourced
 from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile
-from graph_agent.config.sources import IgnoredValue, Layer, config_file, read_layers
+from graph_agent.config.sources import IgnoredValue, Layer, Sourced, config_file, read_layers
 from graph_agent.errors import ConfigError
 
 

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from graph_agent.config.keys import Sourced, known_keys
 from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, Trust
-from graph_agent.config.sources import IgnoredValue, item_origins, load_settings, merge_project, project_settings
+from graph_agent.config.settings import known_keys
+from graph_agent.config.sources import IgnoredValue, Sourced, load_settings, project_settings
 from graph_agent.errors import ConfigError
 
 _PLACE = f"/p/{PROJECT_CONFIG}"
@@ -41,7 +41,7 @@ def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
 ) -> None:
     said = project_settings(_project(f"mode = {wanted!r}"), {"mode": Sourced(standing, "own")})
 
-    assert ("mode" in said.accepted, "mode" in said.ignored) == (counts, not counts)
+    assert ("mode" in said.values, "mode" in said.ignored) == (counts, not counts)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
 def test_a_step_limit_counts_only_where_it_is_lower(standing: Any, wanted: Any, counts: bool) -> None:
     said = project_settings(_project(f"max_steps = {wanted!r}"), {"max_steps": Sourced(standing, "own")})
 
-    assert ("max_steps" in said.accepted, "max_steps" in said.ignored) == (counts, not counts)
+    assert ("max_steps" in said.values, "max_steps" in said.ignored) == (counts, not counts)
 
 
 def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
@@ -68,8 +68,8 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
 
     said = project_settings(_project(text), {})
 
-    assert {*said.accepted, *said.ignored} == {*known_keys(), "zz"}
-    assert {*said.accepted} - {"sandbox", "sandbox_network"} == {
+    assert {*said.values, *said.ignored} == {*known_keys(), "zz"}
+    assert {*said.values} - {"sandbox", "sandbox_network"} == {
         *("max_tokens", "max_cost", "max_thread_tokens", "max_thread_cost"),
         "mode",
         "max_steps",
@@ -107,7 +107,7 @@ def test_a_project_only_raises_the_risk_of_its_servers(risk: str, counts: bool) 
     said = project_settings(_project(f'[mcp_servers.x]\ncommand = "c"\nrisk = "{risk}"'), {})
 
     told = {"risk": risk} if counts else {}
-    assert said.accepted["mcp_servers"].value == {"x": {"command": "c", **told}}
+    assert said.values["mcp_servers"].value == {"x": {"command": "c", **told}}
     assert {key: found.value for key, found in said.ignored.items()} == (
         {} if counts else {"mcp_servers.x.risk": risk}
     )
@@ -146,8 +146,10 @@ def test_a_mistake_of_a_trusted_folder_is_told_with_its_place(tmp_path: Path, te
     assert complaint in str(caught.value)
 
 
-def test_only_what_is_added_has_places_of_its_own() -> None:
-    counting = {"mode": Sourced("plan", "p"), "policy.ask": Sourced(["a", {"rule": "b", "match": []}], "p")}
+def test_only_what_is_added_has_places_of_its_own(tmp_path: Path) -> None:
+    text = 'mode = "plan"\n[policy]\nask = ["a", {rule = "b", match = []}]\n'
 
-    assert item_origins(counting) == {"policy.ask.a": "p", "policy.ask.b": "p"}
-    assert merge_project({"mode": Sourced("default", "u")}, counting)["mode"] == Sourced("plan", "p")
+    settings = _loaded(tmp_path, 'mode = "default"', text)
+
+    places = dict.fromkeys(("mode", "policy.ask", "policy.ask.a", "policy.ask.b"), _PLACE)
+    assert (settings.mode, settings.origins) == ("plan", places)
