@@ -10,7 +10,7 @@ AgentError                      anything a user may be shown; message = what hap
 ├── ThreadHeld                  7   another process holds the thread
 ├── StorageError                1   database or blobs cannot be used
 │   ├── NewerSchema             1   written by a newer version
-│   └── DamagedDatabase         1   not a database, or torn
+│   └── DamagedDatabase         1   not a database, or damaged
 ├── MessageBlocked              1   a hook of the user's did not let a message through
 ├── AnswerRefused               1   an answer cannot be taken: too late, wrong kind, denied by policy
 └── InternalError               1   a rule of this program was broken by itself: a bug
@@ -19,7 +19,7 @@ AgentError                      anything a user may be shown; message = what hap
 
 ControlFlow                     never shown; ends a run on purpose
 ├── StaleOwner                  another run took the call over; this one must stop at once
-└── Paused                      a call rests where it stands; run again, as a new attempt, it goes on
+└── Paused                      a call waits for its sub-agent; a new attempt continues it
 """
 
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class AgentError(Exception):
-    """Base of every failure that is told to the user; `exit_code` is what the command line ends with."""
+    """Base of every failure that the user is shown; `exit_code` is what the command line ends with."""
 
     exit_code = 1
 
@@ -58,7 +58,7 @@ class UsageError(AgentError):
 
 
 class ConfigError(UsageError):
-    """A setting is wrong; the message names where it stands, its key, its value and what is expected."""
+    """A setting is wrong; the message names its file, key, value, and what is expected."""
 
 
 class UnknownId(UsageError):
@@ -79,7 +79,7 @@ class ContextOverflow(ModelError):
     """The request is longer than the model takes: asked again, a shorter one may be answered."""
 
     most_tokens: int | None = None
-    """How many tokens it takes, where the provider said so."""
+    """How many tokens the model takes, where the provider said so."""
 
 
 class ThreadHeld(AgentError):
@@ -97,7 +97,7 @@ class NewerSchema(StorageError):
 
 
 class DamagedDatabase(StorageError):
-    """The file is not a database of this program, or is torn."""
+    """The file is not a database of this program, or is damaged."""
 
 
 class MessageBlocked(AgentError):
@@ -129,4 +129,4 @@ class StaleOwner(ControlFlow):
 
 
 class Paused(ControlFlow):
-    """A call cannot go on now, e.g. because its sub-agent waits for a person. Nothing of what it did is lost."""
+    """A call cannot continue now, e.g. because its sub-agent waits for a person. Nothing of what it did is lost."""

@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import Any, get_args
 
 from docs._generate.markdown import code, note, table
-from graph_agent.events import Event, types
+from graph_agent import events
+from graph_agent.events import Event
 
 __all__ = ["page"]
 
@@ -17,17 +18,17 @@ What happens in a run is told as events: frozen facts, numbered from 1 without g
 from them, and `run --output stream-json` prints each as one line of JSON: `seq`, `type`, and the fields below;
 the last line has the type `result`. Lines about a call also have its `state`: `WAIT` while it streams in and until
 it runs, `DOING`, then `SUCCESS` or `ERROR`. For programs: [events.schema.json](events.schema.json); in Python,
-`graph_agent.events.live_calls.LiveCalls` puts the events of a call together to one value.
+`graph_agent.events.LiveCalls` puts the events of a call together to one value.
 """.splitlines()
 
 
 def page() -> str:
     """The whole page, as it should stand on disk."""
-    docs = _docstrings(types)
+    docs = _docstrings(events)
     sections = [line for kind in get_args(Event) for line in _section(kind, docs)]
     return "\n".join(
         [
-            note("graph_agent/events/types.py"),
+            note("graph_agent/events.py"),
             "# Events",
             "",
             *_INTRODUCTION,
@@ -42,7 +43,7 @@ def page() -> str:
 
 
 def _order() -> list[str]:
-    told = inspect.cleandoc(types.__doc__ or "").splitlines()
+    told = inspect.cleandoc(events.__doc__ or "").splitlines()
     return [line.removeprefix("    ") for line in told if line.startswith("    ")]
 
 

@@ -5,8 +5,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter
 
-from graph_agent.events import Event
-from graph_agent.events.live_calls import LiveState
+from graph_agent.events import Event, LiveState
 from graph_agent.session.turn_result import TurnStatus
 
 __all__ = ["schema"]

@@ -14,7 +14,7 @@ def page() -> str:
     """The whole page, as it should stand on disk."""
     return "\n".join(
         [
-            note("graph_agent/graph/edges.py", "graph_agent/calls/status.py"),
+            note("graph_agent/graph/edges.py", "graph_agent/calls.py"),
             "# The state machine",
             "",
             "Both tables live in one file each, and nothing else decides: the compiled graph, the reducer of the",

@@ -1,6 +1,6 @@
 """Build the compiled graph from the nodes and the edge table."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from langgraph.types import Command, Send, interrupt
 
 from graph_agent.events import EventBus
 from graph_agent.graph import edges
-from graph_agent.graph.auto_mode import Judge
+from graph_agent.graph.auto_mode import CallReviewer
 from graph_agent.graph.compaction import Compaction
 from graph_agent.graph.human_approval import HumanApproval
 from graph_agent.graph.observation import Observation
@@ -22,7 +22,7 @@ from graph_agent.graph.state import AgentState, CallTask
 from graph_agent.graph.tool_execution import ToolExecution
 from graph_agent.graph.tool_routing import ToolRouting
 from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Journal, Toolbox
-from graph_agent.ports.background import NoShells, ShellNotices
+from graph_agent.ports.background import BackgroundShells, NoShells
 from graph_agent.ports.model import FindContextWindow, assumed_context_window
 from graph_agent.ports.toolbox import NO_EARLY_READS, NO_HOOKS, EarlyReads, Hooks
 from graph_agent.ports.usage import UNPRICED, Meter
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphDependencies", "build_graph"]
 
+
 _Node = Callable[[Any, RunContext, GraphPosition], Awaitable[Step]]
 
 
-async def _held_already(thread_id: str) -> None:
-    """A session holds its thread before it runs the graph."""
+async def _locked_already(thread_id: str) -> None:
+    """A session locks its thread before it runs the graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphDependencies:
-    """The concrete parts behind the ports that the nodes need."""
+    """The implementations of the ports that the nodes need."""
 
     model: ChatModel
     toolbox: Toolbox
@@ -53,86 +54,73 @@ class GraphDependencies:
     instructions: Callable[[], str]
     find_context_window: FindContextWindow = assumed_context_window
     blobs: Blobs | None = None
-    """Where results are kept that leave the live window."""
-    ensure_lock: Callable[[str], Awaitable[None]] = _held_already
+    """Where results are kept that leave the context."""
+    ensure_lock: Callable[[str], Awaitable[None]] = _locked_already
     """Awaited with the thread's id before each node; raises where another process has the thread."""
     meter: Meter = UNPRICED
-    """Counts what requests use."""
     early_reads: EarlyReads = NO_EARLY_READS
-    """Begins reads while a reply still arrives."""
     has_auto_mode: bool = False
-    """Whether the model judges calls in mode auto; else they ask."""
+    """Whether the model reviews calls in mode auto; else they need approval."""
     is_sub_agent: bool = False
     """See `Reasoning`."""
-    shells: ShellNotices = field(default_factory=NoShells)
-    """Tells which background shells ended."""
+    shells: BackgroundShells = field(default_factory=NoShells)
     hooks: Hooks = NO_HOOKS
-    """What the user wants done around calls."""
 
 
 def build_graph(
     parts: GraphDependencies, checkpointer: "BaseCheckpointSaver[str] | None" = None
 ) -> "CompiledStateGraph[AgentState, RunContext, Any, Any]":
-    """Compile the graph. Without a checkpointer it takes the one of whoever runs it, as LangGraph's server does."""
-    compaction = Compaction(
-        parts.model, parts.journal, parts.bus, parts.find_context_window, parts.blobs, parts.meter
-    )
-    judge = Judge(parts.model, parts.toolbox, parts.meter) if parts.has_auto_mode else None
+    """Compile the graph. Without a checkpointer it takes the one of its runner, as LangGraph's server needs it."""
+    model, toolbox, journal, bus = parts.model, parts.toolbox, parts.journal, parts.bus
+    compaction = Compaction(model, journal, bus, parts.find_context_window, parts.blobs, parts.meter)
     nodes: dict[str, _Node] = {
         "reasoning": Reasoning(
-            model=parts.model,
-            toolbox=parts.toolbox,
-            journal=parts.journal,
-            bus=parts.bus,
+            model=model,
+            toolbox=toolbox,
+            journal=journal,
+            bus=bus,
             instructions=parts.instructions,
             compaction=compaction,
             meter=parts.meter,
             early_reads=parts.early_reads,
-            judge=judge,
+            reviewer=CallReviewer(model, toolbox, parts.meter) if parts.has_auto_mode else None,
             shells=parts.shells,
             is_sub_agent=parts.is_sub_agent,
         ),
-        "tool_routing": ToolRouting(parts.toolbox, parts.clock, parts.bus),
-        "human_approval": HumanApproval(parts.toolbox, parts.clock, parts.bus, interrupt),
-        "tool_execution": ToolExecution(
-            parts.toolbox, parts.journal, parts.barrier, parts.clock, parts.bus, parts.hooks
-        ),
+        "tool_routing": ToolRouting(toolbox, parts.clock, bus),
+        "human_approval": HumanApproval(toolbox, parts.clock, bus, interrupt),
+        "tool_execution": ToolExecution(toolbox, journal, parts.barrier, parts.clock, bus, parts.hooks),
         "observation": Observation(),
     }
     builder = StateGraph(AgentState, context_schema=RunContext)
     for name in edges.NODES:
         builder.add_node(
             name,
-            _on_graph(name, nodes[name], parts.ensure_lock),
+            _graph_node(name, nodes[name], parts.ensure_lock),
             input_schema=CallTask if name == "tool_execution" else AgentState,
-            destinations=tuple(_on_framework(target) for target in edges.targets_of(name)),
+            destinations=tuple(map(_framework_name, edges.targets_of(name))),
         )
     for target in edges.targets_of(edges.START):
         builder.add_edge(GRAPH_START, target)
     return builder.compile(checkpointer=checkpointer)
 
 
-def _on_graph(
-    name: str, node: _Node, hold: Callable[[str], Awaitable[None]]
+def _graph_node(
+    name: str, node: _Node, ensure_lock: Callable[[str], Awaitable[None]]
 ) -> Callable[..., Awaitable[Command[Any]]]:
     async def run(state: Any, runtime: Runtime[RunContext]) -> Command[Any]:
         info = runtime.execution_info
         here = GraphPosition(info.thread_id or "", info.checkpoint_id) if info else GraphPosition("", "")
         context: RunContext | None = runtime.context  # None under LangGraph's own server
-        await hold(here.thread_id)
+        await ensure_lock(here.thread_id)
         step = await node(state, context or RunContext(), here)
-        return Command(update=step.update, goto=_destination(name, step))
+        target = edges.target_of(name, step.outcome)
+        sends = [Send(target, dict(task)) for task in step.tasks]
+        return Command(update=step.update, goto=sends or _framework_name(target))
 
     run.__name__ = name
     return run
 
 
-def _destination(name: str, step: Step) -> str | Sequence[Send]:
-    target = edges.target_of(name, step.outcome)
-    if step.tasks:
-        return [Send(target, dict(task)) for task in step.tasks]
-    return _on_framework(target)
-
-
-def _on_framework(name: str) -> str:
-    return GRAPH_END if name == edges.END else name
+def _framework_name(target: str) -> str:
+    return GRAPH_END if target == edges.END else target

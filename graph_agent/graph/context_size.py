@@ -1,4 +1,4 @@
-"""How large the next model request is, how large it may be, and which limits a model's refusals have taught.
+"""How large the next model request is, how large it may be, and which limits were learned from refusals.
 
 Sizes are in tokens as the provider counts them: its count of the last request is used where it is plausible, the
 rest is estimated. One refusal may be an error of the provider (a router that asked a smaller model once, a proxy
@@ -8,7 +8,7 @@ precedence.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from graph_agent.ports.model import ContextWindow
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Allowance", "LearnedWindow", "Size", "allowance_of", "learned_from", "size_of"]
 
-_BELIEVABLE = 3
-"""A told count that is more than so many times off the estimate is taken for an error of the provider."""
-_LEAST_TALK = 8
+_PLAUSIBLE = 3
+"""A reported count that is more than so many times off the estimate is taken for an error of the provider."""
+_MIN_TALK_SHARE = 8
 """However long instructions and tools are: one part in so many of the window is allowed for the conversation."""
-_SMALLEST = 512
+_MIN_TALK = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A request, weighed."""
+    """The size of a request, in tokens."""
 
     fixed: int
     """Instructions and tools: what no compaction changes. As estimated."""
     messages: tuple[int, ...]
     """Each message of the conversation, in order. As estimated."""
-    told: int | None = None
+    reported: int | None = None
     """The whole of it by the provider's count of the last request, as far as that goes."""
 
     @property
@@ -46,12 +46,42 @@ class Size:
     @property
     def total(self) -> int:
         """The whole, as the provider is likely to count it."""
-        return self.estimated if self.told is None else self.told
+        return self.estimated if self.reported is None else self.reported
 
     @property
     def scale(self) -> float:
         """Tokens of the provider for each that is estimated."""
         return self.total / max(self.estimated, 1)
+
+
+def size_of(
+    messages: "Sequence[BaseMessage]",
+    tools: Sequence[Mapping[str, Any]],
+    uncounted: str = "",
+    known: EstimateCache | None = None,
+) -> Size:
+    """Measure a request.
+
+    Args:
+        messages: those of the request, the system message first.
+        tools: the declarations.
+        uncounted: id of the newest message before which the provider's counts are outdated, because the messages
+            before it have been compacted since.
+        known: estimates from earlier requests; those of this one are added.
+    """
+    cache = known or EstimateCache()
+    costs = [*map(cache.message_tokens, messages)]
+    leading = next((at for at, message in enumerate(messages) if message.type != "system"), len(messages))
+    size = Size(cache.declarations_tokens(tools) + sum(costs[:leading]), tuple(costs[leading:]))
+    for position in range(len(messages) - 1, -1, -1):
+        if messages[position].id == uncounted and uncounted:
+            return size
+        reported = (getattr(messages[position], "usage_metadata", None) or {}).get("input_tokens")
+        if reported:
+            total = int(reported) + sum(costs[position:])
+            is_plausible = size.estimated <= total * _PLAUSIBLE and total <= size.estimated * _PLAUSIBLE
+            return replace(size, reported=total) if is_plausible else size
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,92 +96,62 @@ class Allowance:
     """Of the whole: beyond it, there is no room left for a reply."""
 
 
-def size_of(
-    messages: "Sequence[BaseMessage]",
-    tools: Sequence[Mapping[str, Any]],
-    uncounted: str = "",
-    known: EstimateCache | None = None,
-) -> Size:
-    """Weigh a request.
-
-    Args:
-        messages: those of the request, the system message first.
-        tools: the declarations.
-        uncounted: id of the newest message that the provider's counts say nothing of any more, because what was
-            before it has been compacted since.
-        known: estimates from earlier requests; those of this one are added.
-    """
-    remembered = known or EstimateCache()
-    costs = [*map(remembered.message_tokens, messages)]
-    leading = next((at for at, message in enumerate(messages) if message.type != "system"), len(messages))
-    size = Size(remembered.declarations_tokens(tools) + sum(costs[:leading]), tuple(costs[leading:]))
-    for position in range(len(messages) - 1, -1, -1):
-        if messages[position].id == uncounted and uncounted:
-            return size
-        told = (getattr(messages[position], "usage_metadata", None) or {}).get("input_tokens")
-        if told:
-            total = int(told) + sum(costs[position:])
-            is_sound = size.estimated <= total * _BELIEVABLE and total <= size.estimated * _BELIEVABLE
-            return Size(size.fixed, size.messages, total if is_sound else None)
-    return size
-
-
 def allowance_of(size: Size, window: ContextWindow) -> Allowance:
     """What the request may be in this window."""
     ceiling = int(window.ceiling / size.scale)
-    talk = max((ceiling - size.fixed) * window.compact_at // 100, ceiling // _LEAST_TALK, _SMALLEST)
+    talk = max((ceiling - size.fixed) * window.compact_at // 100, ceiling // _MIN_TALK_SHARE, _MIN_TALK)
     return Allowance(size.fixed + talk, talk // 2, ceiling)
 
 
-_ABOUT = 1.5
+_SAME_SIZE = 1.5
 """Two refusals mean the same limit where neither size is more than so many times the other."""
 _CLOSE = 0.5
-_RAISED = 1.25
+_RAISE = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedWindow:
-    """What one model is believed to take."""
+    """What one model is believed to take, as its refusals say. In the state it is a mapping of these fields."""
 
     model: str
     tokens: int
     refused_tokens: int = 0
-    """How big the request was that taught it."""
+    """How big the request was whose refusal this was learned from."""
     is_confirmed: bool = True
     """Nothing raises it any more."""
     stated_limit: int = 0
     """The limit that the refusal named; 0: none."""
     configured_tokens: int = 0
-    """The window there was by settings or endpoint when it was learned; 0: neither had said."""
+    """The window by settings or endpoint when this was learned; 0: neither had one."""
 
     def after_refusal(
-        self, refused: int, tokens: int, said: ContextWindow, named: int | None = None
+        self, refused: int, tokens: int, window: ContextWindow, stated: int | None = None
     ) -> "LearnedWindow":
-        """What to believe after one more refusal, which may have named a limit."""
-        is_same_size = max(refused, self.refused_tokens) <= _ABOUT * min(refused, self.refused_tokens)
-        is_same_limit = named is not None and named == self.stated_limit
-        return LearnedWindow(
-            self.model, tokens, refused, is_same_size or is_same_limit, named or 0, _told_tokens(said)
-        )
+        """What to believe after another refusal, which may have stated a limit; `window` is the configured one."""
+        is_same_size = max(refused, self.refused_tokens) <= _SAME_SIZE * min(refused, self.refused_tokens)
+        is_same_limit = stated is not None and stated == self.stated_limit
+        is_confirmed = is_same_size or is_same_limit
+        return LearnedWindow(self.model, tokens, refused, is_confirmed, stated or 0, _configured_tokens(window))
 
     def after_reply(self, taken: int) -> "LearnedWindow":
-        """What to believe after a request of this size was taken."""
+        """What to believe after a request of this size was accepted."""
         return self.raised() if taken >= _CLOSE * self.tokens else self
 
     def raised(self) -> "LearnedWindow":
-        """What to believe where a conversation was made shorter for its sake, which may have been in vain."""
-        return self if self.is_confirmed else replace(self, tokens=int(self.tokens * _RAISED))
+        """What to believe after a compaction for its sake, which may have been in vain."""
+        return self if self.is_confirmed else replace(self, tokens=int(self.tokens * _RAISE))
 
-    def within(self, said: ContextWindow) -> ContextWindow:
-        """The window to keep to where this one is said; as long as this is not sure, nothing is hopeless."""
-        is_outdated = _told_tokens(said) not in (0, self.configured_tokens)
-        if self.tokens >= said.tokens or is_outdated:
-            return said
-        # What was refused is more than anybody says; the room for a reply was taken off there.
-        return replace(said, tokens=self.tokens, reserve=0, source=said.source if self.is_confirmed else "assumed")
+    def within(self, window: ContextWindow) -> ContextWindow:
+        """The window to keep to where this one is configured; unless it is confirmed, nothing is hopeless."""
+        is_outdated = _configured_tokens(window) not in (0, self.configured_tokens)
+        if self.tokens >= window.tokens or is_outdated:
+            return window
+        # What was refused is more than any stated limit; the room for a reply was taken off there.
+        source = window.source if self.is_confirmed else "assumed"
+        return replace(window, tokens=self.tokens, reserve=0, source=source)
 
     def as_state(self) -> dict[str, Any]:
-        """As it stands in the state."""
+        """The value of `learned_limits` in the channel `context`."""
         return asdict(self)
 
 
@@ -161,15 +161,10 @@ def learned_from(context: Mapping[str, Any], model: str) -> LearnedWindow | None
     if learned.get("model") != model:
         return None
     return LearnedWindow(
-        model,
-        int(learned["tokens"]),
-        int(learned.get("refused_tokens", 0)),
-        bool(learned.get("is_confirmed", True)),
-        int(learned.get("stated_limit", 0)),
-        int(learned.get("configured_tokens", 0)),
+        **{item.name: learned[item.name] for item in fields(LearnedWindow) if item.name in learned}
     )
 
 
-def _told_tokens(said: ContextWindow) -> int:
-    """What settings or endpoint say; 0 where it is a table or nobody, as before the endpoint was asked."""
-    return said.tokens if said.source in ("set", "endpoint") else 0
+def _configured_tokens(window: ContextWindow) -> int:
+    """The tokens by settings or endpoint; 0 where they come from the table or are assumed."""
+    return window.tokens if window.source in ("set", "endpoint") else 0

@@ -45,7 +45,7 @@ END = "END"
 NODES = ("reasoning", "tool_routing", "human_approval", "tool_execution", "observation")
 
 DECIDING = ("tool_routing", "observation")
-"""Nodes that go by the state alone, at once: they ask nobody, and nothing outside the program comes of them."""
+"""Nodes that work on the state alone: they ask nobody and have no effects."""
 
 
 class Edge(NamedTuple):
@@ -61,7 +61,7 @@ EDGES: tuple[Edge, ...] = (
     Edge(START, "input", "reasoning", "a turn begins with a model request"),
     Edge("reasoning", "called", "tool_routing", "the model asked for tool calls"),
     Edge("reasoning", "answered", END, "the model answered without calls: the turn is done"),
-    Edge("reasoning", "compacted", "reasoning", "the conversation was made shorter: the request is built anew"),
+    Edge("reasoning", "compacted", "reasoning", "the conversation was compacted: the request is built again"),
     Edge("reasoning", "shortened", END, "the user asked for a compaction: no model request is made"),
     Edge("reasoning", "stopped", END, "the turn was stopped: no model request is made"),
     Edge(
@@ -77,7 +77,7 @@ EDGES: tuple[Edge, ...] = (
     Edge("human_approval", "stopped", "tool_routing", "the turn was stopped: routing cancels what is open"),
     Edge("tool_execution", "ended", "tool_routing", "the batch is over, whatever became of its calls"),
     Edge("tool_execution", "settled", "observation", "the last open call is final: nothing is left to route"),
-    Edge("observation", "observed", "reasoning", "the model sees the results and goes on"),
+    Edge("observation", "observed", "reasoning", "the model sees the results and continues"),
     Edge("observation", "completed", END, "the model declared its work complete"),
     Edge("observation", "limit", END, "the turn has used up its steps, or went wrong too often in a row"),
     Edge("observation", "stopped", END, "the turn was stopped: its results are in the history"),

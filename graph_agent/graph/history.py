@@ -1,4 +1,4 @@
-"""What makes a conversation valid for the next request, and how records change and are reported to the model."""
+"""Checks that a conversation is valid for the next request; changes records and reports them to the model."""
 
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
@@ -28,10 +28,10 @@ __all__ = [
 TYPED = "typed"
 """Key in the `additional_kwargs` of a message of the user: how many of its characters are their own words.
 
-The files that they name stand behind those.
+The files that they name come behind those.
 """
 PAUSED = "paused"
-"""Reason of a call that rests where it stands, until what it waits for is there."""
+"""Reason of a call that was interrupted on purpose, because its sub-agent waits for a person."""
 
 _KNOWN_REASONS = ("never_started", "outcome_unknown", PAUSED)
 """Reasons that records carry for the program; the sentence says the same in words."""
@@ -54,17 +54,13 @@ def require_valid(messages: "Sequence[AnyMessage]") -> None:
             raise InvalidHistory(f"message {position} comes before the calls {waiting} are answered")
         if message.type == "ai":
             waiting = [str(call["id"]) for call in message.tool_calls]
-            _require_sound(position, waiting, seen, has_text=bool(message.text))
+            if not waiting and not message.text:
+                raise InvalidHistory(f"message {position} has neither text nor calls")
+            if len({*waiting}) < len(waiting) or not seen.isdisjoint(waiting):
+                raise InvalidHistory(f"message {position} repeats a call id among {waiting}")
             seen.update(waiting)
     if waiting:
         raise InvalidHistory(f"the calls {waiting} have no answers")
-
-
-def _require_sound(position: int, call_ids: list[str], seen: set[str], *, has_text: bool) -> None:
-    if not call_ids and not has_text:
-        raise InvalidHistory(f"message {position} has neither text nor calls")
-    if len({*call_ids}) < len(call_ids) or not seen.isdisjoint(call_ids):
-        raise InvalidHistory(f"message {position} repeats a call id among {call_ids}")
 
 
 def words_of(message: "AnyMessage") -> str:
@@ -91,45 +87,42 @@ def printable(text: str) -> str:
 
 
 def tool_message_text(call: ToolCallInfo) -> str:
-    """What the model is told about a final call: what happened, and truthfully what is not known."""
-    told = _told(call)
-    return f"{told}\n{printable(call['hook_feedback'])}" if call.get("hook_feedback") else told
+    """What the model receives about a final call: what happened, and what is not known.
 
-
-def _told(call: ToolCallInfo) -> str:
-    edited = f"The user changed the arguments to {call['arguments']!r}.\n" if call.get("edited") else ""
-    match call["status"]:
+    Raises:
+        InternalError: the call is not final.
+    """
+    status, output = call["status"], call["result"] or ""
+    match status:
         case "success":
-            return printable(edited + (call["result"] or "(no output)"))
+            text = output or "(no output)"
         case "error":
-            parts = [call["result"] or "", f"Error: {call['error_msg'] or 'unknown'}"]
-            return printable(edited + "\n".join(part for part in parts if part))
+            text = "\n".join(filter(None, (output, f"Error: {call['error_msg'] or 'unknown'}")))
         case "cancelled":
-            return printable(_cancelled_text(call))
+            text = _cancelled_text(call)
         case "pending" | "awaiting_approval" | "executing" | "interrupted":
-            raise InternalError(f"call {call['call_id']} is {call['status']}: it has no result for the model yet")
+            raise InternalError(f"call {call['call_id']} is {status}: it has no result for the model yet")
         case _:
-            assert_never(call["status"])
+            assert_never(status)
+    if call.get("edited") and status != "cancelled":
+        text = f"The user changed the arguments to {call['arguments']!r}.\n{text}"
+    return printable(f"{text}\n{call['hook_feedback']}" if call.get("hook_feedback") else text)
 
 
 def _cancelled_text(call: ToolCallInfo) -> str:
-    reason = call.get("reason", "")
-    not_run = "Not run again, it may have had its effect before" if call.get("started") else "Not run"
+    reason, has_started = call.get("reason", ""), bool(call.get("started"))
+    not_run = "Not run again, it may have had its effect before" if has_started else "Not run"
     match call.get("decision"):
         case "deny":
             return f"{not_run}: denied by policy. {reason}".rstrip()
         case "reject":
-            words = f" The user said: {reason}" if reason else ""
-            refused = (
-                "the user does not answer this question"
-                if call.get("requires_input")
-                else "the user refused this call"
-            )
-            return f"{not_run}: {refused}.{words}"
-    happened = "Its outcome is unknown: look before you repeat it." if call.get("started") else "It never started."
-    told = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
-    output = f"\nOutput until then:\n{call['result']}" if call["result"] else ""
-    return f"{told} {happened}{output}"
+            refused = "refused this call"
+            if call.get("requires_input"):
+                refused = "does not answer this question"
+            return f"{not_run}: the user {refused}." + (f" The user said: {reason}" if reason else "")
+    cause = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
+    happened = "Its outcome is unknown: look before you repeat it." if has_started else "It never started."
+    return f"{cause} {happened}" + (f"\nOutput until then:\n{call['result']}" if call["result"] else "")
 
 
 def moved(call: ToolCallInfo, status: CallStatus, **fields: Any) -> ToolCallInfo:
@@ -139,8 +132,7 @@ def moved(call: ToolCallInfo, status: CallStatus, **fields: Any) -> ToolCallInfo
         ForbiddenTransition: the transition table has no such row.
     """
     require_allowed(call["call_id"], call["status"], status)
-    changed = {**call, "status": status, **fields}
-    return cast("ToolCallInfo", changed)
+    return cast("ToolCallInfo", {**call, "status": status, **fields})
 
 
 def change_of(before: ToolCallInfo | None, after: ToolCallInfo) -> dict[str, Any]:
@@ -152,7 +144,7 @@ def change_of(before: ToolCallInfo | None, after: ToolCallInfo) -> dict[str, Any
 
 
 def ended_event(call: ToolCallInfo) -> ToolCallFinished:
-    """The event that tells what became of a call."""
+    """The event that reports the end of a call."""
     return ToolCallFinished(
         call_id=call["call_id"],
         tool_name=call["tool_name"],

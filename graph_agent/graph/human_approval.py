@@ -5,10 +5,10 @@ It holds the graph's only interrupt, behind `ask`, and applies only answers that
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from graph_agent.calls import FINAL, ToolCallInfo, allowed_answers, args_digest
-from graph_agent.events import EventBus, WarningIssued
+from graph_agent.events import AnswerKind, EventBus, WarningIssued
 from graph_agent.graph.history import change_of, ended_event, moved
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import Clock, Scope, Toolbox
@@ -23,11 +23,11 @@ Ask = Callable[[dict[str, Any]], Any]
 """Puts the question and returns the envelope `{by, at, answers: {call_id: answer}}`; LangGraph's `interrupt`.
 
 `by` is the token of the run that applies the answers, which the question names. A client of a server may send
-anything: what is no answer to what was asked is passed over, and the question is put again.
+anything: what does not answer the question is ignored, and the question is put again.
 
 The envelope is never a bare map of call ids: ids of 32 hex digits, or an empty map, are taken for a map of
-interrupt ids and silently dropped. An answer is `{kind, attempt, digest, who, reason?, arguments?, outside?,
-token?}`; a token stands for a call that has run already, and whose result the journal gives.
+interrupt ids and silently dropped. An answer is `{kind, attempt, args_digest, decided_by, reason?, arguments?,
+outside_sandbox?, owner_token?}`; a token means that the call has run already, and its result is in the journal.
 """
 
 
@@ -45,17 +45,23 @@ class HumanApproval:
         if run.stop:
             return Step("stopped", {})
         calls = state["calls"]
-        envelope = _envelope(
-            self.ask({"by": run.owner_token, **question_of(calls, run.started_calls)}), run, self.clock.now()
-        )
+        envelope = self.ask({"by": run.owner_token, **question_of(calls, run.started_calls)})
+        envelope = envelope if isinstance(envelope, Mapping) else {}
+        answers = envelope.get("answers")
         scope = scope_of(state, run, here)
         update: dict[str, Any] = {}
-        for call_id, answer in envelope["answers"].items():
+        for call_id, answer in answers.items() if isinstance(answers, Mapping) else ():
             call = calls.get(call_id)
-            if call is None or not _fits(answer, call):
+            if call is None or not _fits(answer, call, run):
                 continue
-            known = _known(call, answer["kind"], run)
-            after = await self._apply(known, answer, envelope, scope)
+            known = _with_run_facts(call, answer["kind"], run)
+            granted = {
+                "approved_at": str(envelope.get("at") or self.clock.now()),
+                # The token is the one of the run that applied the answer, not of the run that runs this line: the
+                # framework stores the resume value before this node's result, and a later run replays it.
+                "owner_token": answer.get("owner_token", str(envelope.get("by", ""))),
+            }
+            after = await self._apply(known, answer, granted, scope)
             if after is not known:
                 update[call_id] = change_of(call, after)
                 if after["status"] in FINAL:
@@ -63,62 +69,62 @@ class HumanApproval:
         return Step("answered", {"calls": update} if update else {})
 
     async def _apply(
-        self, call: ToolCallInfo, answer: Mapping[str, Any], envelope: Mapping[str, Any], scope: Scope
+        self, call: ToolCallInfo, answer: Mapping[str, Any], granted: dict[str, Any], scope: Scope
     ) -> ToolCallInfo:
-        kind, reason = answer["kind"], answer.get("reason", "")
-        decided = {"decision": kind, "decided_by": answer.get("decided_by", "")}
-        # The token is the one of the run that applied the answer, not of the run that runs this line: the
-        # framework stores the resume value before this node's result, and a later run replays it.
-        granted = {
-            **decided,
-            "approved_at": envelope["at"],
-            "owner_token": answer.get("owner_token", envelope["by"]),
-        }
-        if answer.get("outside_sandbox"):
-            granted["outside_sandbox"] = True
+        kind, reason = cast("AnswerKind", answer["kind"]), str(answer.get("reason", ""))
+        decided = {"decision": kind, "decided_by": str(answer.get("decided_by", ""))}
+        granted = {**decided, **granted, **({"outside_sandbox": True} if answer.get("outside_sandbox") else {})}
         now = self.clock.now()
         match kind:
-            case "approve" | "answer":
-                words = {"answer": reason} if kind == "answer" else {}
+            case "approve" | "answer" | "retry":
+                words = {"answer": reason} if kind == "answer" else {"result": None} if kind == "retry" else {}
                 return moved(call, "pending", **granted, **words)
             case "edit":
                 return await self._edit(call, answer, granted, scope)
-            case "retry":
-                return moved(call, "pending", **granted, result=None)
             case "reject" | "cancel":
-                # Why it was asked about is no reason to refuse it: the model is told that as the user's words.
+                # Why it was asked about is no reason to refuse it: the model gets that as the user's words.
                 kept = "" if kind == "reject" else call.get("reason", "")
                 return moved(call, "cancelled", **decided, reason=reason or kept, ended_at=now)
             case "done":
                 return moved(call, "success", **decided, result=reason or "Done.", ended_at=now)
-        return call
+            case _ as never:
+                assert_never(never)
 
     async def _edit(
-        self, call: ToolCallInfo, answer: Mapping[str, Any], granted: Mapping[str, Any], scope: Scope
+        self, call: ToolCallInfo, answer: Mapping[str, Any], granted: dict[str, Any], scope: Scope
     ) -> ToolCallInfo:
         """The call with the edited arguments; unchanged, so the question stays open, where they may not run."""
-        if "owner_token" in answer:
-            # It has run with them already: there is nothing left to judge.
-            return self._edited(call, answer["arguments"], granted)
-        plan = await self.toolbox.prepare(
-            call["tool_name"], answer["arguments"], scope, call["call_id"], call.get("attempt", 1)
-        )
-        if plan.verdict in ("unusable", "deny"):
-            self.bus.publish(
-                WarningIssued(f"the edited arguments of {call['call_id']} were not taken: {plan.reason}")
-            )
-            return call
-        preview = {} if plan.preview is None else {"preview": plan.preview}
-        shown = {**granted, **preview, "paths": list(plan.paths), "summary": plan.summary}
-        return self._edited(call, plan.arguments, shown)
-
-    @staticmethod
-    def _edited(call: ToolCallInfo, arguments: Mapping[str, Any], fields: Mapping[str, Any]) -> ToolCallInfo:
-        digest = args_digest(call["call_id"], call["tool_name"], call.get("attempt", 1), arguments)
-        return moved(call, "pending", **fields, arguments=dict(arguments), args_digest=digest, edited=True)
+        call_id, tool_name, attempt = call["call_id"], call["tool_name"], call.get("attempt", 1)
+        arguments = dict(answer["arguments"])
+        if "owner_token" not in answer:  # Otherwise it has run with them already.
+            plan = await self.toolbox.prepare(tool_name, arguments, scope, call_id, attempt)
+            if plan.verdict in ("unusable", "deny"):
+                self.bus.publish(
+                    WarningIssued(f"The edited arguments of {call_id} were not accepted: {plan.reason}")
+                )
+                return call
+            preview = {} if plan.preview is None else {"preview": plan.preview}
+            granted = {**granted, **preview, "paths": list(plan.paths), "summary": plan.summary}
+            arguments = plan.arguments
+        digest = args_digest(call_id, tool_name, attempt, arguments)
+        return moved(call, "pending", **granted, arguments=arguments, args_digest=digest, edited=True)
 
 
-def _known(call: ToolCallInfo, kind: str, run: RunContext) -> ToolCallInfo:
+def _fits(answer: Any, call: ToolCallInfo, run: RunContext) -> bool:
+    """Whether the answer is of the right kind and was given to exactly this call with exactly these arguments."""
+    # With this run's own token a call would pass for one that has run, and would run without approval.
+    if not isinstance(answer, Mapping) or answer.get("owner_token") == run.owner_token:
+        return False
+    if answer.get("kind") == "edit" and not isinstance(answer.get("arguments"), Mapping):
+        return False
+    shown = (answer.get("attempt"), answer.get("args_digest"))
+    return answer.get("kind") in allowed_answers(call) and shown == (
+        call.get("attempt", 1),
+        call.get("args_digest", ""),
+    )
+
+
+def _with_run_facts(call: ToolCallInfo, kind: str, run: RunContext) -> ToolCallInfo:
     """The call with what this run knows of it, under the number that a new attempt at it gets."""
     known: ToolCallInfo = {**call, "started": True} if call["call_id"] in run.started_calls else call
     if kind not in ("approve", "edit", "answer", "retry"):
@@ -131,48 +137,22 @@ def _known(call: ToolCallInfo, kind: str, run: RunContext) -> ToolCallInfo:
     return {**known, "attempt": number, "args_digest": digest}
 
 
-def question_of(calls: Mapping[str, ToolCallInfo], begun: Collection[str] = ()) -> dict[str, Any]:
+def question_of(calls: Mapping[str, ToolCallInfo], started: Collection[str] = ()) -> dict[str, Any]:
     """Every open question, in the model's order: `{approve: [...], recover: [...]}`, JSON values.
 
-    A call that is known to have begun, on another branch or before a rewind, is not said never to have started.
+    The reason of an interrupted call among the `started` ones, on another branch or before a rewind, is always
+    outcome_unknown.
     """
-
-    def reason(call: ToolCallInfo) -> str:
-        is_known = call["status"] == "interrupted" and call["call_id"] in begun
-        return "outcome_unknown" if is_known else call.get("reason", "")
-
-    def items(status: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "call_id": call["call_id"],
-                "attempt": call.get("attempt", 1),
-                "args_digest": call.get("args_digest", ""),
-                "reason": reason(call),
-            }
-            for call in calls.values()
-            if call["status"] == status
-        ]
-
-    return {"approve": items("awaiting_approval"), "recover": items("interrupted")}
-
-
-def _envelope(given: Any, run: RunContext, now: str) -> dict[str, Any]:
-    """The envelope with all that is read of it, holding only what can be an answer."""
-    envelope = given if isinstance(given, Mapping) else {}
-    answers = envelope.get("answers")
-    usable = {
-        call_id: {**answer, **{name: str(answer[name]) for name in ("reason", "decided_by") if name in answer}}
-        for call_id, answer in (answers.items() if isinstance(answers, Mapping) else ())
-        # With this run's own token a call would pass for one that has run, and would run unjudged.
-        if isinstance(answer, Mapping) and answer.get("owner_token") != run.owner_token
-    }
-    return {"by": str(envelope.get("by", "")), "at": str(envelope.get("at") or now), "answers": usable}
-
-
-def _fits(answer: Mapping[str, Any], call: ToolCallInfo) -> bool:
-    """Whether the answer is of the right kind and was given to exactly this call with exactly these arguments."""
-    kind, shown = answer.get("kind"), (answer.get("attempt"), answer.get("args_digest"))
-    is_right_kind = kind in allowed_answers(call)
-    if kind == "edit" and not isinstance(answer.get("arguments"), Mapping):
-        return False
-    return is_right_kind and shown == (call.get("attempt", 1), call.get("args_digest", ""))
+    question: dict[str, Any] = {"approve": [], "recover": []}
+    for call_id, call in calls.items():
+        status, reason = call["status"], call.get("reason", "")
+        if status not in ("awaiting_approval", "interrupted"):
+            continue
+        item = {
+            "call_id": call["call_id"],
+            "attempt": call.get("attempt", 1),
+            "args_digest": call.get("args_digest", ""),
+            "reason": "outcome_unknown" if status == "interrupted" and call_id in started else reason,
+        }
+        question["recover" if status == "interrupted" else "approve"].append(item)
+    return question

@@ -6,214 +6,189 @@ decides.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports.usage import Budget, SharedBudget, add_usage
+from graph_agent.ports.usage import Budget, SharedBudget, UsageTotals, add_usage
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import ConsecutiveFailures, TurnState
 
 __all__ = [
-    "HELD_BACK",
-    "counted",
-    "drawn",
-    "exhausted",
-    "passed",
-    "steps_used_up",
-    "tripped",
-    "turn_usage_of_calls",
+    "LIMIT_DECISION",
+    "budget_limit",
+    "count_failures",
+    "reserve_request",
+    "step_limit",
+    "too_many_failures",
+    "too_many_refusals",
     "usage_of_calls",
 ]
 
-_AFRESH = "going on begins with a fresh budget"
+_NEW_BUDGET = "continuing starts a new budget"
 
 
 class _Account(NamedTuple):
-    """One budget with what was used of it so far, and what the next request will use at least."""
+    """One budget, what was used of it, and what the next request uses at least; None where no price is known."""
 
     name: str
     """The setting, which the flag is named after where there is one."""
     of: str
     limit: float | None
     used: float | None
-    """None: nobody knows, because a price is missing."""
-    least: float | None
-    """None as above."""
+    minimum: float | None
     unit: str
 
+    def amount(self, value: float) -> str:
+        return f"{value:,.0f} {self.unit}" if self.unit == "tokens" else f"{value:.4f} {self.unit}".strip()
 
-def passed(
-    budget: Budget, spent: tuple[Mapping[str, Any], Mapping[str, Any]], least: tuple[int, float | None]
-) -> "TurnState":
-    """Why the next request is not made, as `why` and `budget` of the turn; empty when it may be.
+
+def budget_limit(budget: Budget, used: UsageTotals, minimum: tuple[int, float | None]) -> "TurnState":
+    """Why the next request is not made, as `reason` and `budget` of the turn; empty when it may be.
 
     Args:
         budget: what may be used.
-        spent: the turn and the state, each with its `usage`.
-        least: tokens and cost that the request will use whatever the answer is; None where no price is known.
+        used: what turn and thread have used.
+        minimum: tokens and cost that the request uses whatever the answer is; None where no price is known.
     """
-    for account in _accounts(budget, spent, least):
-        if account.limit is not None and (why := _why(account, account.limit)):
-            return {"budget": account.name, "reason": why}
-    return {}
-
-
-def drawn(shared_budget: SharedBudget, thread_id: str, least: tuple[int, float | None]) -> "TurnState":
-    """The same where others draw on the budget, too; where the request may be made, it counts from here on."""
-    turn, thread = shared_budget.total_usage()
-    pause = (
-        steps_used_up(shared_budget.max_steps)
-        if shared_budget.steps >= shared_budget.max_steps
-        else passed(shared_budget.budget, ({"usage": turn}, {"usage": thread}), least)
+    turn, thread = used
+    turn_cost, thread_cost = (
+        None if usage.get("unpriced_requests") else float(usage.get("cost") or 0.0) for usage in used
     )
-    if pause:
-        return {**pause, "shared": True}
-    shared_budget.begin_request(thread_id, least)
-    return {}
-
-
-def steps_used_up(steps: int) -> "TurnState":
-    """The same for the model requests of a turn."""
-    requests = "1 model request" if steps == 1 else f"{steps} model requests"
-    return {"budget": "max_steps", "reason": f"it made {requests}, as many as max_steps allows; {_AFRESH}"}
-
-
-def _accounts(
-    budget: Budget, spent: tuple[Mapping[str, Any], Mapping[str, Any]], least: tuple[int, float | None]
-) -> Iterator[_Account]:
-    turn, thread = (part.get("usage") or {} for part in spent)
-    tokens, cost = least
+    tokens, cost = minimum
     currency = str(turn.get("currency") or thread.get("currency") or "")
-    yield _Account("max_tokens", "turn", budget.max_tokens, turn.get("total_tokens", 0), tokens, "tokens")
-    yield _Account("max_cost", "turn", budget.max_cost, _cost(turn), cost, currency)
-    yield _Account(
-        "max_thread_tokens", "thread", budget.max_thread_tokens, thread.get("total_tokens", 0), tokens, "tokens"
-    )
-    yield _Account("max_thread_cost", "thread", budget.max_thread_cost, _cost(thread), cost, currency)
+    for account in (
+        _Account("max_tokens", "turn", budget.max_tokens, turn.get("total_tokens", 0), tokens, "tokens"),
+        _Account("max_cost", "turn", budget.max_cost, turn_cost, cost, currency),
+        _Account(
+            "max_thread_tokens", "thread", budget.max_thread_tokens, thread.get("total_tokens", 0), tokens, "tokens"
+        ),
+        _Account("max_thread_cost", "thread", budget.max_thread_cost, thread_cost, cost, currency),
+    ):
+        if account.limit is not None and (reason := _reason(account, account.limit)):
+            return {"budget": account.name, "reason": reason}
+    return {}
 
 
-def _cost(usage: Mapping[str, Any]) -> float | None:
-    return None if usage.get("unpriced_requests") else float(usage.get("cost") or 0.0)
-
-
-def _why(account: _Account, limit: float) -> str:
-    name, of = account.name, account.of
-    further = _AFRESH if of == "turn" else f"raise {name} to go on"
-    if account.used is None or account.least is None:
+def _reason(account: _Account, limit: float) -> str:
+    name, of, used, minimum = account.name, account.of, account.used, account.minimum
+    if used is None or minimum is None:
         return f"the cost of this {of} is not known, so {name} cannot be kept: [prices] lacks the model"
-    if account.used >= limit:
-        used = _shown(account.used, account.unit)
-        return f"this {of} used {used} of the {_shown(limit, account.unit)} that {name} allows; {further}"
-    if account.used + account.least > limit:
+    # A new turn begins a new budget, unless not even its first request fits that.
+    advice = _NEW_BUDGET if of == "turn" and used else f"raise {name} to continue"
+    if used >= limit:
+        return f"this {of} used {account.amount(used)} of the {account.amount(limit)} that {name} allows; {advice}"
+    if used + minimum > limit:
+        left = account.amount(limit - used)
         return (
-            f"the next request takes {_shown(account.least, account.unit)} or more, this {of} has "
-            f"{_shown(limit - account.used, account.unit)} left of what {name} allows; "
-            f"{further if account.used or of == 'thread' else f'raise {name} to go on'}"
+            f"the next request takes {account.amount(minimum)} or more, this {of} has {left} left of what {name} "
+            f"allows; {advice}"
         )
     return ""
 
 
-def _shown(amount: float, unit: str) -> str:
-    return f"{amount:,.0f} {unit}" if unit == "tokens" else f"{amount:.4f} {unit}".strip()
+def reserve_request(shared: SharedBudget, thread_id: str, minimum: tuple[int, float | None]) -> "TurnState":
+    """The same where sub-agents draw on the budget; a request that may be made is counted from here on."""
+    if shared.steps >= shared.max_steps:
+        limit = step_limit(shared.max_steps)
+    else:
+        limit = budget_limit(shared.budget, shared.total_usage(), minimum)
+    if limit:
+        return {**limit, "shared": True}
+    shared.begin_request(thread_id, minimum)
+    return {}
 
 
-HELD_BACK = "limit"
-"""The decision of calls that were not let through because of what went before."""
-
-_TIMEOUTS = 3
-_FAILURES = 3
-_REFUSALS = 3
-_NEVER_RAN = 5
-
-Strikes = Mapping[str, Any]
-"""JSON values: `timeouts` by tool, `failures` and `refusals` by call, and `never_ran`, `{key, count}`."""
+def step_limit(steps: int) -> "TurnState":
+    """The same for the model requests of a turn."""
+    requests = "1 model request" if steps == 1 else f"{steps} model requests"
+    return {
+        "budget": "max_steps",
+        "reason": f"it made {requests}, as many as max_steps allows; {_NEW_BUDGET}",
+    }
 
 
-def counted(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> "ConsecutiveFailures":
-    """The counts after these calls of one message came to their end."""
-    timeouts, failures, refusals = (dict(strikes.get(key) or {}) for key in ("timeouts", "failures", "rejections"))
-    never_ran = strikes.get("never_ran") or {}
+LIMIT_DECISION = "limit"
+"""The decision of calls that did not run because of what went wrong before."""
+
+_MAX_TIMEOUTS = 3
+_MAX_FAILURES = 3
+_MAX_REFUSALS = 3
+_MAX_NEVER_RAN = 5
+
+
+def count_failures(before: Mapping[str, Any], calls: Iterable[ToolCallInfo]) -> "ConsecutiveFailures":
+    """The counts after these calls of one message ended."""
+    timeouts, failures, rejections = (dict(before.get(key) or {}) for key in ("timeouts", "failures", "rejections"))
+    never_ran = before.get("never_ran") or {}
     for call in calls:
-        tool, key = call["tool_name"], _key(call)
-        if call.get("started") and call["status"] in ("success", "error"):
+        tool, key, cause = call["tool_name"], _call_key(call), ""
+        if not call.get("started"):
+            if call["status"] == "error":
+                cause = "it is unknown, or its arguments were unusable"
+            elif call.get("decision") == "deny":
+                cause = f"denied by {call.get('rule') or 'policy'}"
+        elif call["status"] in ("success", "error"):
             is_timeout = (call.get("metadata") or {}).get("error_type") == "timeout"
-            _count(timeouts, tool, goes_on=is_timeout)
-            _count(failures, key, goes_on=call["status"] == "error")
-        elif call.get("decision") == "reject":
-            _count(refusals, key, goes_on=True)
-        cause = _why_it_never_ran(call)
-        count = never_ran.get("count", 0) + 1 if never_ran.get("key") == cause else 1
-        never_ran = {"key": cause, "count": count} if cause else {}
-    counts = {"timeouts": timeouts, "failures": failures, "rejections": refusals, "never_ran": never_ran}
+            timeouts[tool] = timeouts.get(tool, 0) + 1 if is_timeout else 0
+            failures[key] = failures.get(key, 0) + 1 if call["status"] == "error" else 0
+        if call.get("decision") == "reject":
+            rejections[key] = rejections.get(key, 0) + 1
+        count = never_ran.get("count", 0) + 1 if never_ran.get("key") == [tool, cause] else 1
+        never_ran = {"key": [tool, cause], "count": count} if cause else {}
+    counts: dict[str, Any] = {
+        name: {key: count for key, count in counted.items() if count}
+        for name, counted in (("timeouts", timeouts), ("failures", failures), ("rejections", rejections))
+    }
+    counts["never_ran"] = never_ran
     return cast("ConsecutiveFailures", {name: count for name, count in counts.items() if count})
 
 
-def tripped(strikes: Strikes, calls: Iterable[ToolCallInfo]) -> str:
+def too_many_failures(counts: Mapping[str, Any], calls: Iterable[ToolCallInfo]) -> str:
     """Why calls that the model asks for now should wait for a person first; empty when they need not."""
     for call in calls:
         if call["status"] not in ("pending", "awaiting_approval"):
             continue
-        if (strikes.get("timeouts") or {}).get(call["tool_name"], 0) >= _TIMEOUTS:
-            return f"{call['tool_name']} ran into its time limit {_TIMEOUTS} times in a row"
-        if (strikes.get("failures") or {}).get(_key(call), 0) >= _FAILURES:
-            return f"this very call of {call['tool_name']} failed {_FAILURES} times in a row"
+        if (counts.get("timeouts") or {}).get(call["tool_name"], 0) >= _MAX_TIMEOUTS:
+            return f"{call['tool_name']} ran into its time limit {_MAX_TIMEOUTS} times in a row"
+        if (counts.get("failures") or {}).get(_call_key(call), 0) >= _MAX_FAILURES:
+            return f"this very call of {call['tool_name']} failed {_MAX_FAILURES} times in a row"
     return ""
 
 
-def exhausted(strikes: Strikes) -> str:
+def too_many_refusals(counts: Mapping[str, Any]) -> str:
     """Why the model should not be asked again before a person was; empty when it may."""
-    never_ran = strikes.get("never_ran") or {}
-    if any(count >= _REFUSALS for count in (strikes.get("rejections") or {}).values()):
-        return f"the same call was refused {_REFUSALS} times"
-    if never_ran.get("count", 0) >= _NEVER_RAN:
-        tool, what = never_ran["key"]
-        return f"{_NEVER_RAN} calls of {tool} in a row could not run: {what}"
+    if any(count >= _MAX_REFUSALS for count in (counts.get("rejections") or {}).values()):
+        return f"the same call was refused {_MAX_REFUSALS} times"
+    never_ran = counts.get("never_ran") or {}
+    if never_ran.get("count", 0) >= _MAX_NEVER_RAN:
+        tool, cause = never_ran["key"]
+        return f"{_MAX_NEVER_RAN} calls of {tool} in a row could not run: {cause}"
     return ""
 
 
-def _count(counts: dict[str, int], key: str, *, goes_on: bool) -> None:
-    if goes_on:
-        counts[key] = counts.get(key, 0) + 1
-    else:
-        counts.pop(key, None)
-
-
-def _why_it_never_ran(call: ToolCallInfo) -> list[str]:
-    """Tool and cause, of a call that was turned away before it could begin; empty for any other."""
-    if call.get("started"):
-        return []
-    if call["status"] == "error":
-        return [call["tool_name"], "it is unknown, or its arguments were unusable"]
-    if call.get("decision") == "deny":
-        return [call["tool_name"], f"denied by {call.get('rule') or 'policy'}"]
-    return []
-
-
-def _key(call: ToolCallInfo) -> str:
+def _call_key(call: ToolCallInfo) -> str:
     """Tool and arguments, whatever the order of the arguments."""
     text = json.dumps([call["tool_name"], call["arguments"]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def usage_of_calls(calls: Iterable[ToolCallInfo], given_up: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What calls say they have spent, as `usage` in their metadata; else what is known of it by call id."""
-    return _spent(calls, given_up, ("usage",))
-
-
-def turn_usage_of_calls(calls: Iterable[ToolCallInfo], given_up: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """As far as it counts for the turn: a call that a person let go on with a fresh budget says so itself."""
-    return _spent(calls, given_up, ("turn_usage", "usage"))
-
-
-def _spent(
-    calls: Iterable[ToolCallInfo], given_up: Mapping[str, Mapping[str, Any]], names: tuple[str, ...]
+def usage_of_calls(
+    calls: Iterable[ToolCallInfo], stopped_usage: Mapping[str, Mapping[str, Any]], *, of_turn: bool = False
 ) -> dict[str, Any]:
-    spent: dict[str, Any] = {}
+    """The usage in the metadata of calls, added up.
+
+    Args:
+        calls: the finished calls.
+        stopped_usage: what is known of calls without it, by call id.
+        of_turn: only what counts for the turn; a call that continued on a new budget says so itself.
+    """
+    total: dict[str, Any] = {}
     for call in calls:
         metadata = call.get("metadata") or {}
-        told: Any = next((metadata[name] for name in names if metadata.get(name)), given_up.get(call["call_id"]))
-        if isinstance(told, Mapping):
-            spent = add_usage(spent, told)
-    return spent
+        usage = (metadata.get("turn_usage") if of_turn else None) or metadata.get("usage")
+        usage = usage or stopped_usage.get(call["call_id"])
+        if isinstance(usage, Mapping):
+            total = add_usage(total, usage)
+    return total

@@ -9,14 +9,7 @@ from graph_agent.calls import FINAL, USER_DECISION, ToolCallInfo
 from graph_agent.errors import InternalError
 from graph_agent.graph.edges import EdgeOutcome, turn_outcome
 from graph_agent.graph.history import newest_calls, tool_message_text
-from graph_agent.graph.limits import (
-    HELD_BACK,
-    counted,
-    exhausted,
-    steps_used_up,
-    turn_usage_of_calls,
-    usage_of_calls,
-)
+from graph_agent.graph.limits import LIMIT_DECISION, count_failures, step_limit, too_many_refusals, usage_of_calls
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.tool_routing import shown_by
 from graph_agent.ports.usage import add_usage
@@ -45,16 +38,18 @@ class Observation:
         for call_id, *_ in newest_calls(state["messages"]):
             call = calls[call_id]
             if call["status"] not in FINAL:
-                raise InternalError(f"call {call_id} is {call['status']}, thread {here.thread_id} cannot go on yet")
+                raise InternalError(
+                    f"call {call_id} is {call['status']}, thread {here.thread_id} cannot continue yet"
+                )
             finals.append(call)
         before: TurnState = state.get("turn") or {}
         if run.budget_reset not in ("", before.get("budget_reset")):
             before = {**before, "steps": 0, "sub_agent_requests": 0, "usage": {}, "budget_reset": run.budget_reset}
-        failures = counted(before.get("consecutive_failures") or {}, finals)
+        failures = count_failures(before.get("consecutive_failures") or {}, finals)
         turn: TurnState = {**before}
         if failures or "consecutive_failures" in before:
             turn["consecutive_failures"] = failures
-        of_turn = turn_usage_of_calls(finals, run.stopped_usage)
+        of_turn = usage_of_calls(finals, run.stopped_usage, of_turn=True)
         if requests := of_turn.get("requests"):
             turn["sub_agent_requests"] = int(turn.get("sub_agent_requests", 0)) + requests
         outcome, pause = _outcome(finals, turn, run)
@@ -73,32 +68,27 @@ def _outcome(calls: list[ToolCallInfo], turn: "TurnState", run: RunContext) -> "
         return "stopped", {}
     is_declared = any(call["tool_name"] == COMPLETION_TOOL for call in calls)
     if is_declared and all(call["status"] == "success" for call in calls):
-        # Declared beside a call that went wrong, it was declared too early: the model has to hear of that first.
+        # Declared beside a call that went wrong, it was declared too early: the model has to see that result first.
         return "completed", {}
-    held_back = next((call.get("reason", "") for call in calls if call.get("decision") == HELD_BACK), "")
-    if why := held_back or exhausted(turn.get("consecutive_failures") or {}):
-        return "limit", {"reason": why}
+    held = next((call.get("reason", "") for call in calls if call.get("decision") == LIMIT_DECISION), "")
+    if reason := held or too_many_refusals(turn.get("consecutive_failures") or {}):
+        return "limit", {"reason": reason}
     steps = int(turn.get("steps", 0)) + int(turn.get("sub_agent_requests", 0))
-    return ("limit", steps_used_up(steps)) if steps >= run.max_steps else ("observed", {})
+    return ("limit", step_limit(steps)) if steps >= run.max_steps else ("observed", {})
 
 
 def _message(call: ToolCallInfo) -> ToolMessage:
+    kwargs: dict[str, Any] = {**shown_by(call)}
+    images = call.get("metadata", {}).get("images")
+    if call["status"] == "success" and isinstance(images, list):
+        kwargs["images"] = images  # References: the images themselves are never in the state.
+    if call["status"] == "cancelled" and call.get("decision") != "deny":
+        kwargs[USER_DECISION] = True
     return ToolMessage(
         content=tool_message_text(call),
         tool_call_id=call["call_id"],
         name=call["tool_name"],
         status="success" if call["status"] == "success" else "error",
-        additional_kwargs={**_images(call), **shown_by(call), **_decided(call)},
+        additional_kwargs=kwargs,
         id=f"tool-{call['call_id']}",
     )
-
-
-def _decided(call: ToolCallInfo) -> dict[str, Any]:
-    is_by_person = call["status"] == "cancelled" and call.get("decision") != "deny"
-    return {USER_DECISION: True} if is_by_person else {}
-
-
-def _images(call: ToolCallInfo) -> dict[str, Any]:
-    """References of what a model that sees is shown; the images themselves never stand in the state."""
-    images = call.get("metadata", {}).get("images")
-    return {"images": images} if call["status"] == "success" and isinstance(images, list) else {}

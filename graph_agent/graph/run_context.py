@@ -17,7 +17,7 @@ __all__ = ["GraphPosition", "RunContext", "Step", "new_owner_token", "scope_of"]
 
 
 def new_owner_token() -> str:
-    """A run token: new in each process, and after each run that did not return."""
+    """An owner token: new in each process, and after each run that did not return."""
     return uuid4().hex
 
 
@@ -37,20 +37,20 @@ class RunContext:
     budget: Budget = UNLIMITED
     """What the requests of the turn, and of the thread, may use."""
     finished_in_journal: frozenset[str] = frozenset()
-    """Calls that the state holds as open and the journal as finished: taken up again from an older checkpoint."""
+    """Calls that the state holds as open and the journal as finished: continued from an older checkpoint."""
     started_calls: frozenset[str] = frozenset()
-    """Calls that the state holds as open and that may have had an effect, as the journal says."""
+    """Calls that the state holds as open and that may have had an effect according to the journal."""
     reverted_attempts: Mapping[str, int] = field(default_factory=dict)
-    """Of calls that a rewind undid: the newest attempt, whose number is taken."""
+    """Of calls that a rewind reverted: the newest attempt, whose number is taken."""
     mode: str = ""
     """Permission mode of this run; empty means the stored one. bypassPermissions is only ever here."""
     shared_budget: SharedBudget | None = None
-    """The budget that a sub-agent's requests draw on beside others; it has none of its own then."""
+    """The budget that a sub-agent shares with others; it has none of its own then."""
     budget_reset: str = ""
-    """A token of its own where a person let the turn go on after a limit in the middle of a call: the turn notes it
-    with the fresh budget that it gets, once."""
+    """Set where a person let the turn continue after a limit in the middle of a call: a token that the turn stores
+    with the new budget that it gets, once."""
     stopped_usage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Usage of sub-agents that were stopped before their calls are given up, by call id."""
+    """Usage of sub-agents that were stopped before their calls are cancelled, by call id."""
 
     def next_attempt(self, call_id: str, attempt: int) -> int:
         """The number of an attempt that is about to be let through: this one, unless it is taken."""

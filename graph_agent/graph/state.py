@@ -49,9 +49,9 @@ class TurnState(TypedDict, total=False):
     budget: str
     """The setting that was used up, where the limit is one of the budgets."""
     shared: bool
-    """The budget is one that others draw on too."""
+    """The budget is shared with other agents."""
     budget_reset: str
-    """Token of the newest fresh budget that the turn was given."""
+    """Token of the newest budget that the turn was given."""
     compact_only: dict[str, Any]
     """The turn that the thread had ended with, in a turn that is for a compaction alone."""
 
@@ -63,7 +63,7 @@ class AgentState(TypedDict, total=False):
     calls: Annotated[dict[str, ToolCallInfo], DeltaChannel(merge_calls, snapshot_frequency=SNAPSHOT_EVERY)]
     turn: TurnState
     usage: dict[str, Any]
-    """What the requests of the whole thread used; the shape is that of `ports.spending`."""
+    """What the requests of the whole thread used; the shape is that of `ports.usage`."""
     mode: str
     cwd: str
     """Working directory of the shell; empty means the workspace."""
@@ -72,9 +72,9 @@ class AgentState(TypedDict, total=False):
     loaded_tools: Annotated[list[str], merge_names]
     """Tools that the model searched for, in that order: they are declared from then on."""
     reported_shells: Annotated[list[str], merge_names]
-    """Background shells whose end the model was told of unasked."""
+    """Background shells whose end was reported to the model in a notice."""
     context: dict[str, Any]
-    """Of the live window: `counted_from`, the newest message at its last compaction; `learned`, how many tokens
+    """Of the context: `counted_from`, the newest message at its last compaction; `learned_limits`, how many tokens
     which model takes, where it refused more."""
 
 

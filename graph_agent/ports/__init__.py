@@ -1,6 +1,5 @@
 """Protocols and values shared by the graph, the model, storage, the toolbox and the session."""
 
-from graph_agent.ports.clock import Clock, SystemClock, normalize_time
 from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
 from graph_agent.ports.storage import (
     AlwaysAllow,
@@ -9,6 +8,7 @@ from graph_agent.ports.storage import (
     Barrier,
     Blobs,
     Claim,
+    Clock,
     Decisions,
     FileStates,
     Grant,
@@ -21,7 +21,9 @@ from graph_agent.ports.storage import (
     Question,
     QuestionKind,
     RowStatus,
+    SystemClock,
     ThreadLock,
+    normalize_time,
 )
 from graph_agent.ports.time_travel import (
     ExecutedAttempt,

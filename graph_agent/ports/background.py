@@ -15,7 +15,6 @@ __all__ = [
     "NewShell",
     "NoShells",
     "ShellEnding",
-    "ShellNotices",
     "ShellRecord",
     "ShellRecords",
     "boot_id",
@@ -25,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NewShell:
-    """One that is about to be let go."""
+    """A shell that is about to be started."""
 
     thread_id: str
     call_id: str
@@ -38,7 +37,7 @@ class NewShell:
 
 @dataclass(frozen=True, slots=True)
 class ShellEnding:
-    """How one ended, as it is written down once."""
+    """How a shell ended; recorded once."""
 
     reason: str
     """One of `tools.shell_ops.background.Why`."""
@@ -48,7 +47,7 @@ class ShellEnding:
 
 @dataclass(frozen=True, slots=True)
 class ShellRecord:
-    """One that was let go."""
+    """A shell that was started."""
 
     number: int
     """Never given twice in a database."""
@@ -63,69 +62,48 @@ class ShellRecord:
     read_until: int = 0
     """Where the next one begins."""
     read_by: str = ""
-    """The call that read last: where it is run again it begins where it had begun."""
+    """The call that read last: if it runs again, it begins where it had begun."""
 
 
 class ShellRecords(Protocol):
     """Durable when a method returns."""
 
     async def add(self, shell: NewShell) -> int:
-        """Write one down; its number."""
-        ...
+        """Record a shell; returns its number."""
 
     async def of_thread(self, thread_id: str) -> list[ShellRecord]:
-        """Those of a thread, in order of their start."""
-        ...
+        """The shells of a thread, in order of their start."""
 
     async def running(self, thread_id: str) -> list[ShellRecord]:
-        """Those without an ending of a thread and of what works for it."""
-        ...
+        """The shells of a thread and of its sub-agents that have not ended."""
 
-    async def get(self, number: int) -> ShellRecord | None:
-        """One."""
-        ...
+    async def get(self, number: int) -> ShellRecord | None: ...
 
     async def read(self, number: int, call_id: str, start: int, until: int) -> None:
-        """Note how far a call has read."""
-        ...
+        """Record how far a call has read."""
 
     async def end(self, number: int, ending: ShellEnding) -> bool:
-        """Note how one ended; the first ending stands, and False tells that there was one."""
-        ...
-
-
-class ShellNotices(Protocol):
-    """What became of a thread's background shells while the model looked elsewhere."""
-
-    async def ended(self, thread_id: str) -> Mapping[str, str]:
-        """Each that ended without a call having told the model so: its id, and how it ended in a sentence."""
-        ...
+        """Record how a shell ended; False, and nothing changes, where an ending is recorded already."""
 
 
 class BackgroundShells(Protocol):
-    """The background shells of a session, as the session sees them."""
+    """The background shells of a session; by default there are none."""
 
     async def reattach(self, thread_id: str) -> None:
-        """Find what an earlier process left running, and end it or go on with it; it is told as events."""
-        ...
+        """Find what an earlier process left running, and end it or take it over; both are published as events."""
+        return
 
-    async def close(self) -> None:
-        """End all that run, or let them be where the user wants that; it is told as events."""
-        ...
-
-
-class NoShells:
-    """For sessions without any."""
-
-    async def reattach(self, thread_id: str) -> None:
-        """There is nothing."""
-
-    async def close(self) -> None:
-        """There is nothing."""
-
-    async def ended(self, thread_id: str) -> Mapping[str, str]:  # noqa: ARG002 - port
-        """There is nothing."""
+    async def ended(self, thread_id: str) -> Mapping[str, str]:
+        """Id, and a sentence about its end, of each shell of the thread whose end no call has reported."""
         return {}
+
+    async def close(self) -> None:
+        """End all that run, or let them run where the user wants that; both are published as events."""
+        return
+
+
+class NoShells(BackgroundShells):
+    """For sessions without background shells."""
 
 
 _STARTED = 19
@@ -134,7 +112,7 @@ _STARTED = 19
 
 @cache
 def boot_id() -> str:
-    """What tells this run of the machine from every other; empty where the machine does not tell."""
+    """An id of this boot of the machine; empty where the system has none."""
     if sys.platform == "darwin":
         # The time of the boot would not do: it moves whenever the clock is set.
         return _output("sysctl", "-n", "kern.bootsessionuuid")
@@ -145,15 +123,9 @@ def process_started(pid: int) -> str | None:
     """When the process started, in the kernel's own words; None when no such process runs."""
     if sys.platform == "darwin":
         return _output("ps", "-o", "lstart=", "-p", str(pid)) or None
-    fields = _fields(pid)
-    return None if fields is None else fields[_STARTED]
-
-
-def _fields(pid: int) -> list[str] | None:
-    """The fields of the kernel's line about a living process, from its state on."""
     # The second field is the program's name in parentheses and may hold blanks and parentheses itself.
     fields = _read(f"{pid}/stat").rpartition(")")[2].split()
-    return None if not fields or fields[0] in "ZX" else fields
+    return None if not fields or fields[0] in "ZX" else fields[_STARTED]
 
 
 def _read(name: str) -> str:

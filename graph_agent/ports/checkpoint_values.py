@@ -1,4 +1,4 @@
-"""What a decoded checkpoint says, whichever program stored it: which nodes run next, and what is a message."""
+"""Reads decoded checkpoints, whichever program stored them: which nodes run next, and what is a message."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ class PlannedTask(NamedTuple):
     """Which run of the node it is, as writes name it."""
     node: str
     given: Any
-    """What a task that was sent a packet is given, or takes in as input; None of one that an edge has triggered."""
+    """The content of the packet that was sent to it, or the input; None of one that an edge has triggered."""
     marks: tuple[str, ...]
     """The parts of its id that distinguish it from the checkpoint's other tasks."""
 
@@ -56,54 +56,42 @@ def planned_tasks(checkpoint: Mapping[str, Any]) -> list[PlannedTask]:
     """The tasks that a decoded checkpoint leads to: first each packet that was sent, then the triggered nodes."""
     values, versions = checkpoint.get("channel_values") or {}, checkpoint.get("channel_versions") or {}
     seen = checkpoint.get("versions_seen") or {}
-    sent = [
-        PlannedTask(f"~{_PUSH}, {number:010d}", *_sent_to(packet), (_PUSH, str(number)))
-        for number, packet in enumerate(values.get(_TASKS) or [])
-    ]
-    pulled = [
-        PlannedTask(
-            f"~{_PULL}, {node}",
-            node,
-            values.get(_START) if node == _START else None,
-            (_PULL, *_triggers_of(node, versions)),
-        )
-        for node, channels in sorted(_triggered(values).items())
-        if any(versions.get(channel) != (seen.get(node) or {}).get(channel) for channel in channels)
-    ]
-    return sent + pulled
-
-
-def _triggered(values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The channels that trigger a node, by its name."""
-    channels: dict[str, list[str]] = {}
+    tasks = []
+    for number, packet in enumerate(values.get(_TASKS) or []):
+        node, given = _packet_content(packet)
+        tasks.append(PlannedTask(f"~{_PUSH}, {number:010d}", node, given, (_PUSH, str(number))))
+    channels_by_node: dict[str, list[str]] = {}
     for name, value in values.items():
         if name.startswith((_BRANCH, _START)):
-            channels.setdefault(name.removeprefix(_BRANCH), []).append(name)
+            channels_by_node.setdefault(name.removeprefix(_BRANCH), []).append(name)
         elif name.startswith(_JOIN) and _is_complete(name, value):
-            channels.setdefault(name.rpartition(":")[2], []).append(name)
-    return channels
-
-
-def _triggers_of(node: str, versions: Mapping[str, Any]) -> list[str]:
-    """Every channel that can trigger a node, in the order in which its id takes them in."""
-    joins = [name for name in versions if name.startswith(_JOIN) and name.rpartition(":")[2] == node]
-    return [node] if node == _START else sorted([f"{_BRANCH}{node}", *joins])
+            channels_by_node.setdefault(name.rpartition(":")[2], []).append(name)
+    for node, channels in sorted(channels_by_node.items()):
+        if all(versions.get(channel) == (seen.get(node) or {}).get(channel) for channel in channels):
+            continue
+        # Every channel that can trigger the node, in the order in which its id takes them in.
+        joins = [name for name in versions if name.startswith(_JOIN) and name.rpartition(":")[2] == node]
+        triggers = [node] if node == _START else sorted([f"{_BRANCH}{node}", *joins])
+        given = values.get(_START) if node == _START else None
+        tasks.append(PlannedTask(f"~{_PULL}, {node}", node, given, (_PULL, *triggers)))
+    return tasks
 
 
 def _is_complete(name: str, value: Any) -> bool:
     """Whether a channel that waits for several nodes, `join:one+other:target`, has a value of each."""
     awaited = name.rpartition(":")[0].removeprefix(_JOIN)
-    heard = value.get("value") if isinstance(value, dict) else None
-    return isinstance(heard, list) and len("+".join(map(str, heard))) == len(awaited)
+    finished = value.get("value") if isinstance(value, dict) else None
+    return isinstance(finished, list) and len("+".join(map(str, finished))) == len(awaited)
 
 
-def _sent_to(packet: Any) -> tuple[str, Any]:
+def _packet_content(packet: Any) -> tuple[str, Any]:
+    """The node that a packet is sent to, and what it is given."""
     if hasattr(packet, "node"):
         return str(packet.node), packet.arg
     arguments = packet.get("value") if isinstance(packet, dict) else None
-    return (
-        (str(arguments[0]), arguments[1]) if isinstance(arguments, list) and len(arguments) > 1 else ("?", packet)
-    )
+    if isinstance(arguments, list) and len(arguments) > 1:
+        return str(arguments[0]), arguments[1]
+    return "?", packet
 
 
 _TYPES = frozenset(("human", "ai", "tool", "system", "function", "chat", "developer", "remove"))
@@ -111,7 +99,7 @@ _ROLES = frozenset(("user", "assistant", "tool", "system", "function", "develope
 
 
 def is_message(value: Any) -> bool:
-    """Whether it is a message: of LangChain, or one that says its role."""
+    """Whether it is a message of LangChain, or one with a role."""
     if not isinstance(value, dict) or "content" not in value:
         return False
     kind = str(value.get("type")).removesuffix("MessageChunk").lower()
@@ -124,6 +112,6 @@ def are_messages(value: Any) -> bool:
 
 
 def role_of(message: dict[str, Any]) -> str:
-    """Who says it, in the words of the model's protocol."""
+    """The role in the words of the model's protocol."""
     kind = str(message.get("type") or message.get("role")).removesuffix("MessageChunk").lower()
     return {"human": "user", "ai": "assistant"}.get(kind, kind)

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 UNFULFILLED = "unmet"
-"""Key in the `response_metadata` of a reply that knows for certain that what was asked was not done: why."""
+"""Key in the `response_metadata` of a reply: why it is certain that the request was not fulfilled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class ModelRequest:
     tools: Sequence[Mapping[str, Any]]
     """OpenAI function declarations: `{"type": "function", "function": {name, description, parameters}}`."""
     notices: tuple[str, ...] = ()
-    """What stands in no message and is told once, a line each: background shells that ended since the last one."""
+    """Sent once, outside of any message, a line each: background shells that ended since the last request."""
     starts_turn: bool = False
-    """Whether it is the first of a turn of the user's: what could not answer before is tried again."""
+    """Whether it is the first of a user's turn: an endpoint that failed before is tried again."""
 
     @property
     def tool_names(self) -> frozenset[str]:
@@ -68,7 +68,6 @@ class ChatModel(Protocol):
     @property
     def label(self) -> str:
         """What the status line calls it, e.g. `gpt-5 @ api.openai.com` or `offline command mode, no model`."""
-        ...
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
         """Ask once and return the whole finished message.
@@ -77,50 +76,45 @@ class ChatModel(Protocol):
         may be missing or repeated (the reasoning node makes them unique). Arguments that cannot be used are `{}`
         there, and `response_metadata["unusable_arguments"]` maps the call's position, as a string, to the reason
         in words for the model. `usage_metadata` is set where the provider told it. `response_metadata` may also
-        hold `UNMET`, `WANTS_WHOLE` (see `graph_agent.calls`), and `reasoning` and `extra_content`, which some
+        hold `UNFULFILLED`, `FULL_RESULTS` (see `graph_agent.calls`), `reasoning`, and `extra_content`, which some
         providers want to be sent back with it.
 
         Raises:
             ModelError: for good, after all retries. Nothing of a broken reply is returned.
         """
-        ...
 
 
 class Models(Protocol):
-    """Which model a session asks, and which others it could."""
+    """Which model a session uses, and which others are available."""
 
     @property
     def label(self) -> str:
-        """What the status line calls the present one."""
-        ...
+        """What the status line calls the current one."""
 
     @property
     def name(self) -> str | None:
-        """What it is chosen by: a profile's name or the provider's; None while none is chosen, empty where there is
+        """The profile's name, or the provider's name of the model; None while none is chosen, empty where there is
         nothing to choose."""
-        ...
 
     async def names(self) -> tuple[str, ...]:
-        """Those there are to choose from, in the provider's order.
+        """The models to choose from, in the provider's order.
 
         Raises:
             ModelError: they cannot be listed now.
         """
-        ...
 
     async def switch(self, name: str) -> None:
-        """Ask this one from the next request on.
+        """Use this model from the next request on.
 
         Raises:
             UsageError: there is nothing to choose here.
         """
-        ...
 
 
 ASSUMED_TOKENS = 128_000
-"""The window of a model that nobody knows anything about."""
+"""The context window of an unknown model."""
 _LARGEST_SHARE = 4
-"""At most one part in so many is kept for the reply, however small the window is."""
+"""At most one part in so many is reserved for the reply, however small the window is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +123,7 @@ class ContextWindow:
 
     tokens: int = ASSUMED_TOKENS
     source: Literal["set", "endpoint", "table", "assumed"] = "assumed"
-    """Who says so: the settings, the endpoint's list of models, the table of known ones, nobody."""
+    """Where the number comes from: settings, the endpoint's list of models, the table of known models, a guess."""
     reserve: int = 8_192
     """Tokens kept free for the reply."""
     compact_at: int = 80
@@ -144,10 +138,9 @@ class ContextWindow:
 
 
 FindContextWindow = Callable[[int], Awaitable[ContextWindow]]
-"""The window of the present model, told how many tokens the next request is about to have: as long as that is few,
-nobody need be asked."""
+"""The window of the current model, from the tokens of the next request: for a small one no endpoint is asked."""
 
 
 async def assumed_context_window(tokens: int) -> ContextWindow:  # noqa: ARG001 - the same whatever the request
-    """The window where none is told."""
+    """The window of an unknown model."""
     return ContextWindow()

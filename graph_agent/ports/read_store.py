@@ -1,4 +1,4 @@
-"""What readers need of storage: threads, calls, checkpoints and messages as plain values, read beside writers.
+"""The read port of storage: threads, calls, checkpoints and messages as plain values, read beside writers.
 
 Checkpoints come decoded to JSON values; whatever version of the program wrote them, names are today's.
 """
@@ -59,7 +59,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class StandingAnswer:
-    """The answer to a question that counts, applied by the graph or not yet."""
+    """The valid answer to a question, applied by the graph or not yet."""
 
     kind: str
     reason: str
@@ -125,12 +125,10 @@ class StoredCheckpoint(Protocol):
     @property
     def checkpoint(self) -> dict[str, Any]:
         """The checkpoint as LangGraph writes it; a delta snapshot is an object with the attribute `value`."""
-        ...
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The step that made it and how; empty where nothing was noted."""
-        ...
+        """The step that made it and how; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,43 +185,34 @@ class ReadStore(Protocol):
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Everything read in the block is of one moment, whatever other processes commit meanwhile."""
-        ...
 
     # Threads
 
     def leases(self) -> dict[str, Lease]:
         """The last lease of every thread."""
-        ...
 
     def threads(self, family_of: str | None = None) -> list[ThreadRow]:
         """Every thread, or one and all sub-agents below it; newest first."""
-        ...
 
     def workspaces(self) -> dict[str, str]:
         """The workspace of every thread."""
-        ...
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         """The folders a thread may work in beside its workspace."""
-        ...
 
     def sub_threads(self, thread_id: str) -> tuple[str, ...]:
         """The threads that run directly inside this one, by id."""
-        ...
 
     def top_thread(self, thread_id: str) -> str:
         """The thread at the top of a sub-agent's line of parents; itself of any other."""
-        ...
 
     def head(self, thread_id: str) -> ThreadHead | None: ...
 
     def newest_thread(self, workspace: str | None) -> str | None:
-        """The newest thread, of a workspace where one is given; one without messages only for want of others."""
-        ...
+        """The newest thread, of a workspace if one is given; one without messages only if there is no other."""
 
     def grants(self) -> list[Grant]:
         """Permissions that were not revoked, oldest first."""
-        ...
 
     # Calls
 
@@ -234,43 +223,33 @@ class ReadStore(Protocol):
 
         Brief records have neither result nor preview.
         """
-        ...
 
     def open_calls(self) -> list[CallRow]:
         """The calls of all threads that somebody still waits for."""
-        ...
 
     def evidence(self, thread_id: str, records: Mapping[str, dict[str, Any]]) -> list[CallRow]:
         """These records of a thread, with what journal and decisions hold about them."""
-        ...
 
     def approval_answer(self, thread_id: str, call_id: str) -> StandingAnswer | None:
         """The newest answer to an approval of a call."""
-        ...
 
     def shared_call_ids(self) -> frozenset[str]:
         """Call ids that occur in several threads."""
-        ...
 
     def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
         """The attempts of a call that are not reverted, oldest first, without outcomes."""
-        ...
 
     def executed(self, thread_id: str) -> list[ExecutedAttempt]:
         """The attempts of a thread that may have started and are not reverted, oldest first."""
-        ...
 
     def tool_runs(self) -> list[tuple[str, str, float | None]]:
         """Tool, status and seconds of each attempt that started, by tool."""
-        ...
 
     def unfinished_shells(self) -> list[RunningShell]:
-        """Background shells whose end was not noted, with their process."""
-        ...
+        """Background shells without a recorded end, with their process."""
 
     def logged_calls(self, thread_id: str) -> dict[str, tuple[str, Any, bool]]:
         """Status, record and whether it is abandoned, of each call in the call log."""
-        ...
 
     def calls_only_in_journal(self, thread_id: str) -> set[str]: ...
 
@@ -278,63 +257,50 @@ class ReadStore(Protocol):
 
     def checkpointed_threads(self) -> list[str]:
         """Every thread that has a checkpoint, the last stored first; also one that the list lacks."""
-        ...
 
     def newest_checkpoint(self, thread_id: str) -> str:
         """The id that sorts last; empty where there is none."""
-        ...
 
     def checkpoint(self, thread_id: str, checkpoint_id: str) -> StoredCheckpoint | None: ...
 
     def checkpoints(self, thread_id: str) -> list[StoredCheckpoint]:
         """All checkpoints of a thread, in the order of their ids."""
-        ...
 
     def ancestors(self, thread_id: str, checkpoint_id: str | None) -> Iterator[StoredCheckpoint]:
         """The checkpoint and its ancestors, nearest first, read as they are asked for; a loop ends."""
-        ...
 
     def writes(
         self, thread_id: str, checkpoint_id: str, channels: Iterable[str] | None = None
     ) -> list[StoredWrite]:
         """The writes stored at a checkpoint, in the order in which they apply."""
-        ...
 
     def written_channels(self, thread_id: str, checkpoint_id: str) -> list[tuple[str, str]]:
         """Task path and channel of each of these writes, without the values."""
-        ...
 
     def call_writes(self, thread_id: str) -> Iterator[tuple[str, Any]]:
         """Checkpoint id and value of every write to the channel `calls`."""
-        ...
 
     # Messages
 
     def messages(self, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
         """The conversation at the thread's head, in order; or every message of every branch."""
-        ...
 
     def newest_messages(
         self, thread_id: str, limit: int, *, with_system: bool
     ) -> tuple[list[TranscriptEntry], int]:
         """The newest messages of that conversation, newest first, and how many there are in all."""
-        ...
 
     def last_seq(self, thread_id: str) -> int:
         """Number of the newest message of a thread on any branch."""
-        ...
 
     def search_index(self, terms: str) -> list[tuple[str, int]]:
         """Thread and seq of messages that may hold the terms, newest first; empty without an index."""
-        ...
 
     def search_text(self, words: Sequence[str]) -> list[tuple[str, int]]:
         """Thread and seq of messages whose stored text holds each of the words, found by scanning; newest first."""
-        ...
 
     def message(self, thread_id: str, seq: int) -> tuple[str, str, str, str, str, str | None] | None:
         """Role, body as JSON text, message id, time, thread title, and the first checkpoint not older than it."""
-        ...
 
     # Ids
 
@@ -342,24 +308,19 @@ class ReadStore(Protocol):
         self, kinds: Sequence[IdKind], text: str, *, exact: bool, thread_id: str | None = None
     ) -> list[tuple[IdKind, str, str]]:
         """Kind, thread and id of everything that has this id, or whose id begins or ends with the text."""
-        ...
 
     def newest_checkpoints(self, typed: str, limit: int) -> list[tuple[str, str, str]]:
         """Id, thread and its title of the newest checkpoints whose ids begin or end with the text."""
-        ...
 
     def pruned_checkpoint(self, thread: str, text: str, shortest: int) -> tuple[str, str, str | None] | None:
         """Thread and id of a checkpoint that was pruned, and the next one that exists."""
-        ...
 
     # Export
 
     def sub_agents(self, thread_id: str) -> list[str]:
         """Every sub-agent below a thread, parents first."""
-        ...
 
     def has_unfinished_rewind(self, thread_id: str) -> bool: ...
 
     def export_rows(self, table: str, columns: Sequence[str], thread_id: str) -> Generator[tuple[Any, ...]]:
         """The rows of a table of a thread as they are exported: no permissive mode, no standing answer."""
-        ...

@@ -1,9 +1,11 @@
-"""Storage protocols besides checkpoints: journal, decisions, grants, blobs, inbox, thread lock; and search text."""
+"""Storage protocols besides checkpoints: journal, decisions, grants, blobs, inbox, thread lock; times and ids."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -18,6 +20,7 @@ __all__ = [
     "Barrier",
     "Blobs",
     "Claim",
+    "Clock",
     "Decisions",
     "FileStates",
     "Grant",
@@ -30,11 +33,67 @@ __all__ = [
     "Question",
     "QuestionKind",
     "RowStatus",
+    "SystemClock",
     "ThreadLock",
     "index_text",
+    "moved_sub_agent_id",
+    "normalize_time",
     "plain_text",
     "searchable",
+    "sub_agent_id",
 ]
+
+
+class Clock(Protocol):
+    """Where nodes and stores get the time from."""
+
+    def now(self) -> str:
+        """ISO-8601 UTC with milliseconds, e.g. `2026-11-28T00:12:03.456Z`."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> str:
+        """See `Clock.now`."""
+        return _utc_text(datetime.now(UTC))
+
+
+def normalize_time(moment: str) -> str:
+    """An ISO-8601 time of any precision and zone in the form of `Clock.now`, so that the two compare as text.
+
+    Raises:
+        ValueError: it is no such time.
+    """
+    return _utc_text(datetime.fromisoformat(moment))
+
+
+def _utc_text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def sub_agent_id(parent_thread: str, call_id: str, reverted: int) -> str:
+    """The id of a sub-agent's thread, the same in every run; a call that runs again after a rewind gets another.
+
+    `reverted` is the newest attempt at the call that a rewind reverted; 0 where there is none.
+    """
+    text = "\0".join((parent_thread, call_id, str(reverted)))
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def moved_sub_agent_id(child: str, call_id: str, attempts: int, of: tuple[str, str]) -> str | None:
+    """The id of a sub-agent's thread under another parent; None where it is none of this call.
+
+    Args:
+        attempts: how many attempts at the call there were, of which a rewind may have reverted some.
+        of: the thread of its parent, and the other one.
+    """
+    parent, other = of
+    for reverted in range(attempts + 1):
+        if child == sub_agent_id(parent, call_id, reverted):
+            return sub_agent_id(other, call_id, reverted)
+    return None
+
 
 GrantScope = Literal["thread", "project", "user"]
 """thread: this conversation in this workspace. project: this workspace. user: everywhere."""
@@ -42,7 +101,7 @@ GrantScope = Literal["thread", "project", "user"]
 
 @dataclass(frozen=True, slots=True)
 class AlwaysAllow:
-    """What goes with an approval that is given for later calls too."""
+    """The part of an approval that is given for later calls too."""
 
     scope: GrantScope
     rules: tuple[str, ...]
@@ -53,7 +112,7 @@ class AlwaysAllow:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Rules by which calls run unasked from now on."""
+    """Rules by which calls run without approval from now on."""
 
     scope: GrantScope
     rules: tuple[str, ...]
@@ -67,21 +126,19 @@ class Grant:
     by: str
     at: str
     folder: str = "."
-    """See `Always.place`."""
+    """See `AlwaysAllow.folder`."""
     id: int = 0
     """0 until it is stored."""
 
 
 class Grants(Protocol):
-    """The grants that stand."""
+    """The grants that were not revoked."""
 
     async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:
-        """Those that hold in this thread and workspace, oldest first."""
-        ...
+        """Those that apply in this thread and workspace, oldest first."""
 
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
-        """Take one back, for every process from its next call on; None where no such grant stands."""
-        ...
+        """Revoke a grant, for every process from its next call on; None where there is no such grant."""
 
 
 QuestionKind = Literal["approval", "recovery"]
@@ -89,7 +146,7 @@ QuestionKind = Literal["approval", "recovery"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about one call. An answer fits only while digest and attempt are the same."""
+    """A question about one call. An answer fits only while digest and attempt are the same."""
 
     kind: QuestionKind
     call_id: str
@@ -101,7 +158,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What someone answered."""
+    """The answer to a question."""
 
     kind: AnswerKind
     by: str
@@ -112,38 +169,33 @@ class Answer:
     reason: str = ""
     """The user's words with an answer or a reject, or the result text with a done."""
     outside_sandbox: bool = False
-    """With an approval or an edit: this very call runs outside of the sandbox."""
+    """With an approval or an edit: this very call runs outside the sandbox."""
     grant: Grant | None = None
-    """What an approval, or an edit, allows always. Stored in one step with the answer, and only where it stands."""
+    """What an approval, or an edit, allows always. Stored in one step with the answer, and only if that wins."""
 
 
 class Decisions(Protocol):
     """Answers to questions, durable before the method returns; the first answer to a question wins."""
 
     async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
-        """Record an answer; returns the one that stands, which is somebody else's when they were first."""
-        ...
+        """Record an answer; returns the first one, which is somebody else's when they were faster."""
 
     async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
         """The answers recorded so far for these very questions, by call id."""
-        ...
 
     async def supersede(self, thread_id: str, call_ids: Sequence[str], at: str) -> None:
-        """Let the questions about these calls be answered anew: no answer so far stands any more."""
-        ...
+        """Let the questions about these calls be answered again: no answer so far is valid any more."""
 
     async def latest_approval(self, thread_id: str, call_id: str, until: str) -> Answer | None:
         """The newest approval, edit or answer in words of a call that was given up to a time, superseded or not."""
-        ...
 
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
-        """Note that the graph has taken these answers in."""
-        ...
+        """Record that the graph has applied these answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a thread, as the lease row tells it."""
+    """Who holds a thread, according to the lease row."""
 
     pid: int
     host: str
@@ -161,11 +213,9 @@ class ThreadLock(Protocol):
         Raises:
             ThreadHeld: another process has it; the message says who and since when.
         """
-        ...
 
     async def release(self) -> None:
-        """Give the lock back and end the lease."""
-        ...
+        """Release the lock and end the lease."""
 
 
 class Blobs(Protocol):
@@ -173,7 +223,6 @@ class Blobs(Protocol):
 
     def put(self, data: bytes) -> str:
         """Store and return the reference; storing the same bytes twice keeps one copy."""
-        ...
 
     def get(self, reference: str) -> bytes:
         """The bytes behind a reference.
@@ -181,11 +230,9 @@ class Blobs(Protocol):
         Raises:
             StorageError: the reference is malformed, unknown, or its content no longer fits it.
         """
-        ...
 
     def spool(self, thread_id: str, call_id: str, attempt: int) -> Path:
         """Path of the private file that takes a running call's output; the folder exists, the file may not."""
-        ...
 
 
 class FileStates(Protocol):
@@ -201,7 +248,6 @@ class Barrier(Protocol):
 
     async def wait(self, thread_id: str, checkpoint_id: str) -> bool:
         """True as soon as the checkpoint can be read back; False when it does not appear within a few seconds."""
-        ...
 
 
 class Inbox(Protocol):
@@ -209,7 +255,6 @@ class Inbox(Protocol):
 
     async def queue(self, thread_id: str, text: str, by: str) -> int:
         """Keep a message, durably; returns its id."""
-        ...
 
     async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
         """Id and text of each message not taken yet, oldest first.
@@ -217,19 +262,15 @@ class Inbox(Protocol):
         One whose message `inbox-ID` is in the transcript counts as taken: the transcript grows in the very
         transaction that stores the checkpoint, so no instant to die at makes a message lost or sent twice.
         """
-        ...
 
     async def remove(self, thread_id: str, message_id: int) -> bool:
-        """Forget a message that waits, in one step; False, and nothing is done, where it waits no more."""
-        ...
+        """Remove a waiting message, in one step; False, and nothing is done, where it waits no more."""
 
     async def move_to_thread(self, thread_id: str, message_id: int, to: str) -> int | None:
-        """Let a message that waits wait in another thread, in one step; its id there, None if it waits no more."""
-        ...
+        """Move a waiting message to another thread, in one step; its id there, None if it waits no more."""
 
     async def take(self, thread_id: str, message_id: int) -> None:
         """Mark a message as taken; called once the checkpoint that holds it is on disk."""
-        ...
 
 
 RowStatus = Literal["executing", "success", "error", "interrupted", "not_started"]
@@ -253,7 +294,7 @@ class JournalRow:
     intent: Intent | None = None
     process_group: int | None = None
     process_started: str | None = None
-    """Start time of the group's leader as the kernel tells it; with the boot id it makes the pid unique."""
+    """Start time of the group's leader as the kernel reports it; with the boot id it makes the pid unique."""
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -279,35 +320,28 @@ class Journal(Protocol):
     """Rows are keyed by thread, call and attempt, never deleted, and durable before the method returns."""
 
     async def rows(self, thread_id: str, call_id: str) -> list[JournalRow]:
-        """All attempts of a call, oldest first; attempts undone by a rewind are left out."""
-        ...
+        """All attempts of a call, oldest first; attempts that a rewind reverted are left out."""
 
     async def reverted(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
-        """The attempts at these calls that a rewind undid, oldest first of each: their numbers do not come back."""
-        ...
+        """The attempts at these calls that a rewind reverted, oldest first: their numbers are not used again."""
 
     async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
         """Which of these ids any call of the thread already has, on any branch."""
-        ...
 
     async def written_files(self, thread_id: str) -> list[str]:
         """The files that calls of the thread wrote or may have written, in the order of the first time."""
-        ...
 
     async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None) -> Claim:
         """Write "executing" for this attempt, in one transaction.
 
         Refused when a finished row of any attempt exists (it is returned) or a row of this or a higher attempt.
         """
-        ...
 
     async def record_process(self, thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
-        """Add the process group, once, before the command is let go."""
-        ...
+        """Add the process group, once, before the command starts."""
 
     async def finish(self, thread_id: str, call_id: str, attempt: int, owner: str, outcome: Outcome) -> bool:
         """Write the outcome, once, only as the owner of the newest attempt; False when this run lost it."""
-        ...
 
     async def record_interruption(
         self,
@@ -318,7 +352,6 @@ class Journal(Protocol):
         status: Literal["interrupted", "not_started"],
     ) -> None:
         """Record that the owner stopped the call itself. No effect on a row that has an outcome."""
-        ...
 
 
 LONGEST_WORD = 32
@@ -338,21 +371,25 @@ def plain_text(content: Any) -> str:
 
 
 def searchable(body: str) -> str:
-    """What a message says, and of each call that it asks for the tool and its arguments; a body is JSON text."""
+    """The text of a message, with tool and arguments of each call that it asks for; a body is JSON text."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
         return ""
     if not isinstance(message, dict):
         return ""
-    asked = message.get("tool_calls")
-    calls = [call for call in asked if isinstance(call, dict)] if isinstance(asked, list) else []
-    told = [" ".join([str(call.get("name", "")), *_leaves(call.get("args"))]) for call in calls]
-    return "\n".join([plain_text(message.get("content")), *told])
+    calls = message.get("tool_calls")
+    lines = [plain_text(message.get("content"))]
+    lines += [
+        " ".join([str(call.get("name", "")), *_leaves(call.get("args"))])
+        for call in (calls if isinstance(calls, list) else ())
+        if isinstance(call, dict)
+    ]
+    return "\n".join(lines)
 
 
 def index_text(body: str) -> str:
-    """Its words of ASCII letters and digits; scripts that do not part their words are left to scanning."""
+    """The words of ASCII letters and digits; scripts without blanks between words are left to scanning."""
     return " ".join(_WORD.findall(searchable(body)))
 
 

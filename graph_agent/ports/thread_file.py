@@ -1,21 +1,18 @@
-"""The form of an exported thread: which rows it holds, how each value is written, and the seal at its end.
+"""The format of an exported thread: which rows it holds, how each value is written, and the digest at its end.
 
-What writes such a file and what reads one share this page and nothing else. The number of a row in its table is
-not written unless something refers to it, nor is the thread's id, which stands once at the top; what belongs to a
-machine (processes, locks) or permits something (grants, standing answers, a permissive mode, further folders) does
-not travel.
+The number of a row in its table is not written unless something refers to it, nor is the thread's id, which is
+written once at the top. What belongs to a machine (processes, locks) or permits something (grants, permanent
+answers, a permissive mode, further folders) is not exported.
 """
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, assert_never, cast
 
 __all__ = [
     "FORMAT",
-    "KINDS",
     "PLAIN_NAMES_SINCE",
     "SUB_AGENT",
     "TABLES",
@@ -36,13 +33,14 @@ SUB_AGENT = "sub_agent"
 """Key in a row of a sub-agent below the thread: the id of its own thread there. Parents come first."""
 
 Kind = Literal["text", "number", "bytes", "json", "json bytes"]
-KINDS: Mapping[str, str] = {
+_KINDS: Mapping[str, str] = {
     "text": "text",
     "number": "a whole number",
     "bytes": "bytes in Base64",
     "json": "an object or a list",
     "json bytes": "an object or a list",
 }
+_TYPES = {"text": str, "bytes": str, "json": dict | list, "json bytes": dict | list}
 _NUMBERS = range(-(2**63), 2**63)
 
 
@@ -60,17 +58,11 @@ class InvalidValue(Exception):
 
 def _columns(text: str) -> tuple[Column, ...]:
     """Columns from words such as `seq:number` or `args:json?`."""
-    found = []
+    columns = []
     for word in text.split():
         name, _, kind = word.rstrip("?").partition(":")
-        column: Kind = "text"
-        match kind:
-            case "number" | "bytes" | "json":
-                column = kind
-            case "json-bytes":
-                column = "json bytes"
-        found.append(Column(name, column, word.endswith("?")))
-    return tuple(found)
+        columns.append(Column(name, cast("Kind", kind.replace("-", " ") or "text"), word.endswith("?")))
+    return tuple(columns)
 
 
 TABLES: Mapping[str, tuple[Column, ...]] = {
@@ -106,7 +98,7 @@ def encode_value(column: Column, stored: Any) -> Any:
     """A stored value as a file holds it.
 
     Raises:
-        Unfit: the database holds something else there.
+        InvalidValue: the database holds something else there.
     """
     if stored is None and column.may_be_null:
         return None
@@ -116,67 +108,58 @@ def encode_value(column: Column, stored: Any) -> Any:
                 return base64.b64encode(bytes(stored)).decode()
             case "json" | "json bytes":
                 return json.loads(stored)
-            case _:
+            case "text" | "number":
                 return stored
+            case _ as never:
+                assert_never(never)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidValue(f"{column.name} is not {KINDS[column.kind]}") from error
+        raise InvalidValue(f"{column.name} is not {_KINDS[column.kind]}") from error
 
 
 def decode_value(column: Column, value: Any) -> Any:
-    """What a file holds, as it is stored.
+    """A value of a file as it is stored.
 
     Raises:
-        Unfit: it is not what such a column holds.
+        InvalidValue: such a column holds no such value.
     """
     if value is None and column.may_be_null:
         return None
-    if not _fits(column.kind, value):
-        raise InvalidValue(f"{column.name} is not {KINDS[column.kind]}")
-    match column.kind:
-        case "bytes":
-            try:
+    unfit = f"{column.name} is not {_KINDS[column.kind]}"
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value in _NUMBERS
+    if not is_number if column.kind == "number" else not isinstance(value, _TYPES[column.kind]):
+        raise InvalidValue(unfit)
+    try:
+        match column.kind:
+            case "number":
+                return value
+            case "bytes":
                 return base64.b64decode(value, validate=True)
-            except (binascii.Error, ValueError) as error:
-                raise InvalidValue(f"{column.name} is not {KINDS[column.kind]}") from error
-        case "json":
-            return _storable(column, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-        case "json bytes":
-            return _storable(column, json.dumps(value, ensure_ascii=False)).encode()
-        case "number":
-            return value
-        case _:
-            return _storable(column, value)
+            case "json bytes":
+                return json.dumps(value, ensure_ascii=False).encode()
+            case "json":
+                text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            case "text":
+                text = value
+            case _ as never:
+                assert_never(never)
+        text.encode()
+    except ValueError as error:
+        is_half = isinstance(error, UnicodeEncodeError)
+        raise InvalidValue(f"{column.name} holds half a character" if is_half else unfit) from error
+    return text
 
 
 class ContentDigest:
-    """The digest over everything in a file, whatever blanks and line ends it is laid out with."""
+    """The digest over all values of a file, whatever blanks and line ends it has."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
     def add(self, value: Any) -> None:
-        """Take one part in: the top, a row, a blob; in the order of the file."""
+        """Add one part: the top, a row, a blob; in the order of the file."""
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         self._digest.update(text.encode() + b"\n")
 
     def text(self) -> str:
-        """The digest of all so far."""
+        """The digest of all parts so far."""
         return self._digest.hexdigest()
-
-
-def _fits(kind: Kind, value: Any) -> bool:
-    match kind:
-        case "number":
-            return type(value) is int and value in _NUMBERS
-        case "json" | "json bytes":
-            return isinstance(value, dict | list)
-        case _:
-            return isinstance(value, str)
-
-
-def _storable(column: Column, text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidValue(f"{column.name} holds half a character") from error
-    return text

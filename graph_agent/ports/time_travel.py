@@ -22,7 +22,7 @@ RewindScope = Literal["both", "files", "chat"]
 
 @dataclass(frozen=True, slots=True)
 class ExecutedAttempt:
-    """One attempt of a call that may have had an effect, as the journal tells it."""
+    """One attempt of a call that may have had an effect, as the journal has it."""
 
     call_id: str
     attempt: int
@@ -33,20 +33,20 @@ class ExecutedAttempt:
     kind: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     changes_todo_only: bool = False
-    """It changed only the thread's own plan, which goes back with the conversation."""
+    """It changed only the thread's own plan, which is rewound with the conversation."""
     changed_files: tuple[str, ...] | None = None
     """Of a command: the files of the work tree that changed while it ran, relative to the workspace; None where
-    nobody looked."""
+    that was not observed."""
     changed_files_more: int = 0
     """How many changed besides those named."""
 
     @classmethod
     def from_record(cls, attempt: Sequence[Any], intent: Intent | None, record: Mapping[str, Any]) -> Self:
-        """From the journal's call id, attempt, status and start, and what the ledger holds of the call."""
+        """From the journal's call id, attempt, status and start, and the record in the call log."""
         call_id, number, status, started_at = attempt
-        told = record.get("metadata") or {}
-        is_about_it = record.get("attempt", 1) == number
-        names = told.get("changed_files") if is_about_it else None
+        metadata = record.get("metadata") or {}
+        changed = metadata if record.get("attempt", 1) == number else {}
+        names = changed.get("changed_files")
         return cls(
             call_id,
             number,
@@ -56,9 +56,9 @@ class ExecutedAttempt:
             str(record.get("tool_name") or ""),
             str(record.get("kind") or ""),
             record.get("arguments") or {},
-            "todo" in told,
+            "todo" in metadata,
             None if names is None else tuple(names),
-            told.get("changed_files_more", 0) if is_about_it else 0,
+            changed.get("changed_files_more", 0),
         )
 
 
@@ -73,13 +73,13 @@ class FileImage:
 
 @dataclass(frozen=True, slots=True)
 class FileRestoration:
-    """One file of a rewind: what it was when that began, and what it is to be."""
+    """One file of a rewind: as it was when the rewind began, and as it is to become."""
 
     path: str
     current: FileImage
     target: FileImage
     new_folder: str | None = None
-    """Where the file goes: the outermost folder that was made for it."""
+    """Where the file is removed: the outermost folder that was created for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,73 +88,65 @@ class SubAgentRewind:
 
     thread_id: str
     checkpoint_id: str
-    """Where its conversation goes; empty where it stays."""
+    """Where its conversation is rewound to; empty where it stays."""
     head: str
     """Where it was."""
     calls: tuple[tuple[str, int], ...] = ()
-    """As of the rewind itself."""
+    """See `Rewind.calls`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """A rewind as it is noted before anything is touched."""
+    """A rewind as it is recorded before anything is touched."""
 
     thread_id: str
     checkpoint_id: str
-    """Where the conversation goes."""
+    """Where the conversation is rewound to."""
     head: str
     """Where it was."""
     scope: RewindScope
     files: tuple[FileRestoration, ...] = ()
     calls: tuple[tuple[str, int], ...] = ()
-    """Call and attempt of what becomes undone; of an undo: of what counts again."""
+    """Call and attempt of what is reverted; of an undo: of what counts again."""
     reverts: int | None = None
-    """Number of the rewind that this one takes back."""
+    """Number of the rewind that this one undoes."""
     sub_agents: tuple[SubAgentRewind, ...] = ()
     """Parents first."""
     number: int = field(default=0, compare=False)
-    """Its own number; 0 before it is noted."""
+    """Its own number; 0 before it is recorded."""
 
 
 class Rewinds(Protocol):
     """The journal of rewinds. What a method says is durable when it returns."""
 
     async def attempts_since(self, thread_id: str, at: str) -> Sequence[ExecutedAttempt]:
-        """Attempts that may have begun at or after a time and do not count as undone, oldest first."""
-        ...
+        """Attempts that may have begun at or after a time and are not reverted, oldest first."""
 
     async def sub_agents(self, thread_id: str) -> Sequence[tuple[str, str]]:
         """Thread and call of each sub-agent that ever worked for a thread."""
-        ...
 
     async def plan(self, rewind: Rewind) -> Rewind:
-        """Note what is about to be done; returns it with its number.
+        """Record what is about to be done; returns it with its number.
 
         Raises:
-            UsageError: where a sub-agent is to go back to was pruned since that was found out.
+            UsageError: the checkpoint of a sub-agent has been pruned since the rewind was planned.
         """
-        ...
 
     async def finish(self, rewind: Rewind) -> None:
-        """The files and the conversation are there: let the calls count as undone, or again, in one transaction."""
-        ...
+        """Files and conversation are restored: mark the calls as reverted, or valid again, in one transaction."""
 
     async def unfinished(self, thread_id: str) -> Rewind | None:
-        """The rewind that was noted and broken off."""
-        ...
+        """The rewind that was recorded and interrupted."""
 
     async def last(self, thread_id: str) -> Rewind | None:
-        """The newest finished rewind that was not taken back."""
-        ...
+        """The newest finished rewind that was not undone."""
 
 
 class WorkspaceFiles(Protocol):
-    """Files of the workspace, for putting back. Refusals are sentences, not exceptions."""
+    """Files of the workspace, for restoring them. Refusals are sentences, not exceptions."""
 
     async def image(self, path: str) -> FileImage | str:
         """The file as it is now, its content kept as a blob; or why it cannot be touched."""
-        ...
 
     async def restore_file(self, restoration: FileRestoration) -> str:
-        """Make the file what it was, unless it is not what it was when the rewind began; why not, or nothing."""
-        ...
+        """Restore the file, unless it has changed since the rewind began; returns why not, or nothing."""

@@ -55,7 +55,7 @@ class PreparedCall:
     arguments: dict[str, Any]
     """Coerced to the schema; as given where they are unusable."""
     verdict: Literal["allow", "ask", "deny", "unusable"]
-    """Unusable: unknown tool or bad arguments; `reason` then tells the model what to do instead."""
+    """Unusable: unknown tool or bad arguments; `reason` then says to the model what to do instead."""
     reason: str = ""
     rule: str = ""
     """Name of the policy rule that spoke."""
@@ -65,18 +65,18 @@ class PreparedCall:
     requires_input: bool = False
     """The call is a question to the user: it is answered in words, never approved."""
     resumable: bool = False
-    """Broken off, the call goes on where it stood when it is run again."""
+    """After an interruption, the next attempt continues where this one stopped."""
     summary: str = ""
     """One line for the user: what the call is about."""
     paths: tuple[str, ...] = ()
-    """Where the paths in the arguments lead; the run opens nothing else unless that is judged anew."""
+    """Where the paths in the arguments lead; the run opens nothing else unless policy evaluates that again."""
     preview: dict[str, Any] | None = None
     """`{"kind": "diff" | "text", "text", "observed": {path, device, inode, sha256} | {folder} | None}`; JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What "always" would allow from now on."""
+    """What *always* would allow from now on."""
 
     rules: tuple[str, ...] = ()
     """Exact rules; empty when this call cannot be allowed always."""
@@ -104,7 +104,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call that ran to its end."""
+    """The result of a call that ran to its end."""
 
     status: Literal["success", "error"]
     output: str
@@ -121,21 +121,20 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a look at the world says about an interrupted call: a proposal, not a decision."""
+    """What the reconciler of a tool found out about an interrupted call: a proposal, not a decision."""
 
     verdict: Literal["already_applied", "not_applied", "something_else", "unknown"]
     detail: str
 
 
 class Toolbox(Protocol):
-    """The tools on offer, judged by policy."""
+    """The enabled tools, behind policy."""
 
     def declarations(self, mode: str, loaded: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
         """OpenAI function declarations of what is offered in this mode, in a stable order.
 
         Tools that are offered by name alone are declared once they are among the loaded ones, at the end.
         """
-        ...
 
     async def prepare(
         self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, call_id: str = "", attempt: int = 1
@@ -145,11 +144,9 @@ class Toolbox(Protocol):
         With a call id the result is kept for this attempt: preparing it again returns the same, and running it uses
         what was computed, until rules, mode or the target files change.
         """
-        ...
 
     async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
         """The narrowest rules by which this very call would run unasked from now on; no effects, never raises."""
-        ...
 
     async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """Store the before-image of what a write is about to change and say what it will become.
@@ -157,56 +154,45 @@ class Toolbox(Protocol):
         None where the tool cannot know (shell, network) or has no effect. Never raises for a bad call: running it
         will tell.
         """
-        ...
 
     async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
         """Execute an approved call with its time limit; failures are outcomes.
 
         Cancelling this coroutine stops the tool and everything it started, then raises CancelledError.
         """
-        ...
 
     async def reconcile(self, call: ToolCallInfo, intent: Intent | None, scope: Scope) -> Finding:
         """Find out what an interrupted call did; no effects."""
-        ...
 
     async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:
-        """The end of what this attempt had written until it was broken off, readable; empty for nothing."""
-        ...
+        """The end of the output of an attempt that was interrupted, readable; empty where it wrote nothing."""
 
 
 class EarlyReads(Protocol):
     """Reads ahead of their calls. What was read is kept in memory, until the toolbox runs the very same call.
 
-    Nothing of it shows: no record, no event, no note of what was read, unless the call itself runs.
+    Nothing of it shows: no record, no event, no note of what was read, unless the call itself runs. By default
+    nothing is read.
     """
 
     def begin(self, scope: Scope) -> None:
         """A reply is asked for; whatever is left of an earlier one is dropped."""
-        ...
+        return
 
     def add_delta(self, delta: Delta) -> None:
-        """Take in a piece of the reply; a call that is whole, and one of those that may, begins."""
-        ...
+        """Take in a piece of the reply; a read whose call is complete begins."""
+        return
 
     def finish(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """The reply is whole and holds these calls, by name and arguments; what is not among them is dropped."""
-        ...
+        return
 
 
-class _NothingEarly:
-    def begin(self, scope: Scope) -> None:
-        """Nothing will be read."""
-
-    def add_delta(self, delta: Delta) -> None:
-        """Nothing is read."""
-
-    def finish(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """Nothing was read."""
+class _NoEarlyReads(EarlyReads):
+    """Every call waits until it is marked."""
 
 
-NO_EARLY_READS: EarlyReads = _NothingEarly()
-"""Every call waits until it is marked."""
+NO_EARLY_READS: EarlyReads = _NoEarlyReads()
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,76 +208,58 @@ class ExpandedMessage:
 
 
 class Mentions(Protocol):
-    """Reads what messages name."""
+    """Reads what messages name; by default a message is nothing but its words."""
 
     async def expand(self, text: str, scope: Scope) -> ExpandedMessage:
-        """The message with the files it names, as far as they may be read unasked."""
-        ...
-
-
-class _NoMentions:
-    async def expand(self, text: str, scope: Scope) -> ExpandedMessage:  # noqa: ARG002 - port
+        """The message with the files it names, as far as they may be read without approval."""
         return ExpandedMessage(text)
 
 
+class _NoMentions(Mentions):
+    """Messages are left as they are."""
+
+
 NO_MENTION_EXPANSION: Mentions = _NoMentions()
-"""Where a message is nothing but its words."""
 
 
 class Hooks(Protocol):
-    """The user's own commands; none of them is ever part of a call."""
+    """The user's own commands; none of them is ever part of a call. By default there are none."""
 
     @property
     def has_message_hooks(self) -> bool:
         """Whether there are hooks for messages."""
-        ...
+        return False
 
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:
-        """What the model is to be told with the next message; `source` is startup for a new thread, else resume."""
-        ...
+        """Text for the model, sent with the next message; `source` is startup for a new thread, else resume."""
+        return ""
 
     async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:
-        """What the model is to be told behind this message, which is not sent yet; empty for nothing.
+        """Text for the model, sent behind this message, which is not sent yet; empty for nothing.
 
         Raises:
             MessageBlocked: it must not be sent.
         """
-        ...
+        return ""
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:
-        """Why the call must not run; empty where nothing objects. Done before the start of the call is recorded."""
-        ...
+        """Why the call must not run; empty where no hook objects. Runs before the start of the call is recorded."""
+        return ""
 
     async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:
-        """What the model is to be told behind the result, which stands already; empty for nothing."""
-        ...
+        """Text for the model, sent behind the result, which is recorded already; empty for nothing."""
+        return ""
 
     async def turn_ended(self, thread_id: str, status: str, answer: str) -> None:
         """A turn of this thread came to its end."""
-        ...
+        return
 
 
-class _NoHooks:
-    has_message_hooks = False
-
-    async def session_started(self, thread_id: str, source: str, mode: str) -> str:  # noqa: ARG002 - port
-        return ""
-
-    async def message_submitted(self, thread_id: str, text: str, mode: str) -> str:  # noqa: ARG002 - port
-        return ""
-
-    async def before(self, call: ToolCallInfo, scope: Scope) -> str:  # noqa: ARG002 - port
-        return ""
-
-    async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:  # noqa: ARG002 - port
-        return ""
-
-    async def turn_ended(self, thread_id: str, status: str, answer: str) -> None:
-        """Nothing is wanted."""
+class _NoHooks(Hooks):
+    """No commands."""
 
 
 NO_HOOKS: Hooks = _NoHooks()
-"""Where the user wants nothing done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,9 +267,9 @@ class SandboxInfo:
     """The sandbox as it is on this machine, now."""
 
     name: str
-    """bubblewrap, Landlock; none where there is nothing to make one of; off where the user wants none."""
+    """bubblewrap or Landlock; none where the machine has neither; off where the user turned it off."""
     description: str
-    """What a command may do in it, or why there is none."""
+    """What a command may do in it, or why it is missing."""
     is_active: bool = False
     tools: tuple[str, ...] = ("bash", "powershell")
     """The tools whose calls it is about."""
@@ -313,5 +281,5 @@ class SandboxInfo:
 
 
 def no_sandbox_info() -> SandboxInfo:
-    """For sessions that nobody built a sandbox for."""
+    """For sessions without a sandbox."""
     return SandboxInfo("off", "commands run with all your rights", tools=())

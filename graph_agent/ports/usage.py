@@ -11,7 +11,7 @@ for Arabic (0.6) and Hindi (0.8); the newer less, down to half for Cyrillic.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,7 +32,6 @@ __all__ = [
     "SharedBudget",
     "UsageTotals",
     "add_usage",
-    "estimate_declaration_tokens",
     "estimate_message_tokens",
     "estimate_request_tokens",
     "estimate_tokens",
@@ -70,36 +69,33 @@ UNLIMITED = Budget()
 def add_usage(total: Mapping[str, Any] | None, usage: Mapping[str, Any]) -> dict[str, Any]:
     """Both together. Amounts in two currencies are no amount: the later requests count as unpriced."""
     before = dict(total or {})
-    added = before | {
-        key: _number(before.get(key)) + _number(usage[key]) for key in _ADDED if _number(usage.get(key))
-    }
+    added = before | {key: _count(before, key) + _count(usage, key) for key in _ADDED if _count(usage, key)}
     cost, currency = usage.get("cost"), usage.get("currency")
     if not isinstance(cost, int | float):
         return added
     if "cost" in before and before.get("currency") != currency:
-        added["unpriced_requests"] = _number(added.get("unpriced_requests")) + _number(usage.get("requests"))
+        added["unpriced_requests"] = _count(added, "unpriced_requests") + _count(usage, "requests")
         return added
     return {**added, "cost": round(before.get("cost", 0.0) + cost, _CENTS_OF_CENTS), "currency": currency}
 
 
 def usage_report(usage: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A usage as others are told: every count, whether any of it is estimated, and the cost, None where unknown."""
+    """A usage as it is shown: every count, whether any of it is estimated, and the cost, None where unknown."""
     known = usage or {}
-    counts = {key: _number(known.get(key)) for key in (*TOKENS, "requests")}
-    is_priced = not _number(known.get("unpriced_requests")) and (not counts["total_tokens"] or "cost" in known)
+    counts = {key: _count(known, key) for key in (*TOKENS, "requests")}
+    is_priced = not _count(known, "unpriced_requests") and (not counts["total_tokens"] or "cost" in known)
     return {
         **counts,
-        "estimated": bool(_number(known.get("estimated_requests"))),
+        "estimated": bool(_count(known, "estimated_requests")),
         "cost": known.get("cost", 0.0) if is_priced else None,
         "currency": known.get("currency") if is_priced else None,
     }
 
 
-def _number(value: Any) -> int:
+def _count(usage: Mapping[str, Any], key: str) -> int:
+    value = usage.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
-
-_MOST_KNOWN: Final = 4_000
 
 _WEIGHTS: Final = (
     (bytes(range(0x61, 0x7B)), 0.21),  # small letters
@@ -112,8 +108,8 @@ _WEIGHTS: Final = (
     (bytes(range(0xF0, 0xF5)), 2.5),  # four: emoji
 )
 _CONTINUATION: Final = bytes(range(0x80, 0xC2))
-_MARK: Final = 0.58
-"""Of every other character: punctuation."""
+_PUNCTUATION: Final = 0.58
+"""Of every other character."""
 _LONG_RUN: Final = 0.5
 """More of each letter beyond twelve for each blank, line end or mark: bytes in base64 hold no words."""
 _PER_MESSAGE: Final = 4
@@ -133,26 +129,27 @@ def estimate_tokens(text: str) -> int:
         rest = fewer
     small, capital, _, blank, line_end, *_ = counts
     breaks = blank + line_end + len(rest)
-    total += _MARK * len(rest) + _LONG_RUN * max(0, small + capital - 12 * (breaks + 1))
+    total += _PUNCTUATION * len(rest) + _LONG_RUN * max(0, small + capital - 12 * (breaks + 1))
     return max(round(total), 1) if text else 0
 
 
 def estimate_message_tokens(message: "BaseMessage") -> int:
     """About how many tokens one message is in a request, its calls and its frame included."""
-    total = _PER_MESSAGE + sum(map(_block_tokens, _blocks(message.content)))
+    total = _PER_MESSAGE
+    for block in [message.content] if isinstance(message.content, str) else message.content:
+        text = block if isinstance(block, str) else block.get("text")
+        total += estimate_tokens(text) if isinstance(text, str) else _PER_BLOCK
     for call in getattr(message, "tool_calls", ()):
         arguments = json.dumps(call["args"], ensure_ascii=False)
         total += _PER_MESSAGE + estimate_tokens(call["name"]) + estimate_tokens(arguments)
     return total
 
 
-def estimate_declaration_tokens(declaration: Mapping[str, Any]) -> int:
-    """About how many tokens one function declaration is."""
-    return estimate_tokens(json.dumps(declaration, ensure_ascii=False, default=str))
+_LARGEST_CACHE: Final = 4_000
 
 
 class EstimateCache:
-    """Estimates from earlier requests: what is part of many requests is weighed once."""
+    """Estimates from earlier requests: what is part of many requests is estimated once."""
 
     def __init__(self) -> None:
         self._messages: dict[tuple[str, int], int] = {}
@@ -165,48 +162,36 @@ class EstimateCache:
         if message.id is None or not isinstance(message.content, str):
             return estimate_message_tokens(message)
         key = (message.id, len(message.content))
-        tokens = self._messages.get(key)
-        if tokens is None:
-            if len(self._messages) >= _MOST_KNOWN:
+        if key not in self._messages:
+            if len(self._messages) >= _LARGEST_CACHE:
                 self._messages.clear()
-            tokens = self._messages[key] = estimate_message_tokens(message)
-        return tokens
+            self._messages[key] = estimate_message_tokens(message)
+        return self._messages[key]
 
     def declarations_tokens(self, declarations: Iterable[Mapping[str, Any]]) -> int:
-        """What `estimate_declaration_tokens` says of all of them."""
-        return sum(map(self._declaration_tokens, declarations))
-
-    def _declaration_tokens(self, declaration: Mapping[str, Any]) -> int:
-        known = self._declarations.get(id(declaration))
-        if known is None:
-            if len(self._declarations) >= _MOST_KNOWN:
-                self._declarations.clear()
-            known = self._declarations[id(declaration)] = (declaration, estimate_declaration_tokens(declaration))
-        return known[1]
+        """About how many tokens these function declarations are."""
+        total = 0
+        for declaration in declarations:
+            if id(declaration) not in self._declarations:
+                if len(self._declarations) >= _LARGEST_CACHE:
+                    self._declarations.clear()
+                text = json.dumps(declaration, ensure_ascii=False, default=str)
+                self._declarations[id(declaration)] = (declaration, estimate_tokens(text))
+            total += self._declarations[id(declaration)][1]
+        return total
 
 
 def estimate_request_tokens(
     messages: "Iterable[BaseMessage]", tools: Iterable[Mapping[str, Any]] = (), known: EstimateCache | None = None
 ) -> int:
-    """About how many tokens a whole request is; what is `known` is not weighed again."""
-    remembered = known or EstimateCache()
-    return sum(map(remembered.message_tokens, messages)) + remembered.declarations_tokens(tools)
-
-
-def _blocks(content: "str | Sequence[str | Mapping[str, Any]]") -> "Sequence[str | Mapping[str, Any]]":
-    return [content] if isinstance(content, str) else content
-
-
-def _block_tokens(block: str | Mapping[str, Any]) -> int:
-    if isinstance(block, str):
-        return estimate_tokens(block)
-    text = block.get("text")
-    return estimate_tokens(text) if isinstance(text, str) else _PER_BLOCK
+    """About how many tokens a whole request is; what is `known` is not estimated again."""
+    cache = known or EstimateCache()
+    return sum(map(cache.message_tokens, messages)) + cache.declarations_tokens(tools)
 
 
 _MILLION = 1_000_000
-_SURELY = 0.5
-"""An estimate is at most about twice the truth: so much of it a request surely takes."""
+_MINIMUM_SHARE = 0.5
+"""An estimate is at most about twice the truth: a request certainly takes this share of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +203,18 @@ class Rate:
     cached_input: float | None = None
     """None: what other input costs."""
 
+    def cost(self, counts: Mapping[str, int]) -> float:
+        """The amount for the token counts of a usage."""
+        cached = counts.get("cached_input_tokens", 0)
+        uncached = max(counts.get("input_tokens", 0) - cached, 0)
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        amount = uncached * self.input + cached * cached_price + counts.get("output_tokens", 0) * self.output
+        return amount / _MILLION
+
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """The prices of this process."""
+    """Counts what requests use, with the prices of this process."""
 
     prices: Mapping[str, Rate] = field(default_factory=dict)
     """By a model's name, or by name and host as `NAME @ HOST`."""
@@ -230,76 +223,50 @@ class Meter:
     def usage_of(
         self, request: ModelRequest, reply: "AIMessage", label: str, known: EstimateCache | None = None
     ) -> dict[str, Any]:
-        """What one request used, to be summed. `label` is that of the model, where the reply does not tell it."""
-        told = _told(reply)
-        counts = told if told is not None else _estimated(request, reply, known)
-        usage = {**{key: count for key, count in counts.items() if count}, "requests": 1}
-        if told is None:
+        """The usage of one request. `label` is that of the model, where the reply does not name it."""
+        reported: Mapping[str, Any] = reply.usage_metadata or {}
+        if reported:
+            sent, received = (reported.get(f"{way}_token_details") or {} for way in ("input", "output"))
+            counts = {key: int(reported.get(key) or 0) for key in TOKENS}
+            counts["cached_input_tokens"] = int(sent.get("cache_read") or 0)
+            counts["reasoning_tokens"] = int(received.get("reasoning") or 0)
+        else:
+            into = estimate_request_tokens(request.messages, request.tools, known)
+            out = estimate_message_tokens(reply)
+            counts = {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
+        usage: dict[str, Any] = {key: count for key, count in counts.items() if count} | {"requests": 1}
+        if not reported:
             usage["estimated_requests"] = 1
         if not usage.get("total_tokens"):
             return usage
-        price = self._price(_names(reply, label))
+        # A price may stand under the name the model was asked for, or under the one it calls itself.
+        metadata = reply.response_metadata
+        price = self.price_of(str(metadata.get("asked") or label)) or self.prices.get(
+            str(metadata.get("model_name") or "")
+        )
         if price is None:
             return {**usage, "unpriced_requests": 1}
-        return {**usage, "cost": _cost(counts, price), "currency": self.currency}
+        return {**usage, "cost": price.cost(counts), "currency": self.currency}
 
     def price_of(self, label: str) -> Rate | None:
         """What the model of this label costs; None where no price is configured."""
-        return self._price(_parts(label))
+        return self.prices.get(label) or self.prices.get(label.rpartition(" @ ")[0])
 
     def minimum_usage(
         self, request: ModelRequest, label: str, known: EstimateCache | None = None
     ) -> tuple[int, float | None]:
-        """Tokens and cost that a request will surely take, whatever the answer is; None without a price."""
-        tokens = int(estimate_request_tokens(request.messages, request.tools, known) * _SURELY)
+        """Tokens and cost that a request certainly takes, whatever the answer is; None without a price."""
+        tokens = int(estimate_request_tokens(request.messages, request.tools, known) * _MINIMUM_SHARE)
         price = self.price_of(label)
-        return tokens, _cost({"input_tokens": tokens, "cached_input_tokens": tokens}, price) if price else None
-
-    def _price(self, names: Iterator[str]) -> Rate | None:
-        return next((self.prices[name] for name in names if name in self.prices), None)
+        return tokens, price.cost({"input_tokens": tokens, "cached_input_tokens": tokens}) if price else None
 
 
 UNPRICED = Meter()
 """Counts tokens alone."""
 
 
-def _names(reply: "AIMessage", label: str) -> Iterator[str]:
-    """The names a price may stand under: as the model was asked for, then as it calls itself."""
-    yield from _parts(str(reply.response_metadata.get("asked") or label))
-    yield str(reply.response_metadata.get("model_name") or "")
-
-
-def _parts(label: str) -> Iterator[str]:
-    yield label
-    yield label.rpartition(" @ ")[0]
-
-
-def _told(reply: "AIMessage") -> dict[str, int] | None:
-    usage: Mapping[str, Any] | None = reply.usage_metadata
-    if not usage:
-        return None
-    into, out = (usage.get(key) or {} for key in ("input_token_details", "output_token_details"))
-    counts = {key: int(usage.get(key) or 0) for key in TOKENS}
-    cached, reasoning = int(into.get("cache_read") or 0), int(out.get("reasoning") or 0)
-    return {**counts, "cached_input_tokens": cached, "reasoning_tokens": reasoning}
-
-
-def _estimated(request: ModelRequest, reply: "AIMessage", known: EstimateCache | None) -> dict[str, int]:
-    into = estimate_request_tokens(request.messages, request.tools, known)
-    out = estimate_message_tokens(reply)
-    return {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
-
-
-def _cost(counts: Mapping[str, int], price: Rate) -> float:
-    """The amount for these tokens; without a price of their own cached tokens cost what others do."""
-    cached = counts.get("cached_input_tokens", 0)
-    cached_price = price.input if price.cached_input is None else price.cached_input
-    fresh = max(counts.get("input_tokens", 0) - cached, 0)
-    return (fresh * price.input + cached * cached_price + counts.get("output_tokens", 0) * price.output) / _MILLION
-
-
 class UsageTotals(NamedTuple):
-    """What requests used, as far as a state tells."""
+    """What requests used, as far as a state says."""
 
     turn: Mapping[str, Any] = {}
     thread: Mapping[str, Any] = {}
@@ -310,7 +277,7 @@ class _Share:
     parent: str
     call_id: str
     used: UsageTotals
-    is_over: bool = False
+    has_ended: bool = False
 
 
 @dataclass(slots=True)
@@ -322,59 +289,60 @@ class SharedBudget:
     _own: UsageTotals = field(default_factory=UsageTotals)
     _own_steps: int = 0
     _shares: dict[str, _Share] = field(default_factory=dict)
-    _asked: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Sub-agents by their thread."""
+    _requests: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Tokens and cost that the requests under way take at least, by thread."""
 
     @property
     def steps(self) -> int:
         """Model requests of the turn, those under way among them."""
-        below = sum(int(share.used.turn.get("requests", 0)) for share in self._shares.values())
-        return self._own_steps + below + len(self._asked)
+        of_sub_agents = sum(int(share.used.turn.get("requests", 0)) for share in self._shares.values())
+        return self._own_steps + of_sub_agents + len(self._requests)
 
     def set_own_usage(self, thread_id: str, used: UsageTotals, steps: int, open_calls: Collection[str]) -> None:
-        """What the owner's own state tells now; that of sub-agents whose calls have ended is part of it."""
+        """Take over what the owner's own state says; that of sub-agents whose calls have ended is part of it."""
         self._own, self._own_steps = used, steps
         self.forget_ended(thread_id, open_calls)
 
     def forget_ended(self, thread_id: str, open_calls: Collection[str]) -> None:
-        """Leave out sub-agents whose calls have ended, and those below them: the owner's state tells of them."""
-        told = [
+        """Leave out sub-agents whose calls have ended, and those below them: the owner's state has their usage."""
+        ended = [
             child
             for child, share in self._shares.items()
-            if share.is_over and share.parent == thread_id and share.call_id not in open_calls
+            if share.has_ended and share.parent == thread_id and share.call_id not in open_calls
         ]
-        while told:
-            for child in told:
+        while ended:
+            for child in ended:
                 del self._shares[child]
             above = {thread_id, *self._shares}
-            told = [child for child, share in self._shares.items() if share.parent not in above]
+            ended = [child for child, share in self._shares.items() if share.parent not in above]
 
     def add_sub_agent(self, thread_id: str, parent: str, call_id: str, used: UsageTotals) -> None:
-        """A sub-agent draws on it from now on, and has used so much already."""
+        """Let a sub-agent draw on the budget, which has used so much already."""
         self._shares[thread_id] = _Share(parent, call_id, used)
 
     def set_sub_agent_usage(self, thread_id: str, used: UsageTotals) -> None:
-        """What the state of a sub-agent tells from now on; those below it that have ended are part of it."""
+        """Take over what the state of a sub-agent says; those below it that have ended are part of it."""
         if thread_id in self._shares:
             self._shares[thread_id].used = used
-        for child in [c for c, share in self._shares.items() if share.is_over and share.parent == thread_id]:
+        for child in [c for c, share in self._shares.items() if share.has_ended and share.parent == thread_id]:
             del self._shares[child]
 
     def end_sub_agent(self, thread_id: str) -> None:
-        """A sub-agent has ended; what it used counts here until a state tells it."""
+        """Note that a sub-agent has ended; what it used counts here until a state has it."""
         if thread_id in self._shares:
-            self._shares[thread_id].is_over = True
+            self._shares[thread_id].has_ended = True
 
-    def begin_request(self, thread_id: str, least: tuple[int, float | None]) -> None:
-        """A request begins that takes at least so many tokens, and so much."""
-        self._asked[thread_id] = (least[0], least[1] or 0.0)
+    def begin_request(self, thread_id: str, minimum: tuple[int, float | None]) -> None:
+        """Reserve the tokens, and the cost, that a request takes at least."""
+        self._requests[thread_id] = (minimum[0], minimum[1] or 0.0)
 
     def end_request(self, thread_id: str) -> None:
-        """It has ended, or failed."""
-        self._asked.pop(thread_id, None)
+        """Release what was reserved: the request has ended, or failed."""
+        self._requests.pop(thread_id, None)
 
     def sub_agent_usage(self) -> UsageTotals:
-        """By the sub-agents alone, as far as the owner's state does not tell it."""
+        """By the sub-agents alone, as far as the owner's state does not say it."""
         turn: Mapping[str, Any] = {}
         thread: Mapping[str, Any] = {}
         for share in self._shares.values():
@@ -385,12 +353,10 @@ class SharedBudget:
         """By all of them, with what the requests under way take at least."""
         below = self.sub_agent_usage()
         turn, thread = add_usage(self._own.turn, below.turn), add_usage(self._own.thread, below.thread)
-        tokens = sum(tokens for tokens, _ in self._asked.values())
-        cost = sum(cost for _, cost in self._asked.values())
-        return UsageTotals(_with(turn, tokens, cost), _with(thread, tokens, cost))
-
-
-def _with(usage: dict[str, Any], tokens: int, cost: float) -> dict[str, Any]:
-    if not tokens:
-        return usage
-    return {**usage, "total_tokens": usage.get("total_tokens", 0) + tokens, "cost": usage.get("cost", 0.0) + cost}
+        tokens = sum(tokens for tokens, _ in self._requests.values())
+        cost = sum(cost for _, cost in self._requests.values())
+        if tokens:
+            for usage in (turn, thread):
+                usage["total_tokens"] = usage.get("total_tokens", 0) + tokens
+                usage["cost"] = usage.get("cost", 0.0) + cost
+        return UsageTotals(turn, thread)

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from graph_agent.calls import FINAL
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import Event, EventBus, StepStarted, ToolCallStarted, WarningIssued
-from graph_agent.graph.limits import turn_usage_of_calls, usage_of_calls
+from graph_agent.graph.limits import usage_of_calls
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
-from graph_agent.ports.clock import sub_agent_id
+from graph_agent.ports.storage import sub_agent_id
 from graph_agent.ports.usage import SharedBudget, UsageTotals, add_usage
 from graph_agent.session.thread_graph import newest_call_ids
 from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
@@ -431,7 +431,7 @@ def usage_of(values: Mapping[str, Any]) -> UsageTotals:
     turn, thread = (values.get("turn") or {}).get("usage"), values.get("usage")
     finished = _finished_calls(values)
     return UsageTotals(
-        add_usage(turn, turn_usage_of_calls(finished, {})), add_usage(thread, usage_of_calls(finished, {}))
+        add_usage(turn, usage_of_calls(finished, {}, of_turn=True)), add_usage(thread, usage_of_calls(finished, {}))
     )
 
 
@@ -452,7 +452,7 @@ def begin_turn_budget(
         shared_budget.set_own_usage(thread_id, UsageTotals({}, used.thread), 0, open_ids)
     else:
         below = int(turn.get("sub_agent_requests", 0)) + int(
-            turn_usage_of_calls(_finished_calls(values), {}).get("requests", 0)
+            usage_of_calls(_finished_calls(values), {}, of_turn=True).get("requests", 0)
         )
         shared_budget.set_own_usage(thread_id, used, int(turn.get("steps", 0)) + below, open_ids)
 

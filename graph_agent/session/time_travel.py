@@ -21,7 +21,7 @@ from graph_agent.ports import (
     RewindScope,
     SubAgentRewind,
 )
-from graph_agent.ports.clock import sub_agent_id
+from graph_agent.ports.storage import sub_agent_id
 from graph_agent.session.dependencies import SessionDependencies
 from graph_agent.session.file_history import changes_by_path, find_foreign_change
 from graph_agent.session.thread_graph import ThreadSnapshot, has_no_records, open_calls

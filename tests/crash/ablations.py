@@ -76,10 +76,10 @@ def _forget_answers() -> None:
 
 
 def _outlive() -> None:
-    def is_left_behind(call: ToolCallInfo, run: RunContext) -> bool:
+    def was_approved_in_earlier_run(call: ToolCallInfo, run: RunContext) -> bool:
         return False
 
-    tool_routing._is_left_behind = is_left_behind
+    tool_routing._was_approved_in_earlier_run = was_approved_in_earlier_run
 
 
 def _never_started() -> None:

@@ -14,7 +14,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.config.sources import load_settings
 from graph_agent.events import Event, EventBus
 from graph_agent.ports import ModelRequest, OnDelta
-from graph_agent.ports.clock import sub_agent_id
+from graph_agent.ports.storage import sub_agent_id
 from graph_agent.session.dependencies import Thread
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult

@@ -114,4 +114,4 @@ async def test_a_prompt_too_long_for_the_budget_is_not_sent(tmp_path: Path) -> N
         told.append(rest.error)
 
     assert (rest.status, model.requests) == ("limit", [])
-    assert "raise max_tokens to go on" in str(told)
+    assert "raise max_tokens to continue" in str(told)

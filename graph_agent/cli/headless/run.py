@@ -32,6 +32,7 @@ from graph_agent.events import (
     Compacted,
     Event,
     EventBus,
+    LiveCalls,
     SessionOpened,
     ShellContinued,
     ShellEnded,
@@ -40,7 +41,6 @@ from graph_agent.events import (
     WarningIssued,
     event_to_json,
 )
-from graph_agent.events.live_calls import LiveCalls
 from graph_agent.session.turn_result import TurnResult
 
 if TYPE_CHECKING:

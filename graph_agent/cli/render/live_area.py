@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graph_agent.cli.render.console import safe_text
-from graph_agent.events.live_calls import LiveCall
+from graph_agent.events import LiveCall
 
 __all__ = ["LiveArea", "RunningCalls", "format_partial_arguments", "is_reflowing"]
 

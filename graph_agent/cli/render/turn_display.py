@@ -15,6 +15,7 @@ from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
     Compacted,
     Event,
+    LiveCalls,
     ModelMessage,
     ServerChanged,
     SessionOpened,
@@ -32,7 +33,6 @@ from graph_agent.events import (
     TurnStarted,
     WarningIssued,
 )
-from graph_agent.events.live_calls import LiveCalls
 
 __all__ = ["TurnDisplay"]
 

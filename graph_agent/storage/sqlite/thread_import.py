@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TextIO, get_args
 from graph_agent.calls import STATUSES
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
-from graph_agent.ports.clock import moved_sub_agent_id
+from graph_agent.ports.storage import moved_sub_agent_id
 from graph_agent.ports.thread_file import (
     FORMAT,
     PLAIN_NAMES_SINCE,

@@ -57,13 +57,11 @@ def test_odd_words_about_what_is_replaced_replace_nothing() -> None:
 
 @pytest.mark.parametrize("write", [5, [5], "text"])
 def test_a_write_that_holds_no_message_is_named_as_damage(write: Any) -> None:
-    with pytest.raises(
-        DamagedDatabase, match="what is stored of the conversation has a shape that is never stored"
-    ):
+    with pytest.raises(DamagedDatabase, match="The stored conversation has a shape that is never stored"):
         merge_messages([], [write])
 
 
 @pytest.mark.parametrize("write", [5, ["c1"], {"c1": 5}])
 def test_a_write_that_holds_no_record_is_named_as_damage(write: Any) -> None:
-    with pytest.raises(DamagedDatabase, match="what is stored of the calls has a shape that is never stored"):
+    with pytest.raises(DamagedDatabase, match="The stored calls has a shape that is never stored"):
         merge_calls({}, [write])

@@ -1,6 +1,8 @@
 from dataclasses import replace
 
 from graph_agent.events import (
+    LiveCall,
+    LiveCalls,
     ModelMessage,
     ToolCallCreated,
     ToolCallDelta,
@@ -8,7 +10,6 @@ from graph_agent.events import (
     ToolCallProgress,
     ToolCallStarted,
 )
-from graph_agent.events.live_calls import LiveCall, LiveCalls
 
 _PARAMS = {"command": "ls", "more": {"a": 1}}
 _RECORD = {"call_id": "c1", "tool_name": "bash", "arguments": _PARAMS, "summary": "$ ls"}

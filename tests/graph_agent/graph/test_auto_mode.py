@@ -5,7 +5,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graph_agent.errors import ModelError
-from graph_agent.graph.auto_mode import Judge, with_verdict
+from graph_agent.graph.auto_mode import CallReviewer, with_verdict
 from graph_agent.ports import ModelRequest, OnDelta, PreparedCall, Scope
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -17,8 +17,8 @@ _PLAN = PreparedCall("write_a", {}, "ask", "it writes", "risk medium", "medium",
 
 
 async def verdict_on(answer: AIMessage | Exception) -> dict[str, Any]:
-    judge = Judge(ScriptedModel(answer), ScriptedToolbox())
-    judged = await judge.verdicts(calls(("c", "write_a")), _SAID, {}, _AUTO)
+    judge = CallReviewer(ScriptedModel(answer), ScriptedToolbox())
+    judged = await judge.review(calls(("c", "write_a")), _SAID, {}, _AUTO)
     [verdict] = judged.verdicts.values()
     return dict(verdict)
 
@@ -26,7 +26,7 @@ async def verdict_on(answer: AIMessage | Exception) -> dict[str, Any]:
 async def test_the_judge_sees_the_users_words_and_the_call_and_nothing_else() -> None:
     model = ScriptedModel(text(_YES))
 
-    judged = await Judge(model, ScriptedToolbox()).verdicts(
+    judged = await CallReviewer(model, ScriptedToolbox()).review(
         calls(("c", "write_a", {"path": "a"})), _SAID, {}, _AUTO
     )
 
@@ -34,7 +34,7 @@ async def test_the_judge_sees_the_users_words_and_the_call_and_nothing_else() ->
     assert kind == "human"
     assert question == '{"user": ["change a"]}\n{"tool": "write_a", "arguments": {"path": "a"}}'
     assert model.requests[0].tools == ()
-    assert judged.spent["requests"] == 1
+    assert judged.usage["requests"] == 1
 
 
 @pytest.mark.parametrize(
@@ -66,30 +66,32 @@ async def test_a_failing_or_slow_model_is_a_no() -> None:
             await asyncio.sleep(3600)
             raise AssertionError
 
-    slow = await Judge(Slow(), ScriptedToolbox(), seconds=0.01).verdicts(calls(("c", "write_a")), _SAID, {}, _AUTO)
+    slow = await CallReviewer(Slow(), ScriptedToolbox(), seconds=0.01).review(
+        calls(("c", "write_a")), _SAID, {}, _AUTO
+    )
 
-    assert await verdict_on(ModelError("down")) == {"allow": False, "reason": "no verdict could be had: down"}
+    assert await verdict_on(ModelError("down")) == {"allow": False, "reason": "the model gave no verdict: down"}
     assert [one["reason"] for one in slow.verdicts.values()] == ["no verdict came within 0.01 s"]
 
 
 async def test_only_calls_that_their_medium_risk_alone_asks_about_are_judged_and_each_once() -> None:
     model = ScriptedModel(text(_YES), text(_YES))
-    judge = Judge(model, ScriptedToolbox())
+    judge = CallReviewer(model, ScriptedToolbox())
     asked = calls(("r", "read_a"), ("d", "deny_a"), ("w", "write_a"), ("v", "write_a"), ("u", "bad_a"))
 
-    judged = await judge.verdicts(asked, _SAID, {}, _AUTO)
-    again = await judge.verdicts(asked, _SAID, judged.verdicts, _AUTO)
-    elsewhere = await judge.verdicts(asked, _SAID, {}, Scope("t", "default"))
+    judged = await judge.review(asked, _SAID, {}, _AUTO)
+    again = await judge.review(asked, _SAID, judged.verdicts, _AUTO)
+    elsewhere = await judge.review(asked, _SAID, {}, Scope("t", "default"))
 
     assert (len(model.requests), again.verdicts, elsewhere.verdicts) == (1, judged.verdicts, {})
 
 
 async def test_what_is_too_long_to_be_seen_and_what_nobody_asked_for_is_a_no() -> None:
     model = ScriptedModel(text(_YES))
-    judge = Judge(model, ScriptedToolbox())
+    judge = CallReviewer(model, ScriptedToolbox())
 
-    long = await judge.verdicts(calls(("c", "write_a", {"text": "x" * 30_000})), _SAID, {}, _AUTO)
-    unasked = await judge.verdicts(calls(("c", "write_a")), [SystemMessage("s")], {}, _AUTO)
+    long = await judge.review(calls(("c", "write_a", {"text": "x" * 30_000})), _SAID, {}, _AUTO)
+    unasked = await judge.review(calls(("c", "write_a")), [SystemMessage("s")], {}, _AUTO)
 
     assert [one["allow"] for judged in (long, unasked) for one in judged.verdicts.values()] == [False, False]
     assert model.requests == []
@@ -106,7 +108,7 @@ async def test_what_is_too_long_to_be_seen_and_what_nobody_asked_for_is_a_no() -
     ],
 )
 async def test_a_yes_loosens_nothing_but_the_question_of_medium_risk(plan: PreparedCall) -> None:
-    judged = await Judge(ScriptedModel(text(_YES)), ScriptedToolbox()).verdicts(
+    judged = await CallReviewer(ScriptedModel(text(_YES)), ScriptedToolbox()).review(
         calls(("c", "write_a")), _SAID, {}, _AUTO
     )
     [verdict] = judged.verdicts.values()
@@ -116,7 +118,7 @@ async def test_a_yes_loosens_nothing_but_the_question_of_medium_risk(plan: Prepa
 
 
 async def test_the_stored_verdict_allows_the_very_call_it_is_about_in_mode_auto_only() -> None:
-    judged = await Judge(ScriptedModel(text(_YES)), ScriptedToolbox()).verdicts(
+    judged = await CallReviewer(ScriptedModel(text(_YES)), ScriptedToolbox()).review(
         calls(("c", "write_a")), _SAID, {}, _AUTO
     )
     turn = {"verdicts": judged.verdicts}
@@ -127,5 +129,5 @@ async def test_the_stored_verdict_allows_the_very_call_it_is_about_in_mode_auto_
     )
 
     assert (allowed.verdict, allowed.rule, allowed.reason) == ("allow", "auto", "auto: it is what was asked for")
-    assert (other.verdict, "no model has judged it" in other.reason) == ("ask", True)
+    assert (other.verdict, "no model has reviewed it" in other.reason) == ("ask", True)
     assert with_verdict(_PLAN, turn, Scope("t", "default")) == (_PLAN, {})

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from graph_agent.calls import REPLACES, SHORTENED, merge_messages
-from graph_agent.graph.compaction import is_summary, shrinking_of
+from graph_agent.graph.compaction import is_summary, plan_compaction
 from graph_agent.graph.history import require_valid
 
 
@@ -27,7 +27,7 @@ def ids(messages: tuple[AnyMessage, ...]) -> list[str | None]:
 def test_old_bulky_results_go_before_anything_is_summed_up() -> None:
     messages = [*turn(0, 3), *turn(1, 3)]
 
-    plan = shrinking_of(messages, costs_of(messages, 1_000), 4_500)
+    plan = plan_compaction(messages, costs_of(messages, 1_000), 4_500)
 
     assert plan is not None
     assert (ids(plan.shortened), plan.replaced, plan.left) == (["tc0-0", "tc0-1"], (), 6_200 - 2 * 920)
@@ -36,7 +36,7 @@ def test_old_bulky_results_go_before_anything_is_summed_up() -> None:
 def test_what_is_still_too_long_is_summed_up_from_the_oldest_on_and_the_newest_step_stays() -> None:
     messages = [*turn(0, 4), *turn(1, 4)[:-1]]
 
-    plan = shrinking_of(messages, costs_of(messages, 200), 400)
+    plan = plan_compaction(messages, costs_of(messages, 200), 400)
 
     assert plan is not None
     assert ids(plan.replaced) == [message.id for message in messages[:-2] if message.id != "h1"]
@@ -46,20 +46,20 @@ def test_a_small_result_and_one_that_is_short_already_are_left_alone() -> None:
     short = ToolMessage("kept", tool_call_id="c", id="t", response_metadata={SHORTENED: True})
     calling = AIMessage("", id="a", tool_calls=[{"id": "c", "name": "grep", "args": {}}])
 
-    assert shrinking_of([HumanMessage("x", id="h"), calling, short], [10, 10, 900], 100, is_deep=True) is None
+    assert plan_compaction([HumanMessage("x", id="h"), calling, short], [10, 10, 900], 100, is_deep=True) is None
 
 
 def test_the_results_of_the_newest_step_are_shortened_only_where_nothing_else_helps() -> None:
     messages = turn(0, 1)[:-1]
 
-    assert shrinking_of(messages, costs_of(messages, 9_000), 500) is None
-    deep = shrinking_of(messages, costs_of(messages, 9_000), 500, is_deep=True)
+    assert plan_compaction(messages, costs_of(messages, 9_000), 500) is None
+    deep = plan_compaction(messages, costs_of(messages, 9_000), 500, is_deep=True)
     assert deep is not None
     assert (ids(deep.shortened), deep.replaced) == (["tc0-0"], ())
 
 
 def test_a_conversation_of_one_message_cannot_be_made_shorter() -> None:
-    assert shrinking_of([HumanMessage("all of it", id="h")], [10_000], 100, is_deep=True) is None
+    assert plan_compaction([HumanMessage("all of it", id="h")], [10_000], 100, is_deep=True) is None
 
 
 @given(
@@ -75,7 +75,7 @@ def test_what_is_left_is_a_valid_conversation_with_the_request_under_way(
     is_deep: bool,
 ) -> None:
     messages = [message for number, steps in enumerate(turns) for message in turn(number, steps)]
-    plan = shrinking_of(messages, costs_of(messages, result), goal, is_deep=is_deep)
+    plan = plan_compaction(messages, costs_of(messages, result), goal, is_deep=is_deep)
     if plan is None:
         return
     stubs = [message.model_copy(update={"content": "short"}) for message in plan.shortened]

@@ -3,7 +3,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from graph_agent.graph.context_size import Allowance, Size, allowance_of, size_of
 from graph_agent.ports.model import ContextWindow
-from graph_agent.ports.usage import EstimateCache, estimate_declaration_tokens, estimate_message_tokens
+from graph_agent.ports.usage import EstimateCache, estimate_message_tokens
 
 TOOLS = [{"type": "function", "function": {"name": "read_file"}}]
 CALL = {"id": "c", "name": "read_file", "args": {}}
@@ -25,7 +25,7 @@ def test_instructions_and_tools_are_weighed_apart_from_the_conversation() -> Non
     size = size_of([system, *talk], TOOLS)
 
     assert size == Size(
-        estimate_message_tokens(system) + estimate_declaration_tokens(TOOLS[0]),
+        estimate_message_tokens(system) + EstimateCache().declarations_tokens(TOOLS),
         tuple(map(estimate_message_tokens, talk)),
     )
 
@@ -45,7 +45,7 @@ def test_a_count_that_cannot_be_is_not_believed(told: int) -> None:
 
 def test_counts_from_before_a_compaction_say_nothing() -> None:
     assert size_of(conversation(800), TOOLS, "t") == size_of(conversation(0), TOOLS)
-    assert size_of(conversation(800), TOOLS, "h").told is not None
+    assert size_of(conversation(800), TOOLS, "h").reported is not None
 
 
 def test_long_instructions_leave_a_part_of_the_window_for_the_conversation() -> None:

@@ -2,16 +2,16 @@ from typing import Any
 
 import pytest
 
-from graph_agent.graph.limits import passed, steps_used_up
-from graph_agent.ports.usage import UNLIMITED, Budget
+from graph_agent.graph.limits import budget_limit, step_limit
+from graph_agent.ports.usage import UNLIMITED, Budget, UsageTotals
 
-_AFRESH = "going on begins with a fresh budget"
+_NEW_BUDGET = "continuing starts a new budget"
 _NEXT = "the next request takes 100 tokens or more, this turn has"
 _OF_THE_THREAD = "of the 1,000 tokens that max_thread_tokens allows"
 
 
 def usage(tokens: int = 0, **further: Any) -> dict[str, Any]:
-    return {"usage": {"total_tokens": tokens, **further}}
+    return {"total_tokens": tokens, **further}
 
 
 @pytest.mark.parametrize(
@@ -23,32 +23,32 @@ def usage(tokens: int = 0, **further: Any) -> dict[str, Any]:
             Budget(max_tokens=1_000),
             usage(1_200),
             usage(),
-            f"this turn used 1,200 tokens of the 1,000 tokens that max_tokens allows; {_AFRESH}",
+            f"this turn used 1,200 tokens of the 1,000 tokens that max_tokens allows; {_NEW_BUDGET}",
         ),
         (
             Budget(max_tokens=1_000),
             usage(901),
             usage(),
-            f"{_NEXT} 99 tokens left of what max_tokens allows; {_AFRESH}",
+            f"{_NEXT} 99 tokens left of what max_tokens allows; {_NEW_BUDGET}",
         ),
         (
             Budget(max_tokens=50),
             usage(),
             usage(),
-            f"{_NEXT} 50 tokens left of what max_tokens allows; raise max_tokens to go on",
+            f"{_NEXT} 50 tokens left of what max_tokens allows; raise max_tokens to continue",
         ),
         (
             Budget(max_thread_tokens=1_000),
             usage(10),
             usage(1_000),
-            f"this thread used 1,000 tokens {_OF_THE_THREAD}; raise max_thread_tokens to go on",
+            f"this thread used 1,000 tokens {_OF_THE_THREAD}; raise max_thread_tokens to continue",
         ),
         (Budget(max_cost=0.5), usage(1, cost=0.4, currency="EUR"), usage(), ""),
         (
             Budget(max_cost=0.5),
             usage(1, cost=0.5, currency="EUR"),
             usage(),
-            f"this turn used 0.5000 EUR of the 0.5000 EUR that max_cost allows; {_AFRESH}",
+            f"this turn used 0.5000 EUR of the 0.5000 EUR that max_cost allows; {_NEW_BUDGET}",
         ),
         (
             Budget(max_thread_cost=0.5),
@@ -61,17 +61,17 @@ def usage(tokens: int = 0, **further: Any) -> dict[str, Any]:
 def test_the_next_request_is_held_against_what_is_left(
     budget: Budget, turn: dict[str, Any], thread: dict[str, Any], expected: str
 ) -> None:
-    assert passed(budget, (turn, thread), (100, 0.01)).get("reason", "") == expected
+    assert budget_limit(budget, UsageTotals(turn, thread), (100, 0.01)).get("reason", "") == expected
 
 
 def test_a_limit_on_costs_cannot_be_kept_without_a_price() -> None:
-    pause = passed(Budget(max_cost=1), ({}, {}), (100, None))
+    pause = budget_limit(Budget(max_cost=1), UsageTotals(), (100, None))
 
     assert (pause["budget"], "lacks the model" in pause["reason"]) == ("max_cost", True)
 
 
 def test_used_up_steps_are_told_with_their_number() -> None:
-    assert [steps_used_up(steps)["reason"].partition(",")[0] for steps in (1, 3)] == [
+    assert [step_limit(steps)["reason"].partition(",")[0] for steps in (1, 3)] == [
         "it made 1 model request",
         "it made 3 model requests",
     ]

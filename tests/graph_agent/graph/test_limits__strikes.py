@@ -3,7 +3,7 @@ from typing import Any, cast
 import pytest
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.graph.limits import counted, exhausted, tripped
+from graph_agent.graph.limits import count_failures, too_many_failures, too_many_refusals
 from graph_agent.graph.state import ConsecutiveFailures
 
 
@@ -15,7 +15,7 @@ def _call(status: str, *, tool: str = "bash", command: str = "make", **fields: A
 def _after(*calls: ToolCallInfo) -> ConsecutiveFailures:
     failures: ConsecutiveFailures = {}
     for call in calls:
-        failures = counted(failures, [call])
+        failures = count_failures(failures, [call])
     return failures
 
 
@@ -49,7 +49,7 @@ _SAME = "this very call of bash failed 3 times in a row"
 def test_a_call_waits_for_a_person_after_three_time_outs_of_its_tool_or_three_failures_of_its_own(
     before: list[ToolCallInfo], now: ToolCallInfo, why: str
 ) -> None:
-    assert tripped(_after(*before), [now]) == why
+    assert too_many_failures(_after(*before), [now]) == why
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_call_waits_for_a_person_after_three_time_outs_of_its_tool_or_three_fa
 def test_the_model_is_not_asked_again_after_five_calls_that_could_not_run_or_three_refusals(
     calls: list[ToolCallInfo], why: str
 ) -> None:
-    assert exhausted(_after(*calls)) == why
+    assert too_many_refusals(_after(*calls)) == why
 
 
 def test_a_turn_in_which_all_goes_well_counts_nothing() -> None:
@@ -79,4 +79,4 @@ def test_a_turn_in_which_all_goes_well_counts_nothing() -> None:
 
 
 def test_calls_of_one_message_count_one_by_one() -> None:
-    assert tripped(counted({}, [_LATE, _LATER, _LATE]), [_AGAIN]) == _LIMIT
+    assert too_many_failures(count_failures({}, [_LATE, _LATER, _LATE]), [_AGAIN]) == _LIMIT

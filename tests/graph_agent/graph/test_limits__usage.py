@@ -1,5 +1,5 @@
 from graph_agent.calls import ToolCallInfo
-from graph_agent.graph.limits import turn_usage_of_calls, usage_of_calls
+from graph_agent.graph.limits import usage_of_calls
 
 
 def _call(usage: object) -> ToolCallInfo:
@@ -26,4 +26,4 @@ def test_of_the_turn_counts_what_a_call_used_since_a_person_let_it_go_on() -> No
     call = _call(usage)
     call["metadata"]["turn_usage"] = of_turn
 
-    assert (turn_usage_of_calls([call], {}), usage_of_calls([call], {})) == (of_turn, usage)
+    assert (usage_of_calls([call], {}, of_turn=True), usage_of_calls([call], {})) == (of_turn, usage)

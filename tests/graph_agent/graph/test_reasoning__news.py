@@ -3,13 +3,14 @@ from typing import TYPE_CHECKING, cast
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from graph_agent.graph.reasoning import NOTHING_NEW, news_of
+from graph_agent.graph.reasoning import ended_shells, shell_notices
+from graph_agent.ports.background import NoShells
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
 
 
-class _Ended:
+class _Ended(NoShells):
     def __init__(self, **ended: str) -> None:
         self._ended = ended
 
@@ -21,31 +22,30 @@ def _state(**channels: object) -> "AgentState":
     return cast("AgentState", {"messages": [HumanMessage("go")], **channels})
 
 
-async def test_each_end_is_told_once_with_how_it_came() -> None:
+async def test_each_end_is_reported_once_with_its_cause() -> None:
     shells = _Ended(sh1="exit code 1  $ a", sh2="ended with the session  $ b\nc")
 
-    first = await news_of(shells, _state(), "t1")
-    again = await news_of(shells, _state(reported_shells=["sh1", "sh2"]), "t1")
-    later = await news_of(shells, _state(reported_shells=["sh1"]), "t1")
+    first = await ended_shells(shells, _state(), "t1")
+    again = await ended_shells(shells, _state(reported_shells=["sh1", "sh2"]), "t1")
+    later = await ended_shells(shells, _state(reported_shells=["sh1"]), "t1")
 
-    assert first.lines == ("sh1: exit code 1 $ a", "sh2: ended with the session $ b c")
-    assert first.update == {"reported_shells": ["sh1", "sh2"]}
-    assert (again, later.update) == (NOTHING_NEW, {"reported_shells": ["sh2"]})
-
-
-async def test_of_many_the_newest_are_named_and_the_others_counted() -> None:
-    news = await news_of(_Ended(**{f"sh{number}": "x" * 1000 for number in range(12)}), _state(), "t1")
-
-    assert (news.lines[0], len(news.lines), len(news.told)) == ("2 more; bash_list names them", 11, 12)
-    assert max(map(len, news.lines)) < 320
+    assert shell_notices(first) == ("sh1: exit code 1 $ a", "sh2: ended with the session $ b c")
+    assert ([*first], again, [*later]) == (["sh1", "sh2"], {}, ["sh2"])
 
 
-async def test_it_is_told_behind_results_and_never_behind_a_reply() -> None:
+def test_of_many_the_newest_are_named_and_the_others_counted() -> None:
+    lines = shell_notices({f"sh{number}": "x" * 1000 for number in range(12)})
+
+    assert (lines[0], len(lines)) == ("2 more; bash_list names them", 11)
+    assert max(map(len, lines)) < 320
+
+
+async def test_ends_are_reported_behind_results_and_never_behind_a_reply() -> None:
     result = [
         AIMessage("", tool_calls=[{"id": "c1", "name": "ls", "args": {}}]),
         ToolMessage("a", tool_call_id="c1"),
     ]
     shells = _Ended(sh1="exit code 0")
 
-    assert (await news_of(shells, _state(messages=result), "t1")).told == ("sh1",)
-    assert await news_of(shells, _state(messages=[HumanMessage("go"), AIMessage("ok")]), "t1") == NOTHING_NEW
+    assert [*await ended_shells(shells, _state(messages=result), "t1")] == ["sh1"]
+    assert await ended_shells(shells, _state(messages=[HumanMessage("go"), AIMessage("ok")]), "t1") == {}

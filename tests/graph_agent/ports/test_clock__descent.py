@@ -1,4 +1,4 @@
-from graph_agent.ports.clock import moved_sub_agent_id, sub_agent_id
+from graph_agent.ports.storage import moved_sub_agent_id, sub_agent_id
 
 
 def test_a_sub_agent_keeps_its_place_under_another_parent_and_none_of_another_call_is_taken_along() -> None:

@@ -6,7 +6,6 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.ports.usage import (
     EstimateCache,
-    estimate_declaration_tokens,
     estimate_message_tokens,
     estimate_request_tokens,
     estimate_tokens,
@@ -61,7 +60,7 @@ def test_a_request_costs_the_sum_of_its_messages_and_declarations() -> None:
     tool = {"type": "function", "function": {"name": "grep", "parameters": {"type": "object"}}}
 
     assert estimate_request_tokens(messages, [tool]) == (
-        sum(map(estimate_message_tokens, messages)) + estimate_declaration_tokens(tool)
+        sum(map(estimate_message_tokens, messages)) + EstimateCache().declarations_tokens([tool])
     )
 
 
@@ -72,4 +71,4 @@ def test_a_declaration_is_weighed_once_for_as_long_as_it_is_the_same_one() -> No
     tool["function"]["description"] = "lists " * 100
 
     assert known.declarations_tokens([tool]) == once
-    assert known.declarations_tokens([dict(tool)]) == estimate_declaration_tokens(tool) > once
+    assert known.declarations_tokens([dict(tool)]) == EstimateCache().declarations_tokens([tool]) > once

@@ -1,4 +1,4 @@
-"""Events: what happened in a run, as frozen values of JSON types that can be written as lines and read back.
+"""Events: what happened in a run, as frozen values of JSON types; the bus that carries them; calls as they run.
 
 A question is not an event: the session returns it and takes the answer. The order within a turn:
 
@@ -17,13 +17,19 @@ A question is not an event: the session returns it and takes the answer. The ord
     WarningIssued, ShellEnded, ShellContinued, ServerChanged   anywhere
 """
 
-from dataclasses import asdict, dataclass, field, fields
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 __all__ = [
     "AnswerKind",
     "Compacted",
     "Event",
+    "EventBus",
+    "LiveCall",
+    "LiveCalls",
+    "LiveState",
     "ModelMessage",
     "ProgressKind",
     "ServerChanged",
@@ -33,6 +39,7 @@ __all__ = [
     "ShellEnd",
     "ShellEnded",
     "StepStarted",
+    "Subscriber",
     "TextDelta",
     "ToolCallCreated",
     "ToolCallDecided",
@@ -49,11 +56,11 @@ __all__ = [
 ]
 
 AnswerKind = Literal["approve", "edit", "answer", "reject", "retry", "done", "cancel"]
-"""approve, edit, reject settle an approval; answer, reject a question that the model asks; retry, done, cancel one
+"""approve, edit, reject answer an approval; answer, reject a question that the model asks; retry, done, cancel one
 of recovery."""
 
 ProgressKind = Literal["shell_output", "bytes_fetched", "files_searched", "mcp_progress", "sub_agent_step"]
-"""What a running call tells of itself."""
+"""What a running call reports."""
 
 TurnStatus = Literal[
     "done",
@@ -71,10 +78,10 @@ resumable: only the model request is pending (an earlier run ended there), or th
 held: another process has the thread."""
 
 ShellEnd = Literal["exited", "output_limit", "session", "found_dead", "exited_unobserved", "sandbox_failed"]
-"""Why a background shell runs no more."""
+"""Why a background shell ended."""
 
 ServerStage = Literal["starting", "running", "restarting", "failed"]
-"""How far a server of tools is."""
+"""State of an MCP server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class SessionOpened:
 
     thread_id: str
     checkpoint_id: str
-    """Empty for a fresh thread."""
+    """Empty for a new thread."""
     workspace: str
     model: str
     mode: str
@@ -127,7 +134,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The conversation that the model is told was made shorter; nothing of it is lost in the thread."""
+    """The context that is sent to the model was compacted; the thread keeps the full transcript."""
 
     tokens_before: int
     """Of the whole request, estimated."""
@@ -144,13 +151,13 @@ class ModelMessage:
     text: str
     call_ids: tuple[str, ...] = ()
     usage: dict[str, Any] = field(default_factory=dict)
-    """input_tokens, output_tokens, total_tokens as the provider told them; empty when it did not."""
+    """input_tokens, output_tokens, total_tokens as the provider reported them; else empty."""
     type: Literal["message"] = "message"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallCreated:
-    """A call of the reply has a record: judged, and previewed where it has an effect."""
+    """A call of the reply has a record, with the decision of policy, and with a preview where it has an effect."""
 
     call: dict[str, Any]
     """The whole `ToolCallInfo`."""
@@ -181,7 +188,7 @@ class ToolCallStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallProgress:
-    """News from a running call."""
+    """Progress of a running call."""
 
     call_id: str
     kind: ProgressKind
@@ -196,7 +203,7 @@ class ToolCallProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallFinished:
-    """A call came to rest: success, error, cancelled, or interrupted (then a person decides)."""
+    """A call ended: success, error, cancelled, or interrupted (then a person decides)."""
 
     call_id: str
     tool_name: str
@@ -211,7 +218,7 @@ class ToolCallFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The graph came to rest, or waits for a person."""
+    """The turn ended, or waits for a person."""
 
     status: TurnStatus
     answer: str = ""
@@ -233,7 +240,7 @@ class WarningIssued:
 
 @dataclass(frozen=True, slots=True)
 class ShellEnded:
-    """A background shell runs no more, other than by a call of bash_kill."""
+    """A background shell ended, other than by a call of bash_kill."""
 
     shell_id: str
     command: str
@@ -246,7 +253,7 @@ class ShellEnded:
 
 @dataclass(frozen=True, slots=True)
 class ShellContinued:
-    """A background shell goes on: after the session that had it, or in the one that has it now."""
+    """A background shell keeps running after its session, or was reattached by this one."""
 
     shell_id: str
     command: str
@@ -255,14 +262,14 @@ class ShellContinued:
 
 @dataclass(frozen=True, slots=True)
 class ServerChanged:
-    """A server of tools began, is ready, is started once more, or is given up."""
+    """An MCP server starts, is ready, is restarted, or has failed."""
 
     name: str
     state: ServerStage
     tools: int = 0
-    """How many of its tools are offered."""
+    """How many of its tools are enabled."""
     reason: str = ""
-    """Why it is started once more, or was given up."""
+    """Why it is restarted, or has failed."""
     type: Literal["server_changed"] = "server_changed"
 
 
@@ -306,3 +313,133 @@ def event_from_json(data: dict[str, Any]) -> Event:
     values = {key: tuple(value) if key == "call_ids" else value for key, value in data.items() if key in known}
     event: Event = cls(**values)
     return event
+
+
+Subscriber = Callable[[int, Event], None]
+"""Called with the event's number (1, 2, 3 … per bus, no gaps) and the event, in order, on the publishing thread."""
+
+_log = logging.getLogger(__name__)
+
+
+class EventBus:
+    """Numbers events and hands each to every subscriber, in order of subscription.
+
+    `begins_with` is the type of the event that is to come first: what is published earlier waits, and follows it.
+    """
+
+    def __init__(self, begins_with: str | None = None) -> None:
+        self._subscribers: list[Subscriber] = []
+        self._count = 0
+        self._begins_with = begins_with
+        self._waiting: list[Event] = []
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Add a subscriber; the returned function takes it off again."""
+        self._subscribers.append(subscriber)
+
+        def unsubscribe() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return unsubscribe
+
+    def publish(self, event: Event) -> None:
+        """Deliver an event; a subscriber that fails is logged and never breaks the run or the others."""
+        if self._begins_with not in (None, event.type):
+            self._waiting.append(event)
+            return
+        self._count += 1
+        for subscriber in tuple(self._subscribers):
+            try:
+                subscriber(self._count, event)
+            except Exception:  # noqa: BLE001 - the one boundary between the run and whoever watches it
+                _log.exception("subscriber failed on event %d (%s)", self._count, event.type)
+        if self._begins_with is not None:
+            self.release()
+
+    def release(self) -> None:
+        """Deliver what waits for the first event, which will not come any more or has come."""
+        self._begins_with = None
+        waiting, self._waiting = self._waiting, []
+        for event in waiting:
+            self.publish(event)
+
+
+LiveState = Literal["WAIT", "DOING", "SUCCESS", "ERROR"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCall:
+    """All that is known of a call until now."""
+
+    call_id: str = ""
+    """Empty while it still streams in: only the record has the id that counts."""
+    tool_name: str = ""
+    state: LiveState = "WAIT"
+    """WAIT until it runs, DOING, then SUCCESS, or ERROR for every other end."""
+    arguments_text: str = ""
+    """While it streams in: as much as there is, JSON that is not whole."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """The arguments of its record; a later record is merged in deeply."""
+    summary: str = ""
+    progress: ToolCallProgress | None = None
+    """The newest."""
+    result: str = ""
+    error: str | None = None
+
+
+class LiveCalls:
+    """One value per call, put together from its events, without keeping events. A call is dropped when it ends."""
+
+    def __init__(self) -> None:
+        self._streaming: dict[int, LiveCall] = {}
+        self._calls: dict[str, LiveCall] = {}
+
+    def take(self, event: Event) -> LiveCall | None:
+        """The call that the event is about, as it is now; None for other events."""
+        match event:
+            case ToolCallDelta(index=index, tool_name=name, arguments_text=piece):
+                before = self.streaming(index)
+                self._streaming[index] = replace(
+                    before, tool_name=name, arguments_text=before.arguments_text + piece
+                )
+                return self._streaming[index]
+            case ModelMessage() | StepStarted() | WarningIssued() | TurnEnded():
+                # A warning may say that the reply begins anew.
+                self._streaming.clear()
+                return None
+            case ToolCallFinished(call_id=call_id):
+                ended = self._known(call_id, event.tool_name, event.summary)
+                self._calls.pop(call_id, None)
+                state: LiveState = "SUCCESS" if event.status == "success" else "ERROR"
+                return replace(ended, state=state, result=event.output, error=event.error)
+            case ToolCallCreated(call=record):
+                now = self._known(record["call_id"], record["tool_name"], record.get("summary", ""))
+                now = replace(now, params=_merged(now.params, record.get("arguments") or {}))
+            case ToolCallStarted():
+                now = replace(self._known(event.call_id, event.tool_name, event.summary), state="DOING")
+            case ToolCallProgress():
+                now = replace(self._known(event.call_id), state="DOING", progress=event)
+            case _:
+                return None
+        self._calls[now.call_id] = now
+        return now
+
+    def streaming(self, index: int) -> LiveCall:
+        """The call at this place of the reply that streams in; blank where none does."""
+        return self._streaming.get(index, LiveCall())
+
+    def _known(self, call_id: str, tool_name: str = "", summary: str = "") -> LiveCall:
+        known = self._calls.get(call_id, LiveCall(call_id))
+        return replace(known, tool_name=tool_name or known.tool_name, summary=summary or known.summary)
+
+
+def _merged(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(before)
+    for key, value in more.items():
+        match merged.get(key), value:
+            case dict(old), dict(new):
+                merged[key] = _merged(old, new)
+            case _:
+                merged[key] = value
+    return merged
