@@ -128,14 +128,6 @@ class FileStates(Protocol):
     async def set(self, thread_id: str, path: str, sha256: str) -> None: ...
 
 
-class ProcessRecorder(Protocol):
-    """Records a process group before its command starts."""
-
-    async def record(self, context: "ToolContext", group: int, start_time: str) -> None:
-        """Durable when it returns; if it raises, the command never runs."""
-        ...
-
-
 class MemoryFileStates:
     """File states in memory: for tools used without a session."""
 
@@ -143,12 +135,18 @@ class MemoryFileStates:
         self._digests: dict[tuple[str, str], str] = {}
 
     async def get(self, thread_id: str, path: str) -> str | None:
-        """See `FileStates`."""
         return self._digests.get((thread_id, path))
 
     async def set(self, thread_id: str, path: str, sha256: str) -> None:
-        """See `FileStates`."""
         self._digests[thread_id, path] = sha256
+
+
+class ProcessRecorder(Protocol):
+    """Records a process group before its command starts."""
+
+    async def record(self, context: "ToolContext", group: int, start_time: str) -> None:
+        """Durable when it returns; if it raises, the command never runs."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -184,17 +182,9 @@ class HostPermission:
     """It may be in a private network, or be this machine."""
 
 
-def _no_host(_: str) -> HostPermission:
-    return HostPermission()
-
-
 def allow_any_path(_: Path) -> bool:
     """Allow every path."""
     return True
-
-
-def _ignore(_: Progress) -> None:
-    return None
 
 
 @dataclass(frozen=True)
@@ -225,12 +215,12 @@ class ToolContext:
     sandbox: Sandbox | None = None
     """The sandbox for commands; None if the user wants none, or none for this call."""
     limits: Limits = field(default_factory=Limits)
-    progress: Callable[[Progress], None] = _ignore
+    progress: Callable[[Progress], None] = lambda _: None
     cancellation: threading.Event = field(default_factory=threading.Event)
     """Set when the call is cancelled; for work in threads, which cannot be cancelled."""
     may_read: Callable[[Path], bool] = allow_any_path
     """Whether a search may show the name and contents of a resolved path."""
-    host_permission: Callable[[str], HostPermission] = _no_host
+    host_permission: Callable[[str], HostPermission] = lambda _: HostPermission()
     """What the rules say about a host, given with its port if that is not the default one."""
     cache: dict[str, Any] = field(default_factory=dict)
     """What earlier steps of the same call computed (its preview), for later ones (its execution) to use."""

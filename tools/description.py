@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["ToolDescription", "ToolExample", "format_declarations", "short_description"]
@@ -28,7 +28,7 @@ class ToolDescription:
     short: str
     long: str = ""
     usage_notes: tuple[str, ...] = ()
-    examples: tuple[ToolExample, ...] = field(default=())
+    examples: tuple[ToolExample, ...] = ()
     important: tuple[str, ...] = ()
 
     def render(self) -> str:

@@ -29,6 +29,7 @@ __all__ = [
 _CHUNK = 1024 * 1024
 _PIECE = 128 * 1024
 """Bytes compared and hashed at once: pieces of this size stay in the processor's cache."""
+_HAS_ACCESS = os.access in os.supports_follow_symlinks and os.access in os.supports_dir_fd
 
 
 def sha256_hex(data: bytes) -> str:
@@ -128,11 +129,17 @@ def replace_file(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int
     if resolved.exposes_process or not resolved.path.name:
         raise PathRefused(ToolErrorType.PERMISSION, f"{resolved.given!r} cannot be written.")
     with open_directory(resolved.path.parent, create=True) as parent:
-        _require_writable(before, parent)
+        name = resolved.path.name
+        if before.status is not None:
+            # The mode is checked too, because the superuser may write even to files marked read-only.
+            may_write = not _HAS_ACCESS or os.access(name, os.W_OK, dir_fd=parent, follow_symlinks=False)
+            if not may_write or not before.status.st_mode & 0o222:
+                message = f"{resolved.given!r} is read-only for this user; it was not changed."
+                raise PathRefused(ToolErrorType.PERMISSION, message)
         try:
             _write_temp_file(before, data, parent, (temp_name, new_mode))
             _require_unchanged(before)
-            os.rename(temp_name, resolved.path.name, src_dir_fd=parent, dst_dir_fd=parent)
+            os.rename(temp_name, name, src_dir_fd=parent, dst_dir_fd=parent)
         except (OSError, PathRefused) as error:
             with suppress(FileNotFoundError):
                 os.unlink(temp_name, dir_fd=parent)
@@ -148,21 +155,6 @@ def replace_file(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int
             os.fsync(fd)
         finally:
             os.close(fd)
-
-
-def _require_writable(before: Snapshot, parent: int) -> None:
-    if before.status is None:
-        return
-    name = before.resolved.path.name
-    # The mode is checked too, because the superuser may write even to files marked read-only.
-    may_write = os.access(name, os.W_OK, dir_fd=parent, follow_symlinks=False) if _ACCESS_NOFOLLOW else True
-    if not may_write or not before.status.st_mode & 0o222:
-        raise PathRefused(
-            ToolErrorType.PERMISSION, f"{before.resolved.given!r} is read-only for this user; it was not changed."
-        )
-
-
-_ACCESS_NOFOLLOW = os.access in os.supports_follow_symlinks and os.access in os.supports_dir_fd
 
 
 def _require_unchanged(before: Snapshot) -> None:

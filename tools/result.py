@@ -1,6 +1,6 @@
 """The values tools return, and the enumerations they declare themselves with."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -68,7 +68,7 @@ def failure(kind: ToolErrorType, error: str, *, output: str = "", **metadata: An
 
 @dataclass(frozen=True)
 class DiffResult:
-    """The change of one file."""
+    """The change of one file; `metadata["diff"]` holds it as a dictionary."""
 
     path: str
     before_sha256: str | None
@@ -77,10 +77,6 @@ class DiffResult:
     unified: str
     added: int
     removed: int
-
-    def as_json(self) -> dict[str, Any]:
-        """The diff as JSON values, for `metadata["diff"]`."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

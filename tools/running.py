@@ -141,16 +141,14 @@ def _require_result(result: object) -> ToolResult:
 
 async def preview(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> Preview | None:
     """The tool's preview; it gets the context if it takes one."""
-    if _takes("context", tool.preview):
-        return await tool.preview(dict(arguments), context)
-    return await tool.preview(dict(arguments))
+    extra = (context,) if _takes("context", tool.preview) else ()
+    return await tool.preview(dict(arguments), *extra)
 
 
 async def predict_effect(tool: BaseTool, arguments: Mapping[str, Any], context: ToolContext) -> FileEffect | None:
     """The effect the tool predicts; it gets the context if it takes one."""
-    if _takes("context", tool.predict_effect):
-        return await tool.predict_effect(dict(arguments), context)
-    return await tool.predict_effect(dict(arguments))
+    extra = (context,) if _takes("context", tool.predict_effect) else ()
+    return await tool.predict_effect(dict(arguments), *extra)
 
 
 def _takes(keyword: str, function: Any) -> bool:

@@ -71,7 +71,9 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
     unknown = []
     if model.model_config.get("extra") != "allow":
         known = sorted({*schema.get("properties", {}), *model.model_fields})
-        unknown = [_unknown_argument(name, known) for name in coerced if name not in known]
+        for name in (name for name in coerced if name not in known):
+            hint = "".join(f", did you mean {near}" for near in get_close_matches(name, known, n=1))
+            unknown.append(f"unknown argument {name}{hint} (known: {', '.join(known) or 'none'})")
     try:
         parsed = model.model_validate_json(written, strict=True)
     except ValidationError as error:
@@ -192,12 +194,6 @@ def _fits(value: Any, schema: Schema) -> bool:
     if isinstance(value, bool):
         return wanted == "boolean"
     return isinstance(value, _TYPES.get(wanted, ()))
-
-
-def _unknown_argument(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    hint = f", did you mean {near[0]}" if near else ""
-    return f"unknown argument {name}{hint} (known: {', '.join(known) or 'none'})"
 
 
 def _problem(error: dict[str, Any], schema: Schema) -> str:

@@ -100,10 +100,7 @@ def is_binary(data: bytes) -> bool:
 
 def to_newline(text: str, newline: str | None) -> str:
     """The text with all its line endings converted to this one; None leaves them as they are."""
-    if newline is None:
-        return text
-    plain = text.replace("\r\n", "\n").replace("\r", "\n")
-    return plain if newline == "\n" else plain.replace("\n", newline)
+    return text if newline is None else text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline)
 
 
 def _decoded(data: bytes, encoding: str) -> str | None:

@@ -48,8 +48,7 @@ from tools.plugins import (
 )
 from tools.registry import SYSTEM_TOOLS, ToolRegistry
 from tools.sandbox import ProtectedNames, Sandbox, SandboxRules
-from tools.sandbox.mounts import path_exists
-from tools.sandbox.protected_paths import key_stores
+from tools.sandbox.protected_paths import key_stores, path_exists
 from tools.shell_ops.background import BackgroundShells
 from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
 from tools.shell_ops.bash import BashTool

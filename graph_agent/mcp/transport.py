@@ -39,7 +39,7 @@ from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable, server_environment, server_headers, server_program
 from tools.paths import find_program
 from tools.sandbox import Sandbox, SandboxLaunch, SandboxUnavailable
-from tools.sandbox.mounts import path_exists
+from tools.sandbox.protected_paths import path_exists
 
 __all__ = ["Launch", "Streams", "error_response", "open_http", "open_program", "open_streams", "parse_message"]
 

@@ -20,7 +20,7 @@ from tools.base import (
 from tools.create_tool import create_tool
 from tools.paths import PathRefused
 from tools.registry import ToolRegistry
-from tools.result import DiffResult, ToolErrorType, failure
+from tools.result import ToolErrorType, failure
 from tools.running import execute, normalize_arguments
 
 
@@ -167,17 +167,6 @@ def test_a_failure_carries_its_kind_and_shows_its_first_line() -> None:
         error="Too slow.\nMore.",
         metadata={"error_type": "timeout", "exit_code": 1},
     )
-
-
-def test_a_diff_is_json() -> None:
-    assert DiffResult("f", None, "00", "@@", 1, 0).as_json() == {
-        "path": "f",
-        "before_sha256": None,
-        "after_sha256": "00",
-        "unified": "@@",
-        "added": 1,
-        "removed": 0,
-    }
 
 
 class Words(BaseModel):

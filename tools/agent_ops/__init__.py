@@ -1,3 +1,1 @@
 """Tools for the agent's own work: memory, plan, questions, sub-agents, skills."""
-
-__all__: list[str] = []

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ class SaveMemoryTool(BaseTool):
             change = await run_in_thread(self._save, fact, self.context_or_default(context))
         except PathRefused as refused:
             return refused.as_result()
-        metadata, path = {"diff": change.diff.as_json()}, change.diff.path
+        metadata, path = {"diff": asdict(change.diff)}, change.diff.path
         if change.is_empty:
             return ToolResult("This is already remembered.", "already remembered", metadata=metadata)
         return ToolResult(f"Remembered in {path}.", f"remembered in {path}", metadata=metadata)

@@ -1,3 +1,1 @@
 """Tools on files and folders."""
-
-__all__: list[str] = []

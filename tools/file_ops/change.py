@@ -4,7 +4,7 @@ import hashlib
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +148,7 @@ class FileChangeTool(BaseTool, ABC):
         status = change.before.status
         if status is not None and status.st_nlink > 1 and not change.is_empty:
             output += f" The file had {status.st_nlink} hard links: the other names keep the old content."
-        return ToolResult(output, display=display, metadata={"diff": change.diff.as_json()})
+        return ToolResult(output, display=display, metadata={"diff": asdict(change.diff)})
 
 
 def plan_change(before: Snapshot, old: str | None, after: bytes, new: str | None = None) -> FileChange:

@@ -1,4 +1,4 @@
-"""Which paths a sandbox closes: protected names, repositories, key stores; and the private temporary folder.
+"""What a sandbox allows, and which paths it closes: protected names, repositories, key stores, temporary folders.
 
 A protected name that is absent is closed by a placeholder while commands run: a file by an unreadable socket, which
 version control and archives pass over, a folder by an empty one that cannot be written. The last command in the
@@ -14,20 +14,25 @@ import stat
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain, islice
-from pathlib import Path
-
-from tools.sandbox.mounts import Mount, ProtectedNames, is_folder, path_exists
+from pathlib import Path, PurePath
+from typing import Literal, NamedTuple
 
 __all__ = [
     "WATCHED_NAMES",
+    "Mount",
+    "ProtectedNames",
+    "SandboxRules",
     "WatchedPath",
     "empty_file",
+    "is_folder",
     "key_stores",
+    "ordered_mounts",
+    "path_exists",
     "placeholders",
     "private_folder",
     "protected_mounts",
@@ -36,6 +41,72 @@ __all__ = [
     "restore",
     "watched_paths",
 ]
+
+
+@dataclass(frozen=True)
+class ProtectedNames:
+    """Names that decide what runs later, or hold keys."""
+
+    is_protected: Callable[[PurePath], bool] = lambda _: False
+    """Whether a path, relative to a writable root, must not be written."""
+    folders: tuple[str, ...] = ()
+    """Folders that must not be created at the top of a writable root either: a placeholder takes their place."""
+    files: tuple[str, ...] = ()
+    """Files of which the same is true."""
+    removed: tuple[str, ...] = ()
+    """Names that get no placeholder; they are removed again if they appear there."""
+
+
+@dataclass(frozen=True)
+class SandboxRules:
+    """Everything else can be read, and nothing else can be written."""
+
+    writable: tuple[Path, ...]
+    """Folders, resolved; the workspace is the first."""
+    network: bool = False
+    hidden: tuple[Path, ...] = ()
+    """Key stores and the agent's own files; those that do not exist are ignored."""
+    names: ProtectedNames = field(default_factory=ProtectedNames)
+    visible: tuple[Path, ...] = ()
+    """What must be visible although it is in a shared temporary folder, which a private one replaces."""
+
+
+MountKind = Literal["write", "read", "empty"]
+_STRICTNESS: dict[MountKind, int] = {"write": 0, "read": 1, "empty": 2}
+
+
+class Mount(NamedTuple):
+    """One path and how it appears in the sandbox."""
+
+    path: Path
+    kind: MountKind
+    """write: as it is; read: as it is, but not writable; empty: without content, and not writable."""
+    source: Path | None = None
+    """What appears there instead; None for the path itself."""
+
+
+def ordered_mounts(mounts: list[Mount]) -> Iterator[Mount]:
+    """Outer before inner, and of each path only the strictest, so that no mount opens what another one closed."""
+    strictest: dict[Path, Mount] = {}
+    for mount in mounts:
+        known = strictest.get(mount.path)
+        if known is None or _STRICTNESS[mount.kind] > _STRICTNESS[known.kind]:
+            strictest[mount.path] = mount
+    yield from sorted(strictest.values(), key=lambda mount: len(mount.path.parts))
+
+
+# `Path.exists` raises for a folder that this user may not enter; PATH names such folders after a change of user.
+
+
+def path_exists(path: Path) -> bool:
+    """Whether the path leads to anything, as far as this user may know."""
+    return os.path.exists(path)  # noqa: PTH110 - never raises
+
+
+def is_folder(path: Path) -> bool:
+    """Whether the path leads to a folder, as far as this user may know."""
+    return os.path.isdir(path)  # noqa: PTH112 - never raises
+
 
 _MAX_DEPTH = 3
 """How many levels of folders are searched."""

@@ -15,9 +15,13 @@ from typing import Literal, NamedTuple, assert_never
 from tools.paths import find_program
 from tools.sandbox import landlock
 from tools.sandbox.landlock import is_known_machine, landlock_abi, seccomp_filter
-from tools.sandbox.mounts import Mount, SandboxRules, is_folder, ordered_mounts, path_exists
 from tools.sandbox.protected_paths import (
+    Mount,
+    SandboxRules,
     empty_file,
+    is_folder,
+    ordered_mounts,
+    path_exists,
     placeholders,
     private_folder,
     protected_mounts,
@@ -247,14 +251,8 @@ def _bubblewrap_problem(program: str) -> str:
 
 _DIE_WITH_PARENT = "--die-with-parent"
 NAMESPACE_OPTIONS = (
-    _DIE_WITH_PARENT,
-    "--new-session",
-    "--unshare-user",
-    "--unshare-all",
-    "--disable-userns",
-    "--cap-drop",
-    "ALL",
-)
+    _DIE_WITH_PARENT, "--new-session", "--unshare-user", "--unshare-all", "--disable-userns", "--cap-drop", "ALL",
+)  # fmt: skip
 """Always passed; a version that does not know one of these is too old."""
 _SHARED_TEMP = ("/tmp", "/var/tmp")  # noqa: S108 - these are hidden, not used
 _RUN = Path("/run")

@@ -1,3 +1,1 @@
 """Tools that run commands."""
-
-__all__: list[str] = []

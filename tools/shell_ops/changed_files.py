@@ -22,24 +22,14 @@ _MAX_INDEX_BYTES = 4 * 1024 * 1024
 _CLOCK_INTERVAL = 512
 """After so many files the time is checked."""
 _OFF = (
-    "core.fsmonitor=false",
-    "core.hooksPath=/dev/null",
-    "core.untrackedCache=false",
-    "protocol.allow=never",
-    "safe.bareRepository=explicit",
-    "submodule.recurse=false",
-)
+    "core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false", "protocol.allow=never",
+    "safe.bareRepository=explicit", "submodule.recurse=false",
+)  # fmt: skip
 _ARGUMENTS = (
-    "--no-pager",
-    "--no-optional-locks",
-    "--literal-pathspecs",
+    "--no-pager", "--no-optional-locks", "--literal-pathspecs",
     *(word for setting in _OFF for word in ("-c", setting)),
-    "ls-files",
-    "-z",
-    "--cached",
-    "--others",
-    "--exclude-standard",
-)
+    "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+)  # fmt: skip
 
 WorkspaceSnapshot = Mapping[str, tuple[int, ...]]
 """Each file, relative to the workspace, with the metadata that changes with its content."""

@@ -1,3 +1,1 @@
 """Tools that access the web."""
-
-__all__: list[str] = []

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.walls import NAMES
-from tools.sandbox.mounts import Mount, ProtectedNames
 from tools.sandbox.protected_paths import (
+    Mount,
+    ProtectedNames,
     WatchedPath,
     empty_file,
     key_stores,
