@@ -6,13 +6,12 @@ Lists of tools and results of calls are read entry by entry, so that an invalid 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
-from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp import ClientSession, McpError
 from mcp.shared.context import RequestContext
 from mcp.shared.message import SessionMessage
@@ -43,8 +42,7 @@ from pydantic import FileUrl, RootModel, TypeAdapter, ValidationError
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.errors import ServerNotReady
-from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.transport import Streams, open_streams, parse_message
+from graph_agent.mcp.transport import ServerLog, Streams, open_streams, parse_message
 from tools.sandbox import Sandbox
 
 __all__ = [
@@ -123,11 +121,8 @@ class McpSession(ClientSession):
         params = CancelledNotificationParams(requestId=request_id, reason="cancelled by the client")
         notification = ClientNotification(CancelledNotification(params=params))
         # The server may be the reason for the cancellation: it gets a moment to take the notification, no more.
-        with anyio.move_on_after(_CANCEL_S):
-            try:
-                await self.send_notification(notification)
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                return
+        with anyio.move_on_after(_CANCEL_S), suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            await self.send_notification(notification)
 
 
 @asynccontextmanager
@@ -188,14 +183,25 @@ async def _monitored(streams: Streams, signals: Signals, log: ServerLog) -> Asyn
     source, write = streams
     sink, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
-    def on_invalid(text: str) -> None:
-        log.note_invalid_output(text)
-        signals.sent_invalid.set()
-
     async def forward() -> None:
+        """Forward the messages; what the library could not parse is parsed again, with more tolerance."""
         try:
             async with sink:
-                await _forward_messages(source, sink.send, on_invalid)
+                async for message in source:
+                    if not isinstance(message, Exception):
+                        await sink.send(message)
+                        continue
+                    line = message.errors()[0]["input"] if isinstance(message, ValidationError) else None
+                    parsed = parse_message(line) if isinstance(line, str) else None
+                    if parsed is not None:
+                        await sink.send(parsed)
+                    else:
+                        log.note_invalid_output(
+                            repr(line) if isinstance(message, ValidationError) else str(message)
+                        )
+                        signals.sent_invalid.set()
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return
         finally:
             signals.lost.set()
 
@@ -210,33 +216,31 @@ async def _monitored(streams: Streams, signals: Signals, log: ServerLog) -> Asyn
             await write.aclose()
 
 
-async def _forward_messages(
-    source: MemoryObjectReceiveStream[SessionMessage | Exception],
-    send: Callable[[SessionMessage | Exception], Awaitable[None]],
-    on_invalid: Callable[[str], None],
-) -> None:
-    """Forward the messages; what the library could not parse is parsed again, with more tolerance."""
-    try:
-        async for message in source:
-            if not isinstance(message, Exception):
-                await send(message)
-                continue
-            line = message.errors()[0]["input"] if isinstance(message, ValidationError) else None
-            parsed = parse_message(line) if isinstance(line, str) else None
-            if parsed is not None:
-                await send(parsed)
-            else:
-                on_invalid(repr(line) if isinstance(message, ValidationError) else str(message))
-    except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-        return
-
-
 def parse_tools(page: Mapping[str, Any], limit: int) -> list[Tool]:
     """The tools of one page, from at most `limit` entries; entries without a name are left out."""
     entries = page.get("tools")
-    listed = entries[:limit] if isinstance(entries, list) else []
-    tools = [_parse_tool(entry) for entry in listed if isinstance(entry, dict)]
-    return [tool for tool in tools if tool is not None]
+    tools: list[Tool] = []
+    for entry in entries[:limit] if isinstance(entries, list) else ():
+        if not isinstance(entry, dict):
+            continue
+        name, title, description = entry.get("name"), entry.get("title"), entry.get("description")
+        schema, annotations = entry.get("inputSchema"), None
+        if not isinstance(name, str) or not name:
+            _log.warning("a tool without a name was left out")
+            continue
+        # Unreadable hints of the server count as none, which is the cautious reading.
+        with suppress(ValidationError):
+            if isinstance(given := entry.get("annotations"), dict):
+                annotations = ToolAnnotations.model_validate(given)
+        tool = Tool(
+            name=name,
+            title=title if isinstance(title, str) else None,
+            description=description if isinstance(description, str) else None,
+            inputSchema=schema if isinstance(schema, dict) else {},
+            annotations=annotations,
+        )
+        tools.append(tool)
+    return tools
 
 
 def parse_call_result(answer: Mapping[str, Any]) -> CallToolResult:
@@ -255,28 +259,6 @@ def parse_call_result(answer: Mapping[str, Any]) -> CallToolResult:
         structuredContent=structured if isinstance(structured, dict) else None,
         isError=answer.get("isError") is True,
     )
-
-
-def _parse_tool(entry: Mapping[str, Any]) -> Tool | None:
-    name, description, schema = entry.get("name"), entry.get("description"), entry.get("inputSchema")
-    if not isinstance(name, str) or not name:
-        _log.warning("a tool without a name was left out")
-        return None
-    return Tool(
-        name=name,
-        title=entry["title"] if isinstance(entry.get("title"), str) else None,
-        description=description if isinstance(description, str) else None,
-        inputSchema=schema if isinstance(schema, dict) else {},
-        annotations=_parse_annotations(entry.get("annotations")),
-    )
-
-
-def _parse_annotations(given: Any) -> ToolAnnotations | None:
-    """The server's own hints; unreadable ones count as none, which is the cautious reading."""
-    try:
-        return ToolAnnotations.model_validate(given) if isinstance(given, dict) else None
-    except ValidationError:
-        return None
 
 
 def _parse_block(given: Any) -> ContentBlock:

@@ -7,8 +7,8 @@ from mcp.types import CONNECTION_CLOSED
 
 from graph_agent.config.model_choice import display_address
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable, package_runner
+from graph_agent.mcp.transport import ServerLog
 from tools.sandbox import Sandbox
 
 __all__ = ["ServerNotReady", "explain_error", "is_connection_closed", "sandbox_hint"]
@@ -39,20 +39,17 @@ def explain_error(error: BaseException, server: McpServer, log: ServerLog) -> st
         case httpx.HTTPError():
             return _explain_http_error(error, server)
         case McpError() if not is_connection_closed(error):
-            return _explain_mcp_error(error, server)
+            text = f"it returned an error: {error.error.message}"
+            if server.url is not None and error.error.message == "Session terminated":
+                # This is how the library reports a 404 to the first request.
+                text = f"{display_address(server.url)} answered 404; {_STATUS_HINTS[404]}"
+            return text
         case McpError() | anyio.BrokenResourceError() | anyio.ClosedResourceError() | ConnectionError():
             last = "".join(f"last line: {line}; " for line in log.last_lines(1))
             return f"it ended before it answered ({last}log: {log.path}){_invalid_output(server, log)}"
         case RuntimeError() if "protocol version" in str(error):
             return f"it uses an unsupported version of the protocol ({error})"
     return f"{type(error).__name__}: {error}"
-
-
-def _explain_mcp_error(error: McpError, server: McpServer) -> str:
-    if server.url is not None and error.error.message == "Session terminated":
-        # This is how the library reports a 404 to the first request.
-        return f"{_address(server)} answered 404; {_STATUS_HINTS[404]}"
-    return f"it returned an error: {error.error.message}"
 
 
 def is_connection_closed(error: McpError) -> bool:
@@ -83,12 +80,13 @@ def sandbox_hint(
 
 
 def _explain_http_error(error: httpx.HTTPError, server: McpServer) -> str:
+    address = display_address(server.url or "")
     if isinstance(error, httpx.HTTPStatusError):
         response = error.response
         location = response.headers.get("location")
         redirect = f"it redirects to {location}; use that address if it is the one you mean" if location else ""
         hint = _STATUS_HINTS.get(response.status_code, redirect)
-        return f"{_address(server)} answered {response.status_code}{f'; {hint}' if hint else ''}"
+        return f"{address} answered {response.status_code}{f'; {hint}' if hint else ''}"
     text = str(error)
     if "CERTIFICATE" in text:
         reason = f"its certificate is not trusted ({text}); name your certificate authorities in SSL_CERT_FILE"
@@ -100,11 +98,7 @@ def _explain_http_error(error: httpx.HTTPError, server: McpServer) -> str:
         reason = "nothing answers there"
     else:
         reason = text or type(error).__name__
-    return f"{_address(server)} cannot be reached: {reason}"
-
-
-def _address(server: McpServer) -> str:
-    return display_address(server.url or "")
+    return f"{address} cannot be reached: {reason}"
 
 
 def _invalid_output(server: McpServer, log: ServerLog) -> str:

@@ -21,8 +21,8 @@ from graph_agent.config.settings import McpServer
 from graph_agent.events import ServerStage
 from graph_agent.mcp.client import MAX_TOOLS, InvalidResult, McpSession, Signals, open_mcp_session
 from graph_agent.mcp.errors import ServerNotReady, explain_error, is_connection_closed, sandbox_hint
-from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable
+from graph_agent.mcp.transport import ServerLog
 from tools.sandbox import Sandbox
 
 __all__ = ["ManagedServer", "McpEnvironment", "ServerFailed", "ServerState"]

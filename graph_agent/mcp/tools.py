@@ -73,21 +73,14 @@ def result_text(result: CallToolResult, store: Store = _no_store) -> str:
 
 def _is_in_text(structured: dict[str, Any], blocks: list[str]) -> bool:
     """Whether the text already has it, as servers do for clients that only read text."""
-    if structured == {"result": "\n".join(blocks)}:
-        return True
-    values = [_parse_json(block) for block in blocks]
-    return (
-        structured in values
-        or structured == {"result": values}
-        or structured in [{"result": one} for one in values]
-    )
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    values: list[Any] = []
+    for block in blocks:
+        try:
+            values.append(json.loads(block))
+        except (ValueError, RecursionError):
+            values.append(None)
+    whole = ("\n".join(blocks), values, *values)
+    return structured in values or structured in [{"result": one} for one in whole]
 
 
 def _block_text(block: ContentBlock, store: Store) -> str:
@@ -148,12 +141,8 @@ def ambiguous_servers(servers: Sequence[str]) -> frozenset[str]:
     return frozenset(
         server
         for number, server in enumerate(servers)
-        if any(_begins_alike(names[number], before) for before in names[:number])
+        if any(names[number].startswith(one) or one.startswith(names[number]) for one in names[:number])
     )
-
-
-def _begins_alike(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
 
 
 _LIBRARY_ERRORS = (RecursionError, ArithmeticError, TypeError, ValueError, re.error)
@@ -174,12 +163,8 @@ class _AnyArguments(BaseModel):
 
 def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema as an object with properties, which providers require; servers also send `{}` and less."""
-    properties = schema.get("properties")
-    return {
-        **schema,
-        "type": "object",
-        "properties": dict(properties) if isinstance(properties, Mapping) else {},
-    }
+    given = schema.get("properties")
+    return {**schema, "type": "object", "properties": dict(given) if isinstance(given, Mapping) else {}}
 
 
 def arguments_model(schema: Mapping[str, Any]) -> type[BaseModel]:
@@ -227,7 +212,9 @@ class McpTool(BaseTool):
         self.name = name
         self.original_name = tool.name
         self.rule_name = mcp_tool_name(server.name, tool.name)
-        self.description = _clip(tool.description or (hints.title if hints else None) or tool.name)
+        description = tool.description or (hints.title if hints else None) or tool.name
+        is_long = len(description) > _MAX_DESCRIPTION
+        self.description = f"{description[:_MAX_DESCRIPTION]}…" if is_long else description
         self.args_schema = arguments_model(tool.inputSchema)
         only_reads = hints is not None and hints.readOnlyHint and not hints.destructiveHint
         self.kind = ToolKind.READONLY if only_reads else ToolKind.EXECUTE
@@ -262,8 +249,11 @@ class McpTool(BaseTool):
         except ServerFailed as error:
             return failure(ToolErrorType.EXECUTION, str(error))
         text = await run_in_thread(result_text, result, self._store)
+        if result.isError and len(text) > _MAX_ERROR:
+            # In the output, unlike in the error, a long text is shortened and stored.
+            return failure(ToolErrorType.EXECUTION, f"{text[:_MAX_ERROR]}… (full text above)", output=text)
         if result.isError:
-            return _server_error(text)
+            return failure(ToolErrorType.EXECUTION, text or "The server reported an error without a message.")
         lines = text.count("\n") + 1 if text else 0
         return ToolResult(text, display=f"{self._server.name}: {lines} lines")
 
@@ -275,20 +265,9 @@ class McpTool(BaseTool):
             self._context.progress(McpProgress(progress, total, message or ""))
 
 
-def _server_error(text: str) -> ToolResult:
-    """An error in the server's words; a long one goes into the output, where long results are cut."""
-    if len(text) <= _MAX_ERROR:
-        return failure(ToolErrorType.EXECUTION, text or "The server reported an error without a message.")
-    return failure(ToolErrorType.EXECUTION, f"{text[:_MAX_ERROR]}… (full text above)", output=text)
-
-
 def _declared_risk(tool: Tool) -> str:
     """A server is trusted where it warns; a tool that it calls harmless still asks."""
     hints = tool.annotations
     if hints is None or hints.destructiveHint:
         return "high"
     return "medium" if hints.readOnlyHint or hints.destructiveHint is False else "high"
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= _MAX_DESCRIPTION else f"{text[:_MAX_DESCRIPTION]}…"

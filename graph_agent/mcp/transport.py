@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import anyio
 import httpx
@@ -35,16 +35,78 @@ from mcp.types import (
 )
 
 from graph_agent.config.settings import McpServer
-from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable, server_environment, server_headers, server_program
 from tools.paths import find_program
 from tools.sandbox import Sandbox, SandboxLaunch, SandboxUnavailable
 from tools.sandbox.protected_paths import path_exists
 
-__all__ = ["Launch", "Streams", "error_response", "open_http", "open_program", "open_streams", "parse_message"]
+__all__ = [
+    "Launch",
+    "ServerLog",
+    "Streams",
+    "error_response",
+    "open_http",
+    "open_program",
+    "open_streams",
+    "parse_message",
+]
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 _Sink = MemoryObjectSendStream[SessionMessage | Exception]
+
+_MAX_LINE = 32 * 1024 * 1024
+_LINE_START = 256
+_TOO_LARGE = "its answer has more than 32 MB and was dropped; the call itself took effect. Request less at once."
+_CHUNK = 64 * 1024
+_LAST_OUTPUT_S = 0.2
+_GRACE_S = 2.0
+"""How long a server may take to end after its input was closed, and again after SIGTERM."""
+_CONNECT_S = 30.0
+_READ_S = 300.0
+"""Longest silence on an open stream; the time limit of a call is set elsewhere."""
+_LOG_BYTES = 1024 * 1024
+_TAIL_BYTES = 64 * 1024
+_LOG_LINE = 200
+
+
+class ServerLog:
+    """The log of one server, started again with each of its runs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.invalid_output = ""
+        """The beginning of the first thing it sent that is no message of the protocol."""
+        self._size = 0
+
+    def begin(self) -> None:
+        """Drop the log of the previous run."""
+        self.invalid_output = ""
+        self._size = 0
+        self.path.unlink(missing_ok=True)
+        self.path.touch(mode=0o600)
+
+    def write(self, data: bytes) -> None:
+        """Append standard error; when the file gets too large, what is older is dropped."""
+        if self._size + len(data) > _LOG_BYTES:
+            self.path.write_bytes(b"[earlier output was dropped: the log was too large]\n")
+            self._size = 0
+        with self.path.open("ab") as file:
+            file.write(data)
+        self._size += len(data)
+
+    def note_invalid_output(self, text: str) -> None:
+        """Remember the first line, or error, that came instead of a message."""
+        self.invalid_output = self.invalid_output or text.strip()[:_LOG_LINE]
+
+    def last_lines(self, count: int) -> tuple[str, ...]:
+        """The end of its standard error."""
+        try:
+            with self.path.open("rb") as log:
+                log.seek(max(log.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
+                lines = log.read().decode("utf-8", "replace").split("\n")
+        except OSError:
+            return ()
+        return tuple([line.strip()[:_LOG_LINE] for line in lines if line.strip()][-count:])
 
 
 @asynccontextmanager
@@ -69,15 +131,6 @@ async def open_streams(
     with _sandboxed(server, sandbox) as sandboxed:
         async with open_program(_launch(server, folder, sandboxed), log) as streams:
             yield streams
-
-
-_MAX_LINE = 32 * 1024 * 1024
-_LINE_START = 256
-_TOO_LARGE = "its answer has more than 32 MB and was dropped; the call itself took effect. Request less at once."
-_CHUNK = 64 * 1024
-_LAST_OUTPUT_S = 0.2
-_GRACE_S = 2.0
-"""How long a server may take to end after its input was closed, and again after SIGTERM."""
 
 
 @dataclass(frozen=True)
@@ -276,11 +329,6 @@ def _launch(server: McpServer, folder: Path, sandboxed: SandboxLaunch | None) ->
     return Launch([setpriv, "--pdeathsig", "KILL", "--", *words] if setpriv else words, environment, folder)
 
 
-_CONNECT_S = 30.0
-_READ_S = 300.0
-"""Longest silence on an open stream; the time limit of a call is set elsewhere."""
-
-
 @asynccontextmanager
 async def open_http(url: str, headers: dict[str, str]) -> AsyncIterator[Streams]:
     """The message streams of the server; its session is ended when the block is left."""
@@ -356,20 +404,16 @@ def parse_message(line: str) -> SessionMessage | None:
         if any(surrogate in line for surrogate in _ESCAPED_SURROGATES):
             text = json.dumps(json.loads(line), ensure_ascii=False)
             line = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return SessionMessage(_message(json.loads(line)))
+        message = json.loads(line)
+        if not isinstance(message, dict):
+            return None
+        # The keys show the kind. If the SDK tries each kind, a long list of tools takes seconds.
+        kind: type[_Kind] = JSONRPCError if isinstance(message.get("error"), dict) else JSONRPCResponse
+        if "method" in message:
+            kind = JSONRPCRequest if message.get("id") is not None else JSONRPCNotification
+        return SessionMessage(JSONRPCMessage(kind.model_validate(message)))
     except (ValueError, RecursionError):
         return None
-
-
-def _message(message: Any) -> JSONRPCMessage:
-    """Validated as the kind that its keys show: if the SDK tries each kind, a long list of tools takes seconds."""
-    if not isinstance(message, dict):
-        raise ValueError("a message is an object")  # noqa: TRY004 - of a line, not of a caller
-    if "method" in message:
-        kind: type[_Kind] = JSONRPCRequest if message.get("id") is not None else JSONRPCNotification
-    else:
-        kind = JSONRPCError if isinstance(message.get("error"), dict) else JSONRPCResponse
-    return JSONRPCMessage(kind.model_validate(message))
 
 
 def error_response(beginning: bytes, message: str) -> SessionMessage | None:

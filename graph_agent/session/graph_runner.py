@@ -1,6 +1,7 @@
 """Runs the graph until the turn ends or a question needs a person, and stops it on request."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -37,7 +38,8 @@ class GraphRunner:
         self._dependencies = dependencies
         self._graph = dependencies.graph
         self._questions = QuestionQueue(thread, dependencies)
-        self._owner_token = new_owner_token()
+        self.owner_token = new_owner_token()
+        """The token of this process; a new one after each run that did not return."""
         self._task: asyncio.Task[TurnResult] | None = None
         self._result: asyncio.Future[TurnResult] | None = None
         self._last_result: TurnResult | None = None
@@ -59,11 +61,6 @@ class GraphRunner:
         """What the thread's sub-agents draw on, unless it is a sub-agent itself."""
         self.budget_reset = ""
         """As in `RunContext`."""
-
-    @property
-    def owner_token(self) -> str:
-        """The token of this process; a new one after each run that did not return."""
-        return self._owner_token
 
     @property
     def stored_mode(self) -> str:
@@ -100,10 +97,17 @@ class GraphRunner:
                 self._task = None
             self._last_result = result
             self._result.set_result(result)
-            self._publish_end(result)
+            bus = self._dependencies.bus
+            bus.publish(
+                TurnEnded(result.status, result.answer, result.checkpoint_id, dict(result.usage), result.error)
+            )
             if result.status in ("done", "limit", "stopped"):
                 self.budget_reset = ""
-                await self._tidy()
+                try:
+                    await self._dependencies.prune_if_grown()
+                except AgentError as failure:
+                    # The turn has ended and is stored: only some space was not reclaimed.
+                    bus.publish(WarningIssued(f"The thread was not pruned: {failure}"))
             return result
 
     async def resume_with_answers(self) -> TurnResult:
@@ -176,23 +180,20 @@ class GraphRunner:
     async def _await_result(self, task: "asyncio.Task[TurnResult]") -> TurnResult:
         try:
             return await task
-        except ModelError as failure:
-            self._owner_token = new_owner_token()
-            snapshot = await self._graph.snapshot()
-            self._spent = usage_with_sub_agents(self.shared_budget, self._thread.thread_id, snapshot.values)
-            if snapshot.waits_for_model:
-                self.open_questions = {}  # All earlier questions were answered and their calls have run.
-            return await self.result("model_error", {}, str(failure))
-        except StaleOwner as failure:
-            self._owner_token = new_owner_token()
-            return await self.result("failed", {}, f"{failure}; this process stops working on the thread")
-        except asyncio.CancelledError:
-            self._owner_token = new_owner_token()
-            if not self._stop_requested:
-                raise
-            return await self._run_to_result(self._cancel_all)
-        except BaseException:
-            self._owner_token = new_owner_token()
+        except BaseException as failure:
+            self.owner_token = new_owner_token()
+            match failure:
+                case ModelError():
+                    snapshot = await self._graph.snapshot()
+                    thread_id = self._thread.thread_id
+                    self._spent = usage_with_sub_agents(self.shared_budget, thread_id, snapshot.values)
+                    if snapshot.waits_for_model:
+                        self.open_questions = {}  # All earlier questions were answered and their calls have run.
+                    return await self.result("model_error", {}, str(failure))
+                case StaleOwner():
+                    return await self.result("failed", {}, f"{failure}; this process stops working on the thread")
+                case asyncio.CancelledError() if self._stop_requested:
+                    return await self._run_to_result(self._cancel_all)
             raise
 
     async def _run_to_result(self, work: Work) -> TurnResult:
@@ -207,19 +208,16 @@ class GraphRunner:
             await self._questions.mark_applied(self._just_answered, questions)
             self._just_answered = []
             if not questions:
-                return await self._end_of_turn(output.values)
+                result = await self.result(turn_outcome(output.values), output.values)
+                if result.status != "stopped" and not self._stop_requested:
+                    await self._dependencies.hooks.turn_ended(result.thread_id, result.status, result.answer)
+                return result
             calls = output.values["calls"]
-            envelope = await self._questions.envelope(questions, calls, self._owner_token)
+            envelope = await self._questions.envelope(questions, calls, self.owner_token)
             if envelope is None:
                 return await self._wait_for_person(questions, output.values)
             await self._before_answering(questions, calls, envelope)
             output = await self._graph.answer(envelope, self._context())
-
-    async def _end_of_turn(self, values: Mapping[str, Any]) -> TurnResult:
-        result = await self.result(turn_outcome(values), values)
-        if result.status != "stopped" and not self._stop_requested:
-            await self._dependencies.hooks.turn_ended(result.thread_id, result.status, result.answer)
-        return result
 
     async def _wait_for_person(self, questions: list[Question], values: Mapping[str, Any]) -> TurnResult:
         self._cwd = values.get("cwd") or ""
@@ -272,7 +270,7 @@ class GraphRunner:
 
     def _context(self) -> RunContext:
         return RunContext(
-            self._owner_token,
+            self.owner_token,
             max_steps=self._thread.max_steps,
             budget=self._thread.budget,
             finished_in_journal=self.journal_facts.finished,
@@ -283,17 +281,6 @@ class GraphRunner:
             budget_reset=self.budget_reset,
             stopped_usage=self._used_by_stopped,
         )
-
-    async def _tidy(self) -> None:
-        try:
-            await self._dependencies.prune_if_grown()
-        except AgentError as failure:
-            # The turn has ended and is stored: only some space was not reclaimed.
-            self._dependencies.bus.publish(WarningIssued(f"The thread was not pruned: {failure}"))
-
-    def _publish_end(self, result: TurnResult) -> None:
-        ended = TurnEnded(result.status, result.answer, result.checkpoint_id, dict(result.usage), result.error)
-        self._dependencies.bus.publish(ended)
 
 
 def turn_outcome(values: Mapping[str, Any]) -> TurnStatus:
@@ -325,14 +312,12 @@ def turn_result_of(status: TurnStatus, thread_id: str, checkpoint_id: str, value
 
 async def await_or_cancel(task: "asyncio.Task[TurnResult]", graph: ThreadGraph) -> None:
     """Wait for the task; cancel it after the grace period, or at once if only a model request is under way."""
-    _, running = await asyncio.wait({task}, timeout=0 if await _only_waits_for_model(graph) else _GRACE_S)
+    grace_period = _GRACE_S
+    # The run itself meets the same error and reports it.
+    with contextlib.suppress(AgentError):
+        if (await graph.snapshot()).waits_for_model:
+            grace_period = 0
+    _, running = await asyncio.wait({task}, timeout=grace_period)
     if running:
         task.cancel()
         await asyncio.wait({task})
-
-
-async def _only_waits_for_model(graph: ThreadGraph) -> bool:
-    try:
-        return (await graph.snapshot()).waits_for_model
-    except AgentError:
-        return False  # The run itself meets the same error and reports it.

@@ -11,6 +11,7 @@ from graph_agent.session.dependencies import SessionDependencies, Thread
 
 __all__ = ["QuestionQueue", "questions_in"]
 
+_KINDS: tuple[tuple[QuestionKind, str], ...] = (("approval", "approve"), ("recovery", "recover"))
 _MAX_AUTOMATIC_RETRIES = 3
 """A low-risk call that was interrupted this often while it ran, or retried this often in one run without being
 started, is not retried again without a person's decision."""
@@ -18,11 +19,11 @@ started, is not retried again without a person's decision."""
 
 def questions_in(interrupt: Mapping[str, Any]) -> list[Question]:
     """The questions in the value that human_approval waits with: approvals, then recoveries."""
-    return [*_questions("approval", interrupt["approve"]), *_questions("recovery", interrupt["recover"])]
-
-
-def _questions(kind: QuestionKind, asked: Iterable[Mapping[str, Any]]) -> list[Question]:
-    return [Question(kind, q["call_id"], q["attempt"], q["args_digest"], q["reason"]) for q in asked]
+    return [
+        Question(kind, asked["call_id"], asked["attempt"], asked["args_digest"], asked["reason"])
+        for kind, key in _KINDS
+        for asked in interrupt[key]
+    ]
 
 
 class QuestionQueue:
@@ -41,7 +42,19 @@ class QuestionQueue:
         Answers that need no person are applied first and alone: nobody is asked about a call that has its result.
         """
         recorded = await self._dependencies.decisions.find_answers(self._thread_id, questions)
-        answers = await self._automatic_answers(questions, calls, recorded)
+        answers: dict[str, dict[str, Any]] = {}
+        for question in questions:
+            call = calls[question.call_id]
+            rows = await self._dependencies.journal.rows(self._thread_id, question.call_id)
+            if answer := await self._answer_from_journal(question, call, rows):
+                answers[question.call_id] = _as_json(question, answer) | {"owner_token": "journal"}
+            elif (
+                question.kind == "recovery"
+                and question.call_id not in recorded
+                and await self._may_retry(call, rows)
+            ):
+                self._retries[question.call_id] += 1
+                answers[question.call_id] = _as_json(question, Answer("retry", by="session", at=""))
         if not answers:
             if len(recorded) < len(questions):
                 return None
@@ -57,22 +70,6 @@ class QuestionQueue:
             await decisions.supersede(self._thread_id, rejected, now)
         if applied:
             await decisions.mark_applied(self._thread_id, applied, now)
-
-    async def _automatic_answers(
-        self, questions: Sequence[Question], calls: Mapping[str, ToolCallInfo], recorded: Mapping[str, Answer]
-    ) -> dict[str, dict[str, Any]]:
-        answers = {}
-        for question in questions:
-            call = calls[question.call_id]
-            rows = await self._dependencies.journal.rows(self._thread_id, question.call_id)
-            if answer := await self._answer_from_journal(question, call, rows):
-                answers[question.call_id] = _as_json(question, answer) | {"owner_token": "journal"}
-            elif question.kind == "approval" or question.call_id in recorded:
-                continue
-            elif await self._may_retry(call, rows):
-                self._retries[question.call_id] += 1
-                answers[question.call_id] = _as_json(question, Answer("retry", by="session", at=""))
-        return answers
 
     async def _answer_from_journal(
         self, question: Question, call: ToolCallInfo, rows: Sequence[JournalRow]

@@ -36,7 +36,6 @@ from graph_agent.session.thread_graph import ThreadSnapshot
 from graph_agent.session.time_travel import (
     branch_from,
     finish_interrupted_rewind,
-    format_finished_rewind,
     load_journal_facts,
     reevaluate_imported_calls,
 )
@@ -60,7 +59,9 @@ class Session:
         await dependencies.lock.acquire(thread.thread_id, session._runner.owner_token)
         try:
             if finished := await finish_interrupted_rewind(thread.thread_id, dependencies):
-                session.bus.publish(WarningIssued(format_finished_rewind(*finished)))
+                rewind, left = finished
+                text = f"An interrupted rewind to checkpoint {rewind.checkpoint_id} was finished now"
+                session.bus.publish(WarningIssued("; ".join([text, *left])))
             if thread.from_checkpoint is not None:
                 await branch_from(thread.thread_id, thread.from_checkpoint, dependencies)
             await reevaluate_imported_calls(thread.thread_id, dependencies)
@@ -393,7 +394,10 @@ class Session:
         """
         self._require_no_open_question()
         snapshot = await self._graph.snapshot()
-        if snapshot.waits_for_model or self._runner.can_cancel_pending or _has_outcome(snapshot):
+        turn = snapshot.values.get("turn") or {}
+        # The turn has ended, or is a compaction that begins: only its last step is not applied yet.
+        is_over = not snapshot.open_nodes and bool(turn.get("outcome") or COMPACT_ONLY in turn)
+        if snapshot.waits_for_model or self._runner.can_cancel_pending or is_over:
             await self._runner.cancel_pending()
         elif not snapshot.is_idle:
             raise UsageError(
@@ -470,9 +474,3 @@ def require_selectable_mode(mode: str) -> str:
     if mode == "bypassPermissions":
         raise UsageError("bypassPermissions can only be chosen at the start: --mode bypassPermissions.")
     return mode
-
-
-def _has_outcome(snapshot: ThreadSnapshot) -> bool:
-    """Whether the turn has ended, or is a compaction that begins, and only its last step is not applied yet."""
-    turn = snapshot.values.get("turn") or {}
-    return not snapshot.open_nodes and bool(turn.get("outcome") or COMPACT_ONLY in turn)

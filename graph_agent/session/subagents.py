@@ -241,7 +241,15 @@ class SubAgents:
         agent = self._agents.get(call_id)
         if agent is None or agent.result is None:
             return None
-        return tuple(_as_asked_by(agent, item) for item in (await agent.session.waiting()).questions)
+        return tuple(
+            replace(
+                item,
+                thread_id=item.thread_id or agent.session.thread_id,
+                # A question of the sub-agent's own sub-agent names both.
+                sub_agent=" > ".join(filter(None, (agent.title, item.sub_agent))),
+            )
+            for item in (await agent.session.waiting()).questions
+        )
 
     async def answers_to(self, question: Question) -> AnswerRecorderPort | None:
         """Who records answers to a question of a sub-agent; None if no sub-agent asks it."""
@@ -294,8 +302,17 @@ class SubAgents:
 
     async def _work(self, task: SubAgentTask, call: TaskCall) -> SubAgentReport:
         try:
-            result = await self._start_or_resume(task, call)
-            agent = self._agents[call.call_id]
+            agent = self._agents.get(call.call_id) or await self._open(task, call)
+            agent.call = call
+            if self._is_draining:
+                agent.session.stop_new_work()
+            waited_with, agent.result = agent.result, None
+            if waited_with is not None:
+                result = await agent.session.proceed()
+            else:
+                text = _TASK.format(description=task.description, prompt=task.prompt)
+                budget_reset = self._parent is not None and self._parent.has_renewed_budget
+                result = await agent.session.run_task(text, budget_reset=budget_reset)
             while result.questions:
                 agent.result = result
                 await self._wait_for_answers(agent)
@@ -303,21 +320,10 @@ class SubAgents:
                 result = await agent.session.proceed()
             return await self._report(agent, result)
         except AgentError as error:
-            raise await self._fail(call.call_id, SubAgentFailure(_status(error), str(error))) from error
-
-    async def _start_or_resume(self, task: SubAgentTask, call: TaskCall) -> TurnResult:
-        agent = self._agents.get(call.call_id)
-        if agent is None:
-            agent = await self._open(task, call)
-        agent.call = call
-        if self._is_draining:
-            agent.session.stop_new_work()
-        waited_with, agent.result = agent.result, None
-        if waited_with is not None:
-            return await agent.session.proceed()
-        text = _TASK.format(description=task.description, prompt=task.prompt)
-        budget_reset = self._parent is not None and self._parent.has_renewed_budget
-        return await agent.session.run_task(text, budget_reset=budget_reset)
+            status: TurnStatus = "failed"
+            if isinstance(error, ThreadHeld | ModelError):
+                status = "held" if isinstance(error, ThreadHeld) else "model_error"
+            raise await self._fail(call.call_id, SubAgentFailure(status, str(error))) from error
 
     async def _open(self, task: SubAgentTask, call: TaskCall) -> _SubAgent:
         host, parent = self._host, self._parent
@@ -339,18 +345,19 @@ class SubAgents:
         used = await agent.session.used()
         share = UsageTotals({}, used.thread) if parent.has_renewed_budget else used
         shared_budget.add_sub_agent(request.thread_id, call.thread_id, call.call_id, share)
-        bus.subscribe(lambda _, event: self._forward(agent, event))
-        return agent
 
-    def _forward(self, agent: _SubAgent, event: Event) -> None:
-        match event:
-            case StepStarted(step=step):
-                agent.steps = step
-                agent.call.report_step(step, "asks the model")
-            case ToolCallStarted(tool_name=tool_name, summary=summary):
-                agent.call.report_step(agent.steps, summary or tool_name)
-            case WarningIssued(text=text) if self._parent is not None:
-                self._parent.bus.publish(WarningIssued(f"sub-agent {agent.title!r}: {text}"))
+        def forward(_: object, event: Event) -> None:
+            match event:
+                case StepStarted(step=step):
+                    agent.steps = step
+                    agent.call.report_step(step, "asks the model")
+                case ToolCallStarted(tool_name=tool_name, summary=summary):
+                    agent.call.report_step(agent.steps, summary or tool_name)
+                case WarningIssued(text=text):
+                    parent.bus.publish(WarningIssued(f"sub-agent {agent.title!r}: {text}"))
+
+        bus.subscribe(forward)
+        return agent
 
     async def _wait_for_answers(self, agent: _SubAgent) -> None:
         """Wait while other sub-agents work; once all of them wait, the parent pauses and a person is asked.
@@ -413,23 +420,10 @@ class SubAgents:
         return sub_agent_id(thread_id, call_id, reverted)
 
 
-def _status(error: AgentError) -> TurnStatus:
-    if isinstance(error, ThreadHeld):
-        return "held"
-    return "model_error" if isinstance(error, ModelError) else "failed"
-
-
-def _as_asked_by(agent: _SubAgent, item: OpenQuestion) -> OpenQuestion:
-    """The question as the parent asks it; for a sub-agent's own sub-agent it names both."""
-    inner = f" > {item.sub_agent}" if item.sub_agent else ""
-    thread_id = item.thread_id or agent.session.thread_id
-    return replace(item, thread_id=thread_id, sub_agent=f"{agent.title}{inner}")
-
-
 def usage_of(values: Mapping[str, Any]) -> UsageTotals:
     """What turn and thread used, including finished calls whose results the model has not received yet."""
     turn, thread = (values.get("turn") or {}).get("usage"), values.get("usage")
-    finished = _finished_calls(values)
+    finished, _ = _newest_calls(values)
     return UsageTotals(
         add_usage(turn, usage_of_calls(finished, {}, of_turn=True)), add_usage(thread, usage_of_calls(finished, {}))
     )
@@ -437,7 +431,7 @@ def usage_of(values: Mapping[str, Any]) -> UsageTotals:
 
 def usage_with_sub_agents(shared_budget: SharedBudget, thread_id: str, values: Mapping[str, Any]) -> UsageTotals:
     """What turn and thread used, including sub-agents whose calls are still open."""
-    shared_budget.forget_ended(thread_id, _open_call_ids(values))
+    shared_budget.forget_ended(thread_id, _newest_calls(values)[1])
     own, below = usage_of(values), shared_budget.sub_agent_usage()
     return UsageTotals(add_usage(own.turn, below.turn), add_usage(own.thread, below.thread))
 
@@ -447,25 +441,18 @@ def begin_turn_budget(
 ) -> None:
     """Set the shared budget to what the stored turn has used; `budget_reset` as in `RunContext`."""
     turn = values.get("turn") or {}
-    used, open_ids = usage_of(values), _open_call_ids(values)
+    used, (finished, open_ids) = usage_of(values), _newest_calls(values)
     if budget_reset not in ("", turn.get("budget_reset")):
         shared_budget.set_own_usage(thread_id, UsageTotals({}, used.thread), 0, open_ids)
     else:
-        below = int(turn.get("sub_agent_requests", 0)) + int(
-            usage_of_calls(_finished_calls(values), {}, of_turn=True).get("requests", 0)
-        )
-        shared_budget.set_own_usage(thread_id, used, int(turn.get("steps", 0)) + below, open_ids)
+        in_calls = usage_of_calls(finished, {}, of_turn=True).get("requests", 0)
+        requests = sum(map(int, (turn.get("steps", 0), turn.get("sub_agent_requests", 0), in_calls)))
+        shared_budget.set_own_usage(thread_id, used, requests, open_ids)
 
 
-def _finished_calls(values: Mapping[str, Any]) -> list[Any]:
-    return [call for call in _newest_calls(values).values() if call["status"] in FINAL]
-
-
-def _open_call_ids(values: Mapping[str, Any]) -> set[str]:
-    return {call_id for call_id, call in _newest_calls(values).items() if call["status"] not in FINAL}
-
-
-def _newest_calls(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The calls whose results the model has not received yet."""
-    newest = set(newest_call_ids(values))
-    return {call_id: call for call_id, call in (values.get("calls") or {}).items() if call_id in newest}
+def _newest_calls(values: Mapping[str, Any]) -> tuple[list[Any], set[str]]:
+    """The calls whose results the model has not received yet: the finished ones, and the ids of the open ones."""
+    calls = values.get("calls") or {}
+    newest = {call_id: calls[call_id] for call_id in newest_call_ids(values) if call_id in calls}
+    finished = [call for call in newest.values() if call["status"] in FINAL]
+    return finished, {call_id for call_id, call in newest.items() if call["status"] not in FINAL}

@@ -2,7 +2,7 @@ import asyncio
 from pathlib import Path
 
 from graph_agent.mcp.client import Signals, open_mcp_session
-from graph_agent.mcp.log import ServerLog
+from graph_agent.mcp.transport import ServerLog
 from tests.fakes.mcp_odd import TOOLS
 from tests.fakes.mcp_servers import demo, odd
 

@@ -7,8 +7,8 @@ from mcp.types import ErrorData
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.errors import ServerNotReady, explain_error, sandbox_hint
-from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable
+from graph_agent.mcp.transport import ServerLog
 from tests.fakes.mcp_servers import Harbour
 from tests.fakes.walls import sandbox
 from tests.fakes.web_site import Answer, WebSite

@@ -1,7 +1,7 @@
 import stat
 from pathlib import Path
 
-from graph_agent.mcp.log import ServerLog
+from graph_agent.mcp.transport import ServerLog
 
 
 def test_of_a_flood_the_latest_stays_and_the_file_stays_small(tmp_path: Path) -> None:

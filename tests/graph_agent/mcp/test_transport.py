@@ -6,9 +6,8 @@ import pytest
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.client import Signals, open_mcp_session
-from graph_agent.mcp.log import ServerLog
 from graph_agent.mcp.settings import ServerUnreachable
-from graph_agent.mcp.transport import open_streams
+from graph_agent.mcp.transport import ServerLog, open_streams
 from tests.fakes.walls import sandbox
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.mcp.log import ServerLog
-from graph_agent.mcp.transport import Launch, open_program
+from graph_agent.mcp.transport import Launch, ServerLog, open_program
 from tests.cases.processes import running_with
 
 _MESSAGE = '{"jsonrpc": "2.0", "method": "m"}'
