@@ -15,9 +15,7 @@ from tests.crash.play import Wanted
 from tests.crash.world import World
 from tests.fakes.openai_replies import RAW
 from tests.fakes.openai_server import CUT, ERR, SSE, TCS, TXT, FakeOpenAI, Reply
-from tests.graph_agent.model.shapes import Shape
-from tests.graph_agent.model.shapes.endings import ARGUMENTS, ENDINGS, TEXTS
-from tests.graph_agent.model.shapes.fragments import FRAGMENTS
+from tests.graph_agent.model.reply_shapes import ARGUMENTS, ENDINGS, FRAGMENTS, TEXTS, Shape
 
 __all__ = ["MoodyServer"]
 

@@ -1,5 +1,6 @@
 import hashlib
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,34 +21,32 @@ def test_the_header_describes_the_model(tmp_path: Path) -> None:
     assert base == Header(2, "tiny", "", "", 0, has_chat_template=False)
 
 
-def test_a_damaged_or_foreign_file_is_rejected_with_the_reason(tmp_path: Path) -> None:
+BAD_FILES = {
+    "text": " is not a GGUF file",
+    "begun": " is damaged or incomplete",
+    "big": " is damaged or incomplete",
+    "odd": " is damaged or incomplete",
+    "cut": " is incomplete",
+    "new": " has GGUF version 9",
+    "none": " cannot be read",
+    ".": " is a folder",
+    "pipe": " is a pipe",
+}
+
+
+@pytest.mark.parametrize(("name", "reason"), BAD_FILES.items())
+def test_a_damaged_or_foreign_file_is_rejected_with_the_reason(name: str, reason: str, tmp_path: Path) -> None:
     whole = write_gguf(tmp_path / "whole.gguf").read_bytes()
     (tmp_path / "text").write_text("hello")
     (tmp_path / "begun").write_bytes(whole[:40])
     (tmp_path / "big").write_bytes(b"GGUF" + b"\x03\0\0\0" + b"\xff" * 32)
     write_gguf(tmp_path / "cut", weights=32)
     write_gguf(tmp_path / "new", version=9)
-
-    told = {}
-    os.mkfifo(tmp_path / "pipe")
     write_gguf(tmp_path / "odd", {"general.alignment": "wide"})
-    for name in ("text", "begun", "big", "cut", "new", "none", ".", "pipe", "odd"):
-        with pytest.raises(UsageError) as refused:
-            read_header(tmp_path / name)
-        told[name] = str(refused.value).removeprefix(repr(str(tmp_path / name)))
+    os.mkfifo(tmp_path / "pipe")
 
-    expected = {
-        "text": " is not a GGUF file",
-        "begun": " is damaged or incomplete",
-        "big": " is damaged or incomplete",
-        "odd": " is damaged or incomplete",
-        "cut": " is incomplete",
-        "new": " has GGUF version 9",
-        "none": " cannot be read",
-        ".": " is a folder",
-        "pipe": " is a pipe",
-    }
-    assert [name for name, text in expected.items() if not told[name].startswith(text)] == []
+    with pytest.raises(UsageError, match=f"^{re.escape(repr(str(tmp_path / name)) + reason)}"):
+        read_header(tmp_path / name)
 
 
 @given(st.data())
@@ -76,7 +75,4 @@ def test_the_digest_is_that_of_the_whole_file(tmp_path: Path) -> None:
 def test_known_models_are_found_by_their_size() -> None:
     assert [find_known_model(known.bytes) for known in KNOWN_MODELS] == list(KNOWN_MODELS)
     assert find_known_model(1) is None
-
-
-def test_each_known_model_has_a_digest_and_a_licence() -> None:
     assert [(len(known.sha256), bool(known.licence)) for known in KNOWN_MODELS] == [(64, True)] * len(KNOWN_MODELS)

@@ -1,535 +1,280 @@
 import asyncio
+import contextlib
 import json
-import socket
-import time
+import sys
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
+from types import FrameType
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from pydantic import SecretStr
-
-from graph_agent.config.settings import ModelSettings
-from graph_agent.errors import ConfigError, ModelError
-from graph_agent.model.openai.capabilities import CapabilityStore
-from graph_agent.model.openai.endpoint import ModelOptions, OpenAIModel
-from graph_agent.ports import Delta, ModelRequest
-from tests.fakes.openai_server import CUT, DELAY, ERR, SSE, TC, TCS, TXT, FakeOpenAI, Reply
-
-KEY = "sk-test-SECRET-9"
-TOOLS = [
-    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
-    for name in ("read_file", "bash")
-]
-HELLO = [HumanMessage("hi")]
-
-
-class Asking:
-    """One model on one server; waits are noted instead of waited for."""
-
-    def __init__(self, server: FakeOpenAI, learned: Path | None = None, **settings: Any) -> None:
-        self.waits: list[float] = []
-        self.shown: list[Delta] = []
-        options = {"base_url": server.base_url, "api_key": SecretStr(KEY), **settings}
-        self.model = OpenAIModel(
-            ModelSettings(**options), "m", ModelOptions(CapabilityStore(learned), sleep=self._note)
-        )
-
-    async def _note(self, seconds: float) -> None:
-        self.waits.append(seconds)
-
-    async def reply(self, *, messages: list[BaseMessage] | None = None) -> AIMessage:
-        try:
-            return await self.model.reply(ModelRequest(messages or HELLO, TOOLS), self.shown.append)
-        finally:
-            await self.model.close()
-
-    async def error(self) -> str:
-        with pytest.raises(ModelError) as caught:
-            await self.reply()
-        return str(caught.value)
-
-    def texts(self, kind: str) -> str:
-        return "".join(delta.text for delta in self.shown if delta.kind == kind)
-
-
-def calls(reply: AIMessage) -> list[tuple[str, dict[str, Any], str | None]]:
-    return [(call["name"], call["args"], call["id"]) for call in reply.tool_calls]
-
-
-@pytest.mark.parametrize("stream", ["on", "off"])
-async def test_text_arrives_with_its_usage_streamed_and_whole(stream: str) -> None:
-    with FakeOpenAI([TXT("hello")]) as server:
-        asking = Asking(server, stream=stream)
-        reply = await asking.reply()
-
-    assert (reply.text, asking.texts("text")) == ("hello", "hello")
-    assert reply.usage_metadata == {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-    assert reply.response_metadata == {"model_name": "m", "finish_reason": "stop"}
-    assert server.bodies[0]["stream"] is (stream == "on")
-
-
-@pytest.mark.parametrize("stream", ["on", "off"])
-async def test_calls_arrive_decoded_in_order_and_are_shown_in_pieces(stream: str) -> None:
-    with FakeOpenAI([TCS(("c1", "read_file", {"a": 1}), ("c2", "bash", ""), text="look")]) as server:
-        asking = Asking(server, stream=stream)
-        reply = await asking.reply()
-
-    assert (reply.text, calls(reply)) == ("look", [("read_file", {"a": 1}, "c1"), ("bash", {}, "c2")])
-    assert (
-        "".join(delta.text for delta in asking.shown if delta.kind == "tool_call" and delta.index == 0)
-        == '{"a": 1}'
-    )
-    assert {(delta.index, delta.tool_name) for delta in asking.shown if delta.kind == "tool_call"} == {
-        (0, "read_file"),
-        (1, "bash"),
-    }
-
-
-async def test_arguments_that_are_an_object_already_are_taken() -> None:
-    with FakeOpenAI([Reply(calls=(("c1", "read_file", {"a": 1}),))]) as server:
-        reply = await Asking(server, stream="off").reply()
-
-    assert calls(reply) == [("read_file", {"a": 1}, "c1")]
-
-
-async def test_unusable_arguments_are_empty_and_the_reason_is_kept_by_position() -> None:
-    with FakeOpenAI([TCS(("c1", "bash", "{}"), ("c2", "bash", "[1]"))]) as server:
-        reply = await Asking(server).reply()
-
-    reason = "the arguments are a list, not a JSON object; send one JSON object"
-    assert calls(reply) == [("bash", {}, "c1"), ("bash", {}, "c2")]
-    assert reply.response_metadata["unusable_arguments"] == {"1": reason}
-
-
-async def test_the_last_call_of_a_truncated_reply_does_not_run_even_if_it_looks_complete() -> None:
-    cut = TCS(("c1", "bash", {"a": 1}), ("c2", "bash", {"b": 2}), finish="length")
-    with FakeOpenAI([cut]) as server:
-        reply = await Asking(server).reply()
-
-    assert calls(reply) == [("bash", {"a": 1}, "c1"), ("bash", {}, "c2")]
-    assert list(reply.response_metadata["unusable_arguments"]) == ["1"]
-    assert "cut off by the model's output limit" in reply.response_metadata["unusable_arguments"]["1"]
-
-
-async def test_names_lose_blanks_and_take_the_offered_letter_case() -> None:
-    with FakeOpenAI([TCS(("1", " Bash\n", "{}"), ("2", "search files!", "{}"), ("3", "", "{}"))]) as server:
-        reply = await Asking(server).reply()
-
-    assert [call["name"] for call in reply.tool_calls] == ["bash", "search_files_", "unnamed"]
-
-
-async def test_thinking_in_tags_or_in_a_field_of_its_own_is_shown_as_reasoning_only() -> None:
-    call = {"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{}"}}
-    chunks = [{"reasoning_content": "hm "}, {"content": "<think>"}, {"content": "plan"}, {"content": "</think>"}]
-    with FakeOpenAI([SSE([*chunks, {"t": [call]}], finish="tool_calls")]) as server:
-        asking = Asking(server)
-        reply = await asking.reply()
-
-    assert (reply.text, calls(reply)) == ("", [("bash", {}, "c1")])
-    assert (asking.texts("reasoning"), asking.texts("text")) == ("hm plan", "")
-
-
-@pytest.mark.parametrize("done", [True, False])
-async def test_chunks_without_choices_and_a_missing_end_mark_do_no_harm(done: bool) -> None:
-    chunks = [
-        'RAW {"id":"x","object":"chat.completion.chunk","choices":[]}',
-        {"role": "assistant", "content": "hel"},
-        {"content": "lo"},
-        'RAW {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
-        'RAW {"choices":[],"usage":null}',
-        'RAW {"choices":[]}',
-    ]
-    with FakeOpenAI([SSE(chunks, done=done)]) as server:
-        reply = await Asking(server).reply()
-
-    assert (reply.text, reply.usage_metadata, len(server.requests)) == ("hello", None, 1)
-
-
-async def test_text_in_parts_and_a_stream_without_finish_reason_are_taken() -> None:
-    with FakeOpenAI([SSE([{"content": [{"type": "text", "text": "a\u2028b"}]}])]) as server:
-        reply = await Asking(server).reply()
-
-    assert reply.text == "a\u2028b"
-
-
-async def test_a_whole_answer_to_a_request_for_a_stream_is_taken() -> None:
-    body = TXT("hello").completion("m")
-    with FakeOpenAI([SSE([f"RAW {json.dumps(body)}"])]) as server:
-        reply = await Asking(server).reply()
-
-    assert reply.text == "hello"
-
-
-@pytest.mark.parametrize("stream", ["on", "off"])
-async def test_a_broken_reply_is_asked_for_again_and_nothing_of_it_is_kept(stream: str) -> None:
-    partial = {"index": 0, "id": "c1", "function": {"name": "bash", "arguments": '{"command": "par'}}
-    broken = CUT(SSE([{"content": "half"}, {"t": [partial]}])) if stream == "on" else CUT(TXT("half"))
-    with FakeOpenAI([broken, TC("c1", "bash", {"command": "whole"})], strict=True) as server:
-        asking = Asking(server, stream=stream)
-        reply = await asking.reply()
-
-    assert (reply.text, calls(reply)) == ("", [("bash", {"command": "whole"}, "c1")])
-    assert sum(delta.kind == "retry" for delta in asking.shown) == 1
-    assert server.bodies[0]["messages"] == server.bodies[1]["messages"]
-
-
-async def test_an_unframed_stream_that_just_ends_is_broken_too() -> None:
-    with FakeOpenAI([SSE([{"content": "half"}], done=False), TXT("whole")]) as server:
-        reply = await Asking(server).reply()
-
-    assert reply.text == "whole"
-
-
-async def test_an_error_within_a_stream_is_retried_when_the_server_is_busy() -> None:
-    busy = SSE([{"content": "ha"}, 'RAW {"error": {"message": "overloaded", "code": 503}}'])
-    with FakeOpenAI([busy, TXT("ok")]) as server:
-        asking = Asking(server)
-        reply = await asking.reply()
-
-    assert reply.text == "ok"
-    assert "cannot serve the request now (503: overloaded [503])" in asking.texts("retry")
-
-
-async def test_the_wait_a_busy_server_asks_for_is_kept_and_announced() -> None:
-    slow = ERR(429, "slow down", {"Retry-After": "1"})
-    with FakeOpenAI([slow, slow, TXT("ok")]) as server:
-        asking = Asking(server)
-        reply = await asking.reply()
-
-    assert reply.text == "ok"
-    assert [1.0 <= wait < 1.3 for wait in asking.waits] == [True, True]
-    retries = [delta.text for delta in asking.shown if delta.kind == "retry"]
-    assert retries[0].startswith(f"{server.base_url} cannot serve the request now (429: slow down). Waiting 1.")
-
-
-async def test_a_busy_server_is_given_up_with_the_number_of_tries() -> None:
-    with FakeOpenAI(after=ERR(503, "down")) as server:
-        asking = Asking(server)
-        message = await asking.error()
-
-    assert message == f"{server.base_url} cannot serve the request now (503: down). Gave up after 7 tries."
-    assert (len(server.requests), len(asking.waits)) == (7, 6)
-
-
-async def test_a_wait_of_more_than_a_minute_is_the_end_and_named() -> None:
-    with FakeOpenAI([ERR(429, "slow", {"Retry-After": "3600"})]) as server:
-        message = await Asking(server).error()
-
-    assert message.endswith("It asks for a wait of 3600 s: try again later.")
-    assert len(server.requests) == 1
-
-
-async def test_empty_replies_are_retried_three_times() -> None:
-    with FakeOpenAI(after=TXT(" \n")) as server:
-        message = await Asking(server).error()
-
-    assert message == "The model gave an empty reply (finish reason: stop). Gave up after 4 tries."
-    assert len(server.requests) == 4
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "words"),
-    [
-        (
-            401,
-            {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}},
-            "OPENAI_API_KEY",
-        ),
-        (403, "no", "OPENAI_API_KEY"),
-        (404, "no such model", "GRAPH_AGENT_MODEL"),
-        (402, "pay", "no quota left"),
-        (429, {"error": {"message": "You exceeded it", "code": "insufficient_quota"}}, "no quota left"),
-        (400, {"error": {"code": "context_length_exceeded", "message": "maximum is 8192"}}, "too long"),
-        (400, "bad request", "rejected the request (400: bad request)"),
-    ],
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from graph_agent.config.settings import ModelSettings, Settings
+from graph_agent.errors import ConfigError, ModelError, UsageError
+from graph_agent.model.openai.capabilities import Capabilities
+from graph_agent.model.openai.client import (
+    EndpointClient,
+    MessageEncoder,
+    encode_json,
+    list_models,
+    open_client,
+    resolve_model_name,
 )
-async def test_final_errors_end_at_once_in_one_line_without_a_key(status: int, body: Any, words: str) -> None:
-    with FakeOpenAI(after=ERR(status, body)) as server:
-        message = await Asking(server, headers={"X-Key": SecretStr("hidden-header")}).error()
-
-    assert len(server.requests) == 1
-    assert (words in message, server.base_url in message or "too long" in message) == (True, True)
-    assert ("SECRET" in message, "\n" in message) == (False, False)
-    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    assert server.requests[0].headers["x-key"] == "hidden-header"
+from graph_agent.model.openai.errors import StalledReply
+from tests.fakes.openai_server import SSE, TXT, FakeOpenAI, Reply
 
 
-async def test_a_server_that_requires_a_key_and_gets_none_is_named() -> None:
-    with FakeOpenAI(after=ERR(401, "who are you")) as server:
-        message = await Asking(server, api_key=None).error()
+def test_a_body_has_only_supported_fields() -> None:
+    client = open_client(ModelSettings(base_url="http://localhost:1/v1"), "m")
+    call = {"name": "ls", "args": {"path": "a\ud800"}, "id": "c1"}
+    called = [HumanMessage("hi"), AIMessage("", tool_calls=[call]), ToolMessage("out", tool_call_id="c1")]
 
-    assert message == f"{server.base_url} requires a key (401: who are you): set OPENAI_API_KEY."
+    body = client.request_body(called, [], Capabilities(streaming=False, null_content=False))
 
-
-async def test_a_refused_connection_is_tried_three_times_and_the_setting_is_named() -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    with FakeOpenAI() as server:
-        asking = Asking(server, base_url=url)
-        message = await asking.error()
-
-    assert message.startswith(f"Cannot connect to {url} (")
-    assert message.endswith("is GRAPH_AGENT_BASE_URL right? Gave up after 3 tries.")
-    assert sum(asking.waits) < 5
-
-
-async def test_a_silent_server_is_a_time_out_that_is_retried() -> None:
-    with FakeOpenAI([DELAY(5, TXT("late")), TXT("ok")]) as server:
-        asking = Asking(server, timeout_s=0.2)
-        began = time.monotonic()
-        reply = await asking.reply()
-
-    assert (reply.text, time.monotonic() - began < 4) == ("ok", True)
-    assert "did not answer in time" in asking.texts("retry")
-
-
-async def test_a_server_that_only_keeps_the_connection_open_is_a_time_out_that_is_retried() -> None:
-    pings = SSE([{"content": "half"}, *["RAW \n: ping\n\n"] * 99], pace_s=0.1)
-    with FakeOpenAI([pings, TXT("ok")]) as server:
-        asking = Asking(server, timeout_s=0.4)
-        reply = await asking.reply()
-
-    assert (reply.text, len(server.requests)) == ("ok", 2)
-    assert "sent no part of a reply for 0.4 s" in asking.texts("retry")
-
-
-@pytest.mark.parametrize("done", [True, False])
-async def test_a_whole_reply_is_taken_though_its_stream_stays_open(done: bool) -> None:
-    with FakeOpenAI([TXT("hello", linger_s=9.0, done=done)]) as server:
-        asking = Asking(server, timeout_s=0.3)
-        began = time.monotonic()
-        reply = await asking.reply()
-
-    assert (reply.text, len(server.requests), time.monotonic() - began < 4) == ("hello", 1, True)
-    assert asking.waits == []
-
-
-async def test_a_web_page_in_place_of_an_answer_is_final_and_names_the_base_url() -> None:
-    page = Reply(status=203, body="<html>log in</html>")
-    with FakeOpenAI([page]) as server:
-        message = await Asking(server).error()
-
-    assert "check GRAPH_AGENT_BASE_URL, which usually ends in /v1" in message
-
-
-async def test_without_streaming_no_request_asks_for_a_stream() -> None:
-    with FakeOpenAI([TXT("ok")], refuse_stream=True) as server:
-        asking = Asking(server, stream="off")
-        reply = await asking.reply()
-
-    assert (reply.text, [body["stream"] for body in server.bodies]) == ("ok", [False])
-
-
-async def test_an_endpoint_that_cannot_stream_is_learned_and_remembered() -> None:
-    with FakeOpenAI([TXT("one"), TXT("two")], refuse_stream=True) as server:
-        asking = Asking(server)
-        request = ModelRequest(HELLO, TOOLS)
-        texts = [(await asking.model.reply(request, asking.shown.append)).text for _ in range(2)]
-        await asking.model.close()
-
-    assert texts == ["one", "two"]
-    assert [body["stream"] for body in server.bodies] == [True, False, False]
-    assert asking.texts("retry") == ""
-
-
-async def test_an_endpoint_that_knows_no_stream_options_is_asked_without_them() -> None:
-    with FakeOpenAI([ERR(400, "unknown field stream_options"), TXT("ok")]) as server:
-        reply = await Asking(server).reply()
-
-    assert reply.text == "ok"
-    assert [("stream_options" in body, body["stream"]) for body in server.bodies] == [(True, True), (False, True)]
-
-
-HISTORY: list[BaseMessage] = [
-    SystemMessage("be kind"),
-    HumanMessage("look \ud800"),
-    AIMessage("", tool_calls=[{"name": "bash", "args": {"b": "é", "a": [1]}, "id": "c1"}]),
-    ToolMessage("done", tool_call_id="c1", name="bash", status="error"),
-    AIMessage("well"),
-    HumanMessage("and?"),
-]
-
-
-async def test_a_history_is_sent_valid_and_byte_identical_each_time() -> None:
-    with FakeOpenAI([TXT("ok"), TXT("ok")], strict=True) as server:
-        asking = Asking(server, extra_body={"top_k": 3})
-        for _ in range(2):
-            await asking.model.reply(ModelRequest(HISTORY, TOOLS), asking.shown.append)
-        await asking.model.close()
-
-    function = {"name": "bash", "arguments": '{"b": "é", "a": [1]}'}
-    assert server.faults == []
-    assert server.bodies[0] == server.bodies[1]
-    assert server.bodies[0] == {
+    function = {"name": "ls", "arguments": '{"path": "a\ufffd"}'}
+    sent = {"type": "function", "id": "c1", "function": function}
+    assert json.loads(body) == {
         "model": "m",
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "tools": TOOLS,
-        "top_k": 3,
+        "stream": False,
         "messages": [
-            {"role": "system", "content": "be kind"},
-            {"role": "user", "content": "look \ufffd"},
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"type": "function", "id": "c1", "function": function}],
-            },
-            {"role": "tool", "tool_call_id": "c1", "content": "done"},
-            {"role": "assistant", "content": "well"},
-            {"role": "user", "content": "and?"},
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "", "tool_calls": [sent]},
+            {"role": "tool", "tool_call_id": "c1", "content": "out"},
         ],
     }
 
 
-async def test_an_endpoint_that_rejects_null_content_gets_an_empty_text_from_then_on() -> None:
-    with FakeOpenAI([ERR(400, "content must be a string"), TXT("ok"), TXT("ok")]) as server:
-        asking = Asking(server)
-        for _ in range(2):
-            await asking.model.reply(ModelRequest(HISTORY, TOOLS), asking.shown.append)
-        await asking.model.close()
-
-    assert [body["messages"][2]["content"] for body in server.bodies] == [None, "", ""]
-
-
-def test_the_label_names_model_and_host_and_no_credentials() -> None:
-    model = OpenAIModel(ModelSettings(base_url="http://me:pw@localhost:1/v1"), "qwen")
-
-    assert model.label == "qwen @ localhost:1"
-
-
-async def test_a_busy_server_that_mentions_a_stream_is_still_streamed_from() -> None:
-    with FakeOpenAI([ERR(500, "stream error: connection reset upstream"), TXT("ok")]) as server:
-        reply = await Asking(server).reply()
-
-    assert (reply.text, [body["stream"] for body in server.bodies]) == ("ok", [True, True])
-
-
-async def test_a_proxy_variable_of_another_library_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_PROXY", "http://127.0.0.1:9")
-    with FakeOpenAI([TXT("ok")]) as server:
-        reply = await Asking(server).reply()
-
-    assert reply.text == "ok"
-
-
-def test_certificates_that_cannot_be_read_are_a_wrong_setting(tmp_path: Path) -> None:
-    settings = ModelSettings(base_url="https://localhost/v1", ca_file=tmp_path / "none.pem")
-
-    with pytest.raises(ConfigError, match=r"model\.ca_file = .*none\.pem' cannot be read as certificates"):
-        OpenAIModel(settings, "m")
-
-
-async def test_a_request_that_is_cancelled_ends_at_once_and_shows_no_more() -> None:
-    shown: list[Delta] = []
-    has_begun = asyncio.Event()
-
-    def show(delta: Delta) -> None:
-        shown.append(delta)
-        has_begun.set()
-
-    with FakeOpenAI([TXT("hello", pace_s=0.2), TXT("next")]) as server:
-        asking = Asking(server)
-        running = asyncio.create_task(asking.model.reply(ModelRequest(HELLO, TOOLS), show))
-        await has_begun.wait()
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-        reply = await asking.reply()
-
-    assert (shown, reply.text) == ([Delta("text", "he")], "next")
-
-
-NO_TOOLS = ERR(400, {"error": {"message": "registry.ollama.ai/library/m does not support tools"}})
-AS_TEXT = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
-
-
-async def test_a_model_without_functions_gets_them_as_text_in_this_process_and_the_next(tmp_path: Path) -> None:
-    learned = tmp_path / "learned.json"
-    with FakeOpenAI([NO_TOOLS, TXT(f"I look.\n{AS_TEXT}"), TXT("done")], strict=True) as server:
-        asking = Asking(server, learned)
-        reply = await asking.reply()
-        later = await Asking(server, learned).reply(messages=HISTORY)
-
-    assert (reply.text, calls(reply), later.text) == ("I look.", [("bash", {"command": "ls"}, None)], "done")
-    assert asking.texts("text").strip() == "I look."
-    assert [("tools" in body, len(body["messages"])) for body in server.bodies] == [
-        (True, 1),
-        (False, 2),
-        (False, 6),
-    ]
-    roles = [message["role"] for message in server.bodies[2]["messages"]]
-    assert roles == ["system", *["user", "assistant"] * 2, "user"]
-
-
-async def test_a_call_as_text_is_corrected_twice_and_then_reported_to_the_user() -> None:
-    with FakeOpenAI([TXT(AS_TEXT)] * 3, strict=True) as server:
-        asking = Asking(server)
-        reply = await asking.reply()
-
-    assert (reply.text, calls(reply), len(server.requests)) == (AS_TEXT, [], 3)
-    assert [len(body["messages"]) for body in server.bodies] == [1, 3, 5]
-    assert asking.texts("note").startswith("The model wrote the call of bash as text, and it was not run.")
-    assert reply.usage_metadata == {"input_tokens": 30, "output_tokens": 15, "total_tokens": 45}
-
-
-async def test_a_corrected_model_uses_function_calling() -> None:
-    with FakeOpenAI([TXT(AS_TEXT), TC("c1", "bash", {"command": "ls"})], strict=True) as server:
-        asking = Asking(server)
-        reply = await asking.reply()
-
-    assert calls(reply) == [("bash", {"command": "ls"}, "c1")]
-    assert [delta.text for delta in asking.shown if delta.kind in ("retry", "note")] == [
-        "The model wrote the call of bash as text instead of making it. Asking again (1 of 2)."
-    ]
-
-
-def thought(text: str = "hm") -> list[BaseMessage]:
-    """A history in which the model thought before it called, and got a signature with its call."""
-    kept = {"reasoning": text, "extra_content": {"0": {"google": {"thought_signature": "s"}}}}
-    return [
-        HumanMessage("look"),
-        AIMessage("", tool_calls=[{"name": "bash", "args": {}, "id": "c1"}], response_metadata=kept),
-        ToolMessage("x", tool_call_id="c1"),
-    ]
-
-
-async def test_thinking_and_signatures_are_kept_with_the_message() -> None:
-    extra = {"google": {"thought_signature": "s"}}
-    call = {"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{}"}, "extra_content": extra}
-    with FakeOpenAI([SSE([{"reasoning_content": "h"}, {"reasoning_content": "m"}, {"t": [call]}])]) as server:
-        reply = await Asking(server).reply()
-
-    assert reply.response_metadata["reasoning"] == "hm"
-    assert reply.response_metadata["extra_content"] == {"0": extra}
+ODD_LINES = ['RAW {"a": 1}\r\rdata: {"b": 2}\r\n\r\n\ufeffdata: {"c": 3}']
+THREE = ['{"a": 1}', '{"b": 2}', '{"c": 3}', "[DONE]"]
 
 
 @pytest.mark.parametrize(
-    ("refusal", "field", "value"),
+    ("sent", "payloads"),
     [
-        ("The reasoning_content in the thinking mode must be passed back to the API.", "reasoning_content", "hm"),
-        ("Function call is missing a thought_signature in functionCall parts.", "extra_content", {"google": {}}),
+        (
+            SSE(['RAW {"a": "\u2028"}', "RAW \n: keep-alive\n\nevent: ping\ndata:", 'RAW {"b": 2}']),
+            ['{"a": "\u2028"}', '{"b": 2}', "[DONE]"],
+        ),
+        (SSE(ODD_LINES), THREE),
+        (SSE(ODD_LINES, headers={"Content-Type": "application/json"}), THREE),
+    ],
+    ids=["keep-alives", "line ends", "called json"],
+)
+async def test_events_are_yielded_however_they_are_framed(sent: Reply, payloads: list[str]) -> None:
+    with FakeOpenAI([sent]) as server:
+        assert await _payloads(server, Capabilities()) == payloads
+
+
+async def test_an_answer_that_is_not_streamed_is_handed_on_whole() -> None:
+    with FakeOpenAI([TXT("hello")]) as server:
+        (payload,) = await _payloads(server, Capabilities(streaming=False))
+
+    assert payload.startswith('{"id": "chatcmpl-fake"')
+
+
+async def _payloads(server: FakeOpenAI, capabilities: Capabilities) -> list[str]:
+    client = open_client(ModelSettings(base_url=server.base_url), "m")
+    body = client.request_body([HumanMessage("hi")], [], capabilities)
+    payloads = [payload async for payload in client.payloads(body)]
+    await client.close()
+    return payloads
+
+
+async def test_a_head_that_never_ends_is_waited_for_no_longer_than_an_answer() -> None:
+    gone = asyncio.Event()
+
+    async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nX-Queue: ")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(b".")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        writer.close()
+        gone.set()
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        client = open_client(ModelSettings(base_url=url, timeout_s=0.3, connect_timeout_s=0.2), "m")
+        body = client.request_body([HumanMessage("hi")], [], Capabilities())
+        with pytest.raises(StalledReply, match=r"^0\.5 s$"):
+            await anext(client.payloads(body))
+        await client.close()
+        await gone.wait()
+
+
+async def test_the_work_of_the_client_does_not_grow_with_the_history() -> None:
+    with FakeOpenAI([TXT("warm"), TXT("short"), TXT("long")]) as server:
+        client = open_client(ModelSettings(base_url=server.base_url), "m")
+        counts = [await _checked_values(client, length) for length in (1, 1, 200)]
+        await client.close()
+
+    assert counts[1] == counts[2]
+    assert [len(body["messages"]) for body in server.bodies] == [1, 1, 200]
+
+
+async def _checked_values(client: EndpointClient, length: int) -> int:
+    """How many values the client holds against its type declarations while it sends a history of this length."""
+    body = client.request_body([HumanMessage("hi")] * length, [], Capabilities(streaming=False))
+    checked = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal checked
+        checked += event == "call" and frame.f_code.co_filename.endswith("_transform.py")
+
+    sys.setprofile(count)
+    try:
+        async for _ in client.payloads(body):
+            pass
+    finally:
+        sys.setprofile(None)
+    return checked
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("ALL_PROXY", "socks5://127.0.0.1:1", "cannot be used: SOCKS is not supported. Set an http:// one"),
+        ("SSL_CERT_FILE", "/no/such/file", r"SSL_CERT_FILE or SSL_CERT_DIR cannot be read \(/no/such/file\)"),
     ],
 )
-async def test_extra_fields_of_a_reply_are_sent_back_where_the_endpoint_requires_them(
-    refusal: str, field: str, value: Any, tmp_path: Path
+def test_an_unusable_environment_is_named_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
 ) -> None:
-    learned = tmp_path / "learned.json"
-    with FakeOpenAI([ERR(400, refusal), TXT("ok"), TXT("ok")]) as server:
-        for _ in range(2):
-            await Asking(server, learned).reply(messages=thought())
+    monkeypatch.setenv(name, value)
 
-    sent = [body["messages"][1] for body in server.bodies]
-    places = sent if field == "reasoning_content" else [message["tool_calls"][0] for message in sent]
-    kept = {"google": {"thought_signature": "s"}} if isinstance(value, dict) else value
-    assert [place.get(field) for place in places] == [None, kept, kept]
+    with pytest.raises(ConfigError, match=words):
+        open_client(ModelSettings(base_url="https://host/v1"), "m")
 
 
-async def test_thinking_is_sent_back_always_or_never_where_that_is_set() -> None:
-    with FakeOpenAI([TXT("ok")], after=ERR(400, "missing reasoning_content")) as server:
-        await Asking(server, send_reasoning="always").reply(messages=thought())
-        with pytest.raises(ModelError, match="missing reasoning_content"):
-            await Asking(server, send_reasoning="never").reply(messages=thought())
+class Convert:
+    """Counts what it converts."""
 
-    assert [body["messages"][1].get("reasoning_content") for body in server.bodies[:2]] == ["hm", None]
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, messages: Sequence[BaseMessage], capabilities: Capabilities) -> list[dict[str, Any]]:
+        self.count += len(messages)
+        return [
+            {"role": message.type, "content": message.content, "null": capabilities.null_content}
+            for message in messages
+        ]
+
+
+def test_a_request_costs_what_is_new_in_it_however_long_the_history_is() -> None:
+    convert = Convert()
+    messages = MessageEncoder(convert)
+    history: list[BaseMessage] = []
+    counts = []
+
+    for step in range(200):
+        history += [AIMessage(f"reply {step}"), HumanMessage(f"text {step}")]
+        before = convert.count
+        sent = messages.encode(history, Capabilities())
+        counts.append(convert.count - before)
+
+    assert set(counts) == {2}
+    assert [one["content"] for one in json.loads(sent)] == [message.content for message in history]
+
+
+def test_a_message_is_known_by_its_object_and_encoded_anew_for_other_capabilities() -> None:
+    messages, first, second = (
+        MessageEncoder(Convert()),
+        HumanMessage("long", id="m1"),
+        HumanMessage("short", id="m1"),
+    )
+
+    sent = [
+        json.loads(messages.encode(history, Capabilities(null_content=takes_null)))
+        for history, takes_null in (([first], True), ([second], True), ([first, first], False), ([first], True))
+    ]
+
+    assert [[(one["content"], one["null"]) for one in each] for each in sent] == [
+        [("long", True)],
+        [("short", True)],
+        [("long", False)] * 2,
+        [("long", True)],
+    ]
+
+
+def test_the_requests_of_a_sub_agent_in_between_cost_the_conversation_nothing() -> None:
+    convert = Convert()
+    messages = MessageEncoder(convert)
+    history = [HumanMessage(f"text {number}") for number in range(50)]
+    messages.encode(history, Capabilities())
+
+    for number in range(3):
+        messages.encode([HumanMessage(f"other {number}")], Capabilities())
+    messages.encode(history, Capabilities())
+
+    assert convert.count == 50 + 3
+
+
+def test_old_messages_are_dropped_and_images_never_kept() -> None:
+    convert = Convert()
+    messages = MessageEncoder(convert)
+    old, seen = HumanMessage("old"), HumanMessage([{"type": "image_url", "image_url": {"url": "data:"}}])
+    messages.encode([old, seen], Capabilities())
+
+    for number in range(20):
+        messages.encode([HumanMessage(f"text {number}")], Capabilities())
+    messages.encode([old], Capabilities())
+    messages.encode([seen], Capabilities())
+    messages.encode([seen], Capabilities())
+
+    assert convert.count == 2 + 20 + 1 + 2
+
+
+def test_surrogates_are_joined_or_replaced_in_a_request() -> None:
+    assert encode_json({"a": ["\ud83d\ude00", "\ud800"]}) == '{"a":["😀","\ufffd"]}'.encode()
+
+
+def settings_for(url: str, name: str | None = None) -> Settings:
+    return Settings(model=ModelSettings(base_url=url, name=name), database=Path("unused.db"))
+
+
+async def test_a_configured_model_needs_no_list() -> None:
+    assert await resolve_model_name(settings_for("http://127.0.0.1:9/v1", "named")) == "named"
+
+
+@pytest.mark.parametrize(("models", "found"), [(["a", "b"], "offers 2 models (a, b)"), ([], "lists no models")])
+async def test_with_several_or_no_models_one_must_be_configured(models: list[str], found: str) -> None:
+    with FakeOpenAI(models=models) as server, pytest.raises(UsageError) as caught:
+        await resolve_model_name(settings_for(server.base_url))
+
+    told = f"{server.base_url} {found}, and none is configured: set GRAPH_AGENT_MODEL, give --model NAME, or choose"
+    assert (caught.value.exit_code, str(caught.value)) == (2, f"{told} one in the chat with /model NAME.")
+
+
+async def test_the_names_are_listed_in_order_without_entries_that_name_no_model() -> None:
+    with FakeOpenAI(models=["b", "a", {"id": None}, {"id": ""}, {"id": 3}]) as server:
+        assert await list_models(settings_for(server.base_url)) == ("b", "a", "3")
+
+
+async def test_an_endpoint_that_is_not_there_is_named() -> None:
+    with pytest.raises(
+        ModelError, match=r"list of models cannot be read\. Cannot connect to http://127.0.0.1:9/v1"
+    ):
+        await list_models(settings_for("http://127.0.0.1:9/v1"))
+
+
+@pytest.mark.parametrize(
+    "answer", ["<html><title>Log in</title></html>", "[1, 2]", '"text"', '{"data": 3}', "", "[" * 100_000]
+)
+async def test_another_answer_than_a_list_of_models_is_an_error(answer: str) -> None:
+    class NoList(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base class names it so
+            pass
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+    with HTTPServer(("127.0.0.1", 0), NoList) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        with pytest.raises(ModelError, match=r"cannot be read\. \S+ does not speak the OpenAI protocol"):
+            await list_models(settings_for(f"http://127.0.0.1:{server.server_port}/v1"))

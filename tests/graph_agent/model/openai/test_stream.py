@@ -8,133 +8,165 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from graph_agent.model.openai.errors import BrokenReply, EmptyReply, ServerError, StalledReply, UnknownProtocol
+from graph_agent.model.openai.errors import ReplyError, StalledReply, UnknownProtocol
 from graph_agent.model.openai.stream import (
     DONE,
     ReplyStream,
     iter_payloads,
+    latest_usage,
+    parse_usage,
     raise_if_stalled,
-    truncation_cause,
 )
 from graph_agent.ports import Delta
+from tests.graph_agent.model.reply_shapes import ARGUMENTS, ENDINGS, FRAGMENTS, OFFERED, TEXTS, Shape
+
+TOLD = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
 
 
-def chunk(delta: dict[str, Any] | None, finish: str | None = None, **more: Any) -> str:
-    return json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more})
+def payloads(shape: Shape) -> list[str]:
+    """The shape as it stands on the wire."""
+    part, finish = ("message", shape.finish) if shape.whole else ("delta", None)
+    sent = []
+    for chunk in shape.chunks:
+        is_complete = isinstance(chunk, dict) and ("choices" in chunk or "error" in chunk)
+        whole = chunk if is_complete else {"choices": [{"index": 0, part: chunk, "finish_reason": finish}]}
+        sent.append(chunk if isinstance(chunk, str) else json.dumps(whole))
+    if shape.finish and not shape.whole:
+        sent.append(json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": shape.finish}]}))
+    return [*sent, DONE] if shape.done and not shape.whole else sent
 
 
-def arrived(*payloads: str) -> tuple[AIMessage, list[Delta]]:
-    arrival = ReplyStream()
-    shown = [delta for payload in payloads for delta in arrival.add(payload)]
-    shown += list(arrival.end())
-    return arrival.message(), shown
+def read(*sent: str) -> tuple[AIMessage, list[Delta]]:
+    reply = ReplyStream(OFFERED)
+    shown = [delta for payload in sent for delta in reply.add(payload)]
+    shown += list(reply.end())
+    return reply.message(), shown
 
 
-def test_surrogate_halves_that_arrive_apart_become_one_character() -> None:
-    message, _ = arrived(chunk({"content": "\ud83d"}), chunk({"content": "\ude00"}, "stop"))
-
-    assert message.text == "😀"
+def said(content: str, finish: str | None = None) -> str:
+    return json.dumps({"choices": [{"delta": {"content": content}, "finish_reason": finish}]})
 
 
-def test_of_several_finish_reasons_truncation_wins() -> None:
-    call = {"index": 0, "id": "c", "function": {"name": "ls", "arguments": "{}"}}
+@pytest.mark.parametrize("shape", [*FRAGMENTS, *ARGUMENTS, *ENDINGS, *TEXTS], ids=lambda shape: shape.name)
+def test_every_shape_comes_to_its_calls_its_text_and_the_true_cause(shape: Shape) -> None:
+    if shape.fails:
+        with pytest.raises(ReplyError) as failure:
+            read(*payloads(shape))
+        assert type(failure.value).__name__ == shape.fails
+        return
 
-    message, _ = arrived(chunk({"tool_calls": [call]}, "length"), chunk({}, "tool_calls"), chunk({}, ""), DONE)
+    message, shown = read(*payloads(shape))
 
-    assert message.response_metadata["finish_reason"] == "length"
-    assert list(message.response_metadata["unusable_arguments"]) == ["0"]
-
-
-@pytest.mark.parametrize(
-    "delta",
-    [
-        {"tool_calls": {"index": 0, "id": "c", "function": {"name": "ls", "arguments": "{}"}}},
-        {"function_call": {"name": "ls", "arguments": "{}"}},
-    ],
-)
-def test_a_call_outside_of_a_list_is_one(delta: dict[str, Any]) -> None:
-    message, _ = arrived(chunk(delta), chunk({}, "stop"))
-
-    assert [call["name"] for call in message.tool_calls] == ["ls"]
-
-
-@pytest.mark.parametrize("odd", [{"choices": {"0": 1}}, {"choices": [None]}, {"choices": [{"delta": "x"}]}])
-def test_unexpected_fields_of_a_chunk_are_ignored(odd: dict[str, Any]) -> None:
-    message, _ = arrived(json.dumps(odd), chunk({"content": "hello"}, "stop"))
-
-    assert message.text == "hello"
-
-
-@pytest.mark.parametrize(
-    ("finish", "notes"),
-    [
-        ("stop", []),
-        ("length", ["The reply was cut off by the model's output limit; the text above is incomplete."]),
-        (
-            "content_filter",
-            ["The reply was cut off by the provider's content filter; the text above is incomplete."],
-        ),
-    ],
-)
-def test_a_truncated_text_is_noted(finish: str, notes: list[str]) -> None:
-    _, shown = arrived(chunk({"content": "half"}, finish))
-
-    assert [delta.text for delta in shown if delta.kind == "note"] == notes
-
-
-def test_the_last_usage_counts_and_cached_tokens_are_kept() -> None:
-    usage = {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": None}
-    message, _ = arrived(
-        chunk({"content": "a"}, "stop", usage={"prompt_tokens": 1}),
-        json.dumps({"choices": [], "usage": {**usage, "prompt_tokens_details": {"cached_tokens": 5}}}),
-        json.dumps({"choices": None, "usage": None}),
+    ids = tuple(call["id"] for call in message.tool_calls)
+    assert tuple((call["name"], call["args"]) for call in message.tool_calls) == shape.calls
+    assert (message.text, shape.ids in (None, ids)) == (shape.text, True)
+    assert "".join(delta.text for delta in shown if delta.kind == "reasoning") == shape.reasoning
+    complaints = message.response_metadata.get("unusable_arguments", {})
+    assert {key: part in complaints.get(key, "") for key, part in shape.complaints.items()} == dict.fromkeys(
+        complaints, True
     )
 
-    assert message.usage_metadata == {
-        "input_tokens": 7,
-        "output_tokens": 2,
-        "total_tokens": 9,
-        "input_token_details": {"cache_read": 5},
-    }
+
+@pytest.mark.parametrize(
+    ("finish", "cause"),
+    [("stop", ""), ("length", "the model's output limit"), ("content_filter", "the provider's content filter")],
+)
+def test_a_truncated_text_is_noted(finish: str, cause: str) -> None:
+    _, shown = read(said("half", finish))
+
+    notes = [delta.text for delta in shown if delta.kind == "note"]
+    assert notes == ([f"The reply was cut off by {cause}; the text above is incomplete."] if cause else [])
 
 
-def test_blank_text_beside_calls_is_none() -> None:
-    call = {"id": "c", "function": {"name": "ls", "arguments": "{}"}}
-    whole = {"choices": [{"message": {"content": "\n", "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
-
-    message, _ = arrived(json.dumps(whole))
-
-    assert (message.text, len(message.tool_calls)) == ("", 1)
-
-
-def test_a_refusal_is_the_text_of_the_reply() -> None:
-    message, shown = arrived(chunk(None), chunk({"refusal": "No."}, "stop"))
-
-    assert (message.text, shown) == ("No.", [Delta("text", "No.")])
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [("No.", [Delta("text", "No.")]), ("<thi", [Delta("text", "<thi")])],
+    ids=["text", "buffered"],
+)
+def test_text_is_shown_also_where_it_was_buffered_until_the_end(sent: str, shown: list[Delta]) -> None:
+    assert read(said(sent, "stop"))[1] == shown
 
 
-def test_text_held_back_for_a_tag_is_shown_at_the_end() -> None:
-    message, shown = arrived(chunk({"content": "<thi"}, "stop"))
-
-    assert (message.text, shown) == ("<thi", [Delta("text", "<thi")])
-
-
-@pytest.mark.parametrize("payload", ["{", "[]", '"x"', "1"])
-def test_a_payload_that_is_no_json_object_is_a_broken_reply(payload: str) -> None:
-    with pytest.raises(BrokenReply):
-        arrived(payload)
-
-
-def test_an_error_object_ends_the_reply() -> None:
-    with pytest.raises(ServerError, match="overloaded"):
-        arrived(chunk({"content": "x"}), '{"error": "overloaded"}')
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ((said("", "stop"),), "finish reason: stop"),
+        ((said("x"),), "the connection closed in the middle"),
+        ((), "it has no choices"),
+        ((said("x"), '{"error": "overloaded"}'), "overloaded"),
+    ],
+    ids=["empty", "no end", "nothing", "an error"],
+)
+def test_a_reply_that_is_none_says_why(sent: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ReplyError, match=words):
+        read(*sent)
 
 
-def test_neither_text_nor_calls_is_an_empty_reply_and_no_end_is_a_broken_one() -> None:
-    with pytest.raises(EmptyReply, match="finish reason: stop"):
-        arrived(chunk({"content": ""}, "stop"))
-    with pytest.raises(BrokenReply, match="closed in the middle"):
-        arrived(chunk({"content": "x"}))
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
+        {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": None},
+        {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 3},
+        {"prompt_tokens": 5.0, "completion_tokens": "2"},
+        {"input_tokens": 5, "output_tokens": 2},
+        {"prompt_tokens": 5, "total_tokens": 7},
+        {"completion_tokens": 2, "total_tokens": 7},
+    ],
+)
+def test_the_counts_are_read_under_all_their_names_and_in_all_their_forms(counts: dict[str, Any]) -> None:
+    assert parse_usage(counts) == TOLD
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        None,
+        "7",
+        {},
+        {"total_tokens": 7},
+        {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+        {"prompt_tokens": 5},
+        {"prompt_tokens": -5, "completion_tokens": -2},
+        {"prompt_tokens": True, "completion_tokens": 2},
+        {"prompt_tokens": 5, "completion_tokens": 10**40},
+        {"prompt_tokens": 5, "completion_tokens": float("inf")},
+        {"prompt_tokens": "9" * 5_000, "completion_tokens": 1},
+        {"prompt_tokens": 5, "completion_tokens": 1.5},
+    ],
+)
+def test_incomplete_counts_are_ignored(counts: Any) -> None:
+    assert parse_usage(counts) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "details"),
+    [
+        (
+            {"prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens_details": {"reasoning_tokens": 1}},
+            {"input_token_details": {"cache_read": 3}, "output_token_details": {"reasoning": 1}},
+        ),
+        ({"prompt_cache_hit_tokens": 9, "prompt_tokens_details": None}, {"input_token_details": {"cache_read": 5}}),
+        (
+            {"prompt_cache_hit_tokens": 4, "prompt_tokens_details": {"cached_tokens": 0}},
+            {"input_token_details": {"cache_read": 4}},
+        ),
+    ],
+    ids=["openai", "deepseek", "both"],
+)
+def test_cached_and_reasoning_tokens_are_read_where_the_server_sends_them(more: Any, details: Any) -> None:
+    assert parse_usage({"prompt_tokens": 5, "completion_tokens": 2, **more}) == {**TOLD, **details}
+
+
+def test_the_newest_usage_counts_wherever_it_is() -> None:
+    counts = {"prompt_tokens": 5, "completion_tokens": 2}
+    silent = {"usage": {"prompt_tokens": 0, "completion_tokens": 0}, "choices": [{"usage": None}], "x_groq": "x"}
+    later = json.dumps({"choices": [], "usage": counts})
+
+    for body in ({"usage": counts}, {"choices": [{"usage": counts}]}, {"x_groq": {"usage": counts}}):
+        assert latest_usage(body, None) == TOLD
+    assert latest_usage(silent, TOLD) == TOLD  # type: ignore[arg-type] # the three counts are all that is needed
+    assert read(said("a", "stop"), later, json.dumps(silent))[0].usage_metadata == TOLD
 
 
 ONE, TWO = '{"a": "é😀"}', '{"b": 2}'
@@ -199,37 +231,7 @@ async def test_where_the_network_cuts_changes_nothing(size: int, end: str) -> No
     assert await taken(body, size=size) == [ONE, TWO, "[DONE]"]
 
 
-LIMIT, FILTER = "the model's output limit", "the provider's content filter"
-
-
-@pytest.mark.parametrize(
-    ("reason", "limit"),
-    [
-        ("length", LIMIT),
-        ("MAX_TOKENS", LIMIT),
-        ("max_output_tokens", LIMIT),
-        ("model_context_window_exceeded", LIMIT),
-        ("content_filter", FILTER),
-        ("contentFiltered", FILTER),
-        ("SAFETY", FILTER),
-        ("sensitive", FILTER),
-        ("stop", ""),
-        ("tool_calls", ""),
-        ("eos", ""),
-        ("", ""),
-    ],
-)
-def test_a_finish_reason_gives_the_cause_of_truncation(reason: str, limit: str) -> None:
-    assert truncation_cause(reason) == limit
-
-
-@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource", "Network_error "])
-def test_a_server_that_gave_up_has_sent_a_broken_reply(reason: str) -> None:
-    with pytest.raises(BrokenReply, match=f"finish reason: {reason}"):
-        arrived(chunk({"content": "half"}, reason))
-
-
-LIMIT_S = 0.3
+LIMIT_S = 0.1
 
 
 async def heard(*blocks: str, times: int) -> int:
@@ -254,7 +256,7 @@ async def heard(*blocks: str, times: int) -> int:
     ],
 )
 async def test_signs_of_life_without_end_are_no_answer(blocks: tuple[str, ...]) -> None:
-    with pytest.raises(StalledReply, match=r"^0\.3 s$"):
+    with pytest.raises(StalledReply, match=r"^0\.1 s$"):
         await heard(*blocks, times=50)
 
 

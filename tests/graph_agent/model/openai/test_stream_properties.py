@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from graph_agent.model.openai.errors import BrokenReply
 from graph_agent.model.openai.stream import DONE, ReplyStream
-from tests.graph_agent.model.shapes import OFFERED
+from tests.graph_agent.model.reply_shapes import OFFERED
 
 EXAMPLES = settings(max_examples=150, deadline=None)
 
