@@ -56,11 +56,10 @@ from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
 from graph_agent.session.thread_graph import ThreadGraph
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
-from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.journal import SqliteJournal, SqliteShells
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, ThreadRow, ThreadTable

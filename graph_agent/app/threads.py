@@ -20,8 +20,8 @@ from graph_agent.graph.run_context import new_owner_token
 from graph_agent.inspect import ThreadSummary
 from graph_agent.ports import Clock, SystemClock
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.database import Database, release_free_pages
+from graph_agent.storage.sqlite.journal import SqliteShells
 from graph_agent.storage.sqlite.pruning import GarbageResult, collect_garbage
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import ThreadTable
@@ -99,7 +99,7 @@ async def delete(
         NothingYet: there is no database.
         ThreadHeld: another process holds one of them; none is deleted.
     """
-    from graph_agent.storage.sqlite.thread_deletion import delete_threads  # noqa: PLC0415 - see above
+    from graph_agent.storage.sqlite.projections import delete_threads  # noqa: PLC0415 - see above
     from graph_agent.toolbox.background_shells import Shells  # noqa: PLC0415 - see above
 
     if not all(text.strip() for text in texts):

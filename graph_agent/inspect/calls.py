@@ -1,8 +1,11 @@
-"""Calls with the status that the next run would give them, and the status of their thread."""
+"""Calls with the status that the next run would give them, the status of their thread, and statistics of tools."""
 
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from math import ceil
+from operator import itemgetter
 from typing import Any, Literal
 
 from graph_agent.calls import FINAL
@@ -21,9 +24,11 @@ __all__ = [
     "CallView",
     "Leases",
     "ThreadStatus",
+    "ToolStatistics",
     "effective_record",
     "is_alive",
     "read_leases",
+    "read_statistics",
     "running_shells",
     "thread_status",
     "view_call",
@@ -182,3 +187,45 @@ def _standing_answer(record: Mapping[str, Any], answers: Sequence[StoredAnswer])
         if asked is None or (stored.question == asked and (stored.attempt, stored.args_digest) == shown)
     ]
     return max(fitting, key=lambda answer: answer.at) if fitting else None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStatistics:
+    """One tool over every thread of a database, reverted attempts included."""
+
+    tool: str
+    executions: int
+    """Attempts that started."""
+    successes: int
+    failures: int
+    unfinished: int
+    """Attempts that were interrupted, or still run."""
+    total_s: float
+    """Seconds that the attempts with a result took together."""
+    average_s: float | None
+    p95_s: float | None
+    """95 of 100 attempts with a result took no longer."""
+
+
+def read_statistics(store: ReadStore) -> list[ToolStatistics]:
+    """The statistics of each tool that ever ran, by name: counted from the journal of every thread."""
+    statistics = []
+    for tool, group in groupby(store.tool_runs(), key=itemgetter(0)):
+        runs = list(group)
+        statuses = [status for _, status, _ in runs]
+        successes, failures = statuses.count("success"), statuses.count("error")
+        ended = [took for _, status, took in runs if status in ("success", "error") and took is not None]
+        seconds = sorted(round(max(took, 0.0), 3) for took in ended)
+        statistics.append(
+            ToolStatistics(
+                tool=tool,
+                executions=len(runs),
+                successes=successes,
+                failures=failures,
+                unfinished=len(runs) - successes - failures,
+                total_s=round(sum(seconds), 3),
+                average_s=round(sum(seconds) / len(seconds), 3) if seconds else None,
+                p95_s=seconds[ceil(0.95 * len(seconds)) - 1] if seconds else None,
+            )
+        )
+    return statistics

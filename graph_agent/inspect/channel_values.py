@@ -15,7 +15,6 @@ _DELTAS = ("messages", "calls")
 """Channels of ours that are stored as deltas."""
 _COUNTERS = "counters_since_delta_snapshot"
 """Where LangGraph notes in the metadata which channels have been stored as deltas since when."""
-_OVERWRITE = "langgraph.types.Overwrite"
 _ALL = "__remove_all__"
 """Id of a message that removes all others."""
 
@@ -39,33 +38,26 @@ def channel_values(
     versions = checkpoint.get("channel_versions") or {}
     deltas = dict.fromkeys((*(() if store.is_foreign else _DELTAS), *(metadata.get(_COUNTERS) or ())))
     missing = [name for name in deltas if name in versions and name not in values]
-    return values | _replayed(store, thread_id, parent_id, missing) if missing else values
-
-
-def _replayed(store: ReadStore, thread_id: str, parent_id: str | None, missing: list[str]) -> dict[str, Any]:
-    """The values of channels from the nearest stored value among the ancestors, and the writes since."""
+    # The nearest stored value of each among the ancestors, and the writes since, those of each ancestor together.
     seeds: dict[str, Any] = {}
     batches: dict[str, list[list[Any]]] = {name: [] for name in missing}
-    for ancestor in store.ancestors(thread_id, parent_id):
+    for ancestor in store.ancestors(thread_id, parent_id) if missing else ():
         wanted = [name for name in missing if name not in seeds]
         if not wanted:
             break
         written: dict[str, list[Any]] = {name: [] for name in wanted}
         for write in store.writes(thread_id, ancestor.id, wanted):
             written[write.channel].append(write.value)
-        stored = ancestor.checkpoint.get("channel_values") or {}
+        held = ancestor.checkpoint.get("channel_values") or {}
         for name in wanted:
             batches[name].append(written[name])
-            if name in stored:
-                seeds[name] = _unwrap(stored[name])
-    return {
-        name: _fold(
-            seeds.get(name),
-            [write for batch in reversed(batches[name]) for write in batch],
-            _merge_by_shape if store.is_foreign else _merge_calls if name == "calls" else _merge_messages,
-        )
-        for name in missing
-    }
+            if name in held:
+                seeds[name] = _unwrap(held[name])
+    for name in missing:
+        writes = [write for batch in reversed(batches[name]) for write in batch]
+        merge = _merge_by_shape if store.is_foreign else _merge_calls if name == "calls" else _merge_messages
+        values[name] = _fold(seeds.get(name), writes, merge)
+    return values
 
 
 def _unwrap(value: Any) -> Any:
@@ -74,19 +66,14 @@ def _unwrap(value: Any) -> Any:
 
 
 def _fold(seed: Any, writes: Sequence[Any], merge: Callable[[Any, Sequence[Any]], Any]) -> Any:
+    """Merge the writes since the last overwrite into what that one stored, else into the seed."""
     for position in range(len(writes) - 1, -1, -1):
-        is_overwrite, base = _overwrite(writes[position])
-        if is_overwrite:
-            return merge(base, writes[position + 1 :])
+        match writes[position]:
+            case {"__type__": "langgraph.types.Overwrite", **fields}:
+                return merge(fields.get("value"), writes[position + 1 :])
+            case {"__overwrite__": base, **fields} if not fields:
+                return merge(base, writes[position + 1 :])
     return merge(seed, writes)
-
-
-def _overwrite(write: Any) -> tuple[bool, Any]:
-    if isinstance(write, dict) and write.get("__type__") == _OVERWRITE:
-        return True, write.get("value")
-    if isinstance(write, dict) and set(write) == {"__overwrite__"}:
-        return True, write["__overwrite__"]
-    return False, None
 
 
 def _merge_calls(calls: Any, writes: Sequence[Any]) -> Any:

@@ -19,7 +19,6 @@ from graph_agent.ports.thread_file import (
     SUB_AGENT,
     TABLES,
     VERSION,
-    Column,
     ContentDigest,
     InvalidValue,
     encode_value,
@@ -53,65 +52,45 @@ def export_thread(
                 f"A rewind of thread {thread_id!r} was interrupted. `graph-agent resume {thread_id}` finishes it; "
                 "then the thread can be exported."
             )
-        page = _Page(thread_id, _Redaction(secrets, blob))
-        yield from page.begin()
-        for member in ("", *store.sub_agents(thread_id)):
-            for table, columns in TABLES.items():
-                names = [column.name for column in columns]
-                with closing(store.export_rows(table, names, member or thread_id)) as rows:
-                    for row in rows:
-                        yield page.row(table, member, row)
-        yield from page.end()
-
-
-class _Page:
-    """The file while it is written: one line per row and blob, each with the comma that ends the line before it."""
-
-    def __init__(self, thread_id: str, redaction: "_Redaction") -> None:
-        self._header = {"format": FORMAT, "version": VERSION, "thread_id": thread_id}
-        self._redaction = redaction
-        self._seal = ContentDigest()
-        self._named: dict[str, None] = {}
-        self._rows = 0
-
-    def begin(self) -> Iterator[str]:
-        self._seal.add(self._header)
-        yield f'{_json(self._header)[:-1]},"rows":['
-
-    def row(self, table: str, sub_agent: str, row: Sequence[Any]) -> str:
-        columns: Sequence[Column] = TABLES[table]
-        try:
-            values = {
-                column.name: encode_value(column, self._redaction.value(stored))
-                for column, stored in zip(columns, row, strict=True)
-            }
-        except InvalidValue as error:
-            raise DamagedDatabase(
-                f"a row of {table} of thread {self._header['thread_id']!r} cannot be read: {error}"
-            ) from error
-        self._named |= self._redaction.take_named()
-        comma = "," if self._rows else ""
-        self._rows += 1
-        of = {SUB_AGENT: sub_agent} if sub_agent else {}
-        return comma + self._part({"table": table, **of, **values})
-
-    def end(self) -> Iterator[str]:
+        redaction, digest = _Redaction(secrets, blob), ContentDigest()
+        header = {"format": FORMAT, "version": VERSION, "thread_id": thread_id}
+        digest.add(header)
+        yield f'{_json(header)[:-1]},"rows":['
+        rows = 0
+        for member, table, values in _rows(store, thread_id, redaction):
+            part = {"table": table, **({SUB_AGENT: member} if member else {}), **values}
+            digest.add(part)
+            yield f"{',' if rows else ''}{_json(part)}"
+            rows += 1
         yield '],"blobs":['
-        contents = 0
-        todo = list(self._named)
-        for reference in todo:
-            data = self._redaction.content(reference)
-            todo += [name for name in self._redaction.take_named() if name not in todo]
+        # A blob may name others, which are appended meanwhile.
+        for number, reference in enumerate(redaction.references):
+            data = redaction.content(reference)
             shown = None if data is None else base64.b64encode(data).decode()
-            comma = "," if contents else ""
-            contents += 1
-            yield comma + self._part({"blob": self._redaction.name(reference), "data": shown})
-        end = {"rows": self._rows, "blobs": contents, "sha256": self._seal.text()}
+            part = {"blob": redaction.name(reference), "data": shown}
+            digest.add(part)
+            yield f"{',' if number else ''}{_json(part)}"
+        end = {"rows": rows, "blobs": len(redaction.references), "sha256": digest.text()}
         yield f'],"end":{_json(end)}}}'
 
-    def _part(self, value: dict[str, Any]) -> str:
-        self._seal.add(value)
-        return _json(value)
+
+def _rows(store: ReadStore, thread_id: str, redaction: "_Redaction") -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Sub-agent ("" for the thread itself), table and redacted values of every row."""
+    for member in ("", *store.sub_agents(thread_id)):
+        for table, columns in TABLES.items():
+            names = [column.name for column in columns]
+            with closing(store.export_rows(table, names, member or thread_id)) as rows:
+                for row in rows:
+                    try:
+                        values = {
+                            column.name: encode_value(column, redaction.value(stored))
+                            for column, stored in zip(columns, row, strict=True)
+                        }
+                    except InvalidValue as error:
+                        raise DamagedDatabase(
+                            f"a row of {table} of thread {thread_id!r} cannot be read: {error}"
+                        ) from error
+                    yield member, table, values
 
 
 class _Redaction:
@@ -122,26 +101,23 @@ class _Redaction:
         longest_first = sorted({secret.encode() for secret in secrets}, key=len, reverse=True)
         self._pattern = re.compile(b"|".join(map(re.escape, longest_first))) if longest_first else None
         self._blob = blob
-        self._named: dict[str, None] = {}
         self._names: dict[str, str] = {}
+        self.references: list[str] = []
+        """The blobs that were named, each once, in the order of their first mention."""
+        self._known: set[str] = set()
 
     def value(self, stored: Any) -> Any:
         """A stored value without secrets."""
         if isinstance(stored, bytes):
-            return self._without(stored)
+            return self._without_secrets(stored)
         if isinstance(stored, str):
-            return self._without(stored.encode("utf-8", "replace")).decode("utf-8", "replace")
+            return self._without_secrets(stored.encode("utf-8", "replace")).decode("utf-8", "replace")
         return stored
-
-    def take_named(self) -> dict[str, None]:
-        """The blobs that were named since the last time."""
-        named, self._named = self._named, {}
-        return named
 
     def content(self, reference: str) -> bytes | None:
         """The content of a blob as it is exported; None where it is gone."""
         try:
-            return self._without(self._blob(reference))
+            return self._without_secrets(self._blob(reference))
         except StorageError:
             return None
 
@@ -156,10 +132,12 @@ class _Redaction:
             self._names[reference] = f"blob:sha256:{digest}" if digest else reference
         return self._names[reference]
 
-    def _without(self, data: bytes) -> bytes:
+    def _without_secrets(self, data: bytes) -> bytes:
         for found in set(_REFERENCE.findall(data)):
             reference = found.decode()
-            self._named[reference] = None
+            if reference not in self._known:
+                self._known.add(reference)
+                self.references.append(reference)
             data = data.replace(found, self.name(reference).encode())
         return data if self._pattern is None else self._pattern.sub(lambda match: b"*" * len(match[0]), data)
 

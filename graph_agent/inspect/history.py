@@ -44,11 +44,18 @@ def read_history(store: ReadStore, thread_id: str, head: str) -> list[HistoryEnt
         DamagedDatabase: what is stored cannot be decoded.
     """
     checkpoints = store.checkpoints(thread_id)
-    written = {} if store.is_foreign else _written_calls(store, thread_id)
+    calls: dict[str, dict[str, None]] = {}
+    """Ids of calls by the checkpoint at which the write that names them was stored."""
+    for checkpoint_id, update in () if store.is_foreign else store.call_writes(thread_id):
+        if isinstance(update, dict):
+            ids = (key for key in update if not key.startswith("__"))
+            calls.setdefault(checkpoint_id, {}).update(dict.fromkeys(ids))
     decoded = {stored.id: stored.checkpoint for stored in checkpoints}
     entries = []
     for stored in checkpoints:
         parent = decoded.get(stored.parent_id or "") or {}
+        before, now = (one.get("channel_versions") or {} for one in (parent, stored.checkpoint))
+        changed = [name for name in sorted(now) if now[name] != before.get(name) and not name.startswith(_INTERNAL)]
         source = stored.metadata.get("source")
         entries.append(
             HistoryEntry(
@@ -57,32 +64,13 @@ def read_history(store: ReadStore, thread_id: str, head: str) -> list[HistoryEnt
                 stored.checkpoint.get("ts", ""),
                 stored.metadata.get("step"),
                 ", ".join(planned_nodes(parent)) if source == "loop" else "",
-                _changed_channels(stored.checkpoint, parent),
-                written.get(stored.parent_id or "", ()),
+                tuple(changed),
+                tuple(calls.get(stored.parent_id or "", ())),
                 stored.id == head,
                 str(source or ""),
             )
         )
     return entries[::-1]
-
-
-def _changed_channels(checkpoint: Mapping[str, Any], parent: Mapping[str, Any]) -> tuple[str, ...]:
-    now, before = checkpoint.get("channel_versions") or {}, parent.get("channel_versions") or {}
-    return tuple(
-        name
-        for name, version in sorted(now.items())
-        if version != before.get(name) and not name.startswith(_INTERNAL)
-    )
-
-
-def _written_calls(store: ReadStore, thread_id: str) -> dict[str, tuple[str, ...]]:
-    """Call ids by the checkpoint at which the write that names them was stored."""
-    named: dict[str, dict[str, None]] = {}
-    for checkpoint_id, update in store.call_writes(thread_id):
-        if isinstance(update, dict):
-            ids = (key for key in update if not key.startswith("__"))
-            named.setdefault(checkpoint_id, {}).update(dict.fromkeys(ids))
-    return {checkpoint_id: tuple(ids) for checkpoint_id, ids in named.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Resolves the id that a user typed to one thread, checkpoint or call; and suggests ids for completion."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,10 +67,7 @@ def _matches_in_thread(store: ReadStore, text: str, kinds: Sequence[IdKind], *, 
     """THREAD:ID; ids may hold colons themselves, so each colon is tried."""
     inner = [kind for kind in kinds if kind != "thread"]
     found: list[Target] = []
-    for position, character in enumerate(text):
-        left, right = text[:position], text[position + 1 :]
-        if character != ":" or not inner or not left or not right:
-            continue
+    for left, right in _splits(text) if inner else ():
         for thread in _threads(store, left, exact=exact):
             is_part = not exact and len(right) >= _SHORTEST
             found += _matches(store, right, inner, exact=True, thread_id=thread) or (
@@ -79,11 +76,18 @@ def _matches_in_thread(store: ReadStore, text: str, kinds: Sequence[IdKind], *, 
     return list(dict.fromkeys(found))
 
 
+def _splits(text: str) -> Iterator[tuple[str, str]]:
+    """What is before and after each colon, where neither is empty."""
+    for position, character in enumerate(text):
+        if character == ":" and text[:position] and text[position + 1 :]:
+            yield text[:position], text[position + 1 :]
+
+
 def _threads(store: ReadStore, text: str, *, exact: bool) -> list[str]:
-    found = [target.thread_id for target in _matches(store, text, ("thread",), exact=True)]
-    if found or exact or len(text) < _SHORTEST:
-        return found
-    return [target.thread_id for target in _matches(store, text, ("thread",), exact=False)]
+    found = _matches(store, text, ("thread",), exact=True)
+    if not found and not exact and len(text) >= _SHORTEST:
+        found = _matches(store, text, ("thread",), exact=False)
+    return [target.thread_id for target in found]
 
 
 def _newest(store: ReadStore, workspace: str | None) -> Target:
@@ -111,9 +115,8 @@ def _pruned(store: ReadStore, text: str) -> str | None:
 
 def _no_match(store: ReadStore, text: str, kinds: Sequence[IdKind]) -> str:
     """The message about an id that matches nothing; of THREAD:ID about the ID, where there is such a thread."""
-    for position, character in enumerate(text):
-        left, right = text[:position], text[position + 1 :]
-        if character == ":" and right and _threads(store, left, exact=True):
+    for left, right in _splits(text):
+        if _threads(store, left, exact=True):
             inner = [kind for kind in kinds if kind != "thread"]
             return _unknown(right, inner or kinds, f" of thread {left}")
     return _unknown(text, kinds, "")

@@ -1,19 +1,26 @@
 """The entry point for reading threads without running them: threads, calls, approvals, states, messages, ids."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from graph_agent.errors import UnknownId
-from graph_agent.inspect.calls import CallView, ThreadStatus, read_leases, running_shells, thread_status, view_call
+from graph_agent.inspect.calls import (
+    CallView,
+    ThreadStatus,
+    ToolStatistics,
+    read_leases,
+    read_statistics,
+    running_shells,
+    thread_status,
+    view_call,
+)
 from graph_agent.inspect.consistency import inconsistencies
 from graph_agent.inspect.export import export_thread
 from graph_agent.inspect.history import HistoryEntry, Visits, read_history, read_visits
 from graph_agent.inspect.ids import ALL_KINDS, SuggestedId, Target, resolve, suggested_checkpoints
 from graph_agent.inspect.search import SearchHit, search_messages
 from graph_agent.inspect.state import CheckpointState, read_state
-from graph_agent.inspect.statistics import ToolStatistics, read_statistics
 from graph_agent.inspect.threads import (
     RecentMessages,
     ThreadSummary,
@@ -24,7 +31,7 @@ from graph_agent.inspect.threads import (
     state_messages,
 )
 from graph_agent.ports import ExecutedAttempt, Grant, JournalRow
-from graph_agent.ports.read_store import CallRow, IdKind, ReadStore, RunningShell, StandingAnswer, TranscriptEntry
+from graph_agent.ports.read_store import IdKind, ReadStore, RunningShell, StandingAnswer, TranscriptEntry
 
 __all__ = ["Inspection", "Reader"]
 
@@ -52,23 +59,15 @@ class Reader:
 
     def __init__(self, store: ReadStore) -> None:
         self._store = store
-
-    @property
-    def note(self) -> str:
+        self.note = store.note
         """A limit of what can be read of the file, such as a log that cannot be opened; mostly empty."""
-        return self._store.note
-
-    @property
-    def is_foreign(self) -> bool:
+        self.is_foreign = store.is_foreign
         """Whether the file is of LangGraph's own saver: it has threads and checkpoints, and no call log."""
-        return self._store.is_foreign
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -97,10 +96,10 @@ class Reader:
         Raises:
             UnknownId: there is none.
         """
-        found = next((thread for thread in self.family(thread_id) if thread.thread_id == thread_id), None)
-        if found is None:
-            raise UnknownId(f"There is no thread {thread_id!r}. `graph-agent threads list` shows them all.")
-        return found
+        for thread in self.family(thread_id):
+            if thread.thread_id == thread_id:
+                return thread
+        raise UnknownId(f"There is no thread {thread_id!r}. `graph-agent threads list` shows them all.")
 
     def family(self, thread_id: str) -> list[ThreadSummary]:
         """One thread by its exact id, and every sub-agent below it."""
@@ -164,6 +163,11 @@ class Reader:
         """Every call of every thread that needs a recovery decision: decided ones too, see `is_interrupted`."""
         return [view for view in self._open_calls("interrupted") if not view.is_resumable]
 
+    def _open_calls(self, status: str) -> list[CallView]:
+        held = read_leases(self._store).held
+        views = [view_call(call, is_held=call.thread_id in held) for call in self._store.open_calls()]
+        return [view for view in views if view.record["status"] == status]
+
     def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
         """The journal's attempts of a call, oldest first, without the outcomes."""
         return self._store.attempts(thread_id, call_id)
@@ -190,8 +194,33 @@ class Reader:
         Raises:
             UnknownId: there is no such thread or checkpoint.
         """
-        with self._store.snapshot():
-            return self._inspection(self.thread(thread_id), checkpoint_id)
+        store = self._store
+        with store.snapshot():
+            thread = self.thread(thread_id)
+            wanted = checkpoint_id or thread.checkpoint_id
+            if wanted is None:
+                raise UnknownId(
+                    f"Thread {thread_id!r} has no checkpoint yet; its first message was never taken in."
+                )
+            is_head = wanted == thread.checkpoint_id
+            is_held = is_head and thread.holder is not None
+            state = read_state(store, thread_id, wanted, is_head=is_head)
+            records = {} if self.is_foreign else state.values.get("calls") or {}
+            rows = store.evidence(thread_id, records) if records else []
+            calls = [view_call(row, is_held=is_held or state.is_idle) for row in rows]
+            own = thread_status(calls, is_idle=state.is_idle, is_held=is_held, is_asking=bool(state.interrupts))
+            # At the head what the sub-agents wait for counts too, as in the list of threads.
+            below = self.family(thread_id) if is_head and not state.is_idle and not self.is_foreign else []
+            at_work = [one.status for one in below if one.status != "idle" and one.thread_id != thread_id]
+            return Inspection(
+                state,
+                most_urgent((own, *at_work)),
+                tuple(calls),
+                self.roots(thread_id),
+                store.sub_threads(thread_id) if is_head else (),
+                self.is_foreign,
+                self.shells(thread_id),
+            )
 
     def history(self, thread_id: str) -> list[HistoryEntry]:
         """The checkpoints of a thread that exist, newest first.
@@ -234,36 +263,3 @@ class Reader:
     def inconsistencies(self, thread_id: str) -> list[str]:
         """Where list, transcript and call log of a thread differ from its checkpoints; empty: nowhere."""
         return inconsistencies(self._store, thread_id)
-
-    def _open_calls(self, status: str) -> list[CallView]:
-        held = read_leases(self._store).held
-        views = [view_call(call, is_held=call.thread_id in held) for call in self._store.open_calls()]
-        return [view for view in views if view.record["status"] == status]
-
-    def _inspection(self, thread: ThreadSummary, checkpoint_id: str | None) -> Inspection:
-        thread_id = thread.thread_id
-        wanted = checkpoint_id or thread.checkpoint_id
-        if wanted is None:
-            raise UnknownId(f"Thread {thread_id!r} has no checkpoint yet; its first message was never taken in.")
-        is_head = wanted == thread.checkpoint_id
-        state = read_state(self._store, thread_id, wanted, is_head=is_head)
-        is_held = is_head and thread.holder is not None
-        calls = self._state_calls(state, is_held=is_held)
-        own = thread_status(calls, is_idle=state.is_idle, is_held=is_held, is_asking=bool(state.interrupts))
-        # At the head what the sub-agents wait for counts too, as in the list of threads.
-        below = self.family(thread_id) if is_head and not state.is_idle and not self.is_foreign else []
-        at_work = [one.status for one in below if one.status != "idle" and one.thread_id != thread_id]
-        return Inspection(
-            state,
-            most_urgent((own, *at_work)),
-            tuple(calls),
-            self.roots(thread_id),
-            self._store.sub_threads(thread_id) if is_head else (),
-            self.is_foreign,
-            self.shells(thread_id),
-        )
-
-    def _state_calls(self, state: CheckpointState, *, is_held: bool) -> Sequence[CallView]:
-        records: Mapping[str, Any] = {} if self.is_foreign else state.values.get("calls") or {}
-        rows: list[CallRow] = self._store.evidence(state.thread_id, records) if records else []
-        return [view_call(row, is_held=is_held or state.is_idle) for row in rows]

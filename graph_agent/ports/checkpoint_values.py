@@ -57,7 +57,8 @@ def planned_tasks(checkpoint: Mapping[str, Any]) -> list[PlannedTask]:
     values, versions = checkpoint.get("channel_values") or {}, checkpoint.get("channel_versions") or {}
     seen = checkpoint.get("versions_seen") or {}
     tasks = []
-    for number, packet in enumerate(values.get(_TASKS) or []):
+    packets = values.get(_TASKS)
+    for number, packet in enumerate(packets if isinstance(packets, list | tuple) else ()):
         node, given = _packet_content(packet)
         tasks.append(PlannedTask(f"~{_PUSH}, {number:010d}", node, given, (_PUSH, str(number))))
     channels_by_node: dict[str, list[str]] = {}

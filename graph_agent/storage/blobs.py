@@ -73,7 +73,7 @@ class FileBlobs:
             make_private_folder(folder)
         except OSError as error:
             raise translate_error(folder, error) from error
-        return self.folder / "spool" / self.spool_name(thread_id, call_id, attempt)
+        return folder.parent / self.spool_name(thread_id, call_id, attempt)
 
     @staticmethod
     def spool_name(thread_id: str, call_id: str, attempt: int) -> str:

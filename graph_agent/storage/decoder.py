@@ -32,7 +32,7 @@ _INTERRUPT_TYPE = ("langgraph.types", "Interrupt")
 
 
 class Snapshot(NamedTuple):
-    """The complete value of a delta channel, stored now and then in place of its deltas."""
+    """The complete value of a delta channel, stored from time to time in place of its deltas."""
 
     value: Any
 
@@ -122,13 +122,14 @@ class PlainDecoder(Decoder):
             ) from error
 
     def extension(self, code: int, content: bytes) -> Any:
+        unknown = {"__type__": f"extension {code}", "size": len(content)}
         if code not in _KNOWN:
-            return {"__type__": f"extension {code}", "size": len(content)}
+            return unknown
         value = self.unpack(content)
         if code == SNAPSHOT:
             return Snapshot(value)
         if code == _ARRAY or not isinstance(value, list) or len(value) < 3:
-            return {"__type__": f"extension {code}", "size": len(content)}
+            return unknown
         module, name = str(value[0]), str(value[1])
         argument = self.renamed_argument((module, name), value[2])
         if code not in (FIELDS, _PYDANTIC_V1, MESSAGE) or not isinstance(argument, dict):
@@ -149,22 +150,15 @@ def _plain(value: Any) -> Any:
     match value:
         case Snapshot():
             return Snapshot(_plain(value.value))
+        case {"lc": _, "type": "constructor", "id": [*_, str(name)], "kwargs": dict(fields)}:
+            # An object that was stored as JSON, as LangChain did before msgpack.
+            plain = {str(key): _plain(item) for key, item in fields.items()}
+            return plain if name.endswith("Message") else {"__type__": name, **plain}
         case dict():
-            return _without_constructor({str(key): _plain(item) for key, item in value.items()})
+            return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():
             return [_plain(item) for item in value]
         case bytes():
             return {"__type__": "bytes", "size": len(value)}
-        case float() if not math.isfinite(value):
-            return str(value)
         case _:
-            return value
-
-
-def _without_constructor(value: dict[str, Any]) -> dict[str, Any]:
-    """The mapping; of an object that was stored as JSON, as LangChain did before msgpack, its fields."""
-    match value:
-        case {"lc": _, "type": "constructor", "id": [*_, str(name)], "kwargs": dict(fields)}:
-            return fields if name.endswith("Message") else {"__type__": name, **fields}
-        case _:
-            return value
+            return str(value) if isinstance(value, float) and not math.isfinite(value) else value

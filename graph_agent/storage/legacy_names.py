@@ -113,10 +113,7 @@ def current_interrupt(value: Any) -> Any:
 
 def current_task_input(value: Any) -> Any:
     """What a task is sent, with today's fields."""
-    if not isinstance(value, dict):
-        return value
-    renamed = _renamed(value, _TASK_INPUT)
-    return {**renamed, "call": _record(renamed["call"])} if "call" in renamed else renamed
+    return _renamed(value, _TASK_INPUT, call=_record)
 
 
 def current_outcome(outcome: Any) -> Any:
@@ -130,12 +127,18 @@ def current_row(table: str, values: Mapping[str, Any]) -> tuple[str, dict[str, A
     return today, _renamed(dict(values), COLUMNS.get(today, {}))
 
 
+def _renamed(value: Any, names: Mapping[str, str], **parts: Callable[[Any], Any]) -> Any:
+    """A mapping with today's names, and the parts that are there renamed in turn; anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    renamed = value if names.keys().isdisjoint(value) else {names.get(key, key): one for key, one in value.items()}
+    there = {name: rename(renamed[name]) for name, rename in parts.items() if name in renamed}
+    return {**renamed, **there} if there else renamed
+
+
 def _record(record: Any) -> Any:
     """A whole or partial record of a call."""
-    renamed = _renamed(record, _RECORD)
-    if isinstance(renamed, dict) and isinstance(preview := renamed.get("preview"), dict):
-        return {**renamed, "preview": _renamed(preview, _PREVIEW)}
-    return renamed
+    return _renamed(record, _RECORD, preview=lambda preview: _renamed(preview, _PREVIEW))
 
 
 def _calls(calls: Any) -> Any:
@@ -143,20 +146,11 @@ def _calls(calls: Any) -> Any:
 
 
 def _turn(turn: Any) -> Any:
-    renamed = _renamed(turn, _TURN)
-    if not isinstance(renamed, dict):
-        return renamed
-    if "consecutive_failures" in renamed:
-        failures = _renamed(renamed["consecutive_failures"], _FAILURES)
-        renamed = {**renamed, "consecutive_failures": failures}
-    return {**renamed, "compact_only": _turn(renamed["compact_only"])} if "compact_only" in renamed else renamed
+    return _renamed(turn, _TURN, consecutive_failures=lambda one: _renamed(one, _FAILURES), compact_only=_turn)
 
 
 def _context(context: Any) -> Any:
-    renamed = _renamed(context, _CONTEXT)
-    if isinstance(renamed, dict) and "learned_limits" in renamed:
-        return {**renamed, "learned_limits": _renamed(renamed["learned_limits"], _LIMITS)}
-    return renamed
+    return _renamed(context, _CONTEXT, learned_limits=lambda limits: _renamed(limits, _LIMITS))
 
 
 def _envelope(envelope: Any) -> Any:
@@ -175,10 +169,11 @@ def _values(values: Any) -> Any:
 
 
 def _plan(plan: Any) -> Any:
-    renamed = _renamed(plan, _PLAN)
-    if not isinstance(renamed, dict) or not isinstance(files := renamed.get("files"), list):
-        return renamed
-    return {**renamed, "files": [_renamed(one, _PLANNED_FILE) for one in files]}
+    return _renamed(
+        plan,
+        _PLAN,
+        files=lambda files: [_renamed(one, _PLANNED_FILE) for one in files] if isinstance(files, list) else files,
+    )
 
 
 def _shell_ending(ending: Any) -> Any:
@@ -189,14 +184,8 @@ def _shell_ending(ending: Any) -> Any:
     return {**renamed, "reason": _SHELL_REASON.get(reason, reason)}
 
 
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    if not isinstance(value, dict) or names.keys().isdisjoint(value):
-        return value
-    return {names.get(name, name): one for name, one in value.items()}
-
-
 def _json(rename: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same for a column of JSON text; what is none stays as it is."""
+    """The same for a column of JSON text; text that is no JSON stays as it is."""
 
     def rename_text(text: Any) -> Any:
         try:

@@ -9,17 +9,15 @@ from fcntl import LOCK_EX, fcntl, flock
 from pathlib import Path
 from uuid import uuid4
 
-from graph_agent.config.paths import blob_dir, lock_dir, make_private_folder, special_file_kind
+from graph_agent.config.paths import blob_dir, lock_dir, make_private_folder
+from graph_agent.storage.sqlite.database_file import is_own_database
 
 __all__ = [
-    "APPLICATION_ID",
     "create_private_file",
     "draft_file",
     "exclusive_lock",
     "exposed_files",
-    "file_identity",
     "files_of_other_users",
-    "is_own_database",
     "make_private_folder",
     "open_private_file",
     "restrict_permissions",
@@ -32,14 +30,6 @@ if sys.platform == "darwin":
     from fcntl import F_FULLFSYNC
 
 
-APPLICATION_ID = 0x47414754
-"""`PRAGMA application_id` of our databases: "GAGT"."""
-
-
-_MAGIC = b"SQLite format 3\x00"
-_HEADER_BYTES = 100
-
-
 def open_private_file(path: Path) -> int:
     """Open a file for reading and writing, created 0600 where missing; children do not inherit the descriptor."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -50,27 +40,6 @@ def create_private_file(path: Path) -> None:
     if not path.exists():
         os.close(open_private_file(path))
         sync_folder(path.parent)
-
-
-def file_identity(path: Path) -> tuple[int, int] | None:
-    """Identifies a file among others that may take its name; None where there is none."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def is_own_database(path: Path) -> bool:
-    """Whether a file says of itself, in its raw header, that it is a database of this program."""
-    try:
-        if special_file_kind(path):
-            return False
-        with path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
-    except OSError:
-        return False
-    return header.startswith(_MAGIC) and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
 
 
 def sync_folder(folder: Path) -> None:
@@ -107,56 +76,6 @@ def exclusive_lock(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
-
-
-def exposed_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
-    """Files of the database and the folders that belong to you and that others may read."""
-    return [
-        one
-        for one, status in _kept(path, folders)
-        if stat.S_IMODE(status.st_mode) & _OTHERS and status.st_uid == os.geteuid()
-    ]
-
-
-def files_of_other_users(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
-    """Those that belong to another user: you cannot restrict them, and may not be able to write them."""
-    return [one for one, status in _kept(path, folders) if status.st_uid != os.geteuid()]
-
-
-def restrict_permissions(files: Iterable[Path]) -> list[Path]:
-    """Take the permissions of other users away; returns the files for which that failed."""
-    left = []
-    for one in files:
-        try:
-            one.chmod(stat.S_IMODE(one.lstat().st_mode) & ~_OTHERS)
-        except OSError:
-            left.append(one)
-    return left
-
-
-def _kept(path: Path, folders: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
-    for one in dict.fromkeys(_named(path, folders)):
-        try:
-            status = one.lstat()
-        except OSError:
-            continue
-        # What a link leads to belongs to somebody else, and so does a folder or a pipe in the database's place.
-        if stat.S_ISREG(status.st_mode) or (stat.S_ISDIR(status.st_mode) and one != path):
-            yield one, status
-
-
-def _named(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
-    if is_own_database(path):
-        yield from (path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm"))
-    for copies in ("*backup", "damaged-*", "*draft"):
-        yield from sorted(path.parent.glob(f"{path.name}.{copies}"))
-    for folder in (blob_dir(path), lock_dir(path), *folders):
-        yield folder
-        for where, names, files in os.walk(folder):
-            yield from (Path(where) / name for name in (*names, *files))
-
-
 @contextmanager
 def draft_file(target: Path) -> Iterator[Path]:
     """A private draft of a database beside the target; it takes the target's name, synced, when the block ends.
@@ -173,3 +92,52 @@ def draft_file(target: Path) -> Iterator[Path]:
     finally:
         for end in ("", "-journal"):
             draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
+
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def exposed_files(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
+    """Files of the database and the folders that belong to you and that others may read."""
+    return [
+        one
+        for one, status in _private_files(path, folders)
+        if stat.S_IMODE(status.st_mode) & _OTHERS and status.st_uid == os.geteuid()
+    ]
+
+
+def files_of_other_users(path: Path, folders: Iterable[Path] = ()) -> list[Path]:
+    """Those that belong to another user: you cannot restrict them, and may not be able to write them."""
+    return [one for one, status in _private_files(path, folders) if status.st_uid != os.geteuid()]
+
+
+def restrict_permissions(files: Iterable[Path]) -> list[Path]:
+    """Take the permissions of other users away; returns the files for which that failed."""
+    left = []
+    for one in files:
+        try:
+            one.chmod(stat.S_IMODE(one.lstat().st_mode) & ~_OTHERS)
+        except OSError:
+            left.append(one)
+    return left
+
+
+def _private_files(path: Path, folders: Iterable[Path]) -> Iterator[tuple[Path, os.stat_result]]:
+    """The database with what lies beside it, and everything in the folders; each once, with its status."""
+    named = []
+    if is_own_database(path):
+        named += [path.with_name(f"{path.name}{end}") for end in ("", "-wal", "-shm")]
+    for copies in ("*backup", "damaged-*", "*draft"):
+        named += sorted(path.parent.glob(f"{path.name}.{copies}"))
+    for folder in (blob_dir(path), lock_dir(path), *folders):
+        named.append(folder)
+        for where, names, files in os.walk(folder):
+            named += [Path(where) / name for name in (*names, *files)]
+    for one in dict.fromkeys(named):
+        try:
+            status = one.lstat()
+        except OSError:
+            continue
+        # What a link leads to belongs to somebody else, and so does a folder or a pipe in the database's place.
+        if stat.S_ISREG(status.st_mode) or (stat.S_ISDIR(status.st_mode) and one != path):
+            yield one, status

@@ -68,9 +68,7 @@ class StrictSerializer(JsonPlusSerializer):
         """
         if obj is None:
             return "null", b""
-        if isinstance(obj, bytes):
-            return "bytes", obj
-        return "msgpack", _pack(obj)
+        return ("bytes", obj) if isinstance(obj, bytes) else ("msgpack", _pack(obj))
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """The value of tag and bytes, with the names that were stored. See `MessageDecoder.value` for errors."""
@@ -96,7 +94,13 @@ class MessageDecoder(Decoder):
             case "bytes":
                 return content
             case "msgpack":
-                return self._unpack_value(content)
+                self._refusal = ""
+                try:
+                    return self.unpack(content)
+                except (ValueError, TypeError, KeyError, IndexError) as error:
+                    raise DamagedDatabase(
+                        f"A stored value {self._refusal or f'cannot be read: {error}'}"
+                    ) from error
             case _:
                 raise DamagedDatabase(f"A stored value has the type {kind!r}, which this program never writes.")
 
@@ -119,13 +123,6 @@ class MessageDecoder(Decoder):
         # The unpacker hides what its hook raises.
         self._refusal = f"has the type {'.'.join(map(str, kind))}, which this program never writes"
         raise ValueError(self._refusal)
-
-    def _unpack_value(self, content: bytes) -> Any:
-        self._refusal = ""
-        try:
-            return self.unpack(content)
-        except (ValueError, TypeError, KeyError, IndexError) as error:
-            raise DamagedDatabase(f"A stored value {self._refusal or f'cannot be read: {error}'}") from error
 
 
 def unwrap_value(stored: Any) -> Any:

@@ -274,7 +274,7 @@ def test_a_log_that_cannot_be_read_is_told(path: Path) -> None:
         note = reader.note
 
     assert "graphs.db-wal" in note
-    assert "what stands in that log is missing" in note
+    assert "what that log holds is missing" in note
 
 
 def test_it_is_refused_where_it_would_be_written(path: Path) -> None:

@@ -14,9 +14,8 @@ from graph_agent.ports import Answer, Claim, Intent, JournalRow, Question
 from graph_agent.ports.background import ShellRecord
 from graph_agent.session import graph_runner
 from graph_agent.session.thread_graph import ThreadGraph
-from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
-from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.journal import SqliteJournal, SqliteShells
 from graph_agent.toolbox.background_shells import Shells
 from tests.crash.play import BACKGROUND, QUESTIONS, SCENES, Scene
 

@@ -31,7 +31,7 @@ _ROUNDS = 3
 _LAST_LIVES = 10
 _KILLED = 0.3
 """Share of the commands that are killed."""
-_HELD = re.compile(r"held by process (\d+) on \S+ since \d{4}-\d\d-\d\dT")
+_HELD = re.compile(r"is open in another process \(pid (\d+)\)")
 NEVER_SAID = ("Traceback", "locked", "unexpected", "malformed")
 _CODES = {"run": {0, 1, 3, 4, 7}, "recover": {0, 1, 2}, "approvals": {0, 1, 2}}
 _RUNS = (

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from graph_agent.calls import process_marker
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.background_shells import SqliteShells
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.journal import SqliteJournal, SqliteShells
 from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.tool_context import RecordedProcesses
 from tests.fakes.tool_ports import ToolSurroundings

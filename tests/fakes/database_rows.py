@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.ports.background import boot_id, process_started
-from graph_agent.storage.private_files import APPLICATION_ID
+from graph_agent.storage.sqlite.database_file import APPLICATION_ID
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, load_migrations
 
 __all__ = ["START", "Rows", "record_of"]

@@ -1,7 +1,7 @@
 """The database: one connection, whose work runs in the order in which it was requested.
 
 Nothing here blocks the event loop on a disk or another process: such work runs on the database's own thread. A
-write transaction on the loop's thread that waited for a commit which needs that loop would wait for ever. A few
+write transaction on the loop's thread that waited for a commit which needs that loop would never end. A few
 rows that wait for neither are read or written directly: waking a thread takes longer.
 """
 
@@ -9,15 +9,12 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from graph_agent.errors import InternalError, StorageError
-from graph_agent.storage.private_files import file_identity
 from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, is_busy, translate_error
 from graph_agent.storage.sqlite.migrations import Migration
 from graph_agent.storage.sqlite.schema import open_connection
@@ -77,33 +74,16 @@ def release_free_pages(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A piece of work, and the future on the asking loop that takes its outcome."""
-
-    work: Callable[[], Any]
-    future: "asyncio.Future[Any]"
-
-    def resolve(self, result: Any, error: BaseException | None) -> None:
-        """Called back on the loop."""
-        if self.future.done():
-            return
-        if error is None:
-            self.future.set_result(result)
-        else:
-            self.future.set_exception(error)
-
-
 class Database:
-    """The database of all threads. Work runs in the order in which it was asked for."""
+    """The database of all threads. Work runs in the order in which it was requested."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None] = SimpleQueue()
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
         self._pending = 0
-        """How much of what was asked for is not settled yet."""
+        """How many jobs have no outcome yet."""
         self._in_use = threading.Lock()
         self._thread = threading.Thread(target=self._serve, name=f"database {path.name}", daemon=True)
 
@@ -115,10 +95,17 @@ class Database:
             StorageError: it cannot be used (NewerSchema, DamagedDatabase among them); the file is left as it was.
         """
         database = cls(path)
+
+        def connect() -> None:
+            connection = open_connection(path, migrations)
+            with _waiting(connection):  # Once the database is open, only a job waits for other processes.
+                database._connection = connection
+            database._file = database._file_identity()
+
         database._thread.start()
         opened = False
         try:
-            await database._submit(lambda: database._connect(migrations))
+            await database._submit(connect)
             opened = True
         finally:
             if not opened:
@@ -131,17 +118,17 @@ class Database:
         Raises:
             StorageError: SQLite or the disk failed, or the file is no longer the one that was opened.
         """
-        connection = self._opened()
+        connection = self._open_connection()
 
-        def in_its_file() -> T:
+        def job() -> T:
             self._require_same_file()
             with _waiting(connection):
                 return work(connection)
 
-        return await self._submit(in_its_file)
+        return await self._submit(job)
 
     async def write(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
-        """Run the work as one `transaction`: durable when this returns, undone when the work raises."""
+        """Run the work as one `transaction`: durable when this returns, rolled back when the work raises."""
 
         def in_transaction(connection: sqlite3.Connection) -> T:
             with transaction(connection, synced=synced):
@@ -152,13 +139,23 @@ class Database:
     async def quick_read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """As `run`, for what reads a few rows: without a change of threads where nothing is ahead of it.
 
-        The work may be done twice: once more on the database's thread, where the file was busy at first.
+        The work may be done twice: again on the database's thread, where the file was busy at first.
         """
-        at_once = self._directly(work)
-        return await self.run(work) if at_once is None else at_once[0]
+        connection = self._open_connection()
+        if self._pending or not self._in_use.acquire(blocking=False):
+            return await self.run(work)
+        try:
+            self._require_same_file()
+            return _without_cursor(work(connection))
+        except _FAULTS as error:
+            if not is_busy(error):
+                raise translate_error(self.path, error) from error
+        finally:
+            self._in_use.release()
+        return await self.run(work)
 
     async def quick_write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `write`, not synced, for what writes a few rows: as `glance` does."""
+        """As `write`, not synced, for what writes a few rows: directly where `quick_read` would do so."""
 
         def in_transaction(connection: sqlite3.Connection) -> T:
             with transaction(connection, synced=False):
@@ -167,7 +164,7 @@ class Database:
         return await self.quick_read(in_transaction)
 
     async def close(self) -> None:
-        """Finish what was asked for, then close the file; closing twice is harmless."""
+        """Finish what was requested, then close the file; closing twice is harmless."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -180,40 +177,25 @@ class Database:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:
             raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
         return self._connection
 
-    def _directly(self, work: Callable[[sqlite3.Connection], T]) -> tuple[T] | None:
-        """What came of the work; None where it has to wait for its turn, for a lock, or for another process."""
-        connection = self._opened()
-        if self._pending or not self._in_use.acquire(blocking=False):
-            return None
+    def _file_identity(self) -> tuple[int, int] | None:
+        """Distinguishes the file from others that may take its name; None where there is none."""
         try:
-            self._require_same_file()
-            return (_without_cursor(work(connection)),)
-        except _FAULTS as error:
-            if is_busy(error):
-                return None
-            raise translate_error(self.path, error) from error
-        finally:
-            self._in_use.release()
-
-    def _connect(self, migrations: Sequence[Migration] | None) -> None:
-        connection = open_connection(self.path, migrations)
-        with _waiting(connection):  # and no more of that once it is open
-            self._connection = connection
-        self._file = file_identity(self.path)
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
 
     def _require_same_file(self) -> None:
-        """SQLite goes on writing to a file that has no name any more, and nobody would ever read it."""
-        if file_identity(self.path) != self._file:
+        """SQLite keeps writing to a file that has no name any more, and nobody would ever read it."""
+        if self._file_identity() != self._file:
             raise StorageError(
                 f"the database {str(self.path)!r} was removed or replaced while this process used it. "
                 "Restore the right file, then continue; until then nothing is written, as it would be lost"
@@ -223,41 +205,53 @@ class Database:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._pending += 1
         future.add_done_callback(self._on_done)
-        self._jobs.put(_Job(work, future))
+        self._jobs.put((work, future))
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            await _wait_until_done(future)
+            # However often this task is cancelled meanwhile, it waits for the work; its outcome is dropped.
+            while not future.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait((future,))
+            if not future.cancelled():
+                future.exception()
             raise
 
-    def _on_done(self, future: "asyncio.Future[Any]") -> None:  # noqa: ARG002 - called back by it
+    def _on_done(self, future: "asyncio.Future[Any]") -> None:  # noqa: ARG002 - the future calls it with itself
         self._pending -= 1
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
+            work, future = job
+            result: Any = None
+            fault: BaseException | None = None
             with self._in_use:
-                result, error = self._attempt(job.work)
-            try:
-                job.future.get_loop().call_soon_threadsafe(job.resolve, result, error)
-            except RuntimeError:
-                # The loop that asked is closed: nobody is left to be told.
-                continue
+                try:
+                    result = _without_cursor(work())
+                except _FAULTS as error:
+                    fault = translate_error(self.path, error)
+                    fault.__cause__ = error
+                except BaseException as error:  # noqa: BLE001 - the boundary of the thread: the caller gets it
+                    fault = error
+            # A closed loop has nobody left who waits.
+            with suppress(RuntimeError):
+                future.get_loop().call_soon_threadsafe(_resolve, future, result, fault)
         if self._connection is not None:
             self._connection.close()
 
-    def _attempt(self, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-        try:
-            return _without_cursor(work()), None
-        except _FAULTS as error:
-            fault = translate_error(self.path, error)
-            fault.__cause__ = error
-            return None, fault
-        except BaseException as error:  # noqa: BLE001 - the boundary of the thread: whatever it is belongs to the caller
-            return None, error
+
+def _resolve(future: "asyncio.Future[Any]", result: Any, fault: BaseException | None) -> None:
+    """Pass the outcome of a job to its future, on the loop of the caller."""
+    if future.done():
+        return
+    if fault is None:
+        future.set_result(result)
+    else:
+        future.set_exception(fault)
 
 
-def _without_cursor(result: Any) -> Any:
-    """The result, unless it is a cursor, which must not leave this thread.
+def _without_cursor(result: T) -> T:
+    """The result, or None for a cursor, which must not leave this thread.
 
     Freed on the thread that asked, a cursor resets its statement there, while this one may be binding the same
     cached statement again: SQLite calls that misuse and the write fails.
@@ -265,15 +259,4 @@ def _without_cursor(result: Any) -> Any:
     if not isinstance(result, sqlite3.Cursor):
         return result
     result.close()
-    return None
-
-
-async def _wait_until_done(future: "asyncio.Future[Any]") -> None:
-    """Wait for the future, however often this task is cancelled meanwhile; its outcome is dropped."""
-    while not future.done():
-        try:
-            await asyncio.wait((future,))
-        except asyncio.CancelledError:
-            continue
-    if not future.cancelled():
-        future.exception()
+    return cast("T", None)

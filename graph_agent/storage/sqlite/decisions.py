@@ -15,7 +15,7 @@ from graph_agent.storage.sqlite.database import Database
 __all__ = ["SqliteDecisions", "SqliteGrants", "insert_grant"]
 
 _COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id"
-_INSERT_GRANTS = """
+_INSERT_GRANT = """
 INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at, folder)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
@@ -30,7 +30,7 @@ SELECT {_COLUMNS} FROM grants WHERE revoked_at IS NULL AND (
     scope = 'user' OR workspace = :workspace AND (scope = 'project' OR scope = 'thread' AND thread_id IN ({_LINE}))
 ) ORDER BY id
 """  # noqa: S608 - only column names go in
-_STANDING_GRANTS = f"SELECT {_COLUMNS} FROM grants WHERE id = ? AND revoked_at IS NULL"  # noqa: S608 - as above
+_NOT_REVOKED = f"SELECT {_COLUMNS} FROM grants WHERE id = ? AND revoked_at IS NULL"  # noqa: S608 - as above
 _REVOKE = "UPDATE grants SET revoked_at = ?, revoked_by = ? WHERE id = ?"
 
 
@@ -46,10 +46,10 @@ class SqliteGrants:
         return [_grant(row) for row in rows]
 
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
-
         def revoke(connection: sqlite3.Connection) -> Grant | None:
-            row = connection.execute(_STANDING_GRANTS, (grant_id,)).fetchone()
-            connection.execute(_REVOKE, (at, storable(by), grant_id if row else None))
+            row = connection.execute(_NOT_REVOKED, (grant_id,)).fetchone()
+            if row is not None:
+                connection.execute(_REVOKE, (at, storable(by), grant_id))
             return _grant(row) if row else None
 
         return await self._database.write(revoke)
@@ -58,15 +58,9 @@ class SqliteGrants:
 def insert_grant(connection: sqlite3.Connection, grant: Grant) -> None:
     """Store a grant in the transaction that is under way."""
     rules = json_text([{"text": rule, "exact": True} for rule in grant.rules])
-    origin = (
-        grant.thread_id,
-        storable(grant.workspace),
-        grant.call_id,
-        storable(grant.by),
-        grant.at,
-        storable(grant.folder),
-    )
-    connection.execute(_INSERT_GRANTS, (grant.scope, rules, grant.mode, *origin))
+    place = (grant.thread_id, storable(grant.workspace), grant.call_id)
+    row = (grant.scope, rules, grant.mode, *place, storable(grant.by), grant.at, storable(grant.folder))
+    connection.execute(_INSERT_GRANT, row)
 
 
 def _grant(row: Sequence[Any]) -> Grant:
@@ -78,7 +72,7 @@ _STANDING = """
 SELECT args_digest, kind, by, at, args, reason, outside_sandbox FROM decisions
 WHERE thread_id = ? AND call_id = ? AND attempt = ? AND question = ? AND superseded_at IS NULL
 """
-_INSERT_DECISIONS = """
+_INSERT = """
 INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, args, reason, by, at,
     outside_sandbox)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -91,7 +85,7 @@ _SUPERSEDE = """
 UPDATE decisions SET superseded_at = :at WHERE thread_id = :thread_id AND superseded_at IS NULL
     AND call_id IN (SELECT value FROM json_each(:ids))
 """
-_LET_THROUGH = """
+_LATEST_APPROVAL = """
 SELECT args_digest, kind, by, at, args, reason, outside_sandbox FROM decisions
 WHERE thread_id = ? AND call_id = ? AND question = 'approval' AND kind IN ('approve', 'edit', 'answer') AND at <= ?
 ORDER BY id DESC LIMIT 1
@@ -110,24 +104,17 @@ class SqliteDecisions:
 
     async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
         """Record an answer; one that was given for other arguments is superseded."""
+        key = _key(thread_id, question)
+        arguments = None if answer.arguments is None else json_text(dict(answer.arguments))
+        texts = (storable(answer.reason), storable(answer.by), answer.at, answer.outside_sandbox)
 
         def insert(connection: sqlite3.Connection) -> Answer:
-            key = _key(thread_id, question)
             row = connection.execute(_STANDING, key).fetchone()
             if row is not None and row[0] == question.args_digest:
                 return _answer(row)
             if row is not None:
                 connection.execute(_SUPERSEDE_ONE, (answer.at, *key))
-            arguments = None if answer.arguments is None else json_text(dict(answer.arguments))
-            text = (
-                answer.kind,
-                arguments,
-                storable(answer.reason),
-                storable(answer.by),
-                answer.at,
-                answer.outside_sandbox,
-            )
-            connection.execute(_INSERT_DECISIONS, (*key, question.args_digest, *text))
+            connection.execute(_INSERT, (*key, question.args_digest, answer.kind, arguments, *texts))
             if answer.grant is not None:
                 insert_grant(connection, answer.grant)
             return answer
@@ -135,23 +122,19 @@ class SqliteDecisions:
         return await self._database.write(insert)
 
     async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
-
         def find_answers(connection: sqlite3.Connection) -> dict[str, Answer]:
-            rows = {
-                question: connection.execute(_STANDING, _key(thread_id, question)).fetchone()
-                for question in questions
-            }
-            return {
-                question.call_id: _answer(row)
-                for question, row in rows.items()
-                if row is not None and row[0] == question.args_digest
-            }
+            answers = {}
+            for question in questions:
+                row = connection.execute(_STANDING, _key(thread_id, question)).fetchone()
+                if row is not None and row[0] == question.args_digest:
+                    answers[question.call_id] = _answer(row)
+            return answers
 
         return await self._database.run(find_answers)
 
     async def latest_approval(self, thread_id: str, call_id: str, until: str) -> Answer | None:
         key = (thread_id, call_id, until)
-        row = await self._database.run(lambda connection: connection.execute(_LET_THROUGH, key).fetchone())
+        row = await self._database.run(lambda connection: connection.execute(_LATEST_APPROVAL, key).fetchone())
         return None if row is None else _answer(row)
 
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
@@ -169,12 +152,6 @@ def _key(thread_id: str, question: Question) -> tuple[str, str, int, str]:
 
 
 def _answer(row: Sequence[Any]) -> Answer:
-    _, kind, by, at, arguments, reason, outside = row
-    return Answer(
-        kind=kind,
-        by=by,
-        at=at,
-        arguments=None if arguments is None else json.loads(arguments),
-        reason=reason,
-        outside_sandbox=bool(outside),
-    )
+    _, kind, by, at, text, reason, outside = row
+    arguments = None if text is None else json.loads(text)
+    return Answer(kind=kind, by=by, at=at, arguments=arguments, reason=reason, outside_sandbox=bool(outside))

@@ -6,24 +6,27 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph_agent.config.paths import lock_dir, special_file_kind
+from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
-from graph_agent.storage.private_files import APPLICATION_ID, draft_file
+from graph_agent.storage.private_files import draft_file
+from graph_agent.storage.sqlite.database_file import (
+    APPLICATION_ID,
+    connect_read_only,
+    has_content,
+    has_locks,
+    read_header,
+    refuse_foreign_log,
+    require_file,
+)
 from graph_agent.storage.sqlite.errors import UNREADABLE, translate_error
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
-from graph_agent.storage.sqlite.schema import (
-    refuse_foreign_log,
-    refuse_orphaned_log,
-    table_names,
-    tables_of_version,
-)
+from graph_agent.storage.sqlite.schema import table_names, tables_of_version
 from graph_agent.storage.sqlite.search_index import has_search_index
 
 __all__ = ["SQLITE_VERSION", "Health", "back_up", "check_database", "require_own_database"]
 
 SQLITE_VERSION = sqlite3.sqlite_version
 """Of the library in use."""
-_BUSY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +42,34 @@ class Health:
 
 
 def check_database(path: Path) -> Health | None:
-    """What there is to say about a sound database; None where there is none yet.
+    """The facts about a sound database; None where there is none yet.
 
     Raises:
         DamagedDatabase: it is torn, or not one of this program.
         NewerSchema: a newer version of the program wrote it.
         StorageError: it cannot be opened.
     """
-    if not path.exists():
-        refuse_orphaned_log(path)
+    if not has_content(path) and not path.exists():
         return None
-    if kind := special_file_kind(path):
-        raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
     try:
-        with closing(_opened(path)) as database:
+        with closing(connect_read_only(path)) as database:
             identity = int(database.execute("PRAGMA application_id").fetchone()[0])
-            number = int(database.execute("PRAGMA user_version").fetchone()[0])
+            version = int(database.execute("PRAGMA user_version").fetchone()[0])
             if identity != APPLICATION_ID:
                 refuse_foreign_log(path)
-            _require_ours(path, identity, number)
+                raise DamagedDatabase(f"{path} is no database of this program.")
+            if version > SCHEMA_VERSION:
+                raise NewerSchema(
+                    f"{path} has schema {version}, written by a newer version; this one knows {SCHEMA_VERSION}. "
+                    "Update it."
+                )
             # Not quick_check: where a table without rowid names its key's columns in another order than its own, as
             # "pruned_checkpoints" does, SQLite 3.40 has that complain of a NULL in every row.
             found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
-            indexes = has_search_index(database)
-            foreign = _foreign_tables(path, database, number)
+            can_search = has_search_index(database)
+            ours, there = tables_of_version(version), table_names(database)
+            if missing := ours - there:
+                raise DamagedDatabase(f"{path} lacks the tables {', '.join(sorted(missing))}.")
             threads = int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
     except sqlite3.OperationalError as error:
         raise translate_error(path, error) from error
@@ -70,33 +77,23 @@ def check_database(path: Path) -> Health | None:
         raise DamagedDatabase(f"{path} cannot be read: {error}") from error
     if found != ["ok"]:
         raise DamagedDatabase(f"{path} is damaged: {'; '.join(found)}")
-    return Health(number, threads, foreign, indexes)
-
-
-def _foreign_tables(path: Path, database: sqlite3.Connection, version: int) -> tuple[str, ...]:
-    """The tables beside those of its version, of which none may be missing."""
-    ours, there = tables_of_version(version), table_names(database)
-    if missing := ours - there:
-        raise DamagedDatabase(f"{path} lacks the tables {', '.join(sorted(missing))}")
-    return tuple(sorted(there - ours))
+    return Health(version, threads, tuple(sorted(there - ours)), can_search)
 
 
 def require_own_database(path: Path) -> None:
-    """Refuse what stands there and is nothing that this program made: not even its rights may be changed.
+    """Refuse a file that this program did not make: not even its permissions may be changed.
 
-    Of a file whose beginning is torn the locks beside it tell that threads were kept in it.
+    A file whose beginning is torn counts as ours where the locks beside it show that threads were kept in it.
 
     Raises:
         StorageError: it is no plain file, or one of another program.
     """
-    if kind := special_file_kind(path):
-        raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB")
-    if not path.exists() or any(lock_dir(path).glob("[0-9a-f]*.lock")):
+    require_file(path)
+    if not path.exists() or has_locks(path):
         return
-    with path.open("rb") as file:
-        head = file.read(100)
-    if head and head[68:72] != APPLICATION_ID.to_bytes(4, "big"):
-        raise StorageError(f"{path} is no database of this program and is left as it is; name another with --db")
+    header = read_header(path)
+    if path.stat().st_size and (header is None or header.application_id != APPLICATION_ID):
+        raise StorageError(f"{path} is no database of this program and is left as it is; name another with --db.")
 
 
 def back_up(path: Path, target: Path) -> int:
@@ -105,7 +102,7 @@ def back_up(path: Path, target: Path) -> int:
     The copy is private, checked, and on the disk when this returns; killed before, it does not have its name.
 
     Raises:
-        UsageError: there is no database, or something stands where the copy is to go.
+        UsageError: there is no database, or the target exists or cannot be written.
         StorageError: it cannot be read, or there is no room for the copy.
     """
     if not path.exists():
@@ -120,37 +117,13 @@ def back_up(path: Path, target: Path) -> int:
         except OSError as error:
             raise UsageError(f"{target} cannot be written: {error.strerror}") from error
         try:
-            _copy(path, draft)
+            with closing(connect_read_only(path)) as source, closing(sqlite3.connect(draft)) as copy:
+                source.backup(copy)
+                # The copy is one file: no log beside it that could be left behind.
+                copy.execute("PRAGMA journal_mode = DELETE")
+                if copy.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+                    raise DamagedDatabase(f"{path} is damaged; no copy was left, as it would be as damaged")
             stack.close()
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"{path} could not be copied: {error}; no copy was left") from error
     return target.stat().st_size
-
-
-def _copy(path: Path, draft: Path) -> None:
-    with closing(_opened(path)) as source, closing(sqlite3.connect(draft)) as copy:
-        source.backup(copy)
-        # The copy is one file: no log beside it that could be left behind.
-        copy.execute("PRAGMA journal_mode = DELETE")
-        _require_sound(copy, path)
-
-
-def _require_sound(copy: sqlite3.Connection, path: Path) -> None:
-    if copy.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
-        raise DamagedDatabase(f"{path} is damaged; no copy was left, as it would be as damaged")
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    try:
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)
-    except sqlite3.Error as error:
-        raise StorageError(f"{path} cannot be opened: {error}") from error
-
-
-def _require_ours(path: Path, identity: int, number: int) -> None:
-    if identity != APPLICATION_ID:
-        raise DamagedDatabase(f"{path} is no database of this program")
-    if number > SCHEMA_VERSION:
-        raise NewerSchema(
-            f"{path} has schema {number}, written by a newer version; this one knows {SCHEMA_VERSION}. Update it."
-        )

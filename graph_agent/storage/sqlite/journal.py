@@ -1,4 +1,8 @@
-"""The journal in SQLite: which attempts started, in which run, and how they ended. Rows outlive their turn."""
+"""The journal in SQLite: which attempts started, in which run, and how they ended; and their background shells.
+
+Rows of the journal outlive their turn. A background shell has a row of its own, joined with the journal row of
+the call that started it.
+"""
 
 import json
 import sqlite3
@@ -8,12 +12,12 @@ from typing import Any, Literal
 
 from graph_agent.errors import InternalError
 from graph_agent.ports import Blobs, Claim, Clock, Intent, JournalRow, Outcome
-from graph_agent.ports.background import boot_id
+from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, boot_id
 from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.database import Database, transaction
 
-__all__ = ["INLINE_BYTES", "SqliteJournal"]
+__all__ = ["INLINE_BYTES", "SqliteJournal", "SqliteShells"]
 
 INLINE_BYTES = 64 * 1024
 """An outcome longer than this goes to a blob; its row holds the reference."""
@@ -75,25 +79,24 @@ class SqliteJournal:
 
     async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
         named = {"thread_id": thread_id, "ids": json_text(call_ids)}
-        return await self._database.quick_read(
-            lambda connection: {row[0] for row in connection.execute(_KNOWN, named)}
-        )
+        rows = await self._database.quick_read(lambda connection: connection.execute(_KNOWN, named).fetchall())
+        return {row[0] for row in rows}
 
     async def written_files(self, thread_id: str) -> list[str]:
         key = (storable(thread_id),)
         return await self._database.run(lambda connection: [row[0] for row in connection.execute(_WRITTEN, key)])
 
     async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None) -> Claim:
-        plan = None if intent is None else json_text(asdict(intent))
-        row = (*_key(thread_id, call_id), attempt, owner, self._clock.now(), plan)
+        key = (storable(thread_id), storable(call_id))
+        row = (*key, attempt, owner, self._clock.now(), None if intent is None else json_text(asdict(intent)))
 
         def claim(connection: sqlite3.Connection) -> Claim:
-            finished = next((old for old in self._rows(connection, thread_id, call_id) if old.is_finished), None)
-            if finished is not None:
-                return Claim(won=False, finished=finished)
+            for old in self._rows(connection, *key):
+                if old.is_finished:
+                    return Claim(won=False, finished=old)
             # A reverted attempt counts here: its number must not be used again.
             newest = connection.execute(
-                "SELECT max(attempt) FROM journal WHERE thread_id = ? AND call_id = ?", _key(thread_id, call_id)
+                "SELECT max(attempt) FROM journal WHERE thread_id = ? AND call_id = ?", key
             ).fetchone()[0]
             if newest is not None and newest >= attempt:
                 return Claim(won=False)
@@ -108,7 +111,7 @@ class SqliteJournal:
         Raises:
             InternalError: no such attempt is executing, or it has a group already; the command must not be let go.
         """
-        values = (group, started, boot_id(), *_key(thread_id, call_id), attempt)
+        values = (group, started, boot_id(), storable(thread_id), storable(call_id), attempt)
         if not await self._database.write(lambda connection: connection.execute(_PROCESS, values).rowcount):
             raise InternalError(
                 f"attempt {attempt} of call {call_id!r} is not executing, or has a process group already; "
@@ -117,11 +120,12 @@ class SqliteJournal:
 
     async def finish(self, thread_id: str, call_id: str, attempt: int, owner: str, outcome: Outcome) -> bool:
         text = json_text(asdict(outcome))
+        key = (storable(thread_id), storable(call_id), attempt, owner)
 
         def finish(connection: sqlite3.Connection) -> bool:
             # Before the transaction: the blob must exist before a row names it, and nobody waits for its sync.
             stored = text if len(text) <= INLINE_BYTES else json_text({"blob": self._blobs.put(text.encode())})
-            values = (outcome.status, self._clock.now(), stored, *_key(thread_id, call_id), attempt, owner)
+            values = (outcome.status, self._clock.now(), stored, *key)
             with transaction(connection):
                 return connection.execute(_FINISH, values).rowcount == 1
 
@@ -130,14 +134,17 @@ class SqliteJournal:
     async def record_interruption(
         self, thread_id: str, call_id: str, attempt: int, owner: str, status: Literal["interrupted", "not_started"]
     ) -> None:
-        values = (status, self._clock.now(), *_key(thread_id, call_id), attempt, owner)
+        values = (status, self._clock.now(), storable(thread_id), storable(call_id), attempt, owner)
         await self._database.write(lambda connection: connection.execute(_INTERRUPT, values))
 
     def _rows(self, connection: sqlite3.Connection, thread_id: str, call_id: str) -> list[JournalRow]:
-        return [self._row(row) for row in connection.execute(_ROWS, _key(thread_id, call_id))]
+        return list(map(self._row, connection.execute(_ROWS, (storable(thread_id), storable(call_id)))))
 
     def _row(self, row: Sequence[Any]) -> JournalRow:
-        call_id, attempt, owner, status, started_at, ended_at, outcome, intent, group, group_started, boot = row
+        call_id, attempt, owner, status, started_at, ended_at, text, intent, group, group_started, boot = row
+        outcome: Mapping[str, Any] | None = None if text is None else json.loads(text)
+        if outcome is not None and "blob" in outcome:
+            outcome = current_outcome(json.loads(self._blobs.get(outcome["blob"])))
         return JournalRow(
             call_id=call_id,
             attempt=attempt,
@@ -145,19 +152,84 @@ class SqliteJournal:
             status=status,
             started_at=started_at,
             ended_at=ended_at,
-            outcome=None if outcome is None else Outcome(**self._whole(json.loads(outcome))),
+            outcome=None if outcome is None else Outcome(**outcome),
             intent=None if intent is None else Intent(**json.loads(intent)),
             process_group=group,
             process_started=group_started,
             extra={} if boot is None else {"boot_id": boot},
         )
 
-    def _whole(self, outcome: Mapping[str, Any]) -> Mapping[str, Any]:
-        if "blob" not in outcome:
-            return outcome
-        whole: Mapping[str, Any] = current_outcome(json.loads(self._blobs.get(outcome["blob"])))
-        return whole
+
+_SHELLS = """
+SELECT b.id, b.thread_id, b.call_id, b.attempt, b.command, b.folder, b.started_at, b.ended_at,
+    ending, read_from, read_until, read_by,
+    owner, status, journal.started_at, process_group, process_started, boot_id
+FROM background_shells b LEFT JOIN journal USING (thread_id, call_id, attempt)
+"""
+_RUNNING = f"""
+WITH RECURSIVE family (thread_id) AS (
+    SELECT ? UNION SELECT threads.thread_id FROM threads JOIN family ON threads.parent_thread = family.thread_id
+    WHERE threads.parent_call IS NOT NULL
+)
+{_SHELLS} WHERE b.ended_at IS NULL AND b.thread_id IN (SELECT thread_id FROM family) ORDER BY id
+"""  # noqa: S608 - names only
+_ADD = """
+INSERT INTO background_shells (thread_id, call_id, attempt, command, folder, started_at) VALUES (?, ?, ?, ?, ?, ?)
+"""
+_READ = "UPDATE background_shells SET read_by = ?, read_from = ?, read_until = ? WHERE id = ?"
+_END = "UPDATE background_shells SET ended_at = ?, ending = ? WHERE id = ? AND ended_at IS NULL"
 
 
-def _key(thread_id: str, call_id: str) -> tuple[str, str]:
-    return storable(thread_id), storable(call_id)
+class SqliteShells:
+    """The port `ShellRecords` over the database."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def add(self, shell: NewShell) -> int:
+        texts = (storable(shell.command), storable(shell.folder), self._clock.now())
+        row = (storable(shell.thread_id), storable(shell.call_id), shell.attempt, *texts)
+        return await self._database.write(lambda connection: connection.execute(_ADD, row).lastrowid or 0)
+
+    async def of_thread(self, thread_id: str) -> list[ShellRecord]:
+        return await self._select(f"{_SHELLS} WHERE b.thread_id = ? ORDER BY id", storable(thread_id))
+
+    async def running(self, thread_id: str) -> list[ShellRecord]:
+        return await self._select(_RUNNING, storable(thread_id))
+
+    async def get(self, number: int) -> ShellRecord | None:
+        return next(iter(await self._select(f"{_SHELLS} WHERE id = ?", number)), None)
+
+    async def read(self, number: int, call_id: str, start: int, until: int) -> None:
+        row = (storable(call_id), start, until, number)
+        await self._database.write(lambda connection: connection.execute(_READ, row))
+
+    async def end(self, number: int, ending: ShellEnding) -> bool:
+        row = (self._clock.now(), json_text(asdict(ending)), number)
+        return await self._database.write(lambda connection: connection.execute(_END, row).rowcount == 1)
+
+    async def _select(self, query: str, key: str | int) -> list[ShellRecord]:
+        rows = await self._database.quick_read(lambda connection: connection.execute(query, (key,)).fetchall())
+        return list(map(_shell_record, rows))
+
+
+def _shell_record(row: Sequence[Any]) -> ShellRecord:
+    number, thread_id, call_id, attempt, command, folder, started_at, ended_at, ending, *more = row
+    read_from, read_until, read_by, owner, status, call_started_at, group, group_started, boot = more
+    journal = None
+    if owner is not None:
+        extra = {} if boot is None else {"boot_id": boot}
+        process = {"process_group": group, "process_started": group_started}
+        journal = JournalRow(call_id, attempt, owner, status, call_started_at, **process, extra=extra)
+    return ShellRecord(
+        number,
+        NewShell(thread_id, call_id, attempt, command, folder),
+        started_at,
+        journal,
+        ended_at,
+        None if ending is None else ShellEnding(**json.loads(ending)),
+        read_from,
+        read_until,
+        read_by,
+    )

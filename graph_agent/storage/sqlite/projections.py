@@ -3,182 +3,42 @@
 They are written in the transaction of each checkpoint of the root graph, and can be rebuilt from it. The writes
 of a step are stored at the checkpoint that it started from, so a checkpoint applies the writes of its parent;
 values that came without writes (the first input, a fork) are in the checkpoint itself. Odd values are skipped
-and never raise: an error here would recur with every checkpoint of the thread. The transcript keeps every
-message of every branch: a compaction adds its summary and removes nothing.
+and never raise: an error here would recur with every checkpoint of the thread. Transcript and call log keep the
+messages and calls of every branch: a compaction adds its summary and removes nothing.
 """
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
-from graph_agent.calls import REPLACES, SHORTENED
+from graph_agent.calls import NEW_MESSAGE, REPLACES, SHORTENED, merge_calls
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import normalize_time
+from graph_agent.ports.checkpoint_values import planned_tasks
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.json_text import json_text, storable
-from graph_agent.storage.sqlite.call_log import abandon_open_calls, fold_calls, reconcile, restart_from
+from graph_agent.storage.serializer import unwrap_value
 from graph_agent.storage.sqlite.deltas import VISIBLE, begin_branch, delta_history
+from graph_agent.storage.sqlite.search_index import update_search_index
 
 __all__ = [
     "Place",
     "Projections",
     "StoredCheckpoint",
     "delete_thread_rows",
+    "delete_threads",
+    "fold_calls",
     "fold_messages",
-    "next_nodes",
     "nodes_after",
     "outcome",
+    "restart_from",
     "timestamp",
     "usage",
 ]
-
-_BRANCH = "branch:to:"
-_START = "__start__"
-_SENDS = "__pregel_tasks"
-
-
-def timestamp(value: Any) -> str:
-    """A checkpoint's time in the form all tables use: ISO-8601 UTC with milliseconds."""
-    try:
-        return normalize_time(value)
-    except (TypeError, ValueError):
-        return storable(str(value or ""))
-
-
-def outcome(checkpoint: Mapping[str, Any]) -> str:
-    """How the turn ended, as the state says; empty while it runs."""
-    turn = _part(_part(checkpoint, "channel_values"), "turn")
-    ended = turn.get("outcome")
-    return storable(ended) if isinstance(ended, str) else ""
-
-
-def usage(checkpoint: Mapping[str, Any]) -> str:
-    """JSON object of what the requests of the thread used, as the state says."""
-    return json_text(dict(_part(_part(checkpoint, "channel_values"), "usage")))
-
-
-def next_nodes(checkpoint: Mapping[str, Any]) -> str:
-    """JSON list of the nodes that run next."""
-    return json_text(nodes_after(checkpoint))
-
-
-def nodes_after(checkpoint: Mapping[str, Any]) -> list[str]:
-    """The nodes that run next: those sent to, then those with a trigger they have not seen."""
-    values = _part(checkpoint, "channel_values")
-    sends = values.get(_SENDS) or []
-    sent = [str(send.node) for send in sends if hasattr(send, "node")] if isinstance(sends, list | tuple) else []
-    return [*dict.fromkeys(sent), *sorted(_triggered(checkpoint, values))]
-
-
-def _triggered(checkpoint: Mapping[str, Any], values: Mapping[str, Any]) -> Iterator[str]:
-    versions = _part(checkpoint, "channel_versions")
-    seen = _part(checkpoint, "versions_seen")
-    for channel in map(str, values):
-        if channel != _START and not channel.startswith(_BRANCH):
-            continue
-        node = channel.removeprefix(_BRANCH)
-        last_seen = _part(seen, node).get(channel)
-        # Versions are text of equal width, or numbers; text of both sorts as the framework sorts them.
-        if last_seen is None or str(versions.get(channel, "")) > str(last_seen):
-            yield node
-
-
-def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = whole.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-TITLE_LENGTH = 80
-
-_ROLES: tuple[tuple[type[BaseMessage], str], ...] = (
-    (HumanMessage, "user"),
-    (AIMessage, "assistant"),
-    (ToolMessage, "tool"),
-    (SystemMessage, "system"),
-)
-_INSERT = """
-INSERT INTO transcript (thread_id, seq, branch, message_id, role, body, checkpoint_id, at)
-SELECT :thread_id, coalesce(max(seq), 0) + 1, (SELECT branch FROM threads WHERE thread_id = :thread_id),
-    :message_id, :role, :body, :checkpoint_id, :at
-FROM transcript WHERE thread_id = :thread_id
-"""
-# By the branches first, in each by the id: else a new message is sought among all that the thread ever held.
-_SHOWN = f"""
-{VISIBLE} SELECT max(t.seq) FROM line CROSS JOIN transcript t ON t.branch = line.branch AND t.seq <= line.upto
-WHERE t.thread_id = :thread_id AND t.message_id = :message_id
-"""  # noqa: S608 - names only
-_REPLACE = f"UPDATE transcript SET body = :body WHERE thread_id = :thread_id AND seq = ({_SHOWN})"  # noqa: S608 - names only
-_TURN = """
-UPDATE threads SET turns = turns + 1, title = CASE title WHEN '' THEN :title ELSE title END
-WHERE thread_id = :thread_id
-"""
-
-
-class Place(NamedTuple):
-    """Where rows come from."""
-
-    thread_id: str
-    checkpoint_id: str
-    at: str
-
-
-def fold_messages(
-    connection: sqlite3.Connection, place: tuple[str, str, str], messages: Iterable[BaseMessage]
-) -> None:
-    """Add what is new on the thread's branch, replace the body of what it shows already.
-
-    A message taken out of the state stays here, and one that was shortened there stays whole. The same id may stand
-    on two branches with different bodies.
-    """
-    where = Place(*place)
-    for index, message in enumerate(messages):
-        if isinstance(message, RemoveMessage):
-            continue
-        row = {
-            **where._asdict(),
-            "message_id": storable(str(message.id or f"{where.checkpoint_id}:{index}")),
-            "role": _role(message),
-            "body": json_text(_body(message)),
-        }
-        if _is_shown(connection, row, message):
-            continue
-        connection.execute(_INSERT, row)
-        if row["role"] == "user":
-            connection.execute(_TURN, {"thread_id": where.thread_id, "title": _title(message)})
-
-
-def _is_shown(connection: sqlite3.Connection, row: dict[str, Any], message: BaseMessage) -> bool:
-    """Whether the branch shows the message already; its body is brought up to what it is now."""
-    if message.response_metadata.get(SHORTENED):
-        return connection.execute(_SHOWN, row).fetchone()[0] is not None
-    return connection.execute(_REPLACE, row).rowcount == 1
-
-
-def _role(message: BaseMessage) -> str:
-    if REPLACES in message.response_metadata:
-        return "summary"
-    return next((role for kind, role in _ROLES if isinstance(message, kind)), storable(message.type))
-
-
-def _body(message: BaseMessage) -> dict[str, Any]:
-    extra = {
-        "tool_calls": getattr(message, "tool_calls", None),
-        "tool_call_id": getattr(message, "tool_call_id", None),
-        "name": message.name,
-        "status": getattr(message, "status", None),
-        "usage": getattr(message, "usage_metadata", None),
-    }
-    return {"content": message.content, **{name: value for name, value in extra.items() if value}}
-
-
-def _title(message: BaseMessage) -> str:
-    words = " ".join(str(message.text).split())
-    return storable(words if len(words) <= TITLE_LENGTH else f"{words[: TITLE_LENGTH - 1].rstrip()}…")
-
 
 _STEP = """
 SELECT channel, type, value FROM writes
@@ -200,9 +60,340 @@ _STORED = """
 SELECT parent_checkpoint_id, type, checkpoint, CAST(metadata AS TEXT)
 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY
 """
-_LOG = f"{_STORED} rowid"
-_NEWEST = f"{_STORED} checkpoint_id DESC LIMIT 1"
-_THREAD_TABLES = (
+
+
+class Place(NamedTuple):
+    """The checkpoint that rows come from."""
+
+    thread_id: str
+    checkpoint_id: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    """A checkpoint of the root graph, as it is being stored."""
+
+    thread_id: str
+    parent_id: str | None
+    checkpoint: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+
+    @property
+    def place(self) -> Place:
+        """Where the rows derived from it come from."""
+        return Place(self.thread_id, str(self.checkpoint["id"]), timestamp(self.checkpoint.get("ts")))
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The values it holds itself."""
+        return self.checkpoint.get("channel_values") or {}
+
+    def head(self) -> dict[str, Any]:
+        """The columns of the list entry of a thread whose head it is."""
+        return {
+            **self.place._asdict(),
+            "parent_id": self.parent_id,
+            "next_nodes": json_text(nodes_after(self.checkpoint)),
+            "outcome": outcome(self.checkpoint),
+            "usage": usage(self.checkpoint),
+        }
+
+
+class Projections:
+    """Folds checkpoints into the tables."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+
+    def fold(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> None:
+        """Bring the tables up to this checkpoint; folding one a second time changes nothing."""
+        place, head = stored.place, stored.head()
+        is_branch = False
+        if not connection.execute(_ADVANCE, head).rowcount:
+            if connection.execute(_LISTED, head).rowcount:
+                connection.execute(_ADVANCE, head)
+            else:
+                # It leaves the line of the head so far, unless that is newer.
+                is_branch = connection.execute(_SWITCH, head).rowcount == 1
+        if is_branch:
+            step = stored.metadata.get("step")
+            begin_branch(connection, place, stored.parent_id, step if isinstance(step, int) else -1)
+            restart_from(connection, place, self._calls_so_far(connection, stored))
+        # A fork, or an update from outside, brings the value of a channel whose writes on the parent are those of a
+        # step that it does not repeat.
+        brings_values = stored.parent_id is None or stored.metadata.get("source") != "loop"
+        own = stored.values if brings_values else {}
+        rows = connection.execute(_STEP, (place.thread_id, stored.parent_id)).fetchall() if stored.parent_id else []
+        changes = [
+            (channel, self.decoder.write(channel, kind, value))
+            for channel, kind, value in rows
+            if channel not in own
+        ]
+        changes += [(name, own[name]) for name in ("messages", "calls") if name in own]
+        for channel, change in changes:
+            value = unwrap_value(change)
+            if channel == "messages":
+                fold_messages(connection, place, value)
+            elif isinstance(value, Mapping) and not is_branch:
+                fold_calls(connection, place, value)
+
+    def fold_without_ancestors(self, connection: sqlite3.Connection, stored: StoredCheckpoint, branch: int) -> None:
+        """Fold a checkpoint whose ancestors are gone: its branch is known, and it brings its values."""
+        place, head = stored.place, {**stored.head(), "branch": branch}
+        connection.execute(_LISTED, head)
+        if not connection.execute(f"{_MOVE} checkpoint_id IS NULL", head).rowcount:
+            connection.execute(f"{_MOVE} 1", head)
+            connection.execute(_ABANDON, (place.thread_id,))
+        connection.execute("UPDATE threads SET branch = :branch WHERE thread_id = :thread_id", head)
+        own = {name: unwrap_value(value) for name, value in stored.values.items()}
+        fold_messages(connection, place, own.get("messages", ()))
+        if isinstance(calls := own.get("calls"), Mapping):
+            _correct_calls(connection, place, calls)
+
+    def find_head(self, connection: sqlite3.Connection, thread_id: str) -> None:
+        """After checkpoints were deleted: the newest that exists is the head. Transcript and call log stay."""
+        connection.execute(_NO_HEAD, (thread_id,))
+        for stored in self._stored(connection, thread_id, "checkpoint_id DESC LIMIT 1"):
+            self.fold(connection, stored)
+
+    def replay(self, connection: sqlite3.Connection, thread_id: str) -> None:
+        """Fold every stored checkpoint of the thread again, in the order in which they were stored."""
+        for stored in self.stored(connection, thread_id):
+            self.fold(connection, stored)
+
+    def stored(self, connection: sqlite3.Connection, thread_id: str) -> Iterator[StoredCheckpoint]:
+        """The checkpoints of the thread's root graph, in the order in which they were stored."""
+        return self._stored(connection, thread_id, "rowid")
+
+    def _stored(self, connection: sqlite3.Connection, thread_id: str, order: str) -> Iterator[StoredCheckpoint]:
+        for parent_id, kind, content, metadata in connection.execute(f"{_STORED} {order}", (thread_id,)).fetchall():
+            try:
+                noted = json.loads(metadata or "{}")
+            except ValueError as error:
+                raise DamagedDatabase(
+                    f"The metadata of a checkpoint of thread {thread_id} cannot be read ({error}). "
+                    "`graph-agent doctor --repair` recovers what it can."
+                ) from error
+            yield StoredCheckpoint(thread_id, parent_id, self.decoder.checkpoint(kind, content), noted)
+
+    def _calls_so_far(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[Any]:
+        """All writes that the calls of the checkpoint depend on, oldest first."""
+        if "calls" in stored.values:
+            return [unwrap_value(stored.values["calls"])]
+        key = (stored.thread_id, "", stored.place.checkpoint_id)
+        history = delta_history(connection, key, ["calls"], self.decoder)["calls"]
+        writes = [unwrap_value(value) for _, _, value in history["writes"]]
+        return [unwrap_value(history["seed"]), *writes] if "seed" in history else writes
+
+
+def timestamp(value: Any) -> str:
+    """A checkpoint's time in the form all tables use: ISO-8601 UTC with milliseconds."""
+    try:
+        return normalize_time(value)
+    except (TypeError, ValueError):
+        return storable(str(value or ""))
+
+
+def outcome(checkpoint: Mapping[str, Any]) -> str:
+    """How the turn ended, as the state says; empty while it runs."""
+    ended = _part(_part(checkpoint, "channel_values"), "turn").get("outcome")
+    return storable(ended) if isinstance(ended, str) else ""
+
+
+def usage(checkpoint: Mapping[str, Any]) -> str:
+    """JSON object of what the requests of the thread used, as the state says."""
+    return json_text(dict(_part(_part(checkpoint, "channel_values"), "usage")))
+
+
+def _part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = whole.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def nodes_after(checkpoint: Mapping[str, Any]) -> list[str]:
+    """The nodes that run next, the one that takes in a message included; none where that cannot be told."""
+    try:
+        return list(dict.fromkeys(task.node for task in planned_tasks(checkpoint)))
+    except (AttributeError, TypeError, ValueError):
+        return []
+
+
+_TITLE_LENGTH = 80
+_ROLES: tuple[tuple[type[BaseMessage], str], ...] = (
+    (HumanMessage, "user"),
+    (AIMessage, "assistant"),
+    (ToolMessage, "tool"),
+    (SystemMessage, "system"),
+)
+_INSERT_MESSAGE = """
+INSERT INTO transcript (thread_id, seq, branch, message_id, role, body, checkpoint_id, at)
+SELECT :thread_id, coalesce(max(seq), 0) + 1, (SELECT branch FROM threads WHERE thread_id = :thread_id),
+    :message_id, :role, :body, :checkpoint_id, :at
+FROM transcript WHERE thread_id = :thread_id
+"""
+# By the branches first, in each by the id: else a new message is sought among all that the thread ever held.
+_SHOWN = f"""
+{VISIBLE} SELECT max(t.seq) FROM line CROSS JOIN transcript t ON t.branch = line.branch AND t.seq <= line.upto
+WHERE t.thread_id = :thread_id AND t.message_id = :message_id
+"""  # noqa: S608 - names only
+_REPLACE = f"UPDATE transcript SET body = :body WHERE thread_id = :thread_id AND seq = ({_SHOWN})"  # noqa: S608 - names only
+_TURN = """
+UPDATE threads SET turns = turns + 1, title = CASE title WHEN '' THEN :title ELSE title END
+WHERE thread_id = :thread_id
+"""
+
+
+def fold_messages(connection: sqlite3.Connection, place: Place, written: Any) -> None:
+    """Add what is new on the thread's branch, replace the body of what it shows already.
+
+    A message that was removed from the state stays here, and one that was shortened there stays whole. The same id
+    may occur on two branches with different bodies.
+
+    Args:
+        written: a message or a list of them; anything else is skipped.
+    """
+    messages = written if isinstance(written, list | tuple) else [written]
+    for index, message in enumerate(message for message in messages if isinstance(message, BaseMessage)):
+        if isinstance(message, RemoveMessage):
+            continue
+        role = next((role for kind, role in _ROLES if isinstance(message, kind)), storable(message.type))
+        row = {
+            **place._asdict(),
+            "message_id": storable(str(message.id or f"{place.checkpoint_id}:{index}")),
+            "role": "summary" if REPLACES in message.response_metadata else role,
+            "body": json_text(_body(message)),
+        }
+        if message.response_metadata.get(SHORTENED):
+            is_shown = connection.execute(_SHOWN, row).fetchone()[0] is not None
+        else:
+            is_shown = connection.execute(_REPLACE, row).rowcount == 1
+        if is_shown:
+            continue
+        connection.execute(_INSERT_MESSAGE, row)
+        if row["role"] == "user":
+            words = " ".join(str(message.text).split())
+            title = words if len(words) <= _TITLE_LENGTH else f"{words[: _TITLE_LENGTH - 1].rstrip()}…"
+            connection.execute(_TURN, {"thread_id": place.thread_id, "title": storable(title)})
+
+
+def _body(message: BaseMessage) -> dict[str, Any]:
+    extra = {
+        "tool_calls": getattr(message, "tool_calls", None),
+        "tool_call_id": getattr(message, "tool_call_id", None),
+        "name": message.name,
+        "status": getattr(message, "status", None),
+        "usage": getattr(message, "usage_metadata", None),
+    }
+    return {"content": message.content, **{name: value for name, value in extra.items() if value}}
+
+
+_INSERT_CALL = """
+INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
+SELECT :thread_id, :call_id, coalesce(max(seq), 0) + 1, :tool_name, :status, :risk, :record, :checkpoint_id, :at
+FROM call_log WHERE thread_id = :thread_id
+"""
+_UPDATE_CALL = """
+UPDATE call_log SET tool_name = :tool_name, status = :status, risk = :risk, record = :record,
+    checkpoint_id = :checkpoint_id, updated_at = :at, abandoned = 0
+WHERE thread_id = :thread_id AND call_id = :call_id
+"""
+_IN_JOURNAL = """
+SELECT 1 FROM journal WHERE thread_id = ? AND call_id = ? AND outcome IS NOT NULL
+    AND json_extract(outcome, '$.output') = ?
+"""
+_LONG_RESULT = 256
+# A call that is open on a branch which its thread left: nobody asks about it any more.
+_ABANDON = """
+UPDATE call_log SET abandoned = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
+"""
+_LOGGED = """
+SELECT status, coalesce(json_extract(record, '$.attempt'), 1) FROM call_log WHERE thread_id = ? AND call_id = ?
+"""
+_REOPEN = "UPDATE call_log SET abandoned = 0 WHERE thread_id = ? AND call_id = ?"
+
+
+def fold_calls(connection: sqlite3.Connection, place: Place, write: Mapping[Any, Any]) -> None:
+    """Lay each change of the write over the stored record.
+
+    Unlike the state's reducer this keeps the records of earlier messages and takes any status, because a branch may
+    start again from an older one; only a lower attempt is passed over, and a partial record of an unknown call.
+    The records of a new message are whole: nothing of a call that had the same id on another branch stays.
+    """
+    for call_id, change in _changes(write):
+        _fold_call(connection, place, call_id, change, is_whole=NEW_MESSAGE in write)
+
+
+def restart_from(connection: sqlite3.Connection, place: Place, writes: Iterable[Any]) -> None:
+    """Make the call log that of a checkpoint that was resumed, given all writes that its calls depend on.
+
+    Each call of that state gets the record that it has there; what is open elsewhere is abandoned.
+    """
+    connection.execute(_ABANDON, (place.thread_id,))
+    accepted = []  # What the reducer accepts of each write.
+    for write in writes:
+        if isinstance(write, Mapping):
+            changes = {
+                call_id: change
+                for call_id, change in _changes(write)
+                if isinstance(change.get("status", ""), str) and isinstance(change.get("attempt", 1), int)
+            }
+            accepted.append({NEW_MESSAGE: {}, **changes} if NEW_MESSAGE in write else changes)
+    for call_id, record in merge_calls({}, accepted).items():
+        _fold_call(connection, place, call_id, record, is_whole=True)
+
+
+def _correct_calls(connection: sqlite3.Connection, place: Place, calls: Mapping[Any, Any]) -> None:
+    """Correct what the call log says otherwise than the calls of a state; what it says alike stays as it is."""
+    for call_id, record in _changes(calls):
+        row = connection.execute(_LOGGED, (place.thread_id, call_id)).fetchone()
+        if row == (record.get("status"), _attempt(record)):
+            connection.execute(_REOPEN, (place.thread_id, call_id))
+        else:
+            _fold_call(connection, place, call_id, record, is_whole=True)
+
+
+def _changes(write: Mapping[Any, Any]) -> list[tuple[str, Mapping[Any, Any]]]:
+    return [
+        (storable(call_id), change)
+        for call_id, change in write.items()
+        if call_id != NEW_MESSAGE and isinstance(call_id, str) and isinstance(change, Mapping)
+    ]
+
+
+def _fold_call(
+    connection: sqlite3.Connection, place: Place, call_id: str, change: Mapping[Any, Any], *, is_whole: bool
+) -> None:
+    row = connection.execute(
+        "SELECT record FROM call_log WHERE thread_id = ? AND call_id = ?", (place.thread_id, call_id)
+    ).fetchone()
+    old: dict[str, Any] = json.loads(row[0]) if row and not is_whole else {}
+    record = {**old, **change}
+    if not {"tool_name", "status"} <= record.keys() or _attempt(record) < _attempt(old):
+        return
+    result = record.get("result")
+    if isinstance(result, str) and len(result) >= _LONG_RESULT:
+        # The journal holds a long result word for word; readers take it from there.
+        key = (place.thread_id, storable(str(record.get("call_id"))), storable(result))
+        if connection.execute(_IN_JOURNAL, key).fetchone() is not None:
+            del record["result"]
+    values = {
+        **place._asdict(),
+        "call_id": call_id,
+        "tool_name": storable(str(record["tool_name"])),
+        "status": storable(str(record["status"])),
+        "risk": storable(str(record.get("risk") or "")),
+        "record": json_text(record),
+    }
+    connection.execute(_UPDATE_CALL if row else _INSERT_CALL, values)
+
+
+def _attempt(record: Mapping[str, Any]) -> int:
+    attempt = record.get("attempt", 1 if record else 0)
+    return attempt if isinstance(attempt, int) else 0
+
+
+_THREAD_TABLES = [
     "checkpoints",
     "writes",
     "threads",
@@ -218,121 +409,7 @@ _THREAD_TABLES = (
     "pruned_checkpoints",
     "imported_checkpoints",
     "background_shells",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCheckpoint:
-    """A checkpoint of the root graph, as it is being stored."""
-
-    thread_id: str
-    parent_id: str | None
-    checkpoint: Mapping[str, Any]
-    metadata: Mapping[str, Any]
-
-    @property
-    def brings_values(self) -> bool:
-        """Whether it may hold channel values that no write tells of."""
-        return self.parent_id is None or self.metadata.get("source") != "loop"
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        """The values it holds itself."""
-        return self.checkpoint.get("channel_values") or {}
-
-    @property
-    def step(self) -> int:
-        """Its number in the run."""
-        step = self.metadata.get("step")
-        return step if isinstance(step, int) else -1
-
-
-class Projections:
-    """Folds checkpoints into the tables."""
-
-    def __init__(self, decoder: Decoder, unwrap_value: Callable[[Any], Any]) -> None:
-        self.decoder = decoder
-        self._unwrap = unwrap_value
-
-    def fold(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> None:
-        """Bring the tables up to this checkpoint; folding one a second time changes nothing."""
-        thread_id, checkpoint_id = stored.thread_id, str(stored.checkpoint["id"])
-        at = timestamp(stored.checkpoint.get("ts"))
-        place = (thread_id, checkpoint_id, at)
-        is_branch = _move_head(connection, place, stored)
-        if is_branch:
-            begin_branch(connection, place, stored.parent_id, stored.step)
-            restart_from(connection, place, self._calls_so_far(connection, stored))
-        for channel, value in self._values(connection, stored):
-            if channel == "messages":
-                fold_messages(connection, place, _messages(value))
-            elif isinstance(value, Mapping) and not is_branch:
-                fold_calls(connection, place, value)
-
-    def fold_without_ancestors(self, connection: sqlite3.Connection, stored: StoredCheckpoint, branch: int) -> None:
-        """Fold a checkpoint whose ancestors are gone: its branch is known, and it brings its values."""
-        thread_id, at = stored.thread_id, timestamp(stored.checkpoint.get("ts"))
-        place = (thread_id, str(stored.checkpoint["id"]), at)
-        connection.execute(_LISTED, {"thread_id": thread_id, "at": at})
-        head = {**_head(place, stored), "branch": branch}
-        if not connection.execute(f"{_MOVE} checkpoint_id IS NULL", head).rowcount:
-            connection.execute(f"{_MOVE} 1", head)
-            abandon_open_calls(connection, thread_id)
-        connection.execute("UPDATE threads SET branch = :branch WHERE thread_id = :thread_id", head)
-        own = {name: self._unwrap(value) for name, value in stored.values.items()}
-        fold_messages(connection, place, _messages(own.get("messages", ())))
-        if isinstance(calls := own.get("calls"), Mapping):
-            reconcile(connection, place, calls)
-
-    def find_head(self, connection: sqlite3.Connection, thread_id: str) -> None:
-        """After checkpoints were deleted: the newest that stands is the head. What was said and done stays."""
-        connection.execute(_NO_HEAD, (thread_id,))
-        newest = connection.execute(_NEWEST, (thread_id,)).fetchone()
-        if newest is not None:
-            self.fold(connection, self._stored(thread_id, newest))
-
-    def replay(self, connection: sqlite3.Connection, thread_id: str) -> None:
-        """Fold every stored checkpoint of the thread again, in the order in which they were stored."""
-        for stored in self.stored(connection, thread_id):
-            self.fold(connection, stored)
-
-    def stored(self, connection: sqlite3.Connection, thread_id: str) -> Iterator[StoredCheckpoint]:
-        """The checkpoints of the thread's root graph, in the order in which they were stored."""
-        for row in connection.execute(_LOG, (thread_id,)).fetchall():
-            yield self._stored(thread_id, row)
-
-    def _stored(self, thread_id: str, row: tuple[Any, ...]) -> StoredCheckpoint:
-        parent_id, kind, content, metadata = row
-        try:
-            noted = json.loads(metadata or "{}")
-        except ValueError as error:
-            raise DamagedDatabase(
-                f"what is noted of a checkpoint of thread {thread_id} cannot be read ({error}); "
-                "`graph-agent doctor --repair` tells what can be."
-            ) from error
-        return StoredCheckpoint(thread_id, parent_id, self.decoder.checkpoint(kind, content), noted)
-
-    def _values(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> Iterator[tuple[str, Any]]:
-        # A fork, or an update from outside, brings the value of a channel whose writes on the parent are those of a
-        # step that it does not repeat.
-        own = stored.values if stored.brings_values else {}
-        if stored.parent_id:
-            rows = connection.execute(_STEP, (stored.thread_id, stored.parent_id)).fetchall()
-            written = [row for row in rows if row[0] not in own]
-            yield from (
-                (channel, self._unwrap(self.decoder.write(channel, kind, value)))
-                for channel, kind, value in written
-            )
-        yield from ((name, self._unwrap(own[name])) for name in ("messages", "calls") if name in own)
-
-    def _calls_so_far(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[Any]:
-        """All writes that the calls of the checkpoint rest on, oldest first."""
-        if "calls" in stored.values:
-            return [self._unwrap(stored.values["calls"])]
-        key = (stored.thread_id, "", str(stored.checkpoint["id"]))
-        history = delta_history(connection, key, ["calls"], self.decoder)["calls"]
-        writes = [self._unwrap(value) for _, _, value in history["writes"]]
-        return [self._unwrap(history["seed"]), *writes] if "seed" in history else writes
+]
 
 
 def delete_thread_rows(connection: sqlite3.Connection, thread_id: str) -> None:
@@ -341,27 +418,13 @@ def delete_thread_rows(connection: sqlite3.Connection, thread_id: str) -> None:
         connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
 
 
-def _move_head(connection: sqlite3.Connection, place: tuple[str, str, str], stored: StoredCheckpoint) -> bool:
-    """Make the checkpoint the head unless a newer one is; whether it leaves the line of the head so far."""
-    head = _head(place, stored)
-    if connection.execute(_ADVANCE, head).rowcount:
-        return False
-    if connection.execute(_LISTED, head).rowcount:
-        connection.execute(_ADVANCE, head)
-        return False
-    return connection.execute(_SWITCH, head).rowcount == 1
+def delete_threads(connection: sqlite3.Connection, thread_ids: Iterable[str]) -> None:
+    """Delete threads with the permissions saved for them alone and their messages in the search index.
 
-
-def _head(place: tuple[str, str, str], stored: StoredCheckpoint) -> dict[str, Any]:
-    return {
-        **dict(zip(("thread_id", "checkpoint_id", "at"), place, strict=True)),
-        "parent_id": stored.parent_id,
-        "next_nodes": next_nodes(stored.checkpoint),
-        "outcome": outcome(stored.checkpoint),
-        "usage": usage(stored.checkpoint),
-    }
-
-
-def _messages(value: Any) -> list[BaseMessage]:
-    whole = value if isinstance(value, list | tuple) else [value]
-    return [message for message in whole if isinstance(message, BaseMessage)]
+    Within the transaction of a caller who holds the locks of them all.
+    """
+    for thread_id in thread_ids:
+        delete_thread_rows(connection, thread_id)
+        connection.execute("DELETE FROM grants WHERE scope = 'thread' AND thread_id = ?", (thread_id,))
+        connection.execute("DELETE FROM leases WHERE thread_id = ?", (thread_id,))
+        update_search_index(connection, thread_id)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graph_agent.calls import merge_calls, merge_messages
 from graph_agent.errors import StorageError
@@ -23,8 +23,10 @@ from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.sqlite.deltas import NEWEST_SHOWN, VISIBLE, ancestors, delta_history
 from graph_agent.storage.sqlite.rewinds import release_contents
 
+if TYPE_CHECKING:
+    from graph_agent.storage.serializer import StrictSerializer
+
 __all__ = [
-    "Codec",
     "GarbageResult",
     "PruneResult",
     "collect_garbage",
@@ -49,10 +51,11 @@ _FIRST_KEPT = f"""
 {VISIBLE} SELECT t.checkpoint_id FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto
 WHERE t.thread_id = :thread_id AND t.role = 'user' ORDER BY t.seq DESC LIMIT 1 OFFSET :skipped
 """  # noqa: S608 - names only
-_ABOVE = """
+_LINK = """
 SELECT c.checkpoint_id, c.parent_checkpoint_id, json_extract(CAST(c.metadata AS TEXT), '$.source')
 FROM checkpoints c WHERE c.thread_id = ? AND c.checkpoint_ns = '' AND c.checkpoint_id = ?
 """
+_OLDER = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id < ? LIMIT 1"
 _BOUNDARIES = """
 SELECT c.checkpoint_id FROM checkpoints c WHERE c.thread_id = :thread_id AND c.checkpoint_ns = ''
     AND (c.checkpoint_id >= :cut OR c.checkpoint_id = :head) AND c.parent_checkpoint_id IS NOT NULL
@@ -98,17 +101,6 @@ _EMPTY: Mapping[str, Any] = {"messages": [], "calls": {}}
 
 
 @dataclass(frozen=True, slots=True)
-class Codec:
-    """How values become rows and come back."""
-
-    decoder: Decoder
-    dumps: Callable[[Any], tuple[str, bytes]]
-    unwrap_value: Callable[[Any], Any]
-    snapshot: Callable[[Any], Any]
-    """A value as a delta channel's snapshot."""
-
-
-@dataclass(frozen=True, slots=True)
 class PruneResult:
     """What was pruned."""
 
@@ -126,7 +118,9 @@ def should_prune(connection: sqlite3.Connection, thread_id: str, keep_turns: int
     return len(connection.execute(f"{_BIG} LIMIT {_SPARE_SNAPSHOTS}", named).fetchall()) == _SPARE_SNAPSHOTS
 
 
-def prune_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int, codec: Codec) -> PruneResult:
+def prune_thread(
+    connection: sqlite3.Connection, thread_id: str, keep_turns: int, serializer: "StrictSerializer"
+) -> PruneResult:
     """Prune in the caller's transaction. Repeating it changes nothing.
 
     A thread with an interrupted rewind, its own or its parent's, is not pruned: the rewind needs what exists.
@@ -135,107 +129,101 @@ def prune_thread(connection: sqlite3.Connection, thread_id: str, keep_turns: int
         return PruneResult()
     head = connection.execute("SELECT checkpoint_id FROM threads WHERE thread_id = ?", (thread_id,)).fetchone()
     cut = _first_kept(connection, thread_id, keep_turns)
-    gone = 0
+    pruned = 0
     if head is not None and head[0] is not None and cut is not None:
-        gone = _prune_at(connection, {"thread_id": thread_id, "cut": cut, "head": head[0]}, codec)
+        named = {"thread_id": thread_id, "cut": cut, "head": head[0]}
+        for (checkpoint_id,) in connection.execute(_BOUNDARIES, named).fetchall():
+            here = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
+            shown = connection.execute(_SHOWN_THERE, here).fetchone() or (0, 0)
+            row = (thread_id, checkpoint_id, *shown)
+            connection.execute("INSERT OR REPLACE INTO prune_points VALUES (?, ?, ?, ?)", row)
+            _store_snapshots(connection, (thread_id, "", checkpoint_id), serializer)
+        connection.execute(_NOTE_PRUNED, named)
+        pruned = [connection.execute(statement, named).rowcount for statement in _REMOVE][-1]
     release_contents(connection, thread_id)
-    return PruneResult(gone, _remove_spare_snapshots(connection, thread_id, codec))
+    return PruneResult(pruned, _remove_spare_snapshots(connection, thread_id, serializer))
 
 
 def _first_kept(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> str | None:
-    """The checkpoint before the oldest turn that is kept; None when nothing stands before it."""
+    """The checkpoint before the oldest turn that is kept; None when there is none before it."""
     named = {"thread_id": thread_id, "skipped": max(keep_turns, 1) - 1}
     row = connection.execute(_FIRST_KEPT, named).fetchone()
     if row is None:
         return None
-    found = connection.execute(_ABOVE, (thread_id, row[0])).fetchone()
+    found = connection.execute(_LINK, (thread_id, row[0])).fetchone()
     while found is not None and found[1] is not None and found[2] != "input":
-        found = connection.execute(_ABOVE, (thread_id, found[1])).fetchone()
+        found = connection.execute(_LINK, (thread_id, found[1])).fetchone()
     if found is None or found[1] is None:
         return None
-    before: str = found[1]
-    older = connection.execute(
-        "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id < ? LIMIT 1",
-        (thread_id, before),
-    )
-    is_there = connection.execute(_ABOVE, (thread_id, before)).fetchone()
-    return before if is_there and older.fetchone() else None
+    before = (thread_id, found[1])
+    is_there, older = (connection.execute(statement, before).fetchone() for statement in (_LINK, _OLDER))
+    return str(found[1]) if is_there and older else None
 
 
-def _prune_at(connection: sqlite3.Connection, named: Mapping[str, Any], codec: Codec) -> int:
-    thread_id = str(named["thread_id"])
-    for (checkpoint_id,) in connection.execute(_BOUNDARIES, named).fetchall():
-        here = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
-        place = connection.execute(_SHOWN_THERE, here).fetchone() or (0, 0)
-        connection.execute(
-            "INSERT OR REPLACE INTO prune_points VALUES (?, ?, ?, ?)", (thread_id, checkpoint_id, *place)
-        )
-        _store_snapshots(connection, (thread_id, "", checkpoint_id), codec)
-    connection.execute(_NOTE_PRUNED, named)
-    return [connection.execute(statement, named).rowcount for statement in _REMOVE][-1]
-
-
-def _store_snapshots(connection: sqlite3.Connection, key: tuple[str, str, str], codec: Codec) -> None:
+def _store_snapshots(
+    connection: sqlite3.Connection, key: tuple[str, str, str], serializer: "StrictSerializer"
+) -> None:
     """Give a checkpoint a snapshot of every delta channel that it has none of."""
+    from graph_agent.storage.serializer import unwrap_value, wrap_snapshot  # noqa: PLC0415 - it loads LangGraph
+
     kind, content, metadata = connection.execute(_ONE, (key[0], key[2])).fetchone()
-    checkpoint = codec.decoder.checkpoint(kind, content)
+    checkpoint = serializer.decoder.checkpoint(kind, content)
     values = checkpoint.get("channel_values") or {}
     versions = checkpoint.get("channel_versions") or {}
     missing = [channel for channel in _REDUCERS if channel in versions and channel not in values]
-    history = delta_history(connection, key, missing, codec.decoder) if missing else {}
+    history = delta_history(connection, key, missing, serializer.decoder) if missing else {}
     for channel, found in history.items():
-        seed = codec.unwrap_value(found["seed"]) if "seed" in found else _EMPTY[channel]
-        writes = [codec.unwrap_value(value) for _, _, value in found["writes"]]
-        values[channel] = codec.snapshot(_REDUCERS[channel](seed, writes))
+        seed = unwrap_value(found["seed"]) if "seed" in found else _EMPTY[channel]
+        writes = [unwrap_value(value) for _, _, value in found["writes"]]
+        values[channel] = wrap_snapshot(_REDUCERS[channel](seed, writes))
     about = json.loads(metadata or b"{}")
     about.pop(_COUNTERS, None)
-    _store(connection, (key[0], key[2]), {**checkpoint, "channel_values": values}, about, codec)
+    _store(connection, (key[0], key[2]), {**checkpoint, "channel_values": values}, about, serializer)
 
 
-def _remove_spare_snapshots(connection: sqlite3.Connection, thread_id: str, codec: Codec) -> int:
-    """Take the snapshots out of checkpoints that can be rebuilt; the newest one and those at a cut stay."""
-    taken = 0
-    for checkpoint_id in list(_spare_snapshots(connection, thread_id)):
+def _remove_spare_snapshots(connection: sqlite3.Connection, thread_id: str, serializer: "StrictSerializer") -> int:
+    """Take the snapshots out of checkpoints that can be rebuilt; the newest and those at a prune point stay.
+
+    The newest may go too where one at a prune point holds half of it already.
+    """
+    big = connection.execute(_BIG, {"thread_id": thread_id, "big": _BIG_BYTES}).fetchall()
+    rebuildable, lengths_at_prune_points = [], []
+    for checkpoint_id, length in big:
+        parent_id = connection.execute(_LINK, (thread_id, checkpoint_id)).fetchone()[1]
+        if parent_id is not None and connection.execute(_LINK, (thread_id, parent_id)).fetchone() is not None:
+            rebuildable.append((checkpoint_id, length))
+        else:
+            lengths_at_prune_points.append(length)
+    if rebuildable and not any(2 * length >= rebuildable[0][1] for length in lengths_at_prune_points):
+        del rebuildable[0]
+    removed = 0
+    for checkpoint_id, _ in rebuildable:
         kind, content, metadata = connection.execute(_ONE, (thread_id, checkpoint_id)).fetchone()
-        checkpoint = codec.decoder.checkpoint(kind, content)
+        checkpoint = serializer.decoder.checkpoint(kind, content)
         values = checkpoint.get("channel_values") or {}
         if "messages" not in values:
             continue
         left = {channel: value for channel, value in values.items() if channel != "messages"}
         about = json.loads(metadata or b"{}")
         about[_COUNTERS] = {**(about.get(_COUNTERS) or {}), "messages": [1, 1]}
-        _store(connection, (thread_id, checkpoint_id), {**checkpoint, "channel_values": left}, about, codec)
-        taken += 1
-    return taken
-
-
-def _spare_snapshots(connection: sqlite3.Connection, thread_id: str) -> Iterator[str]:
-    """Checkpoints whose snapshot can go; the newest may too where one at a cut holds half of it already."""
-    big = connection.execute(_BIG, {"thread_id": thread_id, "big": _BIG_BYTES}).fetchall()
-    loose = [(place, length) for place, length in big if _has_parent(connection, thread_id, place)]
-    fixed = [length for place, length in big if (place, length) not in loose]
-    is_newest_needed = bool(loose) and not any(2 * length >= loose[0][1] for length in fixed)
-    yield from (place for place, _ in (loose[1:] if is_newest_needed else loose))
-
-
-def _has_parent(connection: sqlite3.Connection, thread_id: str, checkpoint_id: str) -> bool:
-    parent = connection.execute(_ABOVE, (thread_id, checkpoint_id)).fetchone()[1]
-    return parent is not None and connection.execute(_ABOVE, (thread_id, parent)).fetchone() is not None
+        _store(connection, (thread_id, checkpoint_id), {**checkpoint, "channel_values": left}, about, serializer)
+        removed += 1
+    return removed
 
 
 def _store(
     connection: sqlite3.Connection,
-    place: tuple[str, str],
+    key: tuple[str, str],
     checkpoint: Mapping[str, Any],
     about: Mapping[str, Any],
-    codec: Codec,
+    serializer: "StrictSerializer",
 ) -> None:
-    tag, content = codec.dumps(checkpoint)
     text = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
-    connection.execute(_STORE, (tag, content, text, *place))
+    connection.execute(_STORE, (*serializer.dumps_typed(checkpoint), text, *key))
 
 
 _HEADS = "SELECT checkpoint_ns, max(checkpoint_id) FROM checkpoints WHERE thread_id = ? GROUP BY checkpoint_ns"
+_THESE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 
 
 def copy_checkpoints(connection: sqlite3.Connection, source: str, target: str) -> None:
@@ -257,7 +245,7 @@ def delete_runs(connection: sqlite3.Connection, run_ids: Iterable[str]) -> set[s
     rows = connection.execute(
         "SELECT thread_id, checkpoint_ns, checkpoint_id, metadata FROM checkpoints"
     ).fetchall()
-    gone = [tuple(row[:3]) for row in rows if json.loads(row[3] or b"{}").get("run_id") in wanted]
+    gone = [key for *key, metadata in rows if json.loads(metadata or b"{}").get("run_id") in wanted]
     _delete(connection, gone)
     return {key[0] for key in gone}
 
@@ -265,35 +253,25 @@ def delete_runs(connection: sqlite3.Connection, run_ids: Iterable[str]) -> set[s
 def keep_latest(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) -> None:
     """Delete all but each namespace's head and the ancestors back to a snapshot of every delta channel of it."""
     for namespace, head in connection.execute(_HEADS, (thread_id,)).fetchall():
-        kept = {head, *_needed_ancestors(connection, (thread_id, namespace, head), decoder)}
+        key = (thread_id, namespace, head)
+        [metadata] = connection.execute(f"SELECT metadata FROM checkpoints WHERE {_THESE}", key).fetchone()  # noqa: S608 - names only
+        # Here the framework counts, for each delta channel, the steps since its last snapshot; absent: a snapshot.
+        sought = set(json.loads(metadata or b"{}").get(_COUNTERS) or {})
+        kept = {head}
+        for checkpoint_id, values in ancestors(connection, key, decoder):
+            if not sought:
+                break
+            kept.add(checkpoint_id)
+            sought -= values.keys()
         rows = connection.execute(
-            "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?",
-            (thread_id, namespace),
+            "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?", key[:2]
         ).fetchall()
         _delete(connection, [(thread_id, namespace, row[0]) for row in rows if row[0] not in kept])
 
 
-def _needed_ancestors(connection: sqlite3.Connection, key: tuple[str, str, str], decoder: Decoder) -> list[str]:
-    metadata = connection.execute(
-        "SELECT metadata FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?", key
-    ).fetchone()[0]
-    # The framework counts here, for each delta channel, the steps since its last snapshot; absent means snapshot.
-    sought = set(json.loads(metadata or b"{}").get("counters_since_delta_snapshot") or {})
-    rested_on: list[str] = []
-    for checkpoint_id, values in ancestors(connection, key, decoder):
-        if not sought:
-            break
-        rested_on.append(checkpoint_id)
-        sought -= values.keys()
-    return rested_on
-
-
-def _delete(connection: sqlite3.Connection, keys: Sequence[tuple[str, ...]]) -> None:
+def _delete(connection: sqlite3.Connection, keys: Sequence[Sequence[str]]) -> None:
     for table in ("checkpoints", "writes"):
-        connection.executemany(
-            f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?",  # noqa: S608 - names only
-            keys,
-        )
+        connection.executemany(f"DELETE FROM {table} WHERE {_THESE}", keys)  # noqa: S608 - names only
 
 
 _YOUNG_S = 3600.0
@@ -346,20 +324,22 @@ def referenced_blobs(connection: sqlite3.Connection, blobs: FileBlobs) -> set[st
 
 
 def find_garbage(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> list[Path]:
-    """What nothing names and nobody has just written."""
+    """The files that nothing names and nobody has just written."""
     until = _until(now)
     kept = referenced_blobs(connection, blobs)
     running = {blobs.spool_name(*row) for row in connection.execute(_UNFINISHED)}
-    return [path for path, is_kept in _files(blobs.folder, kept, running) if not is_kept and _is_old(path, until)]
+    objects, spools = _files_below(blobs.folder / "objects"), _files_below(blobs.folder / "spool")
+    garbage = [path for path in objects if f"{path.parent.name}{path.name}" not in kept]
+    garbage += [
+        path for path in spools if f"{path.parent.name}/{path.name.removesuffix(_COMPANION)}" not in running
+    ]
+    return [path for path in garbage if _is_old(path, until)]
 
 
 def collect_garbage(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> GarbageResult:
-    """Remove it."""
-    removed = [
-        size
-        for path in find_garbage(connection, blobs, now)
-        if (size := blobs.remove(path, _until(now))) is not None
-    ]
+    """Remove what `find_garbage` finds."""
+    sizes = [blobs.remove(path, _until(now)) for path in find_garbage(connection, blobs, now)]
+    removed = [size for size in sizes if size is not None]
     return GarbageResult(len(removed), sum(removed))
 
 
@@ -374,13 +354,6 @@ def _is_old(path: Path, until: float) -> bool:
         return False
 
 
-def _files(folder: Path, kept: set[str], running: set[str]) -> Iterator[tuple[Path, bool]]:
-    for path in _below(folder / "objects"):
-        yield path, f"{path.parent.name}{path.name}" in kept
-    for path in _below(folder / "spool"):
-        yield path, f"{path.parent.name}/{path.name.removesuffix(_COMPANION)}" in running
-
-
-def _below(folder: Path) -> Iterator[Path]:
+def _files_below(folder: Path) -> Iterator[Path]:
     for where, _, names in os.walk(folder):
         yield from (Path(where) / name for name in names)

@@ -75,7 +75,7 @@ _RECORD = """CASE WHEN NOT json_valid(l.record) OR l.status NOT IN ('success', '
         ORDER BY j.attempt DESC LIMIT 1)) || '' END"""
 _BRIEF_RECORD = """CASE WHEN NOT json_valid(l.record) THEN l.record
     ELSE json_remove(l.record, '$.result', '$.preview') || '' END"""
-_THREAD_COLUMNS = (
+_THREAD_COLUMNS = [
     "thread_id",
     "title",
     "workspace",
@@ -88,7 +88,7 @@ _THREAD_COLUMNS = (
     "outcome",
     "parent_thread",
     "parent_call",
-)
+]
 _THREADS = f"""WITH open AS MATERIALIZED (
         SELECT l.thread_id, json_group_array(json_array(
             l.call_id, l.record, {_ATTEMPTS.format(call="l")}, {_ANSWERS.format(call="l")})) AS calls
@@ -214,40 +214,42 @@ class SqliteReadStore:
         # In a view of an earlier schema there is no index to name.
         select = _THREADS.format(by_status="" if self._connection.is_legacy else "INDEXED BY call_log_open")
         where, parameters = ("1", ()) if family_of is None else (_FAMILY, (family_of,))
-        rows = self._rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters)
-        return [self._thread(row) for row in rows]
+        threads = []
+        for row in self._rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters):
+            columns = dict(zip(_THREAD_COLUMNS, row, strict=False))
+            queued, is_idle, is_asking, calls, usage = row[len(_THREAD_COLUMNS) :]
+            open_calls = [] if is_idle or not calls else calls_of(columns["thread_id"], calls, self.path)
+            used = None if usage is None else load_json(usage)
+            threads.append(ThreadRow(columns, queued, bool(is_idle), bool(is_asking), open_calls, used))
+        return threads
 
     def workspaces(self) -> dict[str, str]:
         return dict(self._rows("SELECT thread_id, workspace FROM threads"))
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
-        rows = self._rows("SELECT add_dirs FROM threads WHERE thread_id = ?", (thread_id,))
-        return tuple(str(path) for (text,) in rows for path in json.loads(text))
+        texts = self._column("SELECT add_dirs FROM threads WHERE thread_id = ?", thread_id)
+        return tuple(str(path) for text in texts for path in json.loads(text))
 
     def sub_threads(self, thread_id: str) -> tuple[str, ...]:
-        rows = self._rows(
-            "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id",
-            (thread_id,),
+        statement = (
+            "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id"
         )
-        return tuple(name for (name,) in rows)
+        return tuple(self._column(statement, thread_id))
 
     def top_thread(self, thread_id: str) -> str:
-        rows = self._rows(_TOP, (thread_id,))
-        return str(rows[0][0]) if rows else thread_id
+        return next(iter(self._column(_TOP, thread_id)), thread_id)
 
     def head(self, thread_id: str) -> ThreadHead | None:
         rows = self._rows(
             "SELECT checkpoint_id, next_nodes, outcome, turns, branch FROM threads WHERE thread_id = ?",
             (thread_id,),
         )
-        if not rows:
-            return None
-        [(checkpoint_id, nodes, outcome, turns, branch)] = rows
-        return ThreadHead(checkpoint_id, json_or(nodes, []), outcome, turns, branch)
+        for checkpoint_id, nodes, outcome, turns, branch in rows:
+            return ThreadHead(checkpoint_id, json_or(nodes, []), outcome, turns, branch)
+        return None
 
     def newest_thread(self, workspace: str | None) -> str | None:
-        rows = self._rows(_NEWEST_THREAD, (workspace,))
-        return str(rows[0][0]) if rows else None
+        return next(iter(self._column(_NEWEST_THREAD, workspace)), None)
 
     def grants(self) -> list[Grant]:
         rows = self._rows(
@@ -291,8 +293,7 @@ class SqliteReadStore:
         return StandingAnswer(*rows[0]) if rows else None
 
     def shared_call_ids(self) -> frozenset[str]:
-        rows = self._rows("SELECT call_id FROM call_log GROUP BY call_id HAVING count(*) > 1")
-        return frozenset(call_id for (call_id,) in rows)
+        return frozenset(self._column("SELECT call_id FROM call_log GROUP BY call_id HAVING count(*) > 1"))
 
     def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
         rows = self._rows(
@@ -302,12 +303,7 @@ class SqliteReadStore:
         )
         return [
             JournalRow(
-                call,
-                number,
-                owner,
-                status,
-                started_at,
-                ended_at,
+                *(call, number, owner, status, started_at, ended_at),
                 intent=intent_of(intent),
                 process_group=group,
                 process_started=group_started,
@@ -355,24 +351,19 @@ class SqliteReadStore:
         }
 
     def calls_only_in_journal(self, thread_id: str) -> set[str]:
-        rows = self._rows(
-            """SELECT DISTINCT call_id FROM journal j WHERE thread_id = ? AND NOT EXISTS (
-            SELECT 1 FROM call_log l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)""",
-            (thread_id,),
-        )
-        return {call_id for (call_id,) in rows}
+        statement = """SELECT DISTINCT call_id FROM journal j WHERE thread_id = ? AND NOT EXISTS (
+            SELECT 1 FROM call_log l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)"""
+        return set(self._column(statement, thread_id))
 
     def checkpointed_threads(self) -> list[str]:
-        rows = self._rows(
+        return self._column(
             "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY max(rowid) DESC"
         )
-        return [thread_id for (thread_id,) in rows]
 
     def newest_checkpoint(self, thread_id: str) -> str:
-        rows = self._rows(
-            "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''", (thread_id,)
-        )
-        return str(rows[0][0] or "")
+        statement = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
+        [newest] = self._column(statement, thread_id)
+        return str(newest or "")
 
     def checkpoint(self, thread_id: str, checkpoint_id: str) -> StoredCheckpoint | None:
         rows = self._rows(f"{_CHECKPOINTS} AND checkpoint_id = ?", (thread_id, checkpoint_id))
@@ -431,41 +422,39 @@ class SqliteReadStore:
     ) -> tuple[list[TranscriptEntry], int]:
         where = f"FROM transcript t WHERE thread_id = ?1 AND {_IS_SHOWN}"
         where += "" if with_system else " AND role <> 'system'"
-        rows = self._rows(
-            f"{_BRANCHES} SELECT {_MESSAGE} {where} ORDER BY seq DESC LIMIT ?2",
-            (thread_id, limit),
-        )
-        [(total,)] = self._rows(f"{_BRANCHES} SELECT count(*) {where}", (thread_id,))
+        rows = self._rows(f"{_BRANCHES} SELECT {_MESSAGE} {where} ORDER BY seq DESC LIMIT ?2", (thread_id, limit))
+        [total] = self._column(f"{_BRANCHES} SELECT count(*) {where}", thread_id)
         return [entry_of(row) for row in rows], total
 
     def last_seq(self, thread_id: str) -> int:
-        rows = self._rows("SELECT coalesce(max(seq), 0) FROM transcript WHERE thread_id = ?", (thread_id,))
-        return int(rows[0][0])
+        [last] = self._column("SELECT coalesce(max(seq), 0) FROM transcript WHERE thread_id = ?", thread_id)
+        return int(last)
 
     def search_index(self, terms: str) -> list[tuple[str, int]]:
         index = "words" if self._connection.is_legacy else "search_index"
         try:
-            rows = (
-                self._rows(_INDEXED.format(index=index), {"terms": terms})
-                if self._rows(_HAS_INDEX, (index,))
-                else []
-            )
+            if not self._rows(_HAS_INDEX, (index,)):
+                return []
+            rows = self._rows(_INDEXED.format(index=index), {"terms": terms})
         except DamagedDatabase:
             return []
         return [(thread_id, seq) for thread_id, seq, _ in rows]
 
     def search_text(self, words: Sequence[str]) -> list[tuple[str, int]]:
-        patterns = [_like(word) for word in words[:_LONGEST_PATTERN] if _is_stored_literally(word)]
+        patterns = []
+        for word in words[:_LONGEST_PATTERN]:
+            # Only where a body, which is JSON, holds the word unescaped, and SQLite compares it as Python does.
+            is_plain = json.dumps(word, ensure_ascii=False) == f'"{word}"'
+            if is_plain and (word.isascii() or word.upper() == word.lower()):
+                patterns.append("%" + re.sub(r"([!%_])", r"!\1", word[:_LONGEST_PATTERN]) + "%")
         condition = " AND ".join([_IS_SEARCHED, *(["body LIKE ? ESCAPE '!'"] * len(patterns))])
         rows = self._rows(f"SELECT thread_id, seq FROM transcript WHERE {condition} {_NEWEST_FIRST}", patterns)  # noqa: S608 - only question marks go in
         return [(thread_id, seq) for thread_id, seq in rows]
 
     def message(self, thread_id: str, seq: int) -> tuple[str, str, str, str, str, str | None] | None:
-        rows = self._rows(_FOUND, (thread_id, seq))
-        if not rows:
-            return None
-        [(role, body, message_id, at, title, checkpoint_id)] = rows
-        return role, body, message_id, at, title, checkpoint_id
+        for role, body, message_id, at, title, checkpoint_id in self._rows(_FOUND, (thread_id, seq)):
+            return role, body, message_id, at, title, checkpoint_id
+        return None
 
     def matching_ids(
         self, kinds: Sequence[IdKind], text: str, *, exact: bool, thread_id: str | None = None
@@ -479,10 +468,8 @@ class SqliteReadStore:
                 fits = f"(substr({column}, 1, :n) = :text OR substr({column}, -:n) = :text)"
             selects.append(f"SELECT '{kind}', thread_id, {column} FROM {source} AND {fits} {within}")  # noqa: S608 - names of our own
         named = {"text": text, "n": len(text), "thread": thread_id}
-        return [
-            (kind, thread, found)
-            for kind, thread, found in self._rows(f"{' UNION '.join(selects)} ORDER BY 2, 3", named)
-        ]
+        rows = self._rows(f"{' UNION '.join(selects)} ORDER BY 2, 3", named)
+        return [(kind, thread, found) for kind, thread, found in rows]
 
     def newest_checkpoints(self, typed: str, limit: int) -> list[tuple[str, str, str]]:
         rows = self._rows(
@@ -496,14 +483,13 @@ class SqliteReadStore:
         return [(checkpoint_id, thread_id, title or "") for checkpoint_id, thread_id, title in rows]
 
     def pruned_checkpoint(self, thread: str, text: str, shortest: int) -> tuple[str, str, str | None] | None:
-        rows = self._rows(_PRUNED, {"id": text, "n": len(text), "thread": thread, "shortest": shortest})
-        if not rows:
-            return None
-        [(thread_id, checkpoint_id, following)] = rows
-        return thread_id, checkpoint_id, following
+        named = {"id": text, "n": len(text), "thread": thread, "shortest": shortest}
+        for thread_id, checkpoint_id, following in self._rows(_PRUNED, named):
+            return thread_id, checkpoint_id, following
+        return None
 
     def sub_agents(self, thread_id: str) -> list[str]:
-        return [child for (child,) in self._rows(_BELOW, (thread_id,))]
+        return self._column(_BELOW, thread_id)
 
     def has_unfinished_rewind(self, thread_id: str) -> bool:
         statement = "SELECT 1 FROM rewinds WHERE thread_id = ? AND status NOT IN ('done', 'reverted')"
@@ -512,17 +498,11 @@ class SqliteReadStore:
     def export_rows(self, table: str, columns: Sequence[str], thread_id: str) -> Generator[tuple[Any, ...]]:
         names = ", ".join(_EXPORTED_AS.get((table, column), column) for column in columns)
         order = _EXPORT_ORDER.get(table, "rowid")
-        return self._connection.stream(
-            f"SELECT {names} FROM {table} WHERE thread_id = ? ORDER BY {order}",  # noqa: S608 - names of our own
-            (thread_id,),
-        )
+        statement = f"SELECT {names} FROM {table} WHERE thread_id = ? ORDER BY {order}"  # noqa: S608 - names of our own
+        return self._connection.stream(statement, (thread_id,))
 
-    def _thread(self, row: Sequence[Any]) -> ThreadRow:
-        columns = dict(zip(_THREAD_COLUMNS, row, strict=False))
-        queued, is_idle, is_asking, calls, usage = row[len(_THREAD_COLUMNS) :]
-        open_calls = [] if is_idle or not calls else calls_of(columns["thread_id"], calls, self.path)
-        used = None if usage is None else load_json(usage)
-        return ThreadRow(columns, queued, bool(is_idle), bool(is_asking), open_calls, used)
+    def _column(self, statement: str, *values: str | None) -> list[Any]:
+        return [row[0] for row in self._rows(statement, values)]
 
     def _calls(self, record: str, where: str, parameters: Sequence[Any]) -> Iterator[CallRow]:
         rows = self._connection.stream(
@@ -535,13 +515,3 @@ class SqliteReadStore:
         for thread_id, is_idle, is_abandoned, calls in rows:
             for call in calls_of(thread_id, calls, self.path):
                 yield call._replace(is_idle=bool(is_idle), is_abandoned=bool(is_abandoned))
-
-
-def _is_stored_literally(word: str) -> bool:
-    """Whether a body, which is JSON, holds the word unescaped, and SQLite compares it as Python does."""
-    is_plain = json.dumps(word, ensure_ascii=False) == f'"{word}"'
-    return is_plain and (word.isascii() or word.upper() == word.lower())
-
-
-def _like(word: str) -> str:
-    return "%" + re.sub(r"([!%_])", r"!\1", word[:_LONGEST_PATTERN]) + "%"

@@ -17,7 +17,8 @@ from typing import Any
 
 from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.storage.json_text import json_text
-from graph_agent.storage.private_files import APPLICATION_ID, create_private_file, sync_file, sync_folder
+from graph_agent.storage.private_files import create_private_file, sync_file, sync_folder
+from graph_agent.storage.sqlite.database_file import APPLICATION_ID, connect_read_only
 from graph_agent.storage.sqlite.deltas import count_turns
 from graph_agent.storage.sqlite.errors import UNREADABLE
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
@@ -55,7 +56,7 @@ class ReadableRows:
 
     @property
     def lost(self) -> int | None:
-        """How many rows could not be read; None where nothing tells how many there were."""
+        """How many rows could not be read; None where nothing shows how many there were."""
         if self.is_whole:
             return 0
         try:
@@ -95,8 +96,7 @@ class ReadableRows:
     def _is_readable(self, number: int) -> bool:
         """Whether the first row from this number on can be read; also where there is none."""
         try:
-            for _ in self._rows("rowid >= ? ORDER BY rowid LIMIT 1", number):
-                pass
+            list(self._rows("rowid >= ? ORDER BY rowid LIMIT 1", number))
         except UNREADABLE:
             return False
         return True
@@ -125,7 +125,7 @@ class ReadableRows:
 
 _BESIDE = ("-wal", "-shm")
 _DERIVED = {"search_entries", "search_removals", "searched", "unsearched"}
-"""Of the index of words, which is made anew."""
+"""Tables of the search index, which is built again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +133,15 @@ class SalvageResult:
     """What became of a damaged database."""
 
     original: Path
-    """Where it stands now, with its log beside it, as it was."""
+    """Where it is now, with its log beside it, as it was."""
     rows: int
-    """How many were taken over."""
+    """How many were copied."""
     lost: dict[str, int | None]
-    """Rows that could not be, by table; None where it cannot be told how many."""
+    """Rows that could not be copied, by table; None where their number is unknown."""
 
 
 def salvage(path: Path) -> SalvageResult:
-    """Put a sound file with all that can be read in the place of a damaged one.
+    """Replace a damaged file with a sound one that holds everything that can be read.
 
     Raises:
         ThreadHeld: another process works with it.
@@ -152,11 +152,15 @@ def salvage(path: Path) -> SalvageResult:
     draft, original = (path.with_name(f"{path.name}.{end}") for end in (f"{stamp}.draft", f"damaged-{stamp}"))
     with exclusive_access(path):
         for left in path.parent.glob(f"{path.name}.*.draft*"):
-            left.unlink()  # Of a process that was killed over it.
+            left.unlink()  # Of a process that was killed while it salvaged.
         try:
             rows, lost = _copy(path, draft)
             _keep(path, original)
-            _put_in_place(draft, path)
+            for end in _BESIDE:
+                # A log beside the new file would be taken for its own.
+                path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+            draft.replace(path)
+            sync_folder(path.parent)
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise StorageError(f"{path} could not be salvaged: {error}; it was left as it is") from error
         finally:
@@ -179,17 +183,13 @@ def _keep(path: Path, original: Path) -> None:
     sync_folder(path.parent)
 
 
-def _put_in_place(draft: Path, path: Path) -> None:
-    for end in _BESIDE:
-        # A log beside the new file would be taken for its own.
-        path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
-    draft.replace(path)
-    sync_folder(path.parent)
-
-
 def _copy(path: Path, target: Path) -> tuple[int, dict[str, int | None]]:
+    """Copy what can be read into a new file; how many rows, and those lost by table."""
     create_private_file(target)
-    with closing(_damaged(path)) as source, closing(sqlite3.connect(target, isolation_level=None)) as copy:
+    with closing(connect_read_only(path)) as source, closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        # Else one whose end is cut off is refused whole, as its header promises more pages. Nothing is written.
+        source.execute("PRAGMA writable_schema=ON")
+        source.text_factory = lambda raw: raw.decode("utf-8", "replace")
         version, tables = _outline(path, source)
         copy.execute("PRAGMA auto_vacuum=INCREMENTAL")
         copy.execute(f"PRAGMA application_id={APPLICATION_ID}")
@@ -200,37 +200,27 @@ def _copy(path: Path, target: Path) -> tuple[int, dict[str, int | None]]:
         copy.execute("COMMIT")
         if copy.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
             raise DamagedDatabase(f"what could be read of {path} makes no sound file; it was left as it is")
-        gone: dict[str, int | None] = {table: None for table in wanted if table not in tables}
     sync_file(target)
-    lost = gone | {table: missing for table, (_, missing) in taken.items() if missing != 0}
+    lost: dict[str, int | None] = {table: None for table in wanted if table not in tables}
+    lost |= {table: missing for table, (_, missing) in taken.items() if missing != 0}
     return sum(rows for rows, _ in taken.values()), lost
 
 
-def _damaged(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    # Else one whose end is cut off is refused whole, as its header promises more pages. Nothing is written.
-    connection.execute("PRAGMA writable_schema=ON")
-    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    return connection
-
-
 def _outline(path: Path, source: sqlite3.Connection) -> tuple[int, frozenset[str]]:
+    """The schema version of a damaged database, and its tables."""
     try:
         identity = source.execute("PRAGMA application_id").fetchone()[0]
         version = int(source.execute("PRAGMA user_version").fetchone()[0])
         tables = table_names(source)
     except UNREADABLE as error:
+        backups = ", ".join(map(str, sorted(path.parent.glob(f"{path.name}.*backup"))))
         raise DamagedDatabase(
-            f"nothing can be read of {path} ({error}); put back a backup, such as one of {_backups(path)}"
+            f"nothing can be read of {path} ({error}); restore a backup, such as one of "
+            f"{backups or 'those made by `doctor --backup FILE`'}"
         ) from error
     if identity != APPLICATION_ID or not 1 <= version <= SCHEMA_VERSION:
         raise DamagedDatabase(f"{path} is no database of this version of the program; it was left as it is")
     return version, tables
-
-
-def _backups(path: Path) -> str:
-    found = sorted(path.parent.glob(f"{path.name}.*backup"))
-    return ", ".join(map(str, found)) or "those made by `doctor --backup FILE`"
 
 
 def _take(source: sqlite3.Connection, copy: sqlite3.Connection, table: str) -> tuple[int, int | None]:
@@ -266,13 +256,13 @@ _DERIVED_REBUILDING = """
 thread_id = :thread_id AND checkpoint_id NOT IN (SELECT value FROM json_each(:edges)) AND checkpoint_id IN (
     SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread_id AND checkpoint_ns = '')
 """
-_BEGUN = """
+_STARTED = """
 SELECT thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at,
     status NOT IN ('success', 'error', 'cancelled') FROM call_log
 WHERE thread_id = ?1 AND call_id IN (SELECT call_id FROM journal WHERE thread_id = ?1)
 """
 _PUT_BACK = "INSERT OR IGNORE INTO call_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_UNTOLD = """
+_ONLY_IN_JOURNAL = """
 INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at, abandoned)
 SELECT thread_id, call_id,
     (SELECT coalesce(max(seq), 0) FROM call_log WHERE thread_id = ?1)
@@ -297,10 +287,16 @@ WHERE thread_id = ?
 
 
 def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: Projections) -> None:
-    """Derive list entry, transcript, branches and ledger again; what the user set (title, mode, ...) stays."""
+    """Derive list entry, transcript, branches and call log again; what the user set (title, mode, ...) stays."""
     edges: dict[str, int] = dict(connection.execute(_EDGES, (thread_id,)).fetchall())
-    begun = connection.execute(_BEGUN, (thread_id,)).fetchall()
-    _clear(connection, thread_id, edges)
+    started = connection.execute(_STARTED, (thread_id,)).fetchall()
+    named = {"thread_id": thread_id, "edges": json_text(list(edges))}
+    if connection.execute(_ANY, (thread_id,)).fetchone():
+        # Where ancestors are gone, nothing shows whether all that was written about a call is left: its records are
+        # laid over what is there.
+        for table in ("transcript", "branches", *(() if edges else ("call_log",))):
+            condition = _DERIVED_REBUILDING if edges else "thread_id = :thread_id"
+            connection.execute(f"DELETE FROM {table} WHERE {condition}", named)  # noqa: S608 - names only
     connection.execute(_RESET, (thread_id,))
     for stored in projections.stored(connection, thread_id):
         branch = edges.get(str(stored.checkpoint["id"]))
@@ -309,19 +305,6 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
         else:
             projections.fold_without_ancestors(connection, stored, branch)
     count_turns(connection, thread_id)
-    # What the journal knows is a fact, also where every checkpoint that told of it is gone.
-    connection.executemany(_PUT_BACK, begun)
-    connection.execute(_UNTOLD, (thread_id, _LOST_NAME))
-
-
-def _clear(connection: sqlite3.Connection, thread_id: str, edges: dict[str, int]) -> None:
-    if not connection.execute(_ANY, (thread_id,)).fetchone():
-        return
-    if not edges:
-        for table in ("transcript", "branches", "call_log"):
-            connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
-        return
-    named = {"thread_id": thread_id, "edges": json_text(list(edges))}
-    # Of a call it cannot be told whether all that was written about it stands: records are laid over what is there.
-    for table in ("transcript", "branches"):
-        connection.execute(f"DELETE FROM {table} WHERE {_DERIVED_REBUILDING}", named)  # noqa: S608 - names only
+    # What the journal holds is a fact, also where every checkpoint that showed it is gone.
+    connection.executemany(_PUT_BACK, started)
+    connection.execute(_ONLY_IN_JOURNAL, (thread_id, _LOST_NAME))

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, replace
 from typing import Any
 
@@ -27,9 +27,7 @@ INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) VA
 """
 _ONE = "SELECT id, thread_id, checkpoint_id, head, scope, plan FROM rewinds WHERE thread_id = ? AND"
 _EXISTS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
-_UNFINISHED = f"{_ONE} status = 'planned' ORDER BY id DESC LIMIT 1"
-_LAST = f"{_ONE} status = 'done' AND json_extract(plan, '$.reverts') IS NULL ORDER BY id DESC LIMIT 1"
-_COUNT_CALL = "UPDATE journal SET reverted = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
+_MARK_CALL = "UPDATE journal SET reverted = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
 _FORGET_FILE = "DELETE FROM file_states WHERE thread_id = ? AND path = ?"
 # Only the newest rewind can be undone, then the one before it: where one came from a checkpoint that was pruned, it
 # and all before it are out of reach, and so is every rewind that was undone and every undo itself.
@@ -54,40 +52,39 @@ class SqliteRewinds:
         self._clock = clock
 
     async def attempts_since(self, thread_id: str, at: str) -> Sequence[ExecutedAttempt]:
-        rows = await self._database.run(
-            lambda connection: connection.execute(_ATTEMPTS_SINCE, (thread_id, at)).fetchall()
-        )
-        return [_done(row) for row in rows]
+        key = (thread_id, at)
+        rows = await self._database.run(lambda connection: connection.execute(_ATTEMPTS_SINCE, key).fetchall())
+        return [
+            ExecutedAttempt.from_record(
+                attempt,
+                None if intent is None else Intent(**json.loads(intent)),
+                json.loads(record) if record else {},
+            )
+            for *attempt, intent, record in rows
+        ]
 
     async def sub_agents(self, thread_id: str) -> Sequence[tuple[str, str]]:
-        return await self._database.run(
-            lambda connection: connection.execute(_SUB_AGENTS, (storable(thread_id),)).fetchall()
-        )
+        key = (storable(thread_id),)
+        return await self._database.run(lambda connection: connection.execute(_SUB_AGENTS, key).fetchall())
 
     async def plan(self, rewind: Rewind) -> Rewind:
-        plan = {
-            "files": [asdict(one) for one in rewind.files],
-            "calls": rewind.calls,
-            "reverts": rewind.reverts,
-            "sub_agents": [astuple(one) for one in rewind.sub_agents],
-        }
-        row = (
-            rewind.thread_id,
-            rewind.checkpoint_id,
-            rewind.head,
-            rewind.scope,
-            json_text(plan),
-            self._clock.now(),
+        plan = json_text(
+            {
+                "files": [asdict(one) for one in rewind.files],
+                "calls": rewind.calls,
+                "reverts": rewind.reverts,
+                "sub_agents": [astuple(one) for one in rewind.sub_agents],
+            }
         )
-
-        places = [(one.thread_id, one.checkpoint_id) for one in rewind.sub_agents if one.checkpoint_id]
+        row = (rewind.thread_id, rewind.checkpoint_id, rewind.head, rewind.scope, plan, self._clock.now())
+        targets = [(one.thread_id, one.checkpoint_id) for one in rewind.sub_agents if one.checkpoint_id]
 
         def insert(connection: sqlite3.Connection) -> int:
             # Nobody holds the threads of sub-agents while a person thinks about it: they may have been pruned.
-            for place in places:
-                if connection.execute(_EXISTS, place).fetchone() is None:
+            for target in targets:
+                if connection.execute(_EXISTS, target).fetchone() is None:
                     raise UsageError(
-                        f"the sub-agent's thread {place[0]} was pruned or deleted meanwhile. Nothing was changed; "
+                        f"the sub-agent's thread {target[0]} was pruned or deleted meanwhile. Nothing was changed; "
                         "start the rewind again"
                     )
             return connection.execute(_PLAN, row).lastrowid or 0
@@ -101,7 +98,7 @@ class SqliteRewinds:
 
         def finish(connection: sqlite3.Connection) -> None:
             for thread_id, calls in threads.items():
-                connection.executemany(_COUNT_CALL, [(is_reverted, thread_id, *call) for call in calls])
+                connection.executemany(_MARK_CALL, [(is_reverted, thread_id, *call) for call in calls])
                 connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
             connection.execute(_END, ("done", now, rewind.number))
             if rewind.reverts is not None:
@@ -110,25 +107,20 @@ class SqliteRewinds:
         await self._database.write(finish)
 
     async def unfinished(self, thread_id: str) -> Rewind | None:
-        return await self._first(_UNFINISHED, thread_id)
+        return await self._first("status = 'planned'", thread_id)
 
     async def last(self, thread_id: str) -> Rewind | None:
-        return await self._first(_LAST, thread_id)
+        return await self._first("status = 'done' AND json_extract(plan, '$.reverts') IS NULL", thread_id)
 
-    async def _first(self, statement: str, thread_id: str) -> Rewind | None:
+    async def _first(self, condition: str, thread_id: str) -> Rewind | None:
+        statement = f"{_ONE} {condition} ORDER BY id DESC LIMIT 1"
         row = await self._database.run(lambda connection: connection.execute(statement, (thread_id,)).fetchone())
         return None if row is None else read_rewind(row)
 
 
 def release_contents(connection: sqlite3.Connection, thread_id: str) -> None:
-    """Drop the file contents that rewinds of a thread noted and that no undo can reach any more."""
+    """Drop the file contents that rewinds of a thread stored and that no undo can reach any more."""
     connection.execute(_RELEASE_CONTENTS, {"thread_id": thread_id})
-
-
-def _done(row: Sequence[Any]) -> ExecutedAttempt:
-    *attempt, intent, record = row
-    known: Mapping[str, Any] = json.loads(record) if record else {}
-    return ExecutedAttempt.from_record(attempt, None if intent is None else Intent(**json.loads(intent)), known)
 
 
 def read_rewind(row: Sequence[Any]) -> Rewind:
@@ -139,14 +131,13 @@ def read_rewind(row: Sequence[Any]) -> Rewind:
         FileRestoration(one["path"], FileImage(**one["current"]), FileImage(**one["target"]), one["new_folder"])
         for one in plan["files"]
     )
-    # Those noted before there were sub-agents say nothing of them.
+    # Those stored before there were sub-agents name none.
     sub_agents = tuple(
         SubAgentRewind(child, there, before, _calls(calls))
         for child, there, before, calls in plan.get("sub_agents", ())
     )
-    return Rewind(
-        thread_id, checkpoint_id, head, scope, files, _calls(plan["calls"]), plan["reverts"], sub_agents, number
-    )
+    calls = _calls(plan["calls"])
+    return Rewind(thread_id, checkpoint_id, head, scope, files, calls, plan["reverts"], sub_agents, number)
 
 
 def _calls(stored: Sequence[Sequence[Any]]) -> tuple[tuple[str, int], ...]:

@@ -27,15 +27,8 @@ __all__ = [
     "load_json",
 ]
 
-_BLOB = "blob:sha256:"
-_REQUIRED: Mapping[str, Any] = {
-    "call_id": "",
-    "tool_name": "",
-    "arguments": {},
-    "result": None,
-    "error_msg": None,
-}
-"""What every reader relies on, for a record that was stored incompletely."""
+# What every reader relies on, for a record that was stored incompletely.
+_REQUIRED: Mapping[str, Any] = {"call_id": "", "tool_name": "", "arguments": {}, "result": None, "error_msg": None}
 
 
 @dataclass(frozen=True)
@@ -59,15 +52,16 @@ class CheckpointRow:
 
 def calls_of(thread_id: str, calls: str, database: Path) -> list[CallRow]:
     """Calls with their evidence, from the JSON text that statements select."""
-    return [
-        CallRow(
-            thread_id,
-            {**_REQUIRED, "call_id": call_id, **_record(record)},
-            attempts_of(attempts, database),
-            answers_of(answers),
-        )
-        for call_id, record, attempts, answers in load_json(calls)
-    ]
+    found = []
+    for call_id, text, attempts, answers in load_json(calls):
+        record = load_json(text)
+        if not isinstance(record, dict) or not isinstance(record.get("status"), str):
+            raise DamagedDatabase(
+                f"The call log holds {text!r:.80} instead of a call: the database was changed by another program."
+            )
+        whole = {**_REQUIRED, "call_id": call_id, **record}
+        found.append(CallRow(thread_id, whole, attempts_of(attempts, database), answers_of(answers)))
+    return found
 
 
 def attempts_of(text: str, database: Path) -> list[Attempt]:
@@ -83,20 +77,16 @@ def _outcome(text: str, database: Path) -> Mapping[str, Any]:
     try:
         outcome: Any = json.loads(text)
         if isinstance(outcome, dict) and "blob" in outcome:
-            outcome = current_outcome(json.loads(_blob(str(outcome["blob"]), blob_dir(database))))
+            digest = str(outcome["blob"]).removeprefix("blob:sha256:")
+            if not digest.isalnum():
+                return {}
+            content = zlib.decompress((blob_dir(database) / "objects" / digest[:2] / digest[2:]).read_bytes())
+            if hashlib.sha256(content).hexdigest() != digest:
+                return {}
+            outcome = current_outcome(json.loads(content))
     except (OSError, ValueError, zlib.error):
         return {}
     return outcome if isinstance(outcome, dict) else {}
-
-
-def _blob(reference: str, folder: Path) -> bytes:
-    digest = reference.removeprefix(_BLOB)
-    if not digest.isalnum():
-        raise ValueError(f"{reference!r} is not a reference to a blob")
-    content = zlib.decompress((folder / "objects" / digest[:2] / digest[2:]).read_bytes())
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise ValueError(f"{reference!r} does not hold the content of its digest")
-    return content
 
 
 def answers_of(text: str) -> list[StoredAnswer]:
@@ -104,15 +94,6 @@ def answers_of(text: str) -> list[StoredAnswer]:
         StoredAnswer(question, attempt, digest, StandingAnswer(*answer))
         for question, attempt, digest, *answer in load_json(text)
     ]
-
-
-def _record(text: str) -> dict[str, Any]:
-    record = load_json(text)
-    if not isinstance(record, dict) or not isinstance(record.get("status"), str):
-        raise DamagedDatabase(
-            f"The call log holds {text!r:.80} instead of a call: the database was changed by another program."
-        )
-    return record
 
 
 def entry_of(row: Sequence[Any]) -> TranscriptEntry:
@@ -125,7 +106,7 @@ def intent_of(text: str | None) -> Intent | None:
 
 
 def load_json(text: str) -> Any:
-    if text == "[]":  # what most calls have of one or the other
+    if text == "[]":  # The usual case for most calls.
         return []
     try:
         return json.loads(text)

@@ -1,8 +1,8 @@
-"""Makes a new thread from a checkpoint of another one, which is read and never changed.
+"""Creates a thread from a checkpoint of another one, which is read and never changed.
 
-Copied are the line of checkpoints, the conversation there, and every journal row of a call in it. Answers come
-along as history: none stands in the new thread, so what is open is asked again. Blobs are shared. The sub-
-agents of these calls are copied as they are now.
+Copied are the line of checkpoints, the conversation there, and every journal row of a call in it. Answers are
+copied as history: none is valid in the new thread, so what is open is asked again. Blobs are shared. The sub-agents
+of these calls are copied as they are now.
 """
 
 import json
@@ -16,6 +16,9 @@ from graph_agent.storage.sqlite.projections import Projections, timestamp
 
 __all__ = ["Fork", "fork_thread"]
 
+_ONE = """
+SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
+"""
 _LINE = """
 WITH RECURSIVE line (id) AS (
     SELECT :checkpoint_id UNION SELECT c.parent_checkpoint_id FROM line JOIN checkpoints c
@@ -63,7 +66,7 @@ SELECT :target, row_number() OVER (ORDER BY t.seq), 0, t.message_id, t.role, t.b
 FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto WHERE t.thread_id = :source
 """
 _CALLS = "SELECT value FROM json_each(:calls)"
-_LEDGER = f"""
+_CALL_LOG = f"""
 INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
 SELECT :target, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at FROM call_log
 WHERE thread_id = :source AND call_id IN ({_CALLS})
@@ -100,7 +103,7 @@ _ADOPT = "UPDATE threads SET parent_thread = ?, parent_call = ? WHERE thread_id 
 
 
 class Fork(NamedTuple):
-    """What is to be made of what."""
+    """The thread and checkpoint to fork, and the id and time of the new thread."""
 
     source: str
     checkpoint_id: str
@@ -109,57 +112,44 @@ class Fork(NamedTuple):
 
 
 def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Projections) -> None:
-    """Make the new thread, within the transaction of the caller.
+    """Create the new thread, within the transaction of the caller.
 
     Raises:
-        UsageError: a thread with its id stands already.
+        UsageError: a thread with its id exists already.
         UnknownId: there is no such checkpoint.
     """
-    _require_free(connection, fork.target)
-    named: dict[str, Any] = {**fork._asdict(), "then": _time_of(connection, fork, projections)}
-    connection.execute(_THREAD, named)
-    connection.execute(_CHECKPOINTS, named)
-    connection.execute(_WRITES, named)
-    connection.execute(_IMPORTED, named)
-    shown = connection.execute(_SHOWN_AT_THE_CUT, named).fetchone()
-    if shown is not None:
-        # What was there before the cut stands in these tables only; the checkpoints tell the rest.
-        connection.execute(_TRANSCRIPT, {**named, "branch": shown[0], "seq": shown[1]})
-        connection.execute(_LEDGER, {**named, "calls": json_text(_calls(connection, fork.target))})
-        connection.execute(_CUTS, named)
-    projections.replay(connection, fork.target)
-    named["calls"] = json_text(_calls(connection, fork.target))
-    for statement in _FACTS:
-        connection.execute(statement, named)
-    children = connection.execute(_CHILDREN, named).fetchall()
-    for child, call_id, head, attempts in children:
-        target = moved_sub_agent_id(child, call_id, attempts, (fork.source, fork.target))
-        if target is not None:
-            fork_thread(connection, Fork(child, head, target, fork.at), projections)
-            connection.execute(_ADOPT, (fork.target, call_id, target))
-
-
-def _require_free(connection: sqlite3.Connection, thread_id: str) -> None:
-    if connection.execute("SELECT 1 FROM threads WHERE thread_id = ?", (thread_id,)).fetchone():
-        raise UsageError(f"there is a thread {thread_id!r} already; choose another id with --as")
-
-
-def _time_of(connection: sqlite3.Connection, fork: Fork, projections: Projections) -> str:
-    row = connection.execute(
-        "SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?",
-        (fork.source, fork.checkpoint_id),
-    ).fetchone()
+    source, checkpoint_id, target, at = fork
+    if connection.execute("SELECT 1 FROM threads WHERE thread_id = ?", (target,)).fetchone():
+        raise UsageError(f"there is a thread {target!r} already; choose another id with --as")
+    row = connection.execute(_ONE, (source, checkpoint_id)).fetchone()
     if row is None:
         raise UnknownId(
-            f"thread {fork.source!r} has no checkpoint {fork.checkpoint_id!r} (any more); "
-            f"`graph-agent history {fork.source}` lists those it has"
+            f"thread {source!r} has no checkpoint {checkpoint_id!r}, or it was pruned; "
+            f"`graph-agent history {source}` lists those it has"
         )
-    return timestamp(projections.decoder.checkpoint(row[0], row[1]).get("ts"))
+    named: dict[str, Any] = {**fork._asdict(), "then": timestamp(projections.decoder.checkpoint(*row).get("ts"))}
+    for statement in (_THREAD, _CHECKPOINTS, _WRITES, _IMPORTED):
+        connection.execute(statement, named)
+    shown = connection.execute(_SHOWN_AT_THE_CUT, named).fetchone()
+    if shown is not None:
+        # What was there before the prune point is in these tables only; the checkpoints bring everything later.
+        connection.execute(_TRANSCRIPT, {**named, "branch": shown[0], "seq": shown[1]})
+        connection.execute(_CALL_LOG, {**named, "calls": _shown_calls(connection, target)})
+        connection.execute(_CUTS, named)
+    projections.replay(connection, target)
+    named["calls"] = _shown_calls(connection, target)
+    for statement in _FACTS:
+        connection.execute(statement, named)
+    for child, call_id, head, attempts in connection.execute(_CHILDREN, named).fetchall():
+        new_child = moved_sub_agent_id(child, call_id, attempts, (source, target))
+        if new_child is not None:
+            fork_thread(connection, Fork(child, head, new_child, at), projections)
+            connection.execute(_ADOPT, (target, call_id, new_child))
 
 
-def _calls(connection: sqlite3.Connection, thread_id: str) -> list[str]:
-    """Every call of the messages that the thread shows."""
+def _shown_calls(connection: sqlite3.Connection, thread_id: str) -> str:
+    """JSON list of the ids of every call of the messages that the thread shows."""
     rows = connection.execute(
         "SELECT body FROM transcript WHERE thread_id = ? AND role = 'assistant'", (thread_id,)
     )
-    return [str(call.get("id")) for (body,) in rows for call in json.loads(body).get("tool_calls") or ()]
+    return json_text([str(call.get("id")) for (body,) in rows for call in json.loads(body).get("tool_calls") or ()])

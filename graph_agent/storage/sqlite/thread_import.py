@@ -1,6 +1,6 @@
 """Imports an exported thread with its sub-agents: all rows in one transaction, once the blobs they name are stored.
 
-Nothing in the file is trusted. Permissions are not imported: no answer of a file stands, no permissive mode, no
+Nothing in the file is trusted. Permissions are not imported: no answer of a file is valid, no permissive mode, no
 saved permission; and its checkpoints are noted as imported, so that an open call is evaluated and asked about
 again.
 """
@@ -9,7 +9,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TextIO, get_args
+from typing import Any, TextIO, get_args
 
 from graph_agent.calls import STATUSES
 from graph_agent.errors import AgentError, UsageError
@@ -27,22 +27,17 @@ from graph_agent.ports.thread_file import (
 )
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.json_text import json_text
-from graph_agent.storage.legacy_names import CONTENTS, current_row
+from graph_agent.storage.legacy_names import CONTENTS, current_outcome, current_row
 from graph_agent.storage.sqlite.projections import usage
 from graph_agent.storage.sqlite.rewinds import read_rewind
 from graph_agent.storage.sqlite.search_index import update_search_index
 
 __all__ = ["Content", "FileHeader", "Row", "import_rows", "invalid_file", "read_parts", "require_free"]
 
-_PIECE = 1 << 16
-_LONGEST = 1 << 30
-"""Characters of one part; more is nothing that this program wrote."""
-_BLANK = " \t\r\n"
-
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """What stands first."""
+    """The first part."""
 
     thread_id: str
 
@@ -67,40 +62,40 @@ class Content:
 
 
 def invalid_file(what: str) -> UsageError:
-    """The refusal of a file; nothing of it has been taken in."""
+    """The refusal of a file; nothing of it has been imported."""
     return UsageError(f"this is no thread that can be imported: {what}. Nothing was changed.")
 
 
 def read_parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
-    """The parts in order. Only who has taken the last one knows that the file is whole: its seal comes at the end.
+    """The parts in order. Only with the last one it is certain that the file is whole: its digest comes at the end.
 
     Raises:
         UsageError: it is something else, was cut, changed, or written by a newer version.
     """
-    seal, counts = ContentDigest(), {"rows": 0, "blobs": 0}
+    digest, counts = ContentDigest(), {"rows": 0, "blobs": 0}
     top: dict[str, Any] = {}
     end: Any = None
-    for key, value in _members(_Text(file)):
+    for key, value in _Text(file).members():
         if end is not None:
             raise invalid_file("something follows its end")
         if key in counts:
             if not counts["rows"] + counts["blobs"]:
-                yield _top(top)
-                seal.add(top)
+                yield _file_header(top)
+                digest.add(top)
             counts[key] += 1
-            seal.add(value)
+            digest.add(value)
             yield _row(value, top["version"]) if key == "rows" else _content(value)
         elif key == "end":
             end = value
         else:
             top[key] = value
     if not counts["rows"]:
-        _top(top)
-    if end != {**counts, "sha256": seal.text()}:
+        _file_header(top)
+    if end != {**counts, "sha256": digest.text()}:
         raise invalid_file("it was cut or changed after it was written")
 
 
-def _top(value: dict[str, Any]) -> FileHeader:
+def _file_header(value: dict[str, Any]) -> FileHeader:
     if value.get("format") != FORMAT:
         raise invalid_file(f"its format is {value.get('format')!r} and not {FORMAT!r}")
     version = value.get("version")
@@ -130,12 +125,10 @@ def _row(value: Any, version: int) -> Row:
     except (InvalidValue, RecursionError) as error:
         raise invalid_file(f"in a row of {table}, {error}") from error
     if is_legacy:
-        values = {name: CONTENTS.get((table, name), _same)(stored) for name, stored in values.items()}
+        for name, stored in values.items():
+            if rename := CONTENTS.get((table, name)):
+                values[name] = rename(stored)
     return Row(table, values, sub_agent)
-
-
-def _same(stored: Any) -> Any:
-    return stored
 
 
 def _content(value: Any) -> Content:
@@ -148,7 +141,11 @@ def _content(value: Any) -> Content:
 
 
 class _Text:
-    """The text of a file, of which no more is held than one value."""
+    """The JSON text of a file, of which no more is held than one value."""
+
+    _PIECE = 1 << 16
+    _LONGEST = 1 << 30
+    """Characters of one part; more is nothing that this program wrote."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -157,82 +154,74 @@ class _Text:
         self._is_all = False
         self._decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
-    def next_sign(self) -> str:
+    def members(self) -> Iterator[tuple[str, Any]]:
+        """Name and value of each member of the one object; of a list each element with the name of the list."""
+        self._take("{")
+        while True:
+            name = self._value()
+            if not isinstance(name, str):
+                raise invalid_file(f"{name!r} is no name of a part")
+            self._take(":")
+            if self._next_sign() != "[":
+                yield name, self._value()
+            else:
+                self._take("[")
+                is_more = self._next_sign() != "]" or self._take("]") != "]"
+                while is_more:
+                    yield name, self._value()
+                    is_more = self._take(",]") == ","
+            if self._take(",}") == "}":
+                break
+        if self._next_sign():
+            raise invalid_file("something follows its end")
+
+    def _next_sign(self) -> str:
         """The next character that is no blank, without taking it; empty at the end."""
         while True:
             while self._at < len(self._held):
-                if self._held[self._at] not in _BLANK:
+                if self._held[self._at] not in " \t\r\n":
                     return self._held[self._at]
                 self._at += 1
-            if not self._more():
+            if not self._read_more():
                 return ""
 
-    def take(self, signs: str) -> str:
+    def _take(self, signs: str) -> str:
         """Take the next character, which must be one of these."""
-        sign = self.next_sign()
+        sign = self._next_sign()
         if not sign or sign not in signs:
             where = f"{sign!r} stands where" if sign else "it ends where"
             raise invalid_file(f"it is not JSON of the form it should have: {where} one of {signs!r} was expected")
         self._at += 1
         return sign
 
-    def value(self) -> Any:
+    def _value(self) -> Any:
         """The next value, whole."""
-        self.next_sign()
+        self._next_sign()
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._held, self._at)
             except (ValueError, RecursionError) as error:
-                if not self._more():
+                if not self._read_more():
                     raise invalid_file(f"it is not JSON, or was cut ({error})") from error
                 continue
-            # A number may go on in what is not read yet.
-            if end < len(self._held) or not self._more():
+            # A number may continue in what is not read yet.
+            if end < len(self._held) or not self._read_more():
                 self._at = end
                 return value
 
-    def _more(self) -> bool:
+    def _read_more(self) -> bool:
         """Read as much again as is held, so that a long value is not tried over and over."""
         if self._is_all:
             return False
         kept = self._held[self._at :]
-        if len(kept) > _LONGEST:
-            raise invalid_file(f"one value in it has more than {_LONGEST} characters")
+        if len(kept) > self._LONGEST:
+            raise invalid_file(f"one value in it has more than {self._LONGEST} characters")
         try:
-            piece = self._file.read(max(_PIECE, len(kept)))
+            piece = self._file.read(max(self._PIECE, len(kept)))
         except ValueError as error:
             raise invalid_file(f"it is not text ({error})") from error
         self._held, self._at, self._is_all = kept + piece, 0, not piece
         return bool(piece)
-
-
-def _members(text: _Text) -> Iterator[tuple[str, Any]]:
-    """Name and value of each member of the one object; of a list each element with the name of the list."""
-    text.take("{")
-    while True:
-        name = text.value()
-        if not isinstance(name, str):
-            raise invalid_file(f"{name!r} is no name of a part")
-        text.take(":")
-        if text.next_sign() == "[":
-            yield from ((name, element) for element in _elements(text))
-        else:
-            yield name, text.value()
-        if text.take(",}") == "}":
-            break
-    if text.next_sign():
-        raise invalid_file("something follows its end")
-
-
-def _elements(text: _Text) -> Iterator[Any]:
-    text.take("[")
-    if text.next_sign() == "]":
-        text.take("]")
-        return
-    while True:
-        yield text.value()
-        if text.take(",]") == "]":
-            return
 
 
 def _refuse_constant(name: str) -> Any:
@@ -262,19 +251,13 @@ _HEAD_STATE = """
 SELECT c.type, c.checkpoint FROM checkpoints c JOIN threads t USING (thread_id, checkpoint_id)
 WHERE t.thread_id = ? AND c.checkpoint_ns = ''
 """
-_ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("threads", "mode"): ("default", "plan", "dontAsk"),
-    ("call_log", "status"): STATUSES,
-    ("journal", "status"): get_args(RowStatus),
-    ("decisions", "question"): get_args(QuestionKind),
-    ("decisions", "kind"): get_args(AnswerKind),
-    ("rewinds", "scope"): get_args(RewindScope),
-    ("rewinds", "status"): ("done", "reverted"),
-}
+_ATTEMPTS = "SELECT coalesce(max(attempt), 0) FROM journal WHERE thread_id = ? AND call_id = ?"
+_MOST_ATTEMPTS = 10_000
+"""Attempts at a call for a sub-agent that are looked through; no person has said retry more often."""
 
 
 def require_free(connection: sqlite3.Connection, thread_id: str) -> None:
-    """Refuse an id that anything in the database goes by.
+    """Refuse an id that anything in the database is stored under.
 
     Raises:
         UsageError: it is taken.
@@ -285,13 +268,9 @@ def require_free(connection: sqlite3.Connection, thread_id: str) -> None:
 
 
 def import_rows(
-    connection: sqlite3.Connection,
-    ids: tuple[str, str],
-    rows: Iterable[Row],
-    blobs: Blobs,
-    decoder: Decoder,
+    connection: sqlite3.Connection, ids: tuple[str, str], rows: Iterable[Row], blobs: Blobs, decoder: Decoder
 ) -> None:
-    """Store the rows, within the transaction of the caller, who undoes it when this raises.
+    """Store the rows, within the transaction of the caller, who rolls it back when this raises.
 
     Args:
         ids: of the thread where the file comes from, and here; those of sub-agents follow from it.
@@ -301,69 +280,71 @@ def import_rows(
     """
     exported_as, thread_id = ids
     require_free(connection, thread_id)
-    family, numbers = _Family({exported_as: thread_id}), dict[int, int]()
+    new_ids = {exported_as: thread_id}
+    """The ids of the file's threads here, by those there."""
+    rewinds: dict[int, int] = {}
     for row in rows:
         _require_sound(row, blobs, decoder)
-        member = family.placed(connection, row) if row.sub_agent else row
+        if row.sub_agent:
+            row = _sub_agent_row(connection, row, new_ids)  # noqa: PLW2901 - the same row, as it belongs here
         try:
-            _insert(connection, family.here[row.sub_agent or exported_as], member, numbers)
+            _insert(connection, new_ids[row.sub_agent or exported_as], row, rewinds)
         except sqlite3.IntegrityError as error:
             raise invalid_file(f"two rows of {row.table} exclude each other ({error})") from error
-    for member_id in family.here.values():
+    for member_id in new_ids.values():
         _complete(connection, member_id, decoder)
-    family.rename_in_rewinds(connection, thread_id)
+    # Rewinds of the thread name these sub-agents by their ids here, and no other threads.
+    planned = connection.execute("SELECT id, plan FROM rewinds WHERE thread_id = ?", (thread_id,)).fetchall()
+    for number, text in planned:
+        plan = json.loads(text)
+        along = plan.get("sub_agents", [])
+        if any(child not in new_ids for child, *_ in along):
+            raise invalid_file("a rewind in it is about a thread that is not in it")
+        if along:
+            plan["sub_agents"] = [[new_ids[child], *rest] for child, *rest in along]
+            connection.execute("UPDATE rewinds SET plan = ? WHERE id = ?", (json_text(plan), number))
 
 
-_MOST_ATTEMPTS = 10_000
-"""Attempts at a call for a sub-agent that are looked through; no person has said retry more often."""
+def _sub_agent_row(connection: sqlite3.Connection, row: Row, new_ids: dict[str, str]) -> Row:
+    """The row of a sub-agent as it belongs here; the one that names its thread comes first, and adds its id.
+
+    Raises:
+        UsageError: it is not below the thread, or not the sub-agent of its call, or its id is taken.
+    """
+    if row.sub_agent in new_ids and row.table != "threads":
+        return row
+    there, call_id = row.values.get("parent_thread"), row.values.get("parent_call")
+    if row.sub_agent in new_ids or there not in new_ids or not isinstance(call_id, str):
+        raise invalid_file("a row is of a sub-agent that is none of this thread")
+    parent = new_ids[there]
+    attempts = min(connection.execute(_ATTEMPTS, (parent, call_id)).fetchone()[0], _MOST_ATTEMPTS)
+    moved = moved_sub_agent_id(row.sub_agent, call_id, attempts, (there, parent))
+    if moved is None:
+        raise invalid_file(f"a sub-agent in it is none of call {call_id!r}")
+    require_free(connection, moved)
+    new_ids[row.sub_agent] = moved
+    return replace(row, values={**row.values, "parent_thread": parent})
 
 
-class _Family(NamedTuple):
-    """The threads of a file."""
-
-    here: dict[str, str]
-    """Their ids here, by those there."""
-
-    def placed(self, connection: sqlite3.Connection, row: Row) -> Row:
-        """The row of a sub-agent as it belongs here; the one that names its thread comes first.
-
-        Raises:
-            UsageError: it is not below the thread, or not the sub-agent of its call, or its id is taken.
-        """
-        if row.sub_agent in self.here and row.table != "threads":
-            return row
-        there, call_id = row.values.get("parent_thread"), row.values.get("parent_call")
-        if row.sub_agent in self.here or there not in self.here or not isinstance(call_id, str):
-            raise invalid_file("a row is of a sub-agent that is none of this thread")
-        parent = self.here[there]
-        newest = "SELECT coalesce(max(attempt), 0) FROM journal WHERE thread_id = ? AND call_id = ?"
-        attempts = min(connection.execute(newest, (parent, call_id)).fetchone()[0], _MOST_ATTEMPTS)
-        moved = moved_sub_agent_id(row.sub_agent, call_id, attempts, (there, parent))
-        if moved is None:
-            raise invalid_file(f"a sub-agent in it is none of call {call_id!r}")
-        require_free(connection, moved)
-        self.here[row.sub_agent] = moved
-        return replace(row, values={**row.values, "parent_thread": parent})
-
-    def rename_in_rewinds(self, connection: sqlite3.Connection, thread_id: str) -> None:
-        """Let rewinds of the thread speak of these sub-agents by their ids here, and of no others.
-
-        Raises:
-            UsageError: one speaks of another thread.
-        """
-        rows = connection.execute("SELECT id, plan FROM rewinds WHERE thread_id = ?", (thread_id,)).fetchall()
-        for number, text in rows:
-            plan = json.loads(text)
-            along = plan.get("sub_agents", [])
-            if any(child not in self.here for child, *_ in along):
-                raise invalid_file("a rewind in it is about a thread that is not in it")
-            if along:
-                plan["sub_agents"] = [[self.here[child], *rest] for child, *rest in along]
-                connection.execute("UPDATE rewinds SET plan = ? WHERE id = ?", (json_text(plan), number))
+def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, rewinds: dict[int, int]) -> None:
+    """Insert a row; `rewinds` has the numbers of rewinds here, by those there."""
+    values = row.values
+    if row.table in _FREE_NUMBER:
+        number = connection.execute(_FREE_NUMBER[row.table], {"id": values["id"]}).fetchone()[0]
+        if row.table == "rewinds":
+            rewinds[values["id"]] = number
+            plan = json.loads(values["plan"])
+            values = {**values, "plan": json_text({**plan, "reverts": rewinds.get(plan["reverts"])})}
+        values = {**values, "id": number}
+    names, places = ", ".join(("thread_id", *values)), ", ".join("?" * (len(values) + 1))
+    connection.execute(
+        f"INSERT INTO {row.table} ({names}) VALUES ({places})",  # noqa: S608 - names of our own columns
+        (thread_id, *values.values()),
+    )
 
 
 def _complete(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) -> None:
-    """What follows from the rows of a thread, once all are there."""
+    """Check and derive what depends on all rows of a thread."""
     threads, checkpoints, has_head = connection.execute(_HEAD, {"id": thread_id}).fetchone()
     if threads != 1 or bool(checkpoints) != bool(has_head):
         raise invalid_file("its newest checkpoint is not in it")
@@ -371,25 +352,9 @@ def _complete(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) 
     for kind, content in connection.execute(_HEAD_STATE, (thread_id,)).fetchall():
         used = usage(decoder.checkpoint(kind, content))
         connection.execute("UPDATE threads SET usage = ? WHERE thread_id = ?", (used, thread_id))
-    # Left over from a thread that once had this id: it was not this one that anything was allowed to.
+    # Left over from a thread that once had this id: they were not given to this one.
     connection.execute("DELETE FROM grants WHERE scope = 'thread' AND thread_id = ?", (thread_id,))
     update_search_index(connection, thread_id)
-
-
-def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, numbers: dict[int, int]) -> None:
-    values = row.values
-    if row.table in _FREE_NUMBER:
-        number = connection.execute(_FREE_NUMBER[row.table], {"id": values["id"]}).fetchone()[0]
-        if row.table == "rewinds":
-            numbers[values["id"]] = number
-            plan = json.loads(values["plan"])
-            values = {**values, "plan": json_text({**plan, "reverts": numbers.get(plan["reverts"])})}
-        values = {**values, "id": number}
-    names, places = ", ".join(("thread_id", *values)), ", ".join("?" * (len(values) + 1))
-    connection.execute(
-        f"INSERT INTO {row.table} ({names}) VALUES ({places})",  # noqa: S608 - names of our own columns
-        (thread_id, *values.values()),
-    )
 
 
 def _require_sound(row: Row, blobs: Blobs, decoder: Decoder) -> None:
@@ -399,61 +364,71 @@ def _require_sound(row: Row, blobs: Blobs, decoder: Decoder) -> None:
             raise invalid_file(f"a row of {row.table} has the {name} {value!r}, which cannot be imported")
     check = _CHECKS.get(row.table)
     try:
-        sound = check is None or check(row.values, blobs, decoder)
+        is_sound = check is None or check(row.values, blobs, decoder)
     except (AgentError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid_file(f"a row of {row.table} cannot be read: {error}") from error
-    if not sound:
+    if not is_sound:
         raise invalid_file(f"a row of {row.table} is none that this program writes")
 
 
 _Values = Mapping[str, Any]
 
 
-def _checkpoint(values: _Values, _: Blobs, decoder: Decoder) -> bool:
+def _is_checkpoint(values: _Values, _: Blobs, decoder: Decoder) -> bool:
     state = decoder.checkpoint(values["type"], values["checkpoint"])
     has_maps = all(isinstance(state.get(name, {}), dict) for name in ("channel_values", "channel_versions"))
     return state["id"] == values["checkpoint_id"] and has_maps and isinstance(json.loads(values["metadata"]), dict)
 
 
-def _write(values: _Values, _: Blobs, decoder: Decoder) -> bool:
+def _is_write(values: _Values, _: Blobs, decoder: Decoder) -> bool:
     decoder.write(values["channel"], values["type"], values["value"])
     return True
 
 
-def _message(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
-    body = json.loads(values["body"])
-    calls = body.get("tool_calls") or []
+def _is_message(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
+    calls = json.loads(values["body"]).get("tool_calls") or []
     return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
 
 
-def _record(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
+def _is_record(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
     record = json.loads(values["record"])
     same = all(record[name] == values[name] for name in ("call_id", "tool_name", "status"))
     return same and isinstance(record.get("attempt", 1), int) and isinstance(record.get("arguments", {}), dict)
 
 
-def _attempt(values: _Values, blobs: Blobs, _: Decoder) -> bool:
+def _is_attempt(values: _Values, blobs: Blobs, _: Decoder) -> bool:
     outcome, intent = (json.loads(values[name] or "null") for name in ("outcome", "intent"))
-    if outcome is not None:
-        recorded = Outcome(**(json.loads(blobs.get(outcome["blob"])) if "blob" in outcome else outcome))
-        if recorded.status not in ("success", "error") or not isinstance(recorded.output, str):
-            return False
     if intent is not None:
         Intent(**intent)
-    return True
+    if outcome is None:
+        return True
+    recorded = Outcome(
+        **(current_outcome(json.loads(blobs.get(outcome["blob"]))) if "blob" in outcome else outcome)
+    )
+    return recorded.status in ("success", "error") and isinstance(recorded.output, str)
 
 
-def _rewind(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
+def _is_rewind(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
     read_rewind((values["id"], "", values["checkpoint_id"], values["head"], values["scope"], values["plan"]))
     return True
 
 
 _CHECKS: Mapping[str, Callable[[_Values, Blobs, Decoder], bool]] = {
-    "checkpoints": _checkpoint,
-    "writes": _write,
-    "transcript": _message,
-    "call_log": _record,
-    "journal": _attempt,
-    "rewinds": _rewind,
+    "checkpoints": _is_checkpoint,
+    "writes": _is_write,
+    "transcript": _is_message,
+    "call_log": _is_record,
+    "journal": _is_attempt,
+    "rewinds": _is_rewind,
 }
-"""A closer check at the rows that hold more than plain values."""
+"""A closer check of the rows that hold more than plain values."""
+_ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("threads", "mode"): ("default", "plan", "dontAsk"),
+    ("call_log", "status"): STATUSES,
+    ("journal", "status"): get_args(RowStatus),
+    ("decisions", "question"): get_args(QuestionKind),
+    ("decisions", "kind"): get_args(AnswerKind),
+    ("rewinds", "scope"): get_args(RewindScope),
+    ("rewinds", "status"): ("done", "reverted"),
+}
+"""The values that a column may have."""

@@ -22,6 +22,7 @@ from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.json_text import storable
 from graph_agent.storage.private_files import exclusive_lock, make_private_folder, open_private_file
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.database_file import connect_read_only
 
 __all__ = ["FlockThreadLock", "end_lease", "exclusive_access", "holder", "lock_file", "write_lease"]
 
@@ -32,32 +33,34 @@ ON CONFLICT DO UPDATE SET owner_token = excluded.owner_token, pid = excluded.pid
     process_started = excluded.process_started,
     boot_id = excluded.boot_id, host = excluded.host, since = excluded.since, ended_at = NULL
 """
+_END = "UPDATE leases SET ended_at = ? WHERE thread_id = ? AND owner_token = ?"
+_OPEN = """
+SELECT pid, host, since, owner_token, boot_id, process_started FROM leases WHERE thread_id = ? AND ended_at IS NULL
+"""
+_RETRIES = 25
+_RETRIES_WHILE_ALIVE = 5
+_RETRY_S = 0.02
+"""The kernel frees a killed process's lock within milliseconds; a lock without a living holder is waited for."""
 
 
 def write_lease(connection: sqlite3.Connection, thread_id: str, owner_token: str, since: str) -> None:
-    """Say that this process holds the thread."""
+    """Note that this process holds the thread."""
     pid = os.getpid()
     host = storable(socket.gethostname())
     connection.execute(_WRITE, (thread_id, owner_token, pid, process_started(pid) or "", boot_id(), host, since))
 
 
 def end_lease(connection: sqlite3.Connection, thread_id: str, owner_token: str, at: str) -> None:
-    """Say that the owner_token has let go; a later holder's lease is left alone."""
-    connection.execute(
-        "UPDATE leases SET ended_at = ? WHERE thread_id = ? AND owner_token = ?", (at, thread_id, owner_token)
-    )
+    """Note that the run has released the thread; a later holder's lease is left alone."""
+    connection.execute(_END, (at, thread_id, owner_token))
 
 
 def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
-    """Who holds the thread, or held it when the process died; None when it was never held or was let go.
+    """Who holds the thread, or held it when the process died; None when it was never held or was released.
 
-    Found out without touching the lock. A process on another host counts as alive: it cannot be looked at.
+    Found out without touching the lock. A process on another host counts as alive: it cannot be checked.
     """
-    row = connection.execute(
-        "SELECT pid, host, since, owner_token, boot_id, process_started FROM leases "
-        "WHERE thread_id = ? AND ended_at IS NULL",
-        (thread_id,),
-    ).fetchone()
+    row = connection.execute(_OPEN, (thread_id,)).fetchone()
     if row is None:
         return None
     pid, host, since, owner_token, boot, started = row
@@ -66,19 +69,13 @@ def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
     return Holder(pid=pid, host=host, since=since, owner_token=owner_token, is_alive=is_alive)
 
 
-_RETRIES = 25
-_RETRIES_WHILE_ALIVE = 5
-_RETRY_S = 0.02
-"""The kernel frees a killed process's lock within milliseconds; a lock without a living holder is waited for."""
-
-
 def lock_file(database: Path, thread_id: str) -> Path:
     """The thread's lock file; the id is hashed, so that any id makes a safe name."""
     return lock_dir(database) / f"{hashlib.sha256(thread_id.encode('utf-8', 'replace')).hexdigest()[:32]}.lock"
 
 
 class FlockThreadLock:
-    """The port `ThreadLock`. One object holds one thread; taking it again renews the lease."""
+    """The port `ThreadLock`. One object holds one thread; acquiring it again renews the lease."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -88,12 +85,15 @@ class FlockThreadLock:
 
     async def acquire(self, thread_id: str, owner_token: str) -> None:
         if self._descriptor is not None:
-            await self._renew(thread_id, owner_token)
+            if self._held[0] != thread_id:
+                raise InternalError(
+                    f"this lock holds thread {self._held[0]!r} and cannot take {thread_id!r} as well"
+                )
+            await self._write_lease(thread_id, owner_token)
             return
         is_complete = False
         try:
             await self._wait_for_lock(thread_id)
-            self._held = (thread_id, owner_token)
             await self._write_lease(thread_id, owner_token)
             is_complete = True
         finally:
@@ -109,44 +109,40 @@ class FlockThreadLock:
             at = self._clock.now()
             await self._database.write(lambda connection: end_lease(connection, thread_id, owner_token, at))
         except StorageError:
-            # Told already by whoever failed before, or not worth failing for: the lease of a process that ended
+            # Reported already by whoever failed before, or not worth failing for: the lease of a process that ended
             # reads like that of one that died, and the lock is free all the same.
             return
         finally:
             self._unlock()
 
-    async def _renew(self, thread_id: str, owner_token: str) -> None:
-        if self._held[0] != thread_id:
-            raise InternalError(f"this lock holds thread {self._held[0]!r} and cannot take {thread_id!r} as well")
-        self._held = (thread_id, owner_token)
-        await self._write_lease(thread_id, owner_token)
-
     async def _write_lease(self, thread_id: str, owner_token: str) -> None:
+        self._held = (thread_id, owner_token)
         since = self._clock.now()
         await self._database.write(lambda connection: write_lease(connection, thread_id, owner_token, since))
 
     async def _wait_for_lock(self, thread_id: str) -> None:
+        lock = lock_file(self._database.path, thread_id)
         for tried in range(_RETRIES):
-            found = await self._database.run(lambda connection: self._try(connection, thread_id))
+            found = await self._database.run(lambda connection: self._try_lock(connection, thread_id, lock))
             if self._descriptor is not None:
                 return
             # A process that was just killed is seen alive for some milliseconds.
             if found is not None and found.is_alive and tried >= _RETRIES_WHILE_ALIVE:
+                where = f" on {found.host}" if found.host != storable(socket.gethostname()) else ""
                 raise ThreadHeld(
-                    f"thread {thread_id!r} is held by process {found.pid} on {found.host} since {found.since}; "
-                    "end that one first, or answer its questions with `graph-agent approvals`"
+                    f"Thread {thread_id!r} is open in another process (pid {found.pid}{where}). "
+                    "Close it, or use `graph-agent approvals`."
                 )
             await asyncio.sleep(_RETRY_S)
         raise ThreadHeld(
-            f"thread {thread_id!r} is locked by a process that left no lease; find it with "
-            f"`fuser {lock_file(self._database.path, thread_id)}` and end it first"
+            f"Thread {thread_id!r} is locked by a process that left no lease. "
+            f"Find it with `fuser {lock}` and close it."
         )
 
-    def _try(self, connection: sqlite3.Connection, thread_id: str) -> Holder | None:
-        """On the database's thread: take the lock, or say who has it."""
-        path = lock_file(self._database.path, thread_id)
-        make_private_folder(path.parent)
-        descriptor = open_private_file(path)
+    def _try_lock(self, connection: sqlite3.Connection, thread_id: str, lock: Path) -> Holder | None:
+        """On the database's thread: take the lock, or return who has it."""
+        make_private_folder(lock.parent)
+        descriptor = open_private_file(lock)
         try:
             flock(descriptor, LOCK_EX | LOCK_NB)
         except BlockingIOError:
@@ -161,9 +157,6 @@ class FlockThreadLock:
             os.close(descriptor)
 
 
-_THREADS = "[0-9a-f]*.lock"
-
-
 @contextmanager
 def exclusive_access(path: Path) -> Iterator[None]:
     """Hold the locks of every thread, and that of first openings.
@@ -175,29 +168,27 @@ def exclusive_access(path: Path) -> Iterator[None]:
     make_private_folder(folder)
     with ExitStack() as held:
         held.enter_context(exclusive_lock(folder / "open.lock"))
-        for lock in sorted(folder.glob(_THREADS)):
+        for lock in sorted(folder.glob("[0-9a-f]*.lock")):
             descriptor = open_private_file(lock)
             held.callback(os.close, descriptor)
             try:
                 flock(descriptor, LOCK_EX | LOCK_NB)
             except BlockingIOError as error:
-                raise ThreadHeld(_in_use_message(path, lock)) from error
+                who = _holder_of(path, lock) or f"a process; find it with `fuser {lock}`"
+                raise ThreadHeld(
+                    f"{path} is in use by {who}. Close it first: what it still writes would be lost."
+                ) from error
         yield
-
-
-def _in_use_message(path: Path, lock: Path) -> str:
-    who = _holder_of(path, lock) or f"a process; find it with `fuser {lock}`"
-    return f"{path} is in use by {who}: end that one first, as what it still writes would be lost"
 
 
 def _holder_of(path: Path, lock: Path) -> str | None:
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        with closing(connect_read_only(path)) as database:
             for (thread_id,) in database.execute("SELECT thread_id FROM leases WHERE ended_at IS NULL"):
                 found = holder(database, thread_id) if lock_file(path, thread_id) == lock else None
                 if found is not None:
                     return f"process {found.pid}, which holds thread {thread_id!r} since {found.since}"
     except (sqlite3.Error, UnicodeDecodeError):
-        # What is damaged may be just that table.
+        # The damage may be in just that table.
         return None
     return None

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Connection
+from typing import Any
 
 from graph_agent.errors import UnknownId
 from graph_agent.ports import Clock
@@ -73,6 +74,7 @@ SELECT 1 FROM threads t WHERE thread_id = :id AND parent_thread IS NOT NULL AND 
             (SELECT max(attempt) FROM journal WHERE thread_id = :id AND call_id = :call)))
 UNION ALL SELECT 1 FROM imported_checkpoints WHERE thread_id = :id LIMIT 1
 """
+_IS_IMPORTED = "SELECT 1 FROM imported_checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
 
 
 class ThreadTable:
@@ -83,7 +85,7 @@ class ThreadTable:
         self._clock = clock
 
     async def create(self, thread_id: str, workspace: str, model: str, mode: str) -> ThreadRow:
-        """The thread of this id, added unless another process has just done so; who may run it the lock decides."""
+        """The thread of this id, added unless another process has just done so; the lock decides who may run it."""
         now = self._clock.now()
         row = (thread_id, storable(workspace), storable(model), mode, now, now)
         await self._database.write(lambda connection: connection.execute(_CREATE, row))
@@ -98,58 +100,55 @@ class ThreadTable:
 
     async def depth(self, thread_id: str) -> int:
         """How many threads it is a sub-agent under."""
-        return int(await self._database.run(lambda c: c.execute(_DEPTH, (thread_id,)).fetchone()[0]))
+        return int((await self._first(_DEPTH, (thread_id,)))[0])
 
     async def may_have_started_elsewhere(self, thread_id: str, call_id: str) -> bool:
         """Whether a call may have begun in the thread this one was forked from, or before it came out of a file."""
-        named = {"id": thread_id, "call": call_id}
-        return await self._database.run(lambda c: c.execute(_BEGAN_ELSEWHERE, named).fetchone() is not None)
+        return bool(await self._first(_BEGAN_ELSEWHERE, {"id": thread_id, "call": call_id}))
 
     async def get(self, thread_id: str) -> ThreadRow | None:
         """The thread's line; None when there is no such thread."""
-        return await self._first(f"{_SELECT} WHERE thread_id = ?", thread_id)
+        row = await self._first(f"{_SELECT} WHERE thread_id = ?", (thread_id,))
+        return ThreadRow(*row) if row else None
 
     async def newest(self, workspace: str) -> ThreadRow | None:
         """The thread of this workspace that was at work last; sub-agents' threads are left out.
 
         One in which nothing was said, a chat that was opened and left, is taken only for want of others.
         """
-        return await self._first(_NEWEST, storable(workspace))
+        row = await self._first(_NEWEST, (storable(workspace),))
+        return ThreadRow(*row) if row else None
 
     async def is_imported(self, thread_id: str, checkpoint_id: str) -> bool:
-        """Whether a checkpoint came out of a file, so that nobody here let a call through that is open in it."""
-        statement = "SELECT 1 FROM imported_checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
-        key = (thread_id, checkpoint_id)
-        return await self._database.run(lambda c: c.execute(statement, key).fetchone() is not None)
+        """Whether a checkpoint came out of a file, so that nobody here approved a call that is open in it."""
+        return bool(await self._first(_IS_IMPORTED, (thread_id, checkpoint_id)))
 
     async def set_title(self, thread_id: str, title: str) -> None:
-        """Rename; the first message no longer gives the title."""
-        await self._set("UPDATE threads SET title = ? WHERE thread_id = ?", title, thread_id)
+        """Rename the thread; the first message no longer gives the title."""
+        await self._set("title", title, thread_id)
 
     async def set_mode(self, thread_id: str, mode: str) -> None:
-        """Note the permission mode the thread was put in."""
-        await self._set("UPDATE threads SET mode = ? WHERE thread_id = ?", mode, thread_id)
+        """Store the permission mode of the thread."""
+        await self._set("mode", mode, thread_id)
 
     async def set_model(self, thread_id: str, label: str) -> None:
-        """Note which model answers from now on."""
-        await self._set("UPDATE threads SET model = ? WHERE thread_id = ?", label, thread_id)
+        """Store the model that answers from now on."""
+        await self._set("model", label, thread_id)
 
     async def set_model_choice(self, thread_id: str, choice: Mapping[str, str]) -> None:
         """Store the model that was chosen for the thread."""
-        await self._set(
-            "UPDATE threads SET model_choice = ? WHERE thread_id = ?", json_text(dict(choice)), thread_id
-        )
+        await self._set("model_choice", json_text(dict(choice)), thread_id)
 
     async def set_workspace(self, thread_id: str, workspace: str) -> None:
-        """Note where the thread works from now on."""
-        await self._set("UPDATE threads SET workspace = ? WHERE thread_id = ?", workspace, thread_id)
+        """Store where the thread works from now on."""
+        await self._set("workspace", workspace, thread_id)
 
     async def set_roots(self, thread_id: str, folders: Sequence[str]) -> None:
-        """Note the folders it may work in beside its workspace from now on."""
-        await self._set("UPDATE threads SET add_dirs = ? WHERE thread_id = ?", json_text(list(folders)), thread_id)
+        """Store the folders it may work in beside its workspace from now on."""
+        await self._set("add_dirs", json_text(list(folders)), thread_id)
 
-    async def _set(self, statement: str, value: str, thread_id: str) -> None:
-        values = (storable(value), thread_id)
+    async def _set(self, column: str, value: str, thread_id: str) -> None:
+        statement, values = f"UPDATE threads SET {column} = ? WHERE thread_id = ?", (storable(value), thread_id)  # noqa: S608 - names only
         if not await self._database.write(lambda connection: connection.execute(statement, values).rowcount):
             raise _unknown(thread_id)
 
@@ -159,9 +158,8 @@ class ThreadTable:
             raise _unknown(thread_id)
         return row
 
-    async def _first(self, statement: str, value: str) -> ThreadRow | None:
-        row = await self._database.run(lambda connection: connection.execute(statement, (value,)).fetchone())
-        return None if row is None else ThreadRow(*row)
+    async def _first(self, statement: str, values: Sequence[str] | Mapping[str, str]) -> Any:
+        return await self._database.run(lambda connection: connection.execute(statement, values).fetchone())
 
 
 def _unknown(thread_id: str) -> UnknownId:
@@ -182,8 +180,6 @@ SELECT 1 + max(coalesce((SELECT max(id) FROM inbox), 0), coalesce((
     WHERE thread_id = :thread_id AND message_id GLOB 'inbox-[0-9]*' AND length(message_id) <= 18), 0)),
     :thread_id, :text, :by, :at
 """
-
-
 _TAKE_BACK = """
 DELETE FROM inbox WHERE thread_id = ? AND id = ? AND taken_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id

@@ -93,7 +93,7 @@ async def test_a_thread_that_another_process_holds_is_left_to_it_and_said_so(pat
 
     told = [one for one in said if one.step == "projections"]
     assert [one.stage for one in told] == ["will", "left"]
-    assert f"held by process {os.getpid()}" in told[1].text
+    assert f"is open in another process (pid {os.getpid()})" in told[1].text
 
 
 async def test_a_damaged_file_is_salvaged_kept_and_its_threads_go_on(path: Path) -> None:

@@ -59,7 +59,7 @@ async def test_nothing_goes_without_consent(stage: Stage) -> None:
 
 async def test_a_thread_that_is_held_is_refused_and_with_it_all_the_others(stage: Stage) -> None:
     async with stage.life():
-        with pytest.raises(ThreadHeld, match="is held by process"):
+        with pytest.raises(ThreadHeld, match="is open in another process"):
             await delete(stage.database, [_OTHER, THREAD], lambda _: True)
 
     assert ids(stage) == [_OTHER, THREAD]

@@ -63,7 +63,7 @@ async def test_a_thread_that_is_held_is_left_alone_and_named(stage: Stage) -> No
         done = await prune(stage.database, PruneOrder(1))
 
     by_thread = {one.thread_id: one for one in done.threads}
-    assert (by_thread[THREAD].checkpoints, "is held by process" in by_thread[THREAD].held_by) == (0, True)
+    assert (by_thread[THREAD].checkpoints, "is open in another process" in by_thread[THREAD].held_by) == (0, True)
     assert by_thread[_OTHER].checkpoints > 0
 
 

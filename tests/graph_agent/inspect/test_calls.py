@@ -1,10 +1,24 @@
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graph_agent.app.reader import read_database
+from graph_agent.calls import FINAL
+from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase, UnknownId
-from graph_agent.inspect import CallView, StandingAnswer
+from graph_agent.inspect import ToolStatistics
+from graph_agent.inspect.calls import CallView, effective_record, thread_status
+from graph_agent.ports import Intent, JournalRow, Outcome, SystemClock
+from graph_agent.ports.background import boot_id, process_started
+from graph_agent.ports.read_store import Attempt, StandingAnswer
+from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
+from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import START, Rows, record_of
 
 _OUTCOME = {"status": "error", "output": "partly", "error": "exit code 2"}
@@ -117,3 +131,249 @@ def test_a_column_that_is_not_json_is_named_as_damage(rows: Rows) -> None:
 
     with read_database(rows.path) as reader, pytest.raises(DamagedDatabase, match="must hold JSON"):
         reader.calls()
+
+
+def test_attempts_come_with_intent_and_process_and_without_undone_ones(rows: Rows) -> None:
+    intent = {"path": "/w/a", "before_sha256": None, "after_sha256": "ff", "before_blob": None}
+    rows.journal("interrupted", reverted=1)
+    rows.journal("interrupted", attempt=2, intent=json.dumps(intent))
+    rows.journal("executing", attempt=3, process_group=7, process_started="9", boot_id="b")
+
+    with read_database(rows.path) as reader:
+        found = reader.attempts("t1", "call_a")
+
+    assert found == [
+        JournalRow("call_a", 2, "life", "interrupted", START, intent=Intent("/w/a", None, "ff")),
+        JournalRow(
+            "call_a",
+            3,
+            "life",
+            "executing",
+            START,
+            process_group=7,
+            process_started="9",
+            extra={"boot_id": "b"},
+        ),
+    ]
+
+
+def test_an_intent_that_is_no_json_is_told_as_damage(rows: Rows) -> None:
+    rows.journal("executing", intent="{")
+
+    with read_database(rows.path) as reader, pytest.raises(DamagedDatabase, match="must hold JSON"):
+        reader.attempts("t1", "call_a")
+
+
+async def _record(path: Path, output: str) -> Outcome:
+    outcome = Outcome("success", output, metadata={"exit_code": 0})
+    async with await Database.open(path) as database:
+        journal = SqliteJournal(database, FileBlobs(blob_dir(path)), SystemClock())
+        await journal.claim("t1", "call_a", 1, "run", None)
+        await journal.finish("t1", "call_a", 1, "run", outcome)
+    return outcome
+
+
+def _read(path: Path) -> object:
+    store = SqliteReadStore.open(path)
+    [call] = store.evidence("t1", {"call_a": {"status": "executing"}})
+    store.close()
+    return call.attempts[0].outcome
+
+
+@pytest.mark.parametrize("output", ["ok", "x" * (INLINE_BYTES + 1)])
+async def test_small_and_large_outcomes_are_read_as_the_journal_recorded_them(tmp_path: Path, output: str) -> None:
+    outcome = await _record(tmp_path / "db", output)
+
+    assert _read(tmp_path / "db") == asdict(outcome)
+
+
+async def test_an_outcome_whose_file_is_gone_damaged_or_swapped_is_empty(tmp_path: Path) -> None:
+    await _record(tmp_path / "db", "x" * (INLINE_BYTES + 1))
+    [file] = [path for path in (blob_dir(tmp_path / "db") / "objects").rglob("*") if path.is_file()]
+    file.chmod(0o600)
+
+    for content in (b"torn", FileBlobs(tmp_path).put(b"{}").encode(), None):
+        file.unlink() if content is None else file.write_bytes(content)
+        assert _read(tmp_path / "db") == {}
+
+
+async def test_a_reference_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
+    await _record(tmp_path / "db", "ok")
+    async with await Database.open(tmp_path / "db") as database:
+        statement = """UPDATE journal SET outcome = '{"blob": "blob:sha256:../../etc/passwd"}'"""
+        await database.write(lambda connection: connection.execute(statement))
+
+    assert _read(tmp_path / "db") == {}
+
+
+_CLAIMED = Attempt(1, "executing", None, None)
+_DONE = Attempt(1, "success", "then", {"status": "success", "output": "built", "error": None})
+_ANSWER_EFFECTIVE = StandingAnswer("approve", "", "cli pid 7", "then", None)
+
+
+@pytest.mark.parametrize(
+    ("record", "attempts", "is_held", "changed"),
+    [
+        (record_of("executing"), (_CLAIMED,), True, {}),
+        (
+            record_of("executing"),
+            (_CLAIMED,),
+            False,
+            {"status": "interrupted", "stored_status": "executing", "reason": "outcome_unknown", "started": True},
+        ),
+        (
+            record_of("executing"),
+            (replace(_CLAIMED, started_at="now"),),
+            False,
+            {
+                "status": "interrupted",
+                "stored_status": "executing",
+                "reason": "outcome_unknown",
+                "started": True,
+                "started_at": "now",
+            },
+        ),
+        (
+            record_of("executing"),
+            (),
+            False,
+            {"status": "interrupted", "stored_status": "executing", "reason": "never_started", "started": False},
+        ),
+        (
+            record_of("executing"),
+            (Attempt(1, "not_started", None, None),),
+            False,
+            {"status": "interrupted", "stored_status": "executing", "reason": "never_started", "started": False},
+        ),
+        (
+            record_of("pending", approved_at="then", started=False),
+            (),
+            False,
+            {"status": "interrupted", "stored_status": "pending", "reason": "never_started", "started": False},
+        ),
+        (record_of("pending", approved_at="then"), (), True, {}),
+        (record_of("pending"), (), False, {}),
+        (record_of("awaiting_approval"), (), False, {}),
+        (
+            record_of("interrupted"),
+            (_DONE,),
+            False,
+            {
+                "status": "success",
+                "stored_status": "interrupted",
+                "result": "built",
+                "error_msg": None,
+                "ended_at": "then",
+                "started": True,
+            },
+        ),
+    ],
+)
+def test_a_reader_shows_the_status_the_next_life_would_give(
+    record: dict[str, Any], attempts: tuple[Attempt, ...], is_held: bool, changed: dict[str, Any]
+) -> None:
+    assert effective_record(record, attempts, is_held=is_held) == {**record, **changed}
+
+
+@pytest.mark.parametrize("status", sorted(FINAL))
+def test_a_final_record_is_shown_as_it_is_stored(status: str) -> None:
+    record = record_of(status)
+
+    assert effective_record(record, (_DONE,), is_held=False) == record
+
+
+def test_interrupted_calls_come_before_approvals_and_both_before_the_living_process() -> None:
+    waiting = CallView("t1", record_of("awaiting_approval"))
+    broken = CallView("t1", record_of("interrupted"))
+    answered = CallView("t1", record_of("awaiting_approval"), _ANSWER_EFFECTIVE)
+
+    statuses = [
+        thread_status([waiting, broken], is_idle=False, is_held=True),
+        thread_status([waiting], is_idle=False, is_held=True),
+        thread_status([answered], is_idle=False, is_held=True),
+        thread_status([answered], is_idle=False, is_held=False),
+        thread_status([CallView("t1", record_of("interrupted"), _ANSWER_EFFECTIVE)], is_idle=False, is_held=False),
+        thread_status([CallView("t1", record_of("pending"))], is_idle=False, is_held=False),
+        thread_status([broken], is_idle=True, is_held=False),
+    ]
+
+    assert statuses == [
+        "interrupted",
+        "waiting",
+        "running",
+        "waiting",
+        "interrupted",
+        "resumable",
+        "idle",
+    ]
+
+
+_ADD = """
+INSERT INTO background_shells (thread_id, call_id, attempt, command, folder, started_at) VALUES (?, ?, 1, ?, '/', ?)
+"""
+
+
+def _shell(rows: Rows, call: str, thread: str = "t1", **journal: Any) -> None:
+    here: dict[str, Any] = {"process_started": process_started(os.getpid()), "boot_id": boot_id()}
+    rows.journal("success", thread_id=thread, call_id=call, process_group=os.getpid(), **(here | journal))
+    rows.execute(_ADD, thread, call, f"run {call}", START)
+
+
+def test_what_runs_is_told_and_what_has_ended_or_only_has_its_number_is_not(rows: Rows) -> None:
+    for thread in ("t1", "t2"):
+        rows.thread(thread)
+    _shell(rows, "a")
+    _shell(rows, "b", process_started="1")
+    _shell(rows, "c", boot_id="before")
+    _shell(rows, "d", "t2")
+    _shell(rows, "e")
+    rows.execute("UPDATE background_shells SET ended_at = started_at WHERE call_id = 'e'")
+
+    with read_database(rows.path) as reader:
+        of_one, of_all = reader.shells("t1"), reader.shells()
+
+    told = [(shell.shell_id, shell.command, shell.pid) for shell in of_one]
+    assert told == [("sh1", "run a", os.getpid())]
+    assert [(shell.thread_id, shell.shell_id) for shell in of_all] == [("t1", "sh1"), ("t2", "sh4")]
+
+
+@pytest.fixture
+def logged(rows: Rows) -> Rows:
+    for thread_id in ("t1", "t2"):
+        rows.thread(thread_id)
+        rows.call(record_of("success"), thread_id)
+    rows.call(record_of("success", "call_b", tool_name="ls"))
+    return rows
+
+
+def _statistics(rows: Rows) -> list[ToolStatistics]:
+    with read_database(rows.path) as reader:
+        return reader.statistics()
+
+
+def test_attempts_of_all_threads_are_counted_by_tool(logged: Rows) -> None:
+    logged.journal("interrupted", started_at=START, ended_at="2026-11-28T10:00:09.000Z")
+    logged.journal("success", {}, attempt=2, started_at=START, ended_at="2026-11-28T10:00:01.500Z")
+    logged.journal("error", {}, thread_id="t2", started_at=START, ended_at="2026-11-28T10:00:00.500Z")
+    logged.journal("not_started", call_id="call_b")
+    logged.journal("executing", call_id="call_b", attempt=2)
+
+    assert _statistics(logged) == [
+        ToolStatistics("bash", 3, 1, 1, 1, 2.0, 1.0, 1.5),
+        ToolStatistics("ls", 1, 0, 0, 1, 0, None, None),
+    ]
+
+
+def test_p95_leaves_out_the_slowest_of_twenty(logged: Rows) -> None:
+    for number in range(1, 21):
+        logged.journal("success", {}, attempt=number, ended_at=f"2026-11-28T10:00:{number:02}.000Z")
+
+    [statistics] = _statistics(logged)
+
+    assert (statistics.executions, statistics.p95_s, statistics.total_s) == (20, 19.0, 210.0)
+
+
+def test_a_clock_that_was_put_back_makes_no_negative_time(logged: Rows) -> None:
+    logged.journal("success", {}, ended_at="2026-11-28T09:00:00.000Z")
+
+    assert [item.total_s for item in _statistics(logged)] == [0.0]

@@ -4,7 +4,8 @@ import pytest
 from graph_agent.app.reader import read_database
 from graph_agent.errors import InternalError, UnknownId
 from graph_agent.inspect import CallView
-from tests.fakes.database_rows import Rows, record_of
+from graph_agent.ports import Grant
+from tests.fakes.database_rows import START, Rows, record_of
 
 
 def _checkpoint(rows: Rows, checkpoint_id: str, node: str, status: str) -> None:
@@ -62,3 +63,26 @@ def test_a_thread_without_a_checkpoint_has_no_state_to_show(rows: Rows) -> None:
 
     with read_database(rows.path) as reader, pytest.raises(UnknownId, match="'t1' has no checkpoint yet"):
         reader.inspection("t1")
+
+
+def test_grants_that_stand_are_told_oldest_first(rows: Rows) -> None:
+    rows.grant("bash(ls)")
+    rows.grant("bash(rm x)", revoked_at=START)
+    rows.grant("bash(cat a)", "bash(cat b)", scope="user")
+
+    with read_database(rows.path) as reader:
+        told = reader.grants()
+
+    where = {"mode": "default", "thread_id": "t1", "workspace": "/w", "call_id": "call_a", "by": "cli pid 7"}
+    assert told == [
+        Grant("thread", ("bash(ls)",), **where, at=START, id=1),
+        Grant("user", ("bash(cat a)", "bash(cat b)"), **where, at=START, id=3),
+    ]
+
+
+def test_the_folders_of_a_thread_are_reported(rows: Rows) -> None:
+    rows.thread("t1", add_dirs='["/lib", "/srv/x"]')
+    rows.thread("t2")
+
+    with read_database(rows.path) as reader:
+        assert (reader.roots("t1"), reader.roots("t2")) == (("/lib", "/srv/x"), ())

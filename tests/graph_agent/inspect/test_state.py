@@ -1,10 +1,14 @@
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import ormsgpack
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import DeltaChannel
@@ -15,9 +19,12 @@ from graph_agent.app.reader import read_database
 from graph_agent.calls import NEW_MESSAGE, ToolCallInfo, merge_calls, merge_messages
 from graph_agent.errors import DamagedDatabase, UnknownId
 from graph_agent.inspect import CheckpointState
+from graph_agent.inspect.channel_values import channel_values
+from graph_agent.inspect.state import Change, diff_values
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from tests.fakes.database_rows import record_of
+from graph_agent.storage.sqlite.read_store import SqliteReadStore
+from tests.fakes.database_rows import Rows, record_of
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
 _QUESTION = {"approve": [{"call_id": "c1"}, {"call_id": "c2"}], "recover": []}
@@ -220,3 +227,139 @@ async def test_what_was_sent_is_shown_before_any_step_has_taken_it_in(tmp_path: 
     assert (task.node, task.status, task.input["messages"][0]["content"]) == ("__start__", "waiting", "go")
     assert [(entry.seq, entry.message_id, entry.body["content"]) for entry in shown] == [(1, "h1", "go")] * 3
     assert inconsistencies == []
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ({"a": 1}, {"a": 2}, [Change("a", "changed", 1, 2)]),
+        ({"a": {"b": 1}}, {"a": {"c": 1}}, [Change("a.c", "added", None, 1), Change("a.b", "removed", 1, None)]),
+        ({"a": [1, 2]}, {"a": [1]}, [Change("a.1", "removed", 2, None)]),
+        ({"a": 1}, {"a": True}, [Change("a", "changed", old=1, new=True)]),
+        ({"a": [1]}, {"a": "text"}, [Change("a", "changed", [1], "text")]),
+    ],
+)
+def test_each_place_that_differs_is_named(old: Any, new: Any, changes: list[Change]) -> None:
+    assert diff_values(old, new) == changes
+
+
+def test_messages_are_compared_by_id_wherever_they_stand() -> None:
+    one, two, edited = {"id": "m1", "content": "a"}, {"id": "m2", "content": "b"}, {"id": "m1", "content": "c"}
+
+    assert diff_values({"messages": [one, two]}, {"messages": [two, edited]}) == [
+        Change("messages.m1.content", "changed", "a", "c")
+    ]
+
+
+@given(_JSON)
+def test_nothing_differs_from_itself(value: Any) -> None:
+    assert diff_values(value, value) == []
+
+
+@given(_JSON, _JSON)
+def test_two_values_that_differ_differ_somewhere(old: Any, new: Any) -> None:
+    same = json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
+
+    assert (diff_values(old, new) == []) == same
+
+
+_TARGET = {"channel_values": {}, "channel_versions": {"messages": "9", "calls": "9"}}
+
+
+def _checkpoint(rows: Rows, checkpoint_id: str, parent_id: str | None, **values: Any) -> None:
+    rows.execute(
+        "INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id, type, checkpoint)"
+        " VALUES ('t1', ?, ?, 'msgpack', ?)",
+        checkpoint_id,
+        parent_id,
+        ormsgpack.packb({"channel_values": values}),
+    )
+
+
+def _write(rows: Rows, checkpoint_id: str, channel: str, value: Any, path: str = "a", idx: int = 0) -> None:
+    rows.execute(
+        "INSERT INTO writes (thread_id, checkpoint_id, task_id, task_path, idx, channel, type, value)"
+        " VALUES ('t1', ?, ?, ?, ?, ?, 'msgpack', ?)",
+        checkpoint_id,
+        f"task {path}",
+        path,
+        idx,
+        channel,
+        ormsgpack.packb(value),
+    )
+
+
+def _snapshot(value: Any) -> ormsgpack.Ext:
+    return ormsgpack.Ext(7, ormsgpack.packb(value))
+
+
+def _overwrite(value: Any) -> ormsgpack.Ext:
+    return ormsgpack.Ext(2, ormsgpack.packb(["langgraph.types", "Overwrite", {"value": value}]))
+
+
+def _message(identifier: str, content: str = "", kind: str = "human") -> dict[str, str]:
+    return {"type": kind, "id": identifier, "content": content}
+
+
+def _values(rows: Rows, parent_id: str, checkpoint: dict[str, Any] | None = None) -> dict[str, Any]:
+    database = SqliteReadStore.open(rows.path)
+    values = channel_values(database, "t1", parent_id, checkpoint or _TARGET, {})
+    database.close()
+    return values
+
+
+def test_deltas_are_replayed_over_the_nearest_snapshot_in_the_order_of_the_tasks(rows: Rows) -> None:
+    _checkpoint(rows, "9-oldest", None, messages=_snapshot([_message("lost")]))
+    _checkpoint(rows, "5-middle", "9-oldest", messages=_snapshot([_message("a"), _message("b")]))
+    _checkpoint(rows, "1-parent", "5-middle")
+    _write(rows, "9-oldest", "messages", [_message("too old")])
+    _write(rows, "5-middle", "messages", [_message("a", "changed"), _message("c")])
+    _write(rows, "1-parent", "messages", [_message("e")], path="b")
+    _write(rows, "1-parent", "messages", _message("d"), path="a", idx=1)
+    _write(rows, "1-parent", "messages", [_message("b", kind="remove")], path="a", idx=0)
+    _write(rows, "1-parent", "calls", {NEW_MESSAGE: {}, "call_a": record_of("pending")}, path="c")
+
+    values = _values(rows, "1-parent")
+
+    assert values == {
+        "messages": [_message("a", "changed"), _message("c"), _message("d"), _message("e")],
+        "calls": {"call_a": record_of("pending")},
+    }
+
+
+@pytest.mark.parametrize("reset", [{"__overwrite__": [_message("kept")]}, _overwrite([_message("kept")])])
+def test_an_overwrite_begins_anew(rows: Rows, reset: Any) -> None:
+    _checkpoint(rows, "c1", None)
+    _write(rows, "c1", "messages", [_message("gone")])
+    _write(rows, "c1", "messages", reset, idx=1)
+    _write(rows, "c1", "messages", [_message("added")], idx=2)
+
+    assert _values(rows, "c1")["messages"] == [_message("kept"), _message("added")]
+
+
+def test_a_value_that_is_stored_needs_no_ancestors_and_the_engines_own_channels_are_left_out(rows: Rows) -> None:
+    stored = {"messages": [_message("a")], "turn": {"steps": 1}, "branch:to:reasoning": None, "__pregel_tasks": []}
+
+    values = _values(rows, "none", {"channel_values": stored, "channel_versions": dict.fromkeys(stored, "1")})
+
+    assert values == {"messages": [_message("a")], "turn": {"steps": 1}}
+
+
+def test_a_chain_that_bites_its_own_tail_ends(rows: Rows) -> None:
+    _checkpoint(rows, "c1", "c2")
+    _checkpoint(rows, "c2", "c1")
+    _write(rows, "c1", "messages", [_message("a")])
+    _write(rows, "c2", "messages", [_message("b")])
+
+    assert _values(rows, "c1")["messages"] == [_message("b"), _message("a")]
+
+
+def test_without_ancestors_a_channel_that_was_written_is_empty(rows: Rows) -> None:
+    assert _values(rows, "pruned") == {"messages": [], "calls": {}}

@@ -1,4 +1,5 @@
-from datetime import UTC, datetime
+import json
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Overwrite, Send
 
 from graph_agent.errors import DamagedDatabase, InternalError
-from graph_agent.storage.serializer import StrictSerializer, unwrap_value
+from graph_agent.storage.json_text import json_text, storable
+from graph_agent.storage.serializer import BoundedCache, StrictSerializer, unwrap_value
 
 _REPLY = AIMessage("text", id="m1", tool_calls=[{"id": "c1", "name": "bash", "args": {"command": "ls"}}])
 _VALUES: list[Any] = [
@@ -118,3 +120,50 @@ def test_the_same_stored_message_is_the_same_object_each_time_and_a_changed_one_
 
     assert first is again
     assert (first.content, changed.content) == ("long text", "short")
+
+
+def test_what_was_not_asked_for_longest_goes_first() -> None:
+    kept: BoundedCache[str, int] = BoundedCache(10)
+    kept.put("a", 1, 4)
+    kept.put("b", 2, 4)
+
+    kept.get("a")
+    kept.put("c", 3, 4)
+
+    assert [kept.get(key) for key in "abc"] == [1, None, 3]
+
+
+def test_a_value_that_is_put_again_is_weighed_once_and_one_that_is_too_heavy_is_not_kept() -> None:
+    kept: BoundedCache[str, int] = BoundedCache(10)
+
+    values = [kept.put("a", number, 8) for number in range(3)]
+    heavy = kept.put("b", 9, 11)
+
+    assert (values, heavy) == ([0, 1, 2], 9)
+    assert [kept.get(key) for key in "ab"] == [2, None]
+    kept.put("c", 3, 10)
+    assert [kept.get(key) for key in "ac"] == [None, 3]
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True]}, "ü 漢", []])
+def test_plain_values_come_back_from_their_text(value: Any) -> None:
+    assert json.loads(json_text(value)) == value
+
+
+def test_odd_values_become_text_and_odd_keys_are_left_out() -> None:
+    odd = {
+        "when": date(2026, 1, 1),
+        ("a", "b"): 1,
+        3: "three",
+        "bad": "\ud800",
+        "no": float("nan"),
+        "all": float("-inf"),
+    }
+
+    text = json_text(odd)
+
+    assert json.loads(text) == {"when": "2026-01-01", "3": "three", "bad": "?", "no": "NaN", "all": "-Infinity"}
+
+
+def test_lone_surrogates_are_replaced_and_all_else_stays() -> None:
+    assert storable("a\ud800ü\x00") == "a?ü\x00"

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph_agent.calls import NEW_MESSAGE
-from graph_agent.storage.sqlite.call_log import fold_calls, restart_from
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.projections import Place, fold_calls, restart_from
 from graph_agent.storage.sqlite.schema import create_tables
 from tests.graph_agent.storage.sqlite.looking import rows
 
@@ -18,7 +18,7 @@ _RECORD = {"call_id": "c", "tool_name": "bash", "arguments": {}, "status": "pend
 async def _fold(database: Database, *writes: dict[Any, Any]) -> None:
     def fold(connection: sqlite3.Connection) -> None:
         for number, write in enumerate(writes, 1):
-            fold_calls(connection, ("t", str(number), f"at {number}"), write)
+            fold_calls(connection, Place("t", str(number), f"at {number}"), write)
 
     await database.write(fold)
 
@@ -90,7 +90,7 @@ def test_no_write_makes_the_ledger_fail(writes: list[dict[Any, Any]]) -> None:
     create_tables(connection, SCHEMA_VERSION)
 
     for write in writes:
-        fold_calls(connection, ("t", "1", "now"), write)
+        fold_calls(connection, Place("t", "1", "now"), write)
 
     texts = connection.execute("SELECT record, json_valid(record) FROM call_log").fetchall()
     connection.close()
@@ -112,7 +112,7 @@ async def test_taken_up_again_a_state_has_its_own_records_and_what_is_open_elsew
     odd = [None, {"c": {"status": ["x"]}}, {"c": {"attempt": "2"}}]
 
     await database.write(
-        lambda connection: restart_from(connection, ("t", "9", "now"), [{NEW_MESSAGE: {}, "c": whole}, *odd])
+        lambda connection: restart_from(connection, Place("t", "9", "now"), [{NEW_MESSAGE: {}, "c": whole}, *odd])
     )
 
     found = await rows(database, "SELECT call_id, record, abandoned, checkpoint_id FROM call_log ORDER BY seq")

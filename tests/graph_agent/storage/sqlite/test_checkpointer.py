@@ -1,13 +1,21 @@
 import asyncio
+import json
+import subprocess
+import sys
+import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base.id import uuid6
 from langgraph.types import Command
 
 from graph_agent.errors import DamagedDatabase, InternalError
-from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier, time_in
 from graph_agent.storage.sqlite.database import Database
+from tests.graph_agent.storage.sqlite.life import ROOT
 from tests.graph_agent.storage.sqlite.looking import content_of, rows, statements_of
 from tests.graph_agent.storage.sqlite.small_graph import compile_graph, config_of, play_turn
 
@@ -178,3 +186,115 @@ async def _put(saver: CheckpointSaver, parent: Any = None) -> Any:
     number = 1 if parent is None else int(parent["configurable"]["checkpoint_id"]) + 1
     checkpoint: Any = {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
     return await saver.aput(parent or config_of("t"), checkpoint, {"source": "loop", "step": number}, {})
+
+
+_BEFORE_1970 = 0x01B21DD213814000
+
+
+def test_the_time_in_an_id_is_that_of_the_clock_and_one_that_leaves_no_room_counts_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("langgraph.checkpoint.base.id._last_v6_timestamp", None)
+    now = time.time_ns() // 100 + _BEFORE_1970
+
+    assert 0 <= time_in(str(uuid6(clock_seq=1))) - now < 10**9
+    assert [time_in(odd) for odd in ("", "c1", "ffffffff-ffff-6fff-8000-000000000000")] == [0, 0, 0]
+
+
+async def test_a_graph_that_is_run_on_the_thread_of_its_caller_is_told_how_to_run_it(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+
+    with pytest.raises(InternalError, match="use `aget_tuple` and `ainvoke`"):
+        graph.invoke({"messages": []}, config_of("t"))
+
+
+@pytest.mark.parametrize(
+    "method", ["get_tuple", "list", "put", "put_writes", "delete_thread", "get_delta_channel_history"]
+)
+async def test_nothing_is_done_on_the_thread_of_the_caller(database: Database, method: str) -> None:
+    with pytest.raises(InternalError, match=f"use `a{method}`"):
+        getattr(CheckpointSaver(database), method)()
+
+
+_CHECKPOINT: Any = {"v": 4, "id": "1", "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
+
+
+async def test_a_checkpoint_that_stands_is_proven_with_one_look(database: Database) -> None:
+    await CheckpointSaver(database).aput(config_of("t"), _CHECKPOINT, {}, {})
+    seen = await statements_of(database)
+
+    assert await SqliteBarrier(database).wait("t", "1") is True
+    assert seen == ["SELECT"]
+
+
+async def test_a_checkpoint_on_its_way_is_waited_for(database: Database) -> None:
+    waiting = asyncio.create_task(SqliteBarrier(database).wait("t", "1"))
+    await asyncio.sleep(0.03)
+    was_early = waiting.done()
+
+    await CheckpointSaver(database).aput(config_of("t"), _CHECKPOINT, {}, {})
+
+    assert await waiting is True
+    assert not was_early
+
+
+async def test_a_checkpoint_that_never_comes_is_given_up(database: Database) -> None:
+    assert await SqliteBarrier(database, timeout_s=0.02).wait("t", "1") is False
+
+
+async def test_a_checkpoint_of_another_thread_proves_nothing(database: Database) -> None:
+    await CheckpointSaver(database).aput(config_of("other"), _CHECKPOINT, {}, {})
+
+    assert await SqliteBarrier(database, timeout_s=0).wait("t", "1") is False
+
+
+async def _fill(saver: CheckpointSaver) -> None:
+    for number in range(1, 5):
+        checkpoint: Any = {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
+        metadata: Any = {"step": number, "source": "loop" if number % 2 else "input", "o'dd \"name": [number]}
+        await saver.aput(config_of("even" if number % 2 == 0 else "odd"), checkpoint, metadata, {})
+
+
+async def _ids(saver: CheckpointSaver, config: RunnableConfig | None, **options: Any) -> list[str]:
+    return [found.checkpoint["id"] async for found in saver.alist(config, **options)]
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "expected"),
+    [
+        (None, {}, ["4", "3", "2", "1"]),
+        (config_of("odd"), {}, ["3", "1"]),
+        (None, {"limit": 2}, ["4", "3"]),
+        (None, {"limit": 0}, []),
+        (None, {"filter": {"source": "input"}}, ["4", "2"]),
+        (None, {"filter": {"source": "input", "step": 2}}, ["2"]),
+        (None, {"filter": {"absent": None}}, []),
+        (None, {"filter": {"o'dd \"name": [3]}}, ["3"]),
+        (None, {"filter": {"step') OR 1=1 --": 1}}, []),
+        (config_of("odd"), {"before": {"configurable": {"thread_id": "odd", "checkpoint_id": "3"}}}, ["1"]),
+    ],
+)
+async def test_a_listing_holds_what_was_asked_for_newest_first(
+    database: Database, config: RunnableConfig | None, options: dict[str, Any], expected: list[str]
+) -> None:
+    saver = CheckpointSaver(database)
+    await _fill(saver)
+
+    assert await _ids(saver, config, **options) == expected
+
+
+def test_a_kill_before_any_statement_loses_nothing_acknowledged_and_leaves_everything_fitting(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-m", "tests.graph_agent.storage.sqlite.sweep", str(tmp_path)]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=50).stdout
+
+    lives = [json.loads(line) for line in output.splitlines()]
+
+    lost = [life for life in lives if set(life["acknowledged"]) - set(life["there"])]
+    unfitting = [life for life in lives if not life["fits"]]
+    half_done = [life for life in lives if len(life["there"]) > len(life["acknowledged"]) + 1]
+    assert (lost, unfitting, half_done) == ([], [], [])
+    assert [life["survived"] for life in lives] == [False] * (len(lives) - 1) + [True]
+    assert len(lives) > 30
+    assert lives[-1]["there"] == ["checkpoint 1", "checkpoint 2", "claim", "decision", "finish", "writes"]

@@ -1,10 +1,11 @@
+import asyncio
 from dataclasses import replace
 
 import pytest
 
-from graph_agent.ports import Answer, Question
+from graph_agent.ports import Answer, Grant, Grants, Question
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.decisions import SqliteDecisions
+from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from tests.graph_agent.storage.sqlite.looking import rows
 
 _ASKED = Question("approval", "c", 1, "digest")
@@ -52,3 +53,84 @@ async def test_what_let_a_call_through_is_known_after_it_was_taken_back(decision
     ]
 
     assert found == [None, edit]
+
+
+_AT = "2026-01-01T00:00:00.000Z"
+_GRANT = Grant("thread", ("bash(git add '*')", "bash(ls)"), "default", "t", "/w", "c", "chat pid 1", _AT, "sub")
+
+
+def _yes(grant: Grant | None = _GRANT, by: str = "chat pid 1") -> Answer:
+    return Answer("approve", by, _AT, grant=grant)
+
+
+@pytest.fixture
+def grants(database: Database) -> SqliteGrants:
+    return SqliteGrants(database)
+
+
+async def test_a_grant_is_stored_with_its_answer_and_comes_back_as_it_was(
+    decisions: SqliteDecisions, grants: Grants
+) -> None:
+    await decisions.insert("t", _ASKED, _yes())
+
+    assert await grants.in_force("t", "/w") == [replace(_GRANT, id=1)]
+
+
+async def test_an_answer_that_came_too_late_stores_no_grant(decisions: SqliteDecisions, grants: Grants) -> None:
+    await decisions.insert("t", _ASKED, Answer("reject", "cli pid 2", _AT))
+
+    await decisions.insert("t", _ASKED, _yes())
+
+    assert await grants.in_force("t", "/w") == []
+
+
+async def test_of_two_who_answer_always_at_once_one_grant_is_stored(database: Database, grants: Grants) -> None:
+    async def answer(number: int) -> Answer:
+        async with await Database.open(database.path) as own:
+            grant = replace(_GRANT, by=f"cli pid {number}")
+            return await SqliteDecisions(own).insert("t", _ASKED, _yes(grant, grant.by))
+
+    standing = await asyncio.gather(*map(answer, range(8)))
+
+    [stored] = await grants.in_force("t", "/w")
+    assert {answer.by for answer in standing} == {stored.by}
+
+
+async def test_neither_is_stored_where_the_other_cannot_be(database: Database, decisions: SqliteDecisions) -> None:
+    await database.write(lambda connection: connection.execute("DROP TABLE grants"))
+
+    with pytest.raises(Exception, match="grants"):
+        await decisions.insert("t", _ASKED, _yes())
+
+    assert await decisions.find_answers("t", [_ASKED]) == {}
+
+
+@pytest.mark.parametrize(
+    ("scope", "holds"),
+    [
+        ("thread", [("t", "/w")]),
+        ("project", [("t", "/w"), ("u", "/w")]),
+        ("user", [("t", "/w"), ("t", "/elsewhere"), ("u", "/w"), ("u", "/elsewhere")]),
+    ],
+)
+async def test_a_grant_holds_where_its_scope_says(
+    decisions: SqliteDecisions, grants: Grants, scope: str, holds: list[tuple[str, str]]
+) -> None:
+    await decisions.insert("t", _ASKED, _yes(replace(_GRANT, scope=scope)))  # type: ignore[arg-type]  # one of the three
+
+    everywhere = [(thread, workspace) for thread in ("t", "u") for workspace in ("/w", "/elsewhere")]
+    assert [place for place in everywhere if await grants.in_force(*place)] == holds
+
+
+async def test_a_revoked_grant_holds_no_more_and_its_id_is_not_given_again(
+    database: Database, decisions: SqliteDecisions, grants: Grants
+) -> None:
+    await decisions.insert("t", _ASKED, _yes())
+
+    assert await grants.revoke(1, "cli pid 3", _AT) == replace(_GRANT, id=1)
+    assert (await grants.revoke(1, "cli pid 4", _AT), await grants.revoke(7, "cli pid 4", _AT)) == (None, None)
+    assert await grants.in_force("t", "/w") == []
+    assert await rows(database, "SELECT revoked_by FROM grants") == [("cli pid 3",)]
+
+    await decisions.insert("t", replace(_ASKED, call_id="d"), _yes())
+    assert [grant.id for grant in await grants.in_force("t", "/w")] == [2]

@@ -1,7 +1,11 @@
+from typing import Any
+
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
+from tests.graph_agent.storage.sqlite.looking import rows
 from tests.graph_agent.storage.sqlite.small_graph import compile_graph, config_of, play_turn
 
 _CHANNELS = ["messages", "calls", "never written"]
@@ -77,3 +81,92 @@ async def test_what_a_checkpoint_rests_on_is_read_once_until_something_is_writte
     statements.append(await read())
 
     assert (statements[0] > 0, statements[1], statements[2]) == (True, 0, statements[0])
+
+
+async def _copy(graph: Any, checkpoint_id: str) -> str:
+    where = {"configurable": {"thread_id": "t", "checkpoint_id": checkpoint_id}}
+    config = await graph.aupdate_state(where, None, as_node="__copy__")
+    return str(config["configurable"]["checkpoint_id"])
+
+
+async def _checkpoint_after(database: Database, message_id: str) -> str:
+    found = await rows(database, "SELECT checkpoint_id FROM transcript WHERE message_id = ?", message_id)
+    return str(found[0][0])
+
+
+async def _branches(database: Database) -> list[tuple[Any, ...]]:
+    return await rows(database, "SELECT branch, parent_branch, from_seq FROM branches ORDER BY branch")
+
+
+async def test_a_thread_that_only_goes_on_has_one_branch(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    await play_turn(graph, "t", "one")
+    await play_turn(graph, "t", "two")
+
+    assert (await _branches(database), await rows(database, "SELECT branch FROM threads")) == ([], [(0,)])
+
+
+async def test_a_copy_begins_a_branch_after_what_its_original_had_brought(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    await play_turn(graph, "t", "one")
+    await play_turn(graph, "t", "two")
+
+    copy = await _copy(graph, await _checkpoint_after(database, "answer-call-1-z"))
+
+    assert await _branches(database) == [(1, 0, 5)]
+    assert await rows(database, "SELECT branch, turns, checkpoint_id FROM threads") == [(1, 1, copy)]
+
+
+async def test_a_branch_of_a_branch_leaves_the_one_that_brought_the_last_message(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    await play_turn(graph, "t", "one")
+    at_rest = (await graph.aget_state(config_of("t"))).config["configurable"]["checkpoint_id"]
+    await play_turn(graph, "t", "two")
+    first_copy = await _copy(graph, at_rest)
+    await play_turn(graph, "t", "three")
+
+    await _copy(graph, await _checkpoint_after(database, "message three"))
+    await _copy(graph, first_copy)
+    await _copy(graph, at_rest)
+
+    branches = await _branches(database)
+    assert branches == [(1, 0, 5), (2, 1, 11), (3, 0, 5), (4, 0, 5)]
+
+
+async def test_a_copy_of_the_very_first_checkpoint_shares_nothing(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    await play_turn(graph, "t", "one")
+    [(first,)] = await rows(database, "SELECT min(checkpoint_id) FROM checkpoints")
+
+    await _copy(graph, first)
+
+    assert await _branches(database) == [(1, 0, 0)]
+    assert await rows(database, "SELECT turns FROM threads") == [(0,)]
+
+
+async def test_calls_of_the_state_that_is_taken_up_again_get_the_record_they_have_there(database: Database) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    await play_turn(graph, "t", "one")
+    await play_turn(graph, "t", "two", answer=False)
+
+    await _copy(graph, await _checkpoint_after(database, "reply-1"))
+
+    statement = "SELECT call_id, status, json_extract(record, '$.result'), abandoned FROM call_log ORDER BY seq"
+    assert await rows(database, statement) == [
+        *((f"call-1-{name}", "awaiting_approval", None, 0) for name in "zyx"),
+        *((f"call-2-{name}", "awaiting_approval", None, 1) for name in "zyx"),
+    ]
+
+
+async def test_what_a_host_writes_at_an_older_checkpoint_stands_beside_nothing_of_what_it_wrote_there_before(
+    database: Database,
+) -> None:
+    graph = compile_graph(CheckpointSaver(database))
+    await play_turn(graph, "t", "one")
+    at_rest = (await graph.aget_state(config_of("t"))).config
+    for words in ("first", "second"):
+        await graph.aupdate_state(at_rest, {"messages": HumanMessage(words, id=words)}, as_node="observe")
+
+    shown = await rows(database, "SELECT branch, message_id FROM transcript WHERE seq > 5 ORDER BY seq")
+    held = (await graph.aget_state(config_of("t"))).values["messages"]
+    assert (shown, [message.id for message in held][5:]) == ([(0, "first"), (1, "second")], ["second"])

@@ -3,9 +3,11 @@ import sqlite3
 import pytest
 
 from graph_agent.ports import Claim, Intent, Journal, Outcome
+from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
+from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal, SqliteShells
+from graph_agent.storage.sqlite.projections import delete_threads
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.looking import rows, statements_of
 
@@ -59,3 +61,71 @@ async def test_a_call_costs_two_transactions(database: Database, journal: Journa
     await journal.finish("t", "c", 1, "life", _DONE)
 
     assert seen == ["BEGIN", "SELECT", "SELECT", "INSERT", "COMMIT", "BEGIN", "UPDATE", "COMMIT"]
+
+
+_NEW = NewShell("t1", "c1", 1, "npm run dev", "/work")
+
+
+@pytest.fixture
+def shells(database: Database, clock: SteppingClock) -> SqliteShells:
+    return SqliteShells(database, clock)
+
+
+async def test_a_shell_is_found_with_the_journal_row_that_started_it_also_after_a_rewind(
+    database: Database, shells: SqliteShells, clock: SteppingClock, blobs: FileBlobs
+) -> None:
+    journal = SqliteJournal(database, blobs, clock)
+    await journal.claim("t1", "c1", 1, "life", None)
+    await journal.record_process("t1", "c1", 1, 4711, "99")
+    number = await shells.add(_NEW)
+    await database.write(lambda connection: connection.execute("UPDATE journal SET reverted = 1"))
+
+    [found] = await shells.running("t1")
+
+    row = found.journal
+    assert (number, found.shell, found.ending, await shells.of_thread("t1")) == (1, _NEW, None, [found])
+    assert row is not None
+    assert (row.owner, row.process_group, row.process_started) == ("life", 4711, "99")
+
+
+async def test_the_first_ending_stands(shells: SqliteShells) -> None:
+    number = await shells.add(_NEW)
+
+    first = await shells.end(number, ShellEnding("exited", 3))
+    second = await shells.end(number, ShellEnding("session"))
+
+    found = await shells.get(number)
+    assert (first, second, found and found.ending, await shells.running("t1")) == (
+        True,
+        False,
+        ShellEnding("exited", 3),
+        [],
+    )
+
+
+async def test_how_far_a_call_has_read_is_kept(shells: SqliteShells) -> None:
+    number = await shells.add(_NEW)
+
+    await shells.read(number, "c2", 10, 25)
+
+    found = await shells.get(number)
+    assert found is not None
+    assert (found.read_by, found.read_from, found.read_until) == ("c2", 10, 25)
+
+
+async def test_a_number_is_not_given_again_when_its_thread_is_deleted(
+    database: Database, shells: SqliteShells
+) -> None:
+    await shells.add(_NEW)
+
+    await database.write(lambda connection: delete_threads(connection, ["t1"]))
+
+    assert (await shells.of_thread("t1"), await shells.get(1), await shells.add(_NEW)) == ([], None, 2)
+
+
+async def test_one_whose_journal_row_is_gone_is_found_all_the_same(shells: SqliteShells) -> None:
+    number = await shells.add(_NEW)
+
+    found: ShellRecord | None = await shells.get(number)
+
+    assert (found and found.journal, found and found.shell) == (None, _NEW)

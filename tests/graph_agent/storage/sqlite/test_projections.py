@@ -1,13 +1,17 @@
 import json
+import sqlite3
 from typing import Any
 
-from langchain_core.messages import HumanMessage
-from langgraph.types import Command
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
+from langgraph.types import Command, Send
 
-from graph_agent.calls import NEW_MESSAGE
+from graph_agent.calls import NEW_MESSAGE, REPLACES, SHORTENED
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.projections import next_nodes
+from graph_agent.storage.sqlite.projections import Place, fold_messages, nodes_after, outcome, timestamp
 from tests.graph_agent.storage.sqlite.looking import content_of, rows
 from tests.graph_agent.storage.sqlite.small_graph import compile_graph, config_of, play_turn
 
@@ -50,7 +54,7 @@ async def test_the_head_is_the_checkpoint_that_the_saver_calls_latest(database: 
     assert await rows(database, "SELECT checkpoint_id FROM threads") == [(latest.checkpoint["id"],)]
 
 
-async def test_next_nodes_of_every_checkpoint_are_those_the_graph_would_run(database: Database) -> None:
+async def test_the_next_nodes_of_every_checkpoint_are_those_the_graph_would_run(database: Database) -> None:
     saver = CheckpointSaver(database)
     graph = compile_graph(saver)
     await play_turn(graph, "t", "one")
@@ -62,7 +66,7 @@ async def test_next_nodes_of_every_checkpoint_are_those_the_graph_would_run(data
     }
 
     found = [stored async for stored in saver.alist(config_of("t"))]
-    assert {one.checkpoint["id"]: json.loads(next_nodes(one.checkpoint)) for one in found} == expected
+    assert {one.checkpoint["id"]: nodes_after(one.checkpoint) for one in found} == expected
     assert ["ask_person"] in expected.values()
     assert ["run"] in expected.values()
 
@@ -173,3 +177,179 @@ async def _waiting(graph: Any) -> Any:
         if state.next == ("ask_person",):
             return state.config
     raise LookupError("no checkpoint waits for a person")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("2026-11-28T02:00:00.123456+01:00", "2026-11-28T01:00:00.123Z"),
+        ("2026-11-28T01:00:00+00:00", "2026-11-28T01:00:00.000Z"),
+        ("yesterday", "yesterday"),
+        (None, ""),
+    ],
+)
+def test_times_have_one_form(given: Any, expected: str) -> None:
+    assert timestamp(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"turn": {"outcome": "limit"}}, "limit"),
+        ({"turn": {"steps": 3}}, ""),
+        ({}, ""),
+        (None, ""),
+        ({"turn": 5}, ""),
+    ],
+)
+def test_the_outcome_is_the_one_the_turn_names(values: Any, expected: str) -> None:
+    assert outcome({"channel_values": values}) == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ({}, ["routing"]),
+        ({"routing": {"branch:to:routing": "1"}}, ["routing"]),
+        ({"routing": {"branch:to:routing": "2"}}, []),
+    ],
+)
+def test_a_node_runs_next_while_it_has_not_seen_its_trigger(seen: Any, expected: list[str]) -> None:
+    checkpoint = {
+        "channel_values": {"branch:to:routing": None, "messages": []},
+        "channel_versions": {"branch:to:routing": "2"},
+        "versions_seen": seen,
+    }
+
+    assert nodes_after(checkpoint) == expected
+
+
+def test_a_trigger_that_is_spent_triggers_nothing() -> None:
+    assert nodes_after({"channel_values": {}, "channel_versions": {"branch:to:routing": "2"}}) == []
+
+
+def test_nodes_that_are_sent_to_are_named_once_and_first() -> None:
+    sends = [Send("tool_execution", 1), Send("tool_execution", 2)]
+
+    checkpoint = {
+        "channel_values": {"__pregel_tasks": sends, "__start__": 1},
+        "channel_versions": {"__start__": "1"},
+    }
+    assert nodes_after(checkpoint) == ["tool_execution", "__start__"]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["__start__", "branch:to:x", "x", "turn", "outcome", "__pregel_tasks"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["channel_values", "channel_versions", "versions_seen", "ts"]), _JSON))
+def test_no_shape_of_a_checkpoint_makes_the_list_fail(checkpoint: dict[str, Any]) -> None:
+    assert isinstance(nodes_after(checkpoint), list)
+    assert isinstance(outcome(checkpoint), str)
+    assert isinstance(timestamp(checkpoint.get("ts")), str)
+
+
+async def _fold(database: Database, *messages: BaseMessage) -> None:
+    def fold(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES ('t', '', '')")
+        fold_messages(connection, Place("t", "7", "now"), messages)
+
+    await database.write(fold)
+
+
+async def _bodies(database: Database) -> list[tuple[int, str, str, dict[str, Any]]]:
+    found = await rows(database, "SELECT seq, message_id, role, body FROM transcript ORDER BY seq")
+    return [(seq, message_id, role, json.loads(body)) for seq, message_id, role, body in found]
+
+
+async def test_each_kind_of_message_becomes_a_row_of_its_role(database: Database) -> None:
+    usage: Any = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    call: Any = {"name": "bash", "args": {"command": "ls"}, "id": "c", "type": "tool_call"}
+
+    await _fold(
+        database,
+        SystemMessage("rules", id="s"),
+        HumanMessage([{"type": "text", "text": "hi"}], id="h"),
+        AIMessage("text", id="a", tool_calls=[call], usage_metadata=usage),
+        ToolMessage("out", tool_call_id="c", id="r", name="bash", status="error"),
+    )
+
+    assert await _bodies(database) == [
+        (1, "s", "system", {"content": "rules"}),
+        (2, "h", "user", {"content": [{"type": "text", "text": "hi"}]}),
+        (3, "a", "assistant", {"content": "text", "tool_calls": [call], "usage": usage}),
+        (4, "r", "tool", {"content": "out", "tool_call_id": "c", "name": "bash", "status": "error"}),
+    ]
+
+
+async def test_a_message_written_again_replaces_its_body_and_keeps_its_place(database: Database) -> None:
+    await _fold(database, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
+
+    await _fold(database, HumanMessage("one, better", id="1"))
+
+    assert [(seq, body["content"]) for seq, _, _, body in await _bodies(database)] == [
+        (1, "one, better"),
+        (2, "two"),
+    ]
+    assert await rows(database, "SELECT turns FROM threads") == [(2,)]
+
+
+async def test_a_message_taken_out_of_the_state_stays(database: Database) -> None:
+    await _fold(database, HumanMessage("one", id="1"))
+
+    await _fold(database, RemoveMessage(id="1"))
+
+    assert [message_id for _, message_id, _, _ in await _bodies(database)] == ["1"]
+
+
+async def test_a_message_that_was_shortened_in_the_state_stays_whole(database: Database) -> None:
+    stub = ToolMessage("kept elsewhere", tool_call_id="c", id="1", response_metadata={SHORTENED: True})
+    await _fold(database, ToolMessage("all of it", tool_call_id="c", id="1"))
+
+    await _fold(database, stub, stub.model_copy(update={"id": "2"}))
+
+    assert [body["content"] for *_, body in await _bodies(database)] == ["all of it", "kept elsewhere"]
+
+
+async def test_a_summary_is_a_row_of_its_own_and_no_turn(database: Database) -> None:
+    await _fold(database, HumanMessage("one", id="1"))
+
+    await _fold(database, HumanMessage("so far", id="2", response_metadata={REPLACES: ["1"]}))
+
+    assert [(role, body["content"]) for _, _, role, body in await _bodies(database)] == [
+        ("user", "one"),
+        ("summary", "so far"),
+    ]
+    assert await rows(database, "SELECT turns FROM threads") == [(1,)]
+
+
+async def test_a_message_without_an_id_gets_one_from_its_place(database: Database) -> None:
+    await _fold(database, HumanMessage("one"), HumanMessage("two"))
+    await _fold(database, HumanMessage("one"), HumanMessage("two"))
+
+    assert [message_id for _, message_id, _, _ in await _bodies(database)] == ["7:0", "7:1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("  fix\n the   bug ", "fix the bug"),
+        ("x" * 80, "x" * 80),
+        ("x" * 81, "x" * 79 + "…"),
+        ("odd \ud800", "odd ?"),
+    ],
+)
+async def test_the_first_message_gives_the_title(database: Database, text: str, title: str) -> None:
+    await _fold(database, HumanMessage(text, id="1"), HumanMessage("later", id="2"))
+
+    assert await rows(database, "SELECT title, turns FROM threads") == [(title, 2)]

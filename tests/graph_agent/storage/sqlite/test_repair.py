@@ -1,5 +1,6 @@
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -9,9 +10,10 @@ from graph_agent.errors import DamagedDatabase, StorageError, ThreadHeld
 from graph_agent.ports import SystemClock
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.repair import salvage
+from graph_agent.storage.sqlite.repair import ReadableRows, salvage
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
-from tests.graph_agent.storage.sqlite.small_graph import compile_graph, play_turn
+from tests.graph_agent.storage.sqlite.looking import content_of, rows
+from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
 
 _PAGE = 4096
 
@@ -157,3 +159,94 @@ async def test_without_room_for_the_new_file_the_old_one_stays(path: Path, monke
 
     assert path.read_bytes() == before
     assert [one.name for one in path.parent.iterdir() if one.is_file()] == [path.name]
+
+
+@pytest.fixture
+def source() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE t (a TEXT, b TEXT)")
+    connection.execute("CREATE TABLE w (a TEXT PRIMARY KEY) WITHOUT ROWID")
+    connection.executemany("INSERT INTO t (rowid, a) VALUES (?, ?)", [(3, "x"), (900, "y"), (2**40, "z")])
+    connection.executemany("INSERT INTO w VALUES (?)", [("x",), ("y",)])
+    yield connection
+    connection.close()
+
+
+def test_every_row_of_a_sound_table_comes_with_its_number_and_none_is_lost(source: sqlite3.Connection) -> None:
+    found = ReadableRows(source, "t", ["a"], ())
+
+    assert list(found) == [(3, "x"), (900, "y"), (2**40, "z")]
+    assert (found.is_whole, found.lost) == (True, 0)
+
+
+def test_a_table_without_numbers_gives_each_row_once(source: sqlite3.Connection) -> None:
+    found = ReadableRows(source, "w", ["a"], ["a"])
+
+    assert list(found) == [("x",), ("y",)]
+
+
+def test_a_table_that_is_not_there_is_empty_and_nothing_tells_what_is_lost(source: sqlite3.Connection) -> None:
+    found = ReadableRows(source, "gone", ["a"], ())
+
+    assert (list(found), found.is_whole, found.lost) == ([], False, None)
+
+
+async def _checkpoints(database: Database) -> list[str]:
+    return [row[0] for row in await rows(database, "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id")]
+
+
+async def _branch(database: Database, graph: Graph, place: int) -> None:
+    """Take a checkpoint up again and go on from there."""
+    config = config_of("t")
+    config["configurable"]["checkpoint_id"] = (await _checkpoints(database))[place]
+    await graph.aupdate_state(config, None, as_node="__copy__")
+
+
+@pytest.mark.parametrize("place", [15, 25, 33, 40])
+@pytest.mark.parametrize("keep_turns", [1, 2, 4])
+async def test_a_thread_with_branches_that_was_cut_is_rebuilt_as_it_was(
+    database: Database, place: int, keep_turns: int
+) -> None:
+    saver = CheckpointSaver(database)
+    graph = compile_graph(saver)
+    for number in range(6):
+        await play_turn(graph, "t", f"turn {number}")
+    await _branch(database, graph, place)
+    await play_turn(graph, "t", "on the branch")
+    await play_turn(graph, "t", "and on")
+    await saver.prune_thread("t", keep_turns)
+    await play_turn(graph, "t", "after the cut")
+    before = await content_of(database)
+
+    await saver.rebuild_projections("t")
+
+    assert await content_of(database) == before
+
+
+async def test_what_the_checkpoints_that_stand_tell_comes_back_and_what_the_user_set_stays(
+    database: Database,
+) -> None:
+    saver = CheckpointSaver(database)
+    graph = compile_graph(saver)
+    for number in range(4):
+        await play_turn(graph, "t", f"turn {number}")
+    await database.write(lambda connection: connection.execute("UPDATE threads SET title = 'mine', mode = 'plan'"))
+    await saver.prune_thread("t", 2)
+    before = await content_of(database)
+    await database.write(lambda connection: connection.execute("DELETE FROM transcript"))
+
+    await saver.rebuild_projections("t")
+
+    after = await content_of(database)
+    said = [[row[5] for row in content["transcript"]] for content in (before, after)]
+    assert said[0] == said[1]
+    assert (after["threads"], after["call_log"]) == (before["threads"], before["call_log"])
+
+
+async def test_what_is_noted_of_a_checkpoint_and_cannot_be_read_is_named_as_damage(database: Database) -> None:
+    saver = CheckpointSaver(database)
+    await play_turn(compile_graph(saver), "t", "turn")
+    await database.write(lambda connection: connection.execute("UPDATE checkpoints SET metadata = X'27'"))
+
+    with pytest.raises(DamagedDatabase, match="thread t cannot be read"):
+        await saver.rebuild_projections("t")

@@ -2,15 +2,21 @@ import os
 import shutil
 import sqlite3
 import tempfile
+from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError
-from graph_agent.storage.private_files import APPLICATION_ID
+from graph_agent.storage.legacy_names import TABLES
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.database_file import APPLICATION_ID, has_content, refuse_foreign_log
+from graph_agent.storage.sqlite.health import check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, Migration, load_migrations
+from graph_agent.storage.sqlite.schema import create_tables, table_names, tables_of_version
+from graph_agent.storage.sqlite.search_index import update_search_index
 from tests.graph_agent.storage.sqlite.life import start
 from tests.graph_agent.storage.sqlite.looking import rows
 
@@ -142,7 +148,7 @@ async def test_a_torn_database_is_refused_and_left_as_it_was(database_path: Path
     refusal = await _refusal(database_path)
 
     assert isinstance(refusal, DamagedDatabase)
-    assert f"is torn: {len(torn)} bytes where its header promises {len(whole)}" in str(refusal)
+    assert f"is damaged: it has {len(torn)} bytes where its header promises {len(whole)}" in str(refusal)
     assert database_path.read_bytes() == torn
 
 
@@ -181,3 +187,86 @@ async def test_a_database_that_another_user_cannot_write_is_refused_with_advice(
     assert life.returncode == 1
     assert path.read_bytes() == before
     shutil.rmtree(folder)
+
+
+def test_a_later_version_has_the_tables_of_an_earlier_one_and_more() -> None:
+    outlines = [
+        {TABLES.get(table, table) for table in tables_of_version(version)}
+        for version in range(1, SCHEMA_VERSION + 1)
+    ]
+
+    assert all(earlier <= later for earlier, later in pairwise(outlines))
+    assert outlines[-1] == tables_of_version(SCHEMA_VERSION)
+    assert {"checkpoints", "journal"} <= outlines[0] < outlines[-1]
+
+
+def test_the_index_of_words_is_no_table_of_anybody() -> None:
+    with closing(sqlite3.connect(":memory:")) as database:
+        create_tables(database, SCHEMA_VERSION)
+        update_search_index(database)
+
+        assert table_names(database) == tables_of_version(SCHEMA_VERSION)
+
+
+@pytest.fixture
+async def path(database_path: Path) -> Path:
+    await (await Database.open(database_path)).close()
+    return database_path
+
+
+def _foreign_log(path: Path) -> None:
+    other = path.with_name("other.db")
+    with closing(sqlite3.connect(other, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE theirs (a)")
+        log = path.with_name(f"{path.name}-wal")
+        log.write_bytes(other.with_name("other.db-wal").read_bytes())
+        log.chmod(0o600)
+
+
+async def test_the_log_of_another_database_is_never_written_into_the_file(path: Path) -> None:
+    before = path.read_bytes()
+    _foreign_log(path)
+
+    with pytest.raises(DamagedDatabase, match=r"the log of another database beside it: move .*agent\.db-wal"):
+        await Database.open(path)
+    with pytest.raises(DamagedDatabase, match="the log of another database"):
+        check_database(path)
+
+    assert path.read_bytes() == before
+    for end in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{end}").unlink()
+    assert check_database(path) is not None
+
+
+async def test_a_log_that_has_lost_its_database_is_kept_for_when_it_is_put_back(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("INSERT INTO inbox VALUES (1, 't', 'said last', 'me', 'now', NULL)")
+        log = path.with_name(f"{path.name}-wal")
+        kept, written = path.read_bytes(), log.read_bytes()
+    path.unlink()
+    log.write_bytes(written)
+
+    with pytest.raises(DamagedDatabase, match="is gone, though its log"):
+        await Database.open(path)
+    with pytest.raises(DamagedDatabase, match="is gone, though its log"):
+        check_database(path)
+    assert (log.read_bytes(), path.exists()) == (written, False)
+    path.write_bytes(kept)
+
+    async with await Database.open(path) as opened:
+        assert await opened.run(lambda one: one.execute("SELECT text FROM inbox").fetchall()) == [("said last",)]
+
+
+def test_without_a_log_or_with_its_own_nothing_is_said(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("INSERT INTO inbox VALUES (1, 't', 'x', 'me', 'now', NULL)")
+        refuse_foreign_log(path)
+    refuse_foreign_log(path)
+    assert not has_content(path.with_name("none.db"))
+
+
+def test_an_empty_log_without_a_database_keeps_nobody_from_beginning(tmp_path: Path) -> None:
+    (tmp_path / "a.db-wal").touch()
+
+    assert not has_content(tmp_path / "a.db")

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import HumanMessage
 
-from graph_agent.storage.private_files import APPLICATION_ID
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.database_file import APPLICATION_ID
 from graph_agent.storage.sqlite.migrations import load_migrations
-from graph_agent.storage.sqlite.projections import fold_messages
+from graph_agent.storage.sqlite.projections import Place, fold_messages
 from graph_agent.storage.sqlite.search_index import update_search_index
 from tests.graph_agent.storage.sqlite.looking import rows
 
-_PLACE = ("t", "c", "2026-11-28T10:00:00.000Z")
+_PLACE = Place("t", "c", "2026-11-28T10:00:00.000Z")
 
 
 async def say(database: Database, *messages: HumanMessage) -> None:

@@ -1,4 +1,5 @@
 import base64
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -6,10 +7,11 @@ from typing import Any
 import pytest
 
 from graph_agent.errors import UsageError
+from graph_agent.ports.thread_file import FORMAT, ContentDigest
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.serializer import MessageDecoder
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.thread_import import Row, import_rows, read_parts
+from graph_agent.storage.sqlite.thread_import import Content, FileHeader, Row, import_rows, read_parts
 from graph_agent.storage.sqlite.threads import SqliteInbox
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
@@ -205,3 +207,94 @@ async def test_a_message_queued_later_never_looks_as_if_the_file_had_taken_it(
     await inbox.queue("t", "new", "me")
 
     assert await inbox.waiting("t") == [(2, "new")]
+
+
+_CUT = {"table": "prune_points", "checkpoint_id": "c", "branch": 0, "seq": 7}
+_GONE = {"blob": "blob:sha256:" + "0" * 64, "data": None}
+
+
+def whole(rows: tuple[Any, ...] = (_CUT,), blobs: tuple[Any, ...] = (_GONE,), **changed: Any) -> dict[str, Any]:
+    top = {"format": FORMAT, "version": 3, "thread_id": "t", **changed}
+    seal = ContentDigest()
+    for part in (top, *rows, *blobs):
+        seal.add(part)
+    return {
+        **top,
+        "rows": list(rows),
+        "blobs": list(blobs),
+        "end": {"rows": len(rows), "blobs": len(blobs), "sha256": seal.text()},
+    }
+
+
+def read(text: str) -> list[FileHeader | Row | Content]:
+    return list(read_parts(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("indent", [None, 0, 4])
+def test_a_file_is_read_part_by_part_in_any_layout(indent: int | None) -> None:
+    assert read(json.dumps(whole(), indent=indent) + "\n \n") == [
+        FileHeader("t"),
+        Row("prune_points", {"checkpoint_id": "c", "branch": 0, "seq": 7}),
+        Content(_GONE["blob"] or "", None),
+    ]
+
+
+def test_a_value_longer_than_what_is_read_at_once_is_whole() -> None:
+    long = {**_CUT, "checkpoint_id": "x" * 300_000}
+
+    parts = read(json.dumps(whole((long, _CUT))))
+
+    assert [len(part.values["checkpoint_id"]) for part in parts if isinstance(part, Row)] == [300_000, 1]
+
+
+def test_a_file_that_is_cut_anywhere_is_refused() -> None:
+    text = json.dumps(whole())
+
+    for length in range(len(text)):
+        with pytest.raises(UsageError, match="Nothing was changed"):
+            read(text[:length])
+
+
+@pytest.mark.parametrize("place", range(0, 380, 7))
+def test_a_file_in_which_anything_was_changed_is_refused(place: int) -> None:
+    text = json.dumps(whole())
+    at = place % len(text)
+    other = "7" if text[at] != "7" else "8"
+
+    with pytest.raises(UsageError, match="Nothing was changed"):
+        read(text[:at] + other + text[at + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "it ends where"),
+        ("null", "stands where"),
+        ("\x00\xff", "stands where"),
+        ('{"a": NaN}', "not JSON"),
+        ("[" * 100_000, "stands where"),
+        ('{"rows": ' + "[" * 100_000, "not JSON"),
+        ('{"rows": [' + "9" * 5000 + "]}", "not JSON"),
+        ("{7: 1}", "no name"),
+        (json.dumps(whole(format="other")), "its format is 'other'"),
+        (json.dumps(whole(version=4)), "version 4, and this program knows 3; update"),
+        (json.dumps(whole(version="1")), "which version"),
+        (json.dumps(whole(thread_id=" ")), "which thread"),
+        (json.dumps(whole(thread_id=None)), "which thread"),
+        (json.dumps(whole(({"table": "sqlite_schema"},))), "no table 'sqlite_schema'"),
+        (json.dumps(whole((7,))), "no table None"),
+        (json.dumps(whole(({"table": ["x"]},))), "no table"),
+        (json.dumps(whole(({**_CUT, "more": 1},))), "other values"),
+        (json.dumps(whole(({**_CUT, "seq": "7"},))), "seq is not a whole number"),
+        (json.dumps(whole((), ({"blob": 7, "data": ""},))), "no text"),
+        (json.dumps(whole((), (7,))), "other values"),
+        (json.dumps(whole()) + "{}", "follows its end"),
+        (json.dumps({**whole(), "more": 1}), "follows its end"),
+        (json.dumps({"format": FORMAT, "version": 1, "thread_id": "t"}), "cut or changed"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_with_the_reason(text: str, told: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        read(text)
+
+    assert told in str(refusal.value)

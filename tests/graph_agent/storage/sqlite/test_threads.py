@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from graph_agent.errors import UnknownId
@@ -5,8 +7,10 @@ from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.projections import delete_threads
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadRow, ThreadTable
 from tests.fakes.stepping_clock import SteppingClock
+from tests.graph_agent.storage.sqlite.looking import rows
 from tests.graph_agent.storage.sqlite.small_graph import compile_graph, play_turn
 
 _FIRST = "2026-01-01T00:00:00.000Z"
@@ -135,3 +139,81 @@ async def test_a_call_of_a_fork_began_elsewhere_only_where_its_newest_attempt_ca
 
     found = [await threads.may_have_started_elsewhere("fork", call_id) for call_id in ("came along", "its own")]
     assert found == expected
+
+
+async def test_a_message_whose_turn_has_begun_waits_no_more_though_nobody_could_mark_it(
+    database: Database, clock: SteppingClock
+) -> None:
+    inbox = SqliteInbox(database, clock)
+    await inbox.queue("t", "one", "chat")
+    [(number, _)] = await inbox.waiting("t")
+    row = ("t", 1, f"inbox-{number}", "user", "{}", "c1", clock.now())
+    statement = (
+        "INSERT INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at) VALUES (?,?,?,?,?,?,?)"
+    )
+
+    await database.write(lambda connection: connection.execute(statement, row))
+
+    assert await inbox.waiting("t") == []
+
+
+async def test_a_message_that_waits_goes_over_to_another_thread_once_though_that_one_took_one_of_its_number(
+    database: Database, clock: SteppingClock
+) -> None:
+    inbox = SqliteInbox(database, clock)
+    numbers = [await inbox.queue("t", text, "chat") for text in ("one", "two")]
+    await inbox.take("t", numbers[0])
+    row = ("other", 1, f"inbox-{numbers[1]}", "user", "{}", "c1", clock.now())
+    statement = (
+        "INSERT INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at) VALUES (?,?,?,?,?,?,?)"
+    )
+    await database.write(lambda connection: connection.execute(statement, row))
+
+    there = [await inbox.move_to_thread("t", number, "other") for number in (*numbers, numbers[1])]
+
+    assert there == [None, numbers[1] + 1, None]
+    assert (await inbox.waiting("t"), await inbox.waiting("other")) == ([], [(numbers[1] + 1, "two")])
+
+
+_TABLES = """
+SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'thread_id'
+"""
+_GRANT = """
+INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at)
+VALUES (?, '[]', '', 'gone', '', '', '', '')
+"""
+
+
+async def _of(database: Database, table: str) -> list[tuple[Any, ...]]:
+    return await rows(database, f"SELECT thread_id FROM {table}")  # noqa: S608 - names from the schema
+
+
+async def fill(database: Database, table: str, thread_id: str) -> None:
+    """Put one row of a thread into a table, whatever its columns are."""
+    columns = [row for row in await rows(database, f"PRAGMA table_info({table})") if row[1] != "id"]
+    values = [thread_id if row[1] == "thread_id" else 1 if "INT" in row[2] else "thread" for row in columns]
+    names, places = ", ".join(row[1] for row in columns), ", ".join("?" for _ in columns)
+    statement = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names from the schema
+    await database.write(lambda connection: connection.execute(statement, values))
+
+
+async def test_no_table_holds_a_row_of_a_deleted_thread_and_others_keep_theirs(database: Database) -> None:
+    tables = [name for (name,) in await rows(database, _TABLES)]
+    for thread_id in ("gone", "kept"):
+        for table in tables:
+            await fill(database, table, thread_id)
+
+    await database.write(lambda connection: delete_threads(connection, ["gone"]))
+
+    left = {table: [row[0] for row in await _of(database, table)] for table in tables}
+    assert left == {table: ["kept"] for table in tables}
+    assert len(tables) >= 16
+
+
+async def test_what_was_allowed_beyond_the_thread_stays_allowed(database: Database) -> None:
+    scopes = [("thread",), ("project",), ("user",)]
+    await database.write(lambda connection: connection.executemany(_GRANT, scopes))
+
+    await database.write(lambda connection: delete_threads(connection, ["gone"]))
+
+    assert await rows(database, "SELECT scope FROM grants") == [("project",), ("user",)]

@@ -1,0 +1,150 @@
+"""The database file from outside: whose it is, whether it is whole, and whether the log beside it is its own.
+
+A write-ahead log whose database is missing or another one is refused: SQLite itself would delete the one, and write
+the other into a file it does not belong to.
+"""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from graph_agent.config.paths import lock_dir, special_file_kind
+from graph_agent.errors import DamagedDatabase, StorageError
+from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S
+
+__all__ = [
+    "APPLICATION_ID",
+    "Header",
+    "connect_read_only",
+    "has_content",
+    "has_locks",
+    "is_own_database",
+    "log_of",
+    "read_header",
+    "refuse_foreign_log",
+    "require_file",
+    "require_whole",
+]
+
+APPLICATION_ID = 0x47414754
+"""`PRAGMA application_id` of our databases: "GAGT"."""
+
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+
+
+class Header(NamedTuple):
+    """What the first 100 bytes say (https://www.sqlite.org/fileformat.html, 1.3)."""
+
+    application_id: int
+    is_wal: bool
+    promised_bytes: int
+    """Size that the file ought to have; 0 where the header was not kept up to date."""
+
+
+def read_header(path: Path) -> Header | None:
+    """The header of a file; None where it is no database, or its beginning is torn."""
+    with path.open("rb") as file:
+        raw = file.read(_HEADER_BYTES)
+    if len(raw) < _HEADER_BYTES or not raw.startswith(_MAGIC):
+        return None
+    number = int.from_bytes
+    page = number(raw[16:18], "big")
+    promised = (65536 if page == 1 else page) * number(raw[28:32], "big") if raw[24:28] == raw[92:96] else 0
+    return Header(number(raw[68:72], "big"), raw[18:20] == b"\x02\x02", promised)
+
+
+def is_own_database(path: Path) -> bool:
+    """Whether a file says of itself, in its raw header, that it is a database of this program."""
+    try:
+        header = None if special_file_kind(path) else read_header(path)
+    except OSError:
+        return False
+    return header is not None and header.application_id == APPLICATION_ID
+
+
+def log_of(path: Path) -> Path | None:
+    """The write-ahead log beside a database; None where there is none, or an empty one."""
+    log = path.with_name(f"{path.name}-wal")
+    return log if log.exists() and log.stat().st_size > 0 else None
+
+
+def has_locks(path: Path) -> bool:
+    """Whether there are thread locks beside a database, so that threads were kept in it."""
+    return any(lock_dir(path).glob("[0-9a-f]*.lock"))
+
+
+def require_file(path: Path) -> None:
+    """Refuse what is no plain file.
+
+    Raises:
+        StorageError: it is a folder, a pipe or a device.
+    """
+    if kind := special_file_kind(path):
+        raise StorageError(f"{path} is {kind}, not a file; name the database file with --db or GRAPH_AGENT_DB.")
+
+
+def has_content(path: Path) -> bool:
+    """Whether there is a file that is not empty.
+
+    Raises:
+        StorageError: it is no plain file.
+        DamagedDatabase: it is gone or empty, though its log or the locks beside it show that there was one.
+    """
+    require_file(path)
+    if not path.exists():
+        if log := log_of(path):
+            raise DamagedDatabase(
+                f"{path} is gone, though its log {log} holds what was written last; nothing was changed. "
+                "Restore the file, or remove the log too to start again."
+            )
+        return False
+    if path.stat().st_size == 0:
+        if has_locks(path):
+            raise DamagedDatabase(
+                f"{path} is empty, though threads were kept in it; nothing was changed. "
+                "Restore a backup, or name another with --db."
+            )
+        return False
+    return True
+
+
+def require_whole(path: Path) -> None:
+    """Refuse a file that lacks pages at its end, which SQLite notices only when it reads one of them.
+
+    A log beside the file may hold the missing pages; whoever opens the file meanwhile writes through one.
+
+    Raises:
+        DamagedDatabase: it is shorter than its header promises.
+    """
+    header = None if log_of(path) else read_header(path)
+    size = path.stat().st_size
+    if header is not None and size < header.promised_bytes and not log_of(path):
+        raise DamagedDatabase(
+            f"{path} is damaged: it has {size} bytes where its header promises {header.promised_bytes}; "
+            "nothing was changed. Restore a backup, or name another with --db."
+        )
+
+
+def connect_read_only(path: Path, *, is_immutable: bool = False) -> sqlite3.Connection:
+    """A connection through which nothing can be written; an immutable file leaves nothing beside it, either."""
+    option = "mode=ro&immutable=1" if is_immutable else "mode=ro"
+    uri = f"{path.absolute().as_uri()}?{option}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+
+
+def refuse_foreign_log(path: Path) -> None:
+    """Refuse a database of ours that has another one's log beside it.
+
+    Raises:
+        DamagedDatabase: read with the log beside it, it is another one.
+    """
+    log = log_of(path)
+    if log is None or not is_own_database(path):
+        return
+    # Opened for reading only, nothing of the log is written into the file.
+    with closing(connect_read_only(path)) as database:
+        identity = database.execute("PRAGMA application_id").fetchone()[0]
+    if identity != APPLICATION_ID:
+        raise DamagedDatabase(f"{path} has the log of another database beside it: move {log} away.")
