@@ -219,7 +219,12 @@ async def _toolbox_for(call: WaitingCall, database: Path, clock: Clock) -> "Asyn
     """The tools where a call would run, under the rules and permissions of now; nothing is run with them."""
     from graph_agent.app.mcp_servers import SessionServers  # noqa: PLC0415 - see above
     from graph_agent.app.project_trust import settings_at  # noqa: PLC0415 - see above
-    from graph_agent.app.toolset import ToolStorage, full_registry, open_toolbox, roots_of  # noqa: PLC0415
+    from graph_agent.app.toolset import (  # noqa: PLC0415 - see above
+        ToolStorage,
+        full_registry,
+        open_toolbox,
+        roots_of,
+    )
 
     settings = settings_at(call.workspace, {"database": str(database)})
     async with await Database.open(database) as opened:

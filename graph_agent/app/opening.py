@@ -114,8 +114,7 @@ async def open_session(
     folder = await asyncio.to_thread(existing_folder, workspace)
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
     values = {key: given[flag] for flag, key in _FLAG_SETTINGS.items() if given.get(flag) is not None}
-    if given.get("no_stream"):
-        values["model.stream"] = "off"
+    values |= {"model.stream": "off"} if given.get("no_stream") else {}
     settings = load_settings(os.environ, flags=values, project=project)
     policy_of(settings)  # A wrong rule is reported before there is a thread.
     request = _OpenRequest(

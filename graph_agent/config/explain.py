@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic.fields import FieldInfo
@@ -177,12 +178,18 @@ def _field(key: str) -> FieldInfo:
 
 def describe_type(key: str) -> str:
     """What values a key takes."""
-    schema = Settings.model_json_schema()
+    schema = _schema()
     section, _, name = key.rpartition(".")
     owner = schema["$defs"][schema["properties"][section]["$ref"].rpartition("/")[2]] if section else schema
     field = owner["properties"][name]
     options = [option for option in field.get("anyOf", [field]) if option.get("type") != "null"]
     return " or ".join(_describe_option(option) for option in options)
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    """Made once: it takes some 20 ms, and every key is looked up in it."""
+    return Settings.model_json_schema()
 
 
 def _describe_option(option: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ looked for in folders below, a few levels down; hidden folders and repositories 
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -88,19 +88,9 @@ class ProjectFile:
     """Against what was trusted before."""
 
     @property
-    def is_code(self) -> bool:
-        """Whether it holds tools, which run as they are imported."""
-        return self.name.startswith(f"{PROJECT_TOOLS}/")
-
-    @property
     def is_command(self) -> bool:
         """Whether it holds a slash command."""
         return self.name.startswith(f"{PROJECT_COMMANDS}/")
-
-    @property
-    def is_skill(self) -> bool:
-        """Whether it holds a skill."""
-        return self.name.startswith(tuple(f"{folder}/" for folder in PROJECT_SKILLS))
 
     @property
     def is_instructions(self) -> bool:
@@ -163,16 +153,17 @@ class Project:
     @property
     def tools(self) -> tuple[tuple[str, str], ...]:
         """Its files with tools, each with its path and text; none if it is not trusted."""
-        return self._trusted_files(lambda file: file.is_code)
+        return self._trusted_files(PROJECT_TOOLS)
 
     @property
     def skills(self) -> tuple[tuple[str, str], ...]:
         """Its skills, each with the path and text of its file; none if it is not trusted."""
-        return self._trusted_files(lambda file: file.is_skill)
+        return self._trusted_files(*PROJECT_SKILLS)
 
-    def _trusted_files(self, accepts: Callable[[ProjectFile], bool]) -> tuple[tuple[str, str], ...]:
+    def _trusted_files(self, *folders: str) -> tuple[tuple[str, str], ...]:
+        places = tuple(f"{folder}/" for folder in folders)
         files = self.files if self.is_trusted else ()
-        return tuple((str(self.folder / file.name), file.text) for file in files if accepts(file))
+        return tuple((str(self.folder / file.name), file.text) for file in files if file.name.startswith(places))
 
 
 def _format_instructions(files: list[ProjectFile]) -> Iterator[str]:

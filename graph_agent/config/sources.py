@@ -5,7 +5,7 @@ a few settings stricter; it may not set anything else.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -131,7 +131,13 @@ def load_settings(
             "project_tools": project.tools,
             "project_skills": project.skills,
         }
-    return _resolve_profile(build_settings({**values, "database": database}, origins, contents), names)
+    settings = build_settings({**values, "database": database}, origins, contents)
+    if settings.model.name not in settings.models:
+        return settings
+    # The configured name is that of a profile; the model itself has the strongest name that is none.
+    own = [name for name in names if name not in settings.models]
+    general = settings.model.model_copy(update={"name": own[-1] if own else None})
+    return with_model(settings.model_copy(update={"model": general}), str(settings.model.name))
 
 
 def build_settings(
@@ -249,13 +255,10 @@ def _validation_message(error: ValidationError, values: Mapping[str, Sourced]) -
         return f"{values[place[0]].origin}: {'.'.join(place)}: {expected}."
     key = ".".join(place[:2]) if ".".join(place[:2]) in values else place[0]
     item = values.get(key, Sourced(first["input"], "settings"))
-    shown = "(hidden)" if key in SECRET_KEYS else repr(_without_user_name(item.value))
-    return f"{item.origin}: {key} = {shown}: {expected}."
-
-
-def _without_user_name(value: Any) -> Any:
-    """In an unusable address, everything before an @ may be a password."""
-    return f"…@{value.rpartition('@')[2]}" if isinstance(value, str) and "@" in value else value
+    value = item.value
+    if isinstance(value, str) and "@" in value:
+        value = f"…@{value.rpartition('@')[2]}"  # In an unusable address, everything before an @ may be a password.
+    return f"{item.origin}: {key} = {'(hidden)' if key in SECRET_KEYS else repr(value)}: {expected}."
 
 
 ADDITIVE_KEYS = (
@@ -275,8 +278,6 @@ _STRICTER_MODES: Mapping[str, tuple[str, ...]] = {
 }
 """Per mode, the modes in which no call runs that would not run in it, or would need approval in it."""
 
-_STRICTER_SANDBOXES = (("off", "on"), ("off", "required"), ("on", "required"))
-
 
 def _is_lower(new: Any, old: Any) -> bool:
     is_number = isinstance(new, int | float) and new > 0
@@ -285,22 +286,12 @@ def _is_lower(new: Any, old: Any) -> bool:
 
 _IS_STRICTER: Mapping[str, Callable[[Any, Any], bool]] = {
     "mode": lambda new, old: new in _STRICTER_MODES.get(str(old), ()),
-    "max_steps": _is_lower,
-    "max_tokens": _is_lower,
-    "max_cost": _is_lower,
-    "max_thread_tokens": _is_lower,
-    "max_thread_cost": _is_lower,
+    **dict.fromkeys(("max_steps", "max_tokens", "max_cost", "max_thread_tokens", "max_thread_cost"), _is_lower),
     "max_task_depth": lambda new, old: isinstance(new, int) and isinstance(old, int) and 0 <= new < old,
-    "sandbox": lambda new, old: (old, new) in _STRICTER_SANDBOXES,
+    "sandbox": lambda new, old: (old, new) in (("off", "on"), ("off", "required"), ("on", "required")),
     "sandbox_network": lambda new, old: new is False and old is not False,
 }
 """Settings that a project may make stricter, and whether a new value is stricter than the old one."""
-
-_ONLY_STRICTER = "a project may only make this stricter"
-_NOT_ALLOWED = "a project may not set this"
-_ONLY_HIGH = "a project may only raise a risk, to high"
-_UNKNOWN = "unknown setting"
-_NAME_TAKEN = "you have a server with this name"
 
 
 def project_settings(project: Project, user: Mapping[str, Sourced]) -> Layer:
@@ -324,9 +315,7 @@ def project_settings(project: Project, user: Mapping[str, Sourced]) -> Layer:
     ignored: dict[str, IgnoredValue] = {}
     for key, value in values.items():
         if key == "mcp_servers" and isinstance(value, dict):
-            servers, rejected = _restrict_servers(value, user.get(key))
-            accepted[key] = Sourced(servers, place)
-            ignored |= {item_key(key, name): why for name, why in rejected.items()}
+            accepted[key] = Sourced(_accepted_servers(value, user.get(key), ignored), place)
         elif reason := _objection(key, value, user):
             ignored[key] = IgnoredValue(value, reason)
         else:
@@ -334,14 +323,51 @@ def project_settings(project: Project, user: Mapping[str, Sourced]) -> Layer:
     return Layer("project", accepted, ignored)
 
 
+def _accepted_servers(
+    servers: Mapping[str, Any], user: Sourced | None, ignored: dict[str, IgnoredValue]
+) -> dict[str, Any]:
+    """The servers that a project may add, without a risk lower than high; adds to `ignored` what does not count."""
+    taken = user.value if user and isinstance(user.value, dict) else {}
+    accepted: dict[str, Any] = {}
+    for name, server in servers.items():
+        key = item_key("mcp_servers", name)
+        if name in taken:
+            ignored[key] = IgnoredValue(server, "you have a server with this name")
+        elif isinstance(server, dict) and server.get("risk") in ("low", "medium"):
+            # Also medium lowers it, because most tools have a higher risk if nothing is configured.
+            ignored[f"{key}.risk"] = IgnoredValue(server["risk"], "a project may only raise a risk, to high")
+            accepted[name] = {field: value for field, value in server.items() if field != "risk"}
+        else:
+            accepted[name] = server
+    return accepted
+
+
+def _objection(key: str, value: Any, user: Mapping[str, Sourced]) -> str:
+    """Why a project may not set this value; empty if it may."""
+    if key in ADDITIVE_KEYS or key in _FREE_KEYS:
+        return ""
+    if key not in known_keys():
+        return "unknown setting"
+    if key not in _IS_STRICTER:
+        return "a project may not set this"
+    own = user.get(key)
+    old = own.value if own else Settings.model_fields[key].default
+    return "" if _IS_STRICTER[key](value, old) else "a project may only make this stricter"
+
+
 def merge_project(user: Mapping[str, Sourced], accepted: Mapping[str, Sourced]) -> dict[str, Sourced]:
     """The user's settings, by dotted key, with the accepted ones of a project."""
     merged = dict(user)
     for key, item in accepted.items():
         own = user.get(key)
-        merged[key] = (
-            Sourced(_add_items(own.value, item.value), own.origin) if own and key in ADDITIVE_KEYS else item
-        )
+        if own is None or key not in ADDITIVE_KEYS:
+            merged[key] = item
+        elif isinstance(own.value, dict) and isinstance(item.value, dict):
+            merged[key] = Sourced({**item.value, **own.value}, own.origin)
+        elif isinstance(own.value, list) and isinstance(item.value, list):
+            added = [one for one in item.value if one not in own.value]
+            merged[key] = Sourced([*own.value, *added], own.origin)
+        # Otherwise the user's own value has a wrong type, which is reported when it is validated.
     return merged
 
 
@@ -349,43 +375,6 @@ def item_key(key: str, item: Any) -> str:
     """The key of one item of a list or table in the origins."""
     name = item.get("rule") or item.get("command", "") if isinstance(item, dict) else item
     return f"{key}.{name}"
-
-
-def _restrict_servers(
-    servers: Mapping[str, Any], user: Sourced | None
-) -> tuple[dict[str, Any], dict[str, IgnoredValue]]:
-    """The servers that a project may add, without a risk lower than high, and what is ignored by name."""
-    taken = user.value if user and isinstance(user.value, dict) else {}
-    accepted: dict[str, Any] = {}
-    ignored: dict[str, IgnoredValue] = {}
-    for name, server in servers.items():
-        if name in taken:
-            ignored[name] = IgnoredValue(server, _NAME_TAKEN)
-        elif isinstance(server, dict) and server.get("risk") in ("low", "medium"):
-            # Also medium lowers it, because most tools have a higher risk where nothing is configured.
-            ignored[f"{name}.risk"] = IgnoredValue(server["risk"], _ONLY_HIGH)
-            accepted[name] = {key: value for key, value in server.items() if key != "risk"}
-        else:
-            accepted[name] = server
-    return accepted, ignored
-
-
-def _objection(key: str, value: Any, user: Mapping[str, Sourced]) -> str:
-    if key in ADDITIVE_KEYS or key in _FREE_KEYS:
-        return ""
-    if key in _IS_STRICTER and key in known_keys():
-        own = user.get(key)
-        old = own.value if own else Settings.model_fields[key].default
-        return "" if _IS_STRICTER[key](value, old) else _ONLY_STRICTER
-    return _NOT_ALLOWED if key in known_keys() else _UNKNOWN
-
-
-def _add_items(own: Any, more: Any) -> Any:
-    if type(own) is not type(more):
-        return own  # The user's own value has a wrong type, which is reported when it is validated.
-    if isinstance(own, dict):
-        return {**more, **own}
-    return [*own, *(item for item in more if item not in own)]
 
 
 _ENDPOINT_FIELDS = ("api_key", "headers", "extra_body", "ca_file", "factory")
@@ -406,6 +395,16 @@ def model_settings_for(settings: Settings, name: str) -> ModelSettings:
     return present.model_copy(update={"name": name, "context_window": None})
 
 
+def _complete_profile(profile: ModelSettings, general: ModelSettings) -> ModelSettings:
+    """The profile, with unset fields taken from `[model]` if they belong to the same endpoint or model."""
+    own = profile.model_fields_set
+    is_elsewhere = "base_url" in own and profile.endpoint != general.endpoint
+    is_another = is_elsewhere or ("name" in own and profile.name != general.name)
+    excluded = {*(_ENDPOINT_FIELDS if is_elsewhere else ()), *(_MODEL_FIELDS if is_another else ())}
+    inherited = {field: getattr(general, field) for field in general.model_fields_set - own - excluded}
+    return profile.model_copy(update=inherited)
+
+
 def with_model(settings: Settings, name: str) -> Settings:
     """The settings with the model of this name in use; profiles still inherit from `[model]`."""
     return settings.model_copy(
@@ -415,24 +414,3 @@ def with_model(settings: Settings, name: str) -> Settings:
             "profile": name if name in settings.models else settings.profile,
         }
     )
-
-
-def _complete_profile(profile: ModelSettings, general: ModelSettings) -> ModelSettings:
-    """The profile, with unset fields taken from `[model]` where they belong to the same endpoint or model."""
-    own = profile.model_fields_set
-    is_elsewhere = "base_url" in own and profile.endpoint != general.endpoint
-    is_another = is_elsewhere or ("name" in own and profile.name != general.name)
-    excluded = {*(_ENDPOINT_FIELDS if is_elsewhere else ()), *(_MODEL_FIELDS if is_another else ())}
-    inherited: dict[str, Any] = {
-        field: getattr(general, field) for field in general.model_fields_set - own if field not in excluded
-    }
-    return profile.model_copy(update=inherited)
-
-
-def _resolve_profile(settings: Settings, names: Sequence[Any]) -> Settings:
-    """The settings with the profile that the configured name means; `names` has the highest precedence last."""
-    if settings.model.name not in settings.models:
-        return settings
-    own = [name for name in names if name not in settings.models]
-    general = settings.model.model_copy(update={"name": own[-1] if own else None})
-    return with_model(settings.model_copy(update={"model": general}), str(settings.model.name))

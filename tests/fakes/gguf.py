@@ -3,7 +3,10 @@
 import struct
 from pathlib import Path
 
-__all__ = ["CHAT", "write_gguf"]
+__all__ = ["CHAT", "LIBRARY", "write_gguf"]
+
+LIBRARY = Path(__file__).parent / "local_library"
+"""A folder for `sys.path`: a runtime for local models that needs none."""
 
 CHAT: dict[str, str | int] = {
     "general.architecture": "tiny",

@@ -1,19 +1,44 @@
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import ormsgpack
 import pytest
 
-from graph_agent.app.approvals import RecordedAnswer, answer_approval, revoke_grant
+from graph_agent.app.approvals import (
+    RecordedAnswer,
+    allow_always,
+    answer_approval,
+    edit_approval,
+    find_waiting_call,
+    revoke_grant,
+)
 from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused, NothingYet, UnknownId
-from graph_agent.ports import Answer, Question
+from graph_agent.ports import AlwaysAllow, Answer, Grant, Question, Scope
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import Rows, record_of
 
 _NOW = "2026-11-28T12:00:00.000Z"
+_ME = "cli pid 1"
+_QUESTION = Question("approval", "call_a", 1, "d1")
+_SHOUT = """
+from pydantic import BaseModel
+from tools.base import BaseTool, ToolResult
+
+class ShoutArgs(BaseModel):
+    text: str
+
+class Shout(BaseTool):
+    name = "shout"
+    description = "Shouts."
+    args_schema = ShoutArgs
+
+    async def execute(self, *, text: str) -> ToolResult:
+        return ToolResult(text.upper())
+"""
 
 
 class _FixedClock:
@@ -22,75 +47,79 @@ class _FixedClock:
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Iterator[Rows]:
-    filled = Rows(tmp_path / "graph-agent.db")
-    filled.thread(next_nodes=("human_approval",))
-    filled.call(record_of("awaiting_approval"))
-    yield filled
-    filled.close()
-
-
-async def test_an_approval_is_recorded_for_exactly_what_was_shown(rows: Rows) -> None:
-    answered = await answer_approval(rows.path, "call_a", "approve", by="cli pid 1", clock=_FixedClock())
-
-    async with await Database.open(rows.path) as database:
-        standing = await SqliteDecisions(database).find_answers("t1", [Question("approval", "call_a", 1, "d1")])
-    assert answered == RecordedAnswer("call_a", "t1", "approve", accepted=True, by="cli pid 1", at=_NOW)
-    assert standing == {"call_a": Answer("approve", "cli pid 1", _NOW)}
-
-
-async def test_the_first_answer_wins_and_a_later_one_is_told_who_was_first(rows: Rows) -> None:
-    first = await answer_approval(
-        rows.path, "t1:call_a", "reject", by="cli pid 1", reason="no", clock=_FixedClock()
+def asked(rows: Rows, tmp_path: Path) -> Rows:
+    rows.thread(next_nodes=("human_approval",), workspace=str(tmp_path), checkpoint_id="c1")
+    rows.call(record_of("awaiting_approval"))
+    content = ormsgpack.packb({"channel_values": {"branch:to:human_approval": None}, "channel_versions": {}})
+    insert = (
+        "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint) VALUES ('t1', 'c1', 'msgpack', ?)"
     )
+    rows.execute(insert, content)
+    return rows
 
-    second = await answer_approval(rows.path, "call_a", "approve", by="cli pid 2")
+
+def _runs(asked: Rows, command: str) -> None:
+    asked.execute("UPDATE call_log SET record = json_set(record, '$.arguments.command', ?)", command)
+
+
+async def _answers(asked: Rows, question: Question = _QUESTION) -> dict[str, Answer]:
+    async with await Database.open(asked.path) as database:
+        return await SqliteDecisions(database).find_answers("t1", [question])
+
+
+def _grants(asked: Rows) -> list[Grant]:
+    with read_database(asked.path) as reader:
+        return reader.grants()
+
+
+async def test_an_approval_is_recorded_for_exactly_what_was_shown(asked: Rows) -> None:
+    answered = await answer_approval(asked.path, "call_a", "approve", by=_ME, clock=_FixedClock())
+
+    assert answered == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=_NOW)
+    assert await _answers(asked) == {"call_a": Answer("approve", _ME, _NOW)}
+
+
+async def test_the_first_answer_wins_and_a_later_one_names_who_was_first(asked: Rows) -> None:
+    first = await answer_approval(asked.path, "t1:call_a", "reject", by=_ME, reason="no", clock=_FixedClock())
+
+    second = await answer_approval(asked.path, "call_a", "approve", by="cli pid 2")
 
     assert first.accepted
-    assert second == RecordedAnswer("call_a", "t1", "reject", accepted=False, by="cli pid 1", at=_NOW)
-    with read_database(rows.path) as reader:
+    assert second == RecordedAnswer("call_a", "t1", "reject", accepted=False, by=_ME, at=_NOW)
+    with read_database(asked.path) as reader:
         [view] = reader.approvals()
     assert view.answer is not None
     assert (view.answer.reason, view.is_waiting) == ("no", False)
 
 
-async def test_of_answers_given_at_once_exactly_one_is_accepted(rows: Rows) -> None:
+async def test_of_answers_given_at_once_exactly_one_is_accepted(asked: Rows) -> None:
     given = await asyncio.gather(
-        *(answer_approval(rows.path, "call_a", "approve", by=f"cli pid {number}") for number in range(8))
+        *(answer_approval(asked.path, "call_a", "approve", by=f"cli pid {number}") for number in range(8))
     )
 
     assert sum(answered.accepted for answered in given) == 1
     assert len({(answered.by, answered.at) for answered in given}) == 1
 
 
-async def test_an_answer_the_graph_has_taken_in_is_told_as_the_one_that_stands(rows: Rows) -> None:
-    rows.execute("UPDATE call_log SET status = 'success', record = json_set(record, '$.status', 'success')")
-    rows.decision("approve", applied_at=_NOW)
+@pytest.mark.parametrize("status", ["success", "interrupted"])
+async def test_an_answer_that_the_graph_has_applied_is_named(asked: Rows, status: str) -> None:
+    asked.execute("UPDATE call_log SET status = ?, record = json_set(record, '$.status', ?)", status, status)
+    asked.decision("approve", applied_at=_NOW)
 
-    answered = await answer_approval(rows.path, "call_a", "reject", by="cli pid 1")
-
-    assert (answered.accepted, answered.kind, answered.by) == (False, "approve", "cli pid 7")
-
-
-async def test_an_approval_that_was_taken_in_before_the_call_broke_off_is_told(rows: Rows) -> None:
-    rows.execute("UPDATE call_log SET status = 'interrupted', record = json_set(record, '$.status', 'interrupted')")
-    rows.decision("approve", applied_at=_NOW)
-
-    answered = await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")
+    answered = await answer_approval(asked.path, "call_a", "reject", by=_ME)
 
     assert (answered.accepted, answered.kind, answered.by) == (False, "approve", "cli pid 7")
 
 
-async def test_a_record_without_a_digest_is_bound_by_the_digest_of_its_arguments(rows: Rows) -> None:
+async def test_a_record_without_a_digest_is_bound_by_the_digest_of_its_arguments(asked: Rows) -> None:
     record = record_of("awaiting_approval", "call_b")
     del record["args_digest"]
-    rows.call(record)
+    asked.call(record)
 
-    await answer_approval(rows.path, "call_b", "approve", by="cli pid 1")
+    await answer_approval(asked.path, "call_b", "approve", by=_ME)
 
     question = Question("approval", "call_b", 1, args_digest("call_b", "bash", 1, {"command": "make"}))
-    async with await Database.open(rows.path) as database:
-        assert set(await SqliteDecisions(database).find_answers("t1", [question])) == {"call_b"}
+    assert set(await _answers(asked, question)) == {"call_b"}
 
 
 @pytest.mark.parametrize(
@@ -100,70 +129,130 @@ async def test_a_record_without_a_digest_is_bound_by_the_digest_of_its_arguments
         ("interrupted", "it is interrupted; `graph-agent recover t1`"),
     ],
 )
-async def test_a_call_nobody_asks_about_is_refused(rows: Rows, status: str, words: str) -> None:
-    rows.call(record_of(status, "call_b"))
+async def test_a_call_nobody_asks_about_is_refused(asked: Rows, status: str, words: str) -> None:
+    asked.call(record_of(status, "call_b"))
 
     with pytest.raises(AnswerRefused, match=words):
-        await answer_approval(rows.path, "call_b", "approve", by="cli pid 1")
+        await answer_approval(asked.path, "call_b", "approve", by=_ME)
 
 
-async def test_a_question_of_an_abandoned_branch_cannot_be_answered(rows: Rows) -> None:
-    rows.execute("UPDATE threads SET next_nodes = '[]'")
+async def test_a_question_of_an_abandoned_branch_cannot_be_answered(asked: Rows) -> None:
+    asked.execute("UPDATE threads SET next_nodes = '[]'")
+    asked.execute("DELETE FROM checkpoints")
 
     with pytest.raises(AnswerRefused, match="left behind on an earlier branch"):
-        await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")
+        await answer_approval(asked.path, "call_a", "approve", by=_ME)
 
 
-async def test_unknown_ids_and_missing_databases_are_told_and_create_nothing(rows: Rows, tmp_path: Path) -> None:
-    with pytest.raises(UnknownId, match="No call matches"):
-        await answer_approval(rows.path, "call_x", "approve", by="cli pid 1")
-    with pytest.raises(NothingYet):
-        await answer_approval(tmp_path / "none.db", "call_a", "approve", by="cli pid 1")
+async def test_of_several_calls_with_one_id_only_one_that_waits_alone_is_meant(asked: Rows) -> None:
+    asked.thread("t2", next_nodes=("human_approval",))
+    asked.call(record_of("awaiting_approval"), thread_id="t2")
+    with pytest.raises(UnknownId, match="t1:call_a"):
+        await answer_approval(asked.path, "call_a", "approve", by=_ME)
 
-    assert not (tmp_path / "none.db").exists()
-
-
-async def test_of_several_threads_calls_with_one_id_the_only_one_that_waits_is_meant(rows: Rows) -> None:
-    rows.thread("t2")
-    rows.call(record_of("cancelled"), thread_id="t2")
-
-    answered = await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")
+    await answer_approval(asked.path, "t2:call_a", "reject", by=_ME)
+    answered = await answer_approval(asked.path, "call_a", "approve", by=_ME)
 
     assert (answered.thread_id, answered.accepted) == ("t1", True)
 
 
-async def test_of_two_waiting_calls_with_one_id_neither_is_guessed(rows: Rows) -> None:
-    rows.thread("t2", next_nodes=("human_approval",))
-    rows.call(record_of("awaiting_approval"), thread_id="t2")
+async def test_unknown_ids_and_missing_databases_create_nothing(asked: Rows) -> None:
+    nowhere = asked.path.with_name("none.db")
 
-    with pytest.raises(UnknownId, match="t1:call_a"):
-        await answer_approval(rows.path, "call_a", "approve", by="cli pid 1")
+    with pytest.raises(UnknownId, match="No call matches"):
+        await answer_approval(asked.path, "call_x", "approve", by=_ME)
+    with pytest.raises(UnknownId):
+        await edit_approval(asked.path, "call_x", {}, by=_ME)
+    with pytest.raises(NothingYet):
+        await answer_approval(nowhere, "call_a", "approve", by=_ME)
+    with pytest.raises(NothingYet):
+        await revoke_grant(nowhere, "1", by=_ME)
+
+    assert not nowhere.exists()
 
 
-async def test_a_grant_is_taken_back_once(rows: Rows) -> None:
+async def test_an_edit_is_recorded_with_its_arguments(asked: Rows) -> None:
+    given = await edit_approval(asked.path, "call_a", {"command": "ls"}, by=_ME, clock=_FixedClock())
+
+    assert given == RecordedAnswer("call_a", "t1", "edit", accepted=True, by=_ME, at=_NOW)
+    assert await _answers(asked) == {"call_a": Answer("edit", _ME, _NOW, {"command": "ls"})}
+
+
+async def test_arguments_that_the_tool_cannot_take_leave_the_question_open(
+    asked: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "tools").mkdir(parents=True)
+    (tmp_path / "home" / "tools" / "shout.py").write_text(_SHOUT)
+    asked.call(record_of("awaiting_approval", "call_p", tool_name="shout"))
+
+    with pytest.raises(AnswerRefused, match="'call_a' still waits: "):
+        await edit_approval(asked.path, "call_a", {"timeout": 5}, by=_ME)
+    with pytest.raises(AnswerRefused, match=r"'call_p' still waits: .*unknown argument txt"):
+        await edit_approval(asked.path, "call_p", {"txt": "a"}, by=_ME)
+
+    assert await _answers(asked) == {}
+    assert (await edit_approval(asked.path, "call_p", {"text": "a"}, by=_ME)).accepted
+
+
+async def test_a_call_is_approved_and_its_like_allowed_in_one_step(asked: Rows, tmp_path: Path) -> None:
+    _runs(asked, "git status && git diff")
+
+    given, always = await allow_always(asked.path, "call_a", "user", by=_ME, clock=_FixedClock())
+
+    rules = ("bash(git status)", "bash(git diff)")
+    assert given == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=_NOW)
+    assert always == AlwaysAllow("user", rules)
+    assert _grants(asked) == [Grant("user", rules, "default", "t1", str(tmp_path), "call_a", _ME, _NOW, id=1)]
+
+
+async def test_a_call_of_which_no_rule_can_be_made_stays_open(asked: Rows) -> None:
+    _runs(asked, "bash -c ls")
+
+    with pytest.raises(AnswerRefused, match="'call_a' cannot be allowed always, it still waits: bash runs"):
+        await allow_always(asked.path, "call_a", "thread", by=_ME)
+
+    assert (await _answers(asked), _grants(asked)) == ({}, [])
+
+
+async def test_no_permission_is_stored_if_another_answer_was_first(asked: Rows) -> None:
+    asked.decision("reject")
+
+    given, always = await allow_always(asked.path, "call_a", "thread", by=_ME)
+
+    assert (given.kind, given.accepted, always.rules, _grants(asked)) == ("reject", False, (), [])
+
+
+def test_a_call_is_found_by_its_id_with_its_thread_also_if_it_does_not_wait(rows: Rows) -> None:
+    for thread_id in ("t1", "t2"):
+        rows.thread(thread_id, workspace="/w", mode="acceptEdits")
+        rows.call(record_of("success"), thread_id)
+
+    found = find_waiting_call(rows.path, "t2:call_a")
+
+    assert (found.name, found.view, found.workspace) == ("t2:call_a", None, Path("/w"))
+    assert found.scope == Scope("t2", "acceptEdits")
+    for text in ("call_a", "call_x"):
+        with pytest.raises(UnknownId):
+            find_waiting_call(rows.path, text)
+
+
+async def test_a_permission_is_revoked_once(rows: Rows) -> None:
     rows.grant("bash(ls)")
     rows.grant("bash(rm x)")
 
-    revoked = await revoke_grant(rows.path, "2", by="cli pid 1")
+    revoked = await revoke_grant(rows.path, "2", by=_ME)
 
-    with read_database(rows.path) as reader:
-        assert (revoked.rules, [grant.id for grant in reader.grants()]) == (("bash(rm x)",), [1])
+    assert (revoked.rules, [grant.id for grant in _grants(rows)]) == (("bash(rm x)",), [1])
     with pytest.raises(UnknownId, match="these stand: 1;"):
-        await revoke_grant(rows.path, "2", by="cli pid 1")
+        await revoke_grant(rows.path, "2", by=_ME)
 
 
 @pytest.mark.parametrize("text", ["", "0", "x", "01", "1; DROP TABLE grants"])
-async def test_an_id_that_no_grant_has_takes_nothing_back(rows: Rows, text: str) -> None:
+async def test_an_id_that_no_permission_has_revokes_nothing(rows: Rows, text: Any) -> None:
     rows.grant("bash(ls)")
 
     with pytest.raises(UnknownId):
-        await revoke_grant(rows.path, text, by="cli pid 1")
+        await revoke_grant(rows.path, text, by=_ME)
 
-
-async def test_without_a_database_none_is_made(rows: Rows) -> None:
-    nowhere = rows.path.with_name("none.db")
-
-    with pytest.raises(NothingYet):
-        await revoke_grant(nowhere, "1", by="cli pid 1")
-
-    assert not nowhere.exists()
+    assert len(_grants(rows)) == 1

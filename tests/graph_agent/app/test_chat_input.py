@@ -70,7 +70,8 @@ def test_a_pipe_or_a_flood_among_the_files_keeps_nobody_waiting(folder: Path, tm
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(chat_input, "_WALK_S", 10.0)  # However busy the machine is.
     names = (
         "src/app.py",
         "src/deep/apple.txt",

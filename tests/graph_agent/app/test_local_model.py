@@ -7,8 +7,7 @@ from graph_agent.app import local_model
 from graph_agent.app.local_model import inspect_model_file
 from graph_agent.errors import UsageError
 from graph_agent.model.local.gguf import KNOWN_MODELS, KnownModel, file_sha256
-from tests.fakes.gguf import write_gguf
-from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
+from tests.fakes.gguf import LIBRARY, write_gguf
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import Budget
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.threads import ThreadTable
+from tests.fakes.gguf import LIBRARY
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.scripted_model import ScriptedModel
-from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
 
 def settings_for(url: str | None, name: str | None = None) -> Settings:

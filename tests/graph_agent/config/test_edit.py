@@ -5,8 +5,9 @@ from stat import S_IMODE
 from typing import Any
 
 import pytest
+import tomlkit
 
-from graph_agent.config.edit import set_in_table, set_value, unset_value
+from graph_agent.config.edit import change_document, set_in_table, set_value, unset_value
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import ConfigError, UsageError
 
@@ -66,7 +67,7 @@ def test_a_text_becomes_the_value_of_the_kind_that_the_key_takes(
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "complaint"),
+    ("key", "text", "message"),
     [
         ("max_steps", "0", "max_steps = 0: Input should be greater than or equal to 1"),
         ("mode", "yolo", "mode = 'yolo': Input should be 'default'"),
@@ -74,11 +75,11 @@ def test_a_text_becomes_the_value_of_the_kind_that_the_key_takes(
         ("model.base_url", "host/v1", "should be an address that starts with http"),
     ],
 )
-def test_a_value_that_does_not_fit_changes_nothing(tmp_path: Path, key: str, text: str, complaint: str) -> None:
+def test_a_value_that_does_not_fit_changes_nothing(tmp_path: Path, key: str, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         set_value(key, text, env_of(tmp_path))
 
-    assert complaint in str(caught.value)
+    assert message in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,3 +136,23 @@ def test_keys_of_a_models_own_table_are_set_and_comments_stay(tmp_path: Path) ->
     assert ("# top" in text, "name = 'b' # small" in text) == (True, True)
     models = tomllib.loads(text)["models"]
     assert models == {"fast": {"name": "b", "stream": "off"}, "a.b": {"images": "off"}}
+
+
+def test_a_file_that_is_not_there_yet_is_made_private(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config.toml"
+
+    change_document(path, lambda before: f"{before}x = 1\n")
+    change_document(path, lambda before: f"{before}y = 2\n")
+
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("x = 1\ny = 2\n", 0o600)
+
+
+@pytest.mark.parametrize("content", [b"x = [", b"\xff"])
+def test_what_is_no_toml_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(content)
+
+    with pytest.raises(ConfigError, match="is not valid TOML"):
+        change_document(path, lambda before: tomlkit.parse(before).as_string())
+
+    assert path.read_bytes() == content

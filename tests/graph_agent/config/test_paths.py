@@ -1,35 +1,56 @@
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
-from graph_agent.config.paths import blob_dir, config_dir, data_dir, database_path, lock_dir
+import pytest
 
+from graph_agent.config.paths import (
+    blob_dir,
+    config_dir,
+    data_dir,
+    database_path,
+    lock_dir,
+    locked_folder,
+    make_private_folder,
+    read_plain_text,
+    replace_text,
+)
 
-def test_without_settings_the_files_lie_in_the_usual_folders_of_the_home() -> None:
-    env = {"HOME": "/home/ada"}
-
-    assert (config_dir(env), data_dir(env), database_path(env)) == (
-        Path("/home/ada/.config/graph-agent"),
-        Path("/home/ada/.local/share/graph-agent"),
-        Path("/home/ada/.local/share/graph-agent/graph-agent.db"),
-    )
-
-
-def test_the_xdg_folders_are_honoured_unless_they_are_relative() -> None:
-    env = {"HOME": "/home/ada", "XDG_CONFIG_HOME": "/etc/ada", "XDG_DATA_HOME": "data"}
-
-    assert (config_dir(env), data_dir(env)) == (
-        Path("/etc/ada/graph-agent"),
-        Path("/home/ada/.local/share/graph-agent"),
-    )
+_HOME = {"HOME": "/home/ada"}
+_XDG = {**_HOME, "XDG_CONFIG_HOME": "/etc/ada", "XDG_DATA_HOME": "data"}
+_OWN = {**_XDG, "GRAPH_AGENT_HOME": "/srv/agent"}
 
 
-def test_one_folder_of_its_own_replaces_both() -> None:
-    env = {"HOME": "/home/ada", "XDG_CONFIG_HOME": "/etc/ada", "GRAPH_AGENT_HOME": "/srv/agent"}
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
 
-    assert (config_dir(env), data_dir(env)) == (Path("/srv/agent"), Path("/srv/agent/data"))
+
+def mode_of(path: Path) -> str:
+    return oct(path.stat().st_mode & 0o777)
+
+
+@pytest.mark.parametrize(
+    ("env", "config", "data"),
+    [
+        (_HOME, "/home/ada/.config/graph-agent", "/home/ada/.local/share/graph-agent"),
+        (_XDG, "/etc/ada/graph-agent", "/home/ada/.local/share/graph-agent"),
+        (_OWN, "/srv/agent", "/srv/agent/data"),
+    ],
+    ids=["usual", "xdg, unless it is relative", "a folder of its own"],
+)
+def test_files_are_kept_in_the_folders_that_the_environment_names(
+    env: dict[str, str], config: str, data: str
+) -> None:
+    assert (config_dir(env), data_dir(env)) == (Path(config), Path(data))
+    assert database_path(env) == Path(data) / "graph-agent.db"
 
 
 def test_the_database_is_named_by_the_flag_before_the_environment() -> None:
-    env = {"HOME": "/home/ada", "GRAPH_AGENT_HOME": "/srv/agent", "GRAPH_AGENT_DB": "/srv/other.db"}
+    env = {**_OWN, "GRAPH_AGENT_DB": "/srv/other.db"}
 
     assert (database_path(env), database_path(env, "/srv/flag.db")) == (Path("/srv/other.db"), Path("/srv/flag.db"))
 
@@ -44,7 +65,77 @@ def test_a_link_to_a_database_stands_for_the_file_so_that_both_ways_lead_to_the_
     assert (database_path(env), database_path(env, str(home / "second"))) == (file.resolve(), file.resolve())
 
 
-def test_blobs_and_locks_lie_beside_their_database() -> None:
+def test_blobs_and_locks_are_beside_their_database() -> None:
     database = Path("/srv/other.db")
 
     assert (blob_dir(database), lock_dir(database)) == (Path("/srv/other.db.blobs"), Path("/srv/other.db.locks"))
+
+
+def test_a_text_file_is_read_and_a_link_to_one_followed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("ä\n")
+    (tmp_path / "link").symlink_to("file")
+
+    assert [read_plain_text(tmp_path / name) for name in ("file", "link")] == ["ä\n", "ä\n"]
+
+
+def test_a_pipe_is_refused_at_once_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(OSError, match="it is a pipe, not a file"):
+        read_plain_text(tmp_path / "pipe")
+
+
+def test_bytes_that_are_no_text_are_refused_or_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"a\xff")
+
+    with pytest.raises(UnicodeDecodeError):
+        read_plain_text(tmp_path / "file")
+    assert read_plain_text(tmp_path / "file", errors="replace") == "a\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_every_folder_it_makes_is_private_whatever_the_umask_and_existing_ones_stay(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+
+    make_private_folder(tmp_path / "a" / "b" / "c")
+
+    made = [tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "c"]
+    assert [mode_of(folder) for folder in made] == ["0o755", *["0o700"] * 3]
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_a_replaced_file_is_private_whatever_the_umask_and_nothing_else_is_left(tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    with locked_folder(folder):
+        replace_text(folder / "a", "one")
+        replace_text(folder / "a", "two")
+
+    assert (mode_of(folder), mode_of(folder / "a")) == ("0o700", "0o600")
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"a": "two"}
+
+
+def test_what_cannot_be_replaced_stays_and_no_new_file_is_left(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(OSError, match="folder"):
+        replace_text(tmp_path / "folder", "x")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_of_changes_made_at_once_none_is_lost(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    count.write_text("0")
+
+    def add() -> None:
+        for _ in range(25):
+            with locked_folder(tmp_path):
+                replace_text(count, str(int(count.read_text()) + 1))
+
+    threads = [Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert count.read_text() == "100"

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.gguf import write_gguf
+from tests.fakes.gguf import LIBRARY, write_gguf
 from tests.fakes.scripted_runtime import action
 from tests.graph_agent.cli.servers_scene import configure, mcp, settle
-from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 from tests.scenarios.command import Command
 
 

@@ -14,9 +14,8 @@ from graph_agent.cli.views.models import (
     use_model,
 )
 from graph_agent.cli.views.models import test_model as try_it
-from tests.fakes.gguf import write_gguf
+from tests.fakes.gguf import LIBRARY, write_gguf
 from tests.fakes.openai_server import TXT, FakeOpenAI
-from tests.graph_agent.config.test_model_choice__local_model import LIBRARY
 
 
 @pytest.fixture

@@ -21,39 +21,32 @@ def _loaded(folder: Path, own: str, text: str, trust: Trust = "trusted") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("standing", "wanted", "counts"),
+    ("key", "own", "wanted", "counts"),
     [
-        ("default", "plan", True),
-        ("default", "dontAsk", True),
-        ("acceptEdits", "default", True),
-        ("default", "acceptEdits", False),
-        ("default", "bypassPermissions", False),
-        ("plan", "default", False),
-        ("plan", "dontAsk", False),
-        ("dontAsk", "plan", False),
-        ("default", "default", False),
-        ("default", "nonsense", False),
-        ("default", 3, False),
+        ("mode", "default", "plan", True),
+        ("mode", "default", "dontAsk", True),
+        ("mode", "acceptEdits", "default", True),
+        ("mode", "default", "acceptEdits", False),
+        ("mode", "default", "bypassPermissions", False),
+        ("mode", "plan", "default", False),
+        ("mode", "plan", "dontAsk", False),
+        ("mode", "dontAsk", "plan", False),
+        ("mode", "default", "default", False),
+        ("mode", "default", "nonsense", False),
+        ("mode", "default", 3, False),
+        ("max_steps", 9, 4, True),
+        ("max_steps", 9, 9, False),
+        ("max_steps", "many", 4, False),
+        ("max_steps", 9, "4", False),
     ],
 )
-def test_a_mode_counts_only_where_nothing_runs_in_it_that_would_not_run_without(
-    standing: str, wanted: Any, counts: bool
-) -> None:
-    said = project_settings(_project(f"mode = {wanted!r}"), {"mode": Sourced(standing, "own")})
+def test_a_value_of_a_project_counts_only_if_it_is_stricter(key: str, own: Any, wanted: Any, counts: bool) -> None:
+    layer = project_settings(_project(f"{key} = {wanted!r}"), {key: Sourced(own, "own")})
 
-    assert ("mode" in said.values, "mode" in said.ignored) == (counts, not counts)
+    assert (key in layer.values, key in layer.ignored) == (counts, not counts)
 
 
-@pytest.mark.parametrize(
-    ("standing", "wanted", "counts"), [(9, 4, True), (9, 9, False), ("many", 4, False), (9, "4", False)]
-)
-def test_a_step_limit_counts_only_where_it_is_lower(standing: Any, wanted: Any, counts: bool) -> None:
-    said = project_settings(_project(f"max_steps = {wanted!r}"), {"max_steps": Sourced(standing, "own")})
-
-    assert ("max_steps" in said.values, "max_steps" in said.ignored) == (counts, not counts)
-
-
-def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
+def test_only_keys_that_are_added_chosen_or_made_stricter_count() -> None:
     values = {"mode": '"plan"', "max_steps": "3", "model.name": '"m"', "mcp_servers.x": '{command = "c"}'}
     lists = {f"policy.{name}": '["bash(x)"]' for name in ("allow", "ask", "deny")}
     when = ("session_start", "user_prompt", "before_tool", "after_tool", "turn_end")
@@ -66,10 +59,10 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
         "".join(f"\n{key} = {value}" for key, value in lists.items()) + '\nmcp_servers.x = {command = "c"}\nzz = 1'
     )
 
-    said = project_settings(_project(text), {})
+    layer = project_settings(_project(text), {})
 
-    assert {*said.values, *said.ignored} == {*known_keys(), "zz"}
-    assert {*said.values} - {"sandbox", "sandbox_network"} == {
+    assert {*layer.values, *layer.ignored} == {*known_keys(), "zz"}
+    assert {*layer.values} - {"sandbox", "sandbox_network"} == {
         *("max_tokens", "max_cost", "max_thread_tokens", "max_thread_cost"),
         "mode",
         "max_steps",
@@ -79,8 +72,8 @@ def test_no_key_counts_but_those_that_are_added_chosen_or_tightened() -> None:
         "tools",
         *lists,
     }
-    assert said.ignored["model.base_url"] == IgnoredValue(1, "a project may not set this")
-    assert said.ignored["zz"] == IgnoredValue(1, "unknown setting")
+    assert layer.ignored["model.base_url"] == IgnoredValue(1, "a project may not set this")
+    assert layer.ignored["zz"] == IgnoredValue(1, "unknown setting")
 
 
 def test_rules_and_servers_are_added_to_the_users_own_and_each_says_whence_it_is(tmp_path: Path) -> None:
@@ -104,11 +97,11 @@ def test_rules_and_servers_are_added_to_the_users_own_and_each_says_whence_it_is
 
 @pytest.mark.parametrize(("risk", "counts"), [("low", False), ("medium", False), ("high", True)])
 def test_a_project_only_raises_the_risk_of_its_servers(risk: str, counts: bool) -> None:
-    said = project_settings(_project(f'[mcp_servers.x]\ncommand = "c"\nrisk = "{risk}"'), {})
+    layer = project_settings(_project(f'[mcp_servers.x]\ncommand = "c"\nrisk = "{risk}"'), {})
 
-    told = {"risk": risk} if counts else {}
-    assert said.values["mcp_servers"].value == {"x": {"command": "c", **told}}
-    assert {key: found.value for key, found in said.ignored.items()} == (
+    expected = {"risk": risk} if counts else {}
+    assert layer.values["mcp_servers"].value == {"x": {"command": "c", **expected}}
+    assert {key: found.value for key, found in layer.ignored.items()} == (
         {} if counts else {"mcp_servers.x.risk": risk}
     )
 
@@ -122,7 +115,7 @@ def test_a_flag_and_the_environment_go_before_a_project(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trust", ["none", "untrusted", "changed", "declined"])
-def test_nothing_counts_of_a_folder_that_is_not_trusted_not_even_its_mistakes(tmp_path: Path, trust: Trust) -> None:
+def test_nothing_of_an_untrusted_folder_counts_not_even_its_mistakes(tmp_path: Path, trust: Trust) -> None:
     text = 'mode = "plan"\nmax_steps = "many"\n[policy]\ndeny = ["bash(*)"]\nallow = ["bash(*)"]\n'
 
     assert _loaded(tmp_path, "", text, trust) == _loaded(tmp_path, "", "", trust)
@@ -131,7 +124,7 @@ def test_nothing_counts_of_a_folder_that_is_not_trusted_not_even_its_mistakes(tm
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("= no toml", f"{_PLACE} is not valid TOML"),
         ("x = " + "[" * 50_000, "nested too deeply"),
@@ -139,11 +132,11 @@ def test_nothing_counts_of_a_folder_that_is_not_trusted_not_even_its_mistakes(tm
         ("[mcp_servers.x]\ncommand = 3", f"{_PLACE}: mcp_servers.x.command"),
     ],
 )
-def test_a_mistake_of_a_trusted_folder_is_told_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_mistake_of_a_trusted_folder_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         _loaded(tmp_path, '[policy]\nallow = ["ls"]\n', text)
 
-    assert complaint in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_only_what_is_added_has_places_of_its_own(tmp_path: Path) -> None:

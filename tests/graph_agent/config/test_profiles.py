@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -29,14 +30,6 @@ base_url = "https://there/v1"
 base_url = "http://here/v1/"
 api_key = "sk-mine"
 """
-
-
-@pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "config.toml").write_text(_FILE, encoding="utf-8")
-    return {"GRAPH_AGENT_HOME": str(tmp_path)}
-
-
 _HERE = ModelSettings(
     name="big",
     base_url="http://here/v1",
@@ -45,31 +38,33 @@ _HERE = ModelSettings(
     context_window=1000,
     timeout_s=30,
 )
+_THERE = ModelSettings(base_url="https://there/v1", timeout_s=30)
 
 
-def test_a_profile_inherits_what_it_leaves_unset(env: dict[str, str]) -> None:
-    settings = load_settings(env)
-
-    assert model_settings_for(settings, "patient") == _HERE.model_copy(update={"timeout_s": 900.0})
-
-
-def test_another_model_does_not_inherit_the_size_of_a_window(env: dict[str, str]) -> None:
-    settings = load_settings(env)
-
-    assert model_settings_for(settings, "fast") == _HERE.model_copy(
-        update={"name": "small", "stream": "off", "context_window": None}
-    )
-    assert model_settings_for(settings, "medium") == _HERE.model_copy(
-        update={"name": "medium", "context_window": None}
-    )
-    assert model_settings_for(settings, "big") == _HERE
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "config.toml").write_text(_FILE, encoding="utf-8")
+    return {"GRAPH_AGENT_HOME": str(tmp_path)}
 
 
-def test_keys_and_headers_go_to_no_other_address_than_the_one_they_stand_beside(env: dict[str, str]) -> None:
-    settings = load_settings(env)
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("big", {}),
+        ("patient", {"timeout_s": 900.0}),
+        ("fast", {"name": "small", "stream": "off", "context_window": None}),
+        ("medium", {"name": "medium", "context_window": None}),
+        ("mine", {"api_key": SecretStr("sk-mine")}),
+    ],
+)
+def test_a_profile_inherits_what_it_leaves_unset_and_what_does_not_belong_to_another_model(
+    env: dict[str, str], name: str, changed: dict[str, Any]
+) -> None:
+    assert model_settings_for(load_settings(env), name) == _HERE.model_copy(update=changed)
 
-    assert model_settings_for(settings, "elsewhere") == ModelSettings(base_url="https://there/v1", timeout_s=30)
-    assert model_settings_for(settings, "mine") == _HERE.model_copy(update={"api_key": SecretStr("sk-mine")})
+
+def test_keys_and_headers_go_to_no_other_address(env: dict[str, str]) -> None:
+    assert model_settings_for(load_settings(env), "elsewhere") == _THERE
 
 
 @pytest.mark.parametrize("chosen_by", ["flag", "environment", "file"])
@@ -79,25 +74,20 @@ def test_a_name_is_looked_up_among_the_profiles_first(env: dict[str, str], chose
     if chosen_by == "file":
         path = Path(env["GRAPH_AGENT_HOME"]) / "config.toml"
         path.write_text(_FILE.replace('"big"', '"patient"'), encoding="utf-8")
-        expected = None
-    else:
-        expected = "big"
 
     settings = load_settings({**env, **variables}, flags=flags)
 
+    expected = None if chosen_by == "file" else "big"
     assert (settings.profile, settings.model.name, settings.model.timeout_s) == ("patient", expected, 900.0)
 
 
 def test_a_model_that_is_no_profile_is_one_of_the_endpoint_in_use(env: dict[str, str]) -> None:
-    settings = with_model(load_settings(env), "elsewhere")
+    settings = load_settings(env)
 
-    changed = with_model(settings, "theirs")
+    changed = with_model(with_model(settings, "elsewhere"), "theirs")
 
-    assert (changed.profile, changed.model) == (
-        "elsewhere",
-        ModelSettings(name="theirs", base_url="https://there/v1", timeout_s=30),
-    )
-    assert with_model(changed, "fast").model == model_settings_for(load_settings(env), "fast")
+    assert (changed.profile, changed.model) == ("elsewhere", _THERE.model_copy(update={"name": "theirs"}))
+    assert with_model(changed, "fast").model == model_settings_for(settings, "fast")
 
 
 def test_without_profiles_a_name_is_all_that_changes() -> None:
