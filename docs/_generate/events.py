@@ -14,7 +14,7 @@ from graph_agent.events import Event
 __all__ = ["page"]
 
 _INTRODUCTION = """\
-What happens in a run is told as events: frozen facts, numbered from 1 without gaps. The terminal is drawn
+A run reports what happens as events: frozen facts, numbered from 1 without gaps. The terminal is drawn
 from them, and `run --output stream-json` prints each as one line of JSON: `seq`, `type`, and the fields below;
 the last line has the type `result`. Lines about a call also have its `state`: `WAIT` while it streams in and until
 it runs, `DOING`, then `SUCCESS` or `ERROR`. For programs: [events.schema.json](events.schema.json); in Python,
@@ -43,8 +43,8 @@ def page() -> str:
 
 
 def _order() -> list[str]:
-    told = inspect.cleandoc(events.__doc__ or "").splitlines()
-    return [line.removeprefix("    ") for line in told if line.startswith("    ")]
+    lines = inspect.cleandoc(events.__doc__ or "").splitlines()
+    return [line.removeprefix("    ") for line in lines if line.startswith("    ")]
 
 
 def _section(kind: type[Any], docs: dict[tuple[str, str], str]) -> list[str]:

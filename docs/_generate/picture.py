@@ -38,7 +38,7 @@ _STEPS = (
 
 
 def play(folder: Path) -> pyte.Screen:
-    """The screen at the end of a chat on the sample workspace: a read, an approved change, the ledger."""
+    """The screen at the end of a chat on the sample workspace: a read, an approved change, the call log."""
     workspace = folder / "shop"
     shutil.copytree(_ROOT / "docs" / "sample", workspace)
     screen = pyte.Screen(_COLUMNS, _ROWS)
@@ -60,9 +60,9 @@ def play(folder: Path) -> pyte.Screen:
 
 def normalize(lines: Iterable[str], folder: Path) -> str:
     """The text without blanks and without what differs between runs or machines."""
-    told = "".join(line.replace(str(folder), "/tmp/demo") for line in lines)  # noqa: S108 - where the picture is made
-    told = re.sub(r"\s|─|│", "", told.partition("offline command mode, no model · ")[0])
-    return re.sub(r"call_[0-9a-f]{32}|[0-9a-f]{8}(?=success)|\d{4}-\d\d-\d\d\d\d:\d\d:\d\d|\d\.\ds", "*", told)
+    text = "".join(line.replace(str(folder), "/tmp/demo") for line in lines)  # noqa: S108 - where the picture is made
+    text = re.sub(r"\s|─|│", "", text.partition("offline command mode, no model · ")[0])
+    return re.sub(r"call_[0-9a-f]{32}|[0-9a-f]{8}(?=success)|\d{4}-\d\d-\d\d\d\d:\d\d:\d\d|\d\.\ds", "*", text)
 
 
 def text_in(picture: str) -> list[str]:

@@ -113,10 +113,10 @@ def _template(lines: list[str]) -> str:
         f".reel {{{{ animation: reel {seconds:.0f}s step-end infinite }}}}\n"
         f"@keyframes reel {{{{\n{frames}}}}}\n}}}}\n"
     )
-    told = escape("\n".join(lines), quote=False).replace("{", "{{").replace("}", "}}")
+    text = escape("\n".join(lines), quote=False).replace("{", "{{").replace("}", "}}")
     return (
         STILL.replace("{width} {height}", f"{{width}} {height + 60:.1f}")
-        .replace("    <style>", f"    <title>graph-agent demo</title>\n<desc>\n{told}\n</desc>\n    <style>{style}")
+        .replace("    <style>", f"    <title>graph-agent demo</title>\n<desc>\n{text}\n</desc>\n    <style>{style}")
         .replace('height="{terminal_height}"', f'height="{height:.1f}"')
         .replace("    {lines}\n", "")
         .replace("{chrome}", _frame(height + 58))

@@ -215,8 +215,8 @@ def _check_sandbox(settings: Settings | None) -> Check:
     if status.is_active:
         reason = f", as {detect_backend().why}" if detect_backend().why else ""
         hint = (
-            "with bubblewrap names that decide what runs later would be protected in the workspace too, and no "
-            "process stay behind"
+            "bubblewrap also protects files of the workspace that decide what runs later, and leaves no process "
+            "behind"
         )
         detail = f"{status.name}{reason}: {status.description}"
         return Check("sandbox", ok=True, detail=detail, hint=hint if status.name == "Landlock" else "")
@@ -350,9 +350,10 @@ def _check_projections(path: Path, health: Health | None) -> Check:
     except AgentError as error:
         return Check("projections", ok=False, detail=str(error), hint=_REPAIR)
     if wrong:
-        return Check("projections", ok=False, detail=_first(wrong, "; "), hint=f"{_REPAIR} derives them anew")
+        return Check("projections", ok=False, detail=_first(wrong, "; "), hint=f"{_REPAIR} rebuilds them")
     number = f"{compared} threads" if compared == len(threads) else f"{compared} of {len(threads)} threads"
-    return Check("projections", ok=True, detail=f"list, transcript and ledger of {number} say what was stored")
+    detail = f"thread list, transcripts and call log agree with the checkpoints ({number})"
+    return Check("projections", ok=True, detail=detail)
 
 
 def _check_shells(path: Path, health: Health | None) -> Check:

@@ -182,7 +182,7 @@ async def _rebuild_projections(path: Path) -> Messages:
         }
     for thread_id, found in wrong.items():
         yield RepairMessage(
-            "projections", "will", f"derive list, transcript and ledger of thread {thread_id} anew: {found[0]}"
+            "projections", "will", f"rebuild list entry, transcript and call log of thread {thread_id}: {found[0]}"
         )
         async with await Database.open(path) as database:
             saver = CheckpointSaver(database)

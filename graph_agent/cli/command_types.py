@@ -48,11 +48,12 @@ class PlainCommand(TyperCommand):
         """Parse as Typer does, without the validation library's prefix in messages, and reject empty ids."""
         try:
             remaining = super().parse_args(ctx, args)
-            if not ctx.resilient_parsing:
-                _reject_empty_ids(ctx)
         except BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise
+        for name in () if ctx.resilient_parsing else _ID_PARAMETERS:
+            if ctx.params.get(name) == "" and ctx.get_parameter_source(name).name == "COMMANDLINE":
+                raise BadParameter("An ID is empty; is a variable unset? Give an ID, or leave the argument out.")
         return remaining
 
 
@@ -113,12 +114,6 @@ def write_examples(path: str, formatter: Any) -> None:
     """Write the examples of the command with this path below its help."""
     if lines := find_examples(path):
         formatter.write("\nExamples:\n" + "".join(f"  {line}\n" for line in lines))
-
-
-def _reject_empty_ids(ctx: Any) -> None:
-    for name in _ID_PARAMETERS:
-        if ctx.params.get(name) == "" and ctx.get_parameter_source(name).name == "COMMANDLINE":
-            raise BadParameter("An ID is empty; is a variable unset? Give an ID, or leave the argument out.")
 
 
 class _LazyConverter:

@@ -17,6 +17,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.calls import STATUSES
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_name
+from graph_agent.cli.views.table import print_text
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, replace_text
 from graph_agent.errors import AgentError, StorageError, UsageError
 from graph_agent.inspect import CallView, Reader, ThreadStatus
@@ -63,7 +64,12 @@ class LineCompletion(ShellComplete):
     def __init__(self, program: Any, arguments: Sequence[str], *, is_line: bool) -> None:
         super().__init__(program, {}, "graph-agent", "_GRAPH_AGENT_COMPLETE")
         self._is_line = is_line
-        self._words = _split_line("".join(arguments)) if is_line else list(arguments)
+        self._words = list(arguments)
+        if is_line:
+            line = "".join(arguments)
+            self._words = words = split_arg_string(line)
+            if not words or (line[-1:].isspace() and not words[-1][-1:].isspace()):
+                words.append("")  # The cursor is on a new word.
 
     def source_vars(self) -> dict[str, Any]:
         """Nothing: the scripts below are not templates."""
@@ -77,13 +83,12 @@ class LineCompletion(ShellComplete):
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         """The completions; the value of `--name=value` comes with its name, because the shells replace the word."""
         name, sign, _ = incomplete.partition("=")
-        is_joined = bool(sign) and incomplete.startswith("-") and "--" not in args
         items = super().get_completions(list(args), incomplete)
-        if not is_joined:
+        if not sign or not incomplete.startswith("-") or "--" in args:
             return items
-        prefix = f"{name}="
         return [
-            item if item.type == "file" else CompletionItem(prefix + item.value, help=item.help) for item in items
+            item if item.type == "file" else CompletionItem(f"{name}={item.value}", help=item.help)
+            for item in items
         ]
 
     def format_completion(self, item: CompletionItem) -> str:
@@ -112,12 +117,6 @@ def complete_parameter(context: Any, name: str, typed: str) -> list[CompletionIt
     return matches or [item for item in items if len(typed) > 1 and item.value.endswith(typed)]
 
 
-def _split_line(line: str) -> list[str]:
-    words = split_arg_string(line)
-    is_new_word = line[-1:].isspace() and not (words and words[-1][-1:].isspace())
-    return [*words, ""] if is_new_word or not words else words
-
-
 def _threads(database: Path, typed: str) -> Iterator[CompletionItem]:
     with read_database(database) as reader:
         threads = reader.threads()
@@ -136,32 +135,47 @@ def _threads_and_checkpoints(database: Path, typed: str) -> Iterator[CompletionI
         yield from _checkpoints(database, typed)
 
 
-def _waiting_calls(database: Path, _: str) -> Iterator[CompletionItem]:
-    with read_database(database) as reader:
-        yield from _calls(reader, (view for view in reader.approvals() if view.is_waiting))
+def _calls(find: Callable[[Reader], Iterable[CallView]], *more: CompletionItem) -> Source:
+    """Offers the calls that the function finds, and these items."""
+
+    def offer(database: Path, _: str) -> Iterator[CompletionItem]:
+        with read_database(database) as reader:
+            shared = reader.shared_call_ids()
+            for view in find(reader):
+                name = call_name(view.thread_id, view.record["call_id"], shared)
+                yield CompletionItem(name, help=str(view.record.get("summary") or view.record["tool_name"]))
+        yield from more
+
+    return offer
 
 
-def _waiting_calls_or_all(database: Path, typed: str) -> Iterator[CompletionItem]:
-    yield from _waiting_calls(database, typed)
-    yield CompletionItem("all", help="all approvals that are pending at the start")
+def _waiting(reader: Reader) -> Iterator[CallView]:
+    return (view for view in reader.approvals() if view.is_waiting)
 
 
-def _interrupted_calls(database: Path, _: str) -> Iterator[CompletionItem]:
-    with read_database(database) as reader:
-        yield from _calls(reader, (view for view in reader.interrupted() if view.is_interrupted))
-
-
-def _calls(reader: Reader, views: Iterable[CallView]) -> Iterator[CompletionItem]:
-    shared = reader.shared_call_ids()
-    for view in views:
-        record = view.record
-        name = call_name(view.thread_id, record["call_id"], shared)
-        yield CompletionItem(name, help=str(record.get("summary") or record["tool_name"]))
+_waiting_calls = _calls(_waiting)
+_waiting_calls_or_all = _calls(_waiting, CompletionItem("all", help="all approvals that are pending at the start"))
+_interrupted_calls = _calls(lambda reader: (view for view in reader.interrupted() if view.is_interrupted))
 
 
 def _grants(database: Path, _: str) -> Iterator[CompletionItem]:
     with read_database(database) as reader:
         yield from (CompletionItem(str(grant.id), help=", ".join(grant.rules)) for grant in reader.grants())
+
+
+def _used_tools(database: Path, _: str) -> Iterator[CompletionItem]:
+    with read_database(database) as reader:
+        yield from (CompletionItem(one.tool) for one in reader.statistics())
+
+
+# The functions below import late: completing an id does not need what the settings, the tools and pydantic load.
+
+
+def _settings() -> "Settings":
+    """The user's settings, without those of a project."""
+    from graph_agent.config.sources import load_settings
+
+    return load_settings(os.environ)
 
 
 def _models(database: Path, _: str) -> Iterator[CompletionItem]:
@@ -178,20 +192,13 @@ def _models(database: Path, _: str) -> Iterator[CompletionItem]:
 
 
 def _tools(_: Path, __: str) -> Iterator[CompletionItem]:
-    # Imported late, as are the settings below: completing an id does not need what the tools and pydantic load.
     from asyncio import run
 
     from graph_agent.app.tool_catalog import load_tool_catalog
 
     settings = _settings()
-    yield from (
-        CompletionItem(tool.name) for tool in run(load_tool_catalog(Path.cwd(), settings, settings.mode)).tools
-    )
-
-
-def _used_tools(database: Path, _: str) -> Iterator[CompletionItem]:
-    with read_database(database) as reader:
-        yield from (CompletionItem(one.tool) for one in reader.statistics())
+    catalog = run(load_tool_catalog(Path.cwd(), settings, settings.mode))
+    yield from (CompletionItem(tool.name) for tool in catalog.tools)
 
 
 def _keys(_: Path, __: str) -> Iterator[CompletionItem]:
@@ -208,13 +215,6 @@ def _modes(_: Path, __: str) -> Iterator[CompletionItem]:
 
 def _servers(_: Path, __: str) -> Iterator[CompletionItem]:
     yield from map(CompletionItem, _settings().mcp_servers)
-
-
-def _settings() -> "Settings":
-    """The user's settings, without those of a project."""
-    from graph_agent.config.sources import load_settings
-
-    return load_settings(os.environ)
 
 
 def _words(*words: str) -> Source:
@@ -349,31 +349,26 @@ def install_script(shell: str) -> None:
     name = _require_shell(shell)
     home = Path(os.environ.get("HOME") or Path.home())
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    is_fish = name == "fish"
-    own = data_dir(os.environ) / f"completion.{name}"
-    script = config / "fish/completions/graph-agent.fish" if is_fish else own
     try:
-        if is_fish:
+        if name == "fish":
+            script = config / "fish/completions/graph-agent.fish"
             script.parent.mkdir(parents=True, exist_ok=True)
         else:
+            script = data_dir(os.environ) / f"completion.{name}"
             make_private_folder(script.parent)
         replace_text(script, f"{SCRIPTS[name]}\n")
-        _print(f"Wrote {script}.")
-        if not is_fish:
+        print_text(f"Wrote {script}.")
+        if name != "fish":
             start = home / ".bashrc" if name == "bash" else Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
-            _source_from(start, script)
+            line = f"source {shlex.quote(str(script))}"
+            text = start.read_text(encoding="utf-8", errors="surrogateescape") if start.exists() else ""
+            if line not in text.splitlines():
+                with start.open("a", encoding="utf-8") as file:
+                    file.write(f"{line}\n" if not text or text.endswith("\n") else f"\n{line}\n")
+                print_text(f"Added to {start}: {line}")
+            print_text("Completion works in every shell that you start from now on.")
     except OSError as error:
         raise StorageError(f"Cannot write {error.filename}: {error.strerror}.") from error
-
-
-def _source_from(start: Path, script: Path) -> None:
-    line = f"source {shlex.quote(str(script))}"
-    text = start.read_text(encoding="utf-8", errors="surrogateescape") if start.exists() else ""
-    if line not in text.splitlines():
-        with start.open("a", encoding="utf-8") as file:
-            file.write(f"{'' if text.endswith(chr(10)) or not text else chr(10)}{line}\n")
-        _print(f"Added to {start}: {line}")
-    _print("Completion works in every shell that you start from now on.")
 
 
 def _require_shell(shell: str) -> str:
@@ -381,7 +376,3 @@ def _require_shell(shell: str) -> str:
     if name not in SCRIPTS:
         raise UsageError(f"No completion for the shell {name!r}. Choose one of: {', '.join(SCRIPTS)}.")
     return name
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{escape(line)}\n")

@@ -7,7 +7,7 @@ is built when it is first used, and its body imports what it needs.
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
 from typing import Annotated, Any
 
 import typer
@@ -48,18 +48,17 @@ def main() -> int:
     for name in _TRACING:
         os.environ.pop(name, None)
     protocol = os.environ.pop(_COMPLETION, "")
-    return run_guarded(lambda: _complete(is_line=protocol == "line") if protocol else _run_command())
 
+    def run_command() -> None:
+        if protocol:
+            from graph_agent.cli.completion import print_completions
 
-def _run_command() -> None:
-    print_result_on_signal(*parse_run_options(sys.argv[1:]))
-    app(prog_name="graph-agent")
+            print_completions(get_command(app), sys.argv[1:], is_line=protocol == "line")
+        else:
+            print_result_on_signal(*parse_run_options(sys.argv[1:]))
+            app(prog_name="graph-agent")
 
-
-def _complete(*, is_line: bool) -> None:
-    from graph_agent.cli.completion import print_completions
-
-    print_completions(get_command(app), sys.argv[1:], is_line=is_line)
+    return run_guarded(run_command)
 
 
 def single_command(function: Any, kind: type[TyperCommand] = PlainCommand) -> Typer:
@@ -69,41 +68,25 @@ def single_command(function: Any, kind: type[TyperCommand] = PlainCommand) -> Ty
     return program
 
 
-class LazyCommands(MutableMapping[str, Any]):
-    """The commands of a group by name, each built when it is first looked up."""
-
-    def __init__(self, programs: Mapping[str, Typer]) -> None:
-        self._programs = programs
-        self._built: dict[str, Any] = {}
+class LazyCommands(UserDict[str, Any]):
+    """The commands of a group by name. Each is a Typer app until it is looked up, then the built command."""
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._built:
-            command = get_command(self._programs[name])
-            command.name = name
-            self._built[name] = command
-        return self._built[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._built[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._built[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self._programs, **self._built})
-
-    def __len__(self) -> int:
-        return len({**self._programs, **self._built})
+        if isinstance(self.data[name], Typer):
+            self.data[name] = get_command(self.data[name])
+            self.data[name].name = name
+        return self.data[name]
 
     def outlines(self) -> dict[str, Any]:
-        """Stand-ins with the name and help of each command, without its parameters."""
-        return {name: PlainCommand(name, help=_help_of(program)) for name, program in self._programs.items()}
-
-
-def _help_of(program: Typer) -> str:
-    if isinstance(program.info.help, str):
-        return program.info.help
-    return inspect.getdoc(program.registered_commands[0].callback) or ""
+        """What a list of the commands needs: the built ones, and stand-ins with name and help for the others."""
+        outlines = dict(self.data)
+        for name, program in self.data.items():
+            if isinstance(program, Typer):
+                text = program.info.help
+                if not isinstance(text, str):
+                    text = inspect.getdoc(program.registered_commands[0].callback) or ""
+                outlines[name] = PlainCommand(name, help=text)
+        return outlines
 
 
 class LazyGroup(PlainGroup):
@@ -203,12 +186,9 @@ def root(
         else:
             print_script(show_completion or "")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        _run_default(context)
-
-
-def _run_default(context: typer.Context) -> None:
-    """Start the chat on a terminal, one run with text on stdin, or print the usage."""
+    if context.invoked_subcommand is not None:
+        return
+    # Without a command: the chat on a terminal, one run with text on stdin, else the usage.
     if sys.stdin.isatty() and sys.stdout.isatty():
         session.chat()
     text = "" if sys.stdin.isatty() else sys.stdin.read()

@@ -21,23 +21,26 @@ from policy import (
     rule_covers,
 )
 from tools.base import CommandTarget, HostTarget, PathTarget
+from tools.file_ops.edit_file import EditFileTool
+from tools.file_ops.glob import GlobTool
+from tools.file_ops.grep import GrepTool
+from tools.file_ops.ls import LsTool
+from tools.file_ops.read_file import ReadFileTool
+from tools.file_ops.write_file import WriteFileTool
 from tools.paths import PathRefused
 from tools.registry import ToolRegistry, resolve_tool_name
+from tools.result import ToolKind
 from tools.running import normalize_arguments
 from tools.schema import InvalidArguments
 from tools.web_ops.web_fetch import WebFetchTool
 
 __all__ = ["Examples", "PolicyCheck", "check_call", "check_examples"]
 
-_ACCESS: Mapping[str, Literal["read", "write"]] = {
-    "read_file": "read",
-    "ls": "read",
-    "glob": "read",
-    "grep": "read",
-    "write_file": "write",
-    "edit_file": "write",
-}
+_PATH_TOOLS = (ReadFileTool, LsTool, GlobTool, GrepTool, WriteFileTool, EditFileTool)
 """The built-in tools that work on one path."""
+_ACCESS: Mapping[str, Literal["read", "write"]] = {
+    tool.name: "read" if tool.kind is ToolKind.READONLY else "write" for tool in _PATH_TOOLS
+}
 
 _NOWHERE = Path("/graph-agent-examples/workspace")
 """The workspace of examples: no link of a real folder may change what a rule seems to mean."""

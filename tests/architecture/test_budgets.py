@@ -1,4 +1,4 @@
-"""The size and shape of the product: number and length of modules, length of functions, import cycles."""
+"""The size and shape of the product: number and length of modules, length of functions, and imports."""
 
 import ast
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,7 @@ MODULES = 320
 MODULE_LINES = 600
 MEDIAN_LINES = 150
 FUNCTION_LINES = 50
+GRAPH_FRAMEWORK_FILES = 5
 
 
 def long_modules(modules: list[Module]) -> list[str]:
@@ -53,6 +54,18 @@ def import_cycles(graph: Mapping[str, set[str]]) -> list[str]:
     return sorted(left)
 
 
+def framework_files(modules: Iterable[Module]) -> list[str]:
+    """The modules that import LangGraph, wherever in the file."""
+    found = []
+    for module in modules:
+        imports = [node for node in ast.walk(module.tree) if isinstance(node, ast.Import)]
+        names = [alias.name for node in imports for alias in node.names]
+        names += [node.module or "" for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom)]
+        if any(name.partition(".")[0] == "langgraph" for name in names):
+            found.append(module.path)
+    return found
+
+
 def product_modules() -> list[Module]:
     """Without migrations, of which there is one small file for each."""
     return [module for module in code_modules() if not module.is_package and "/migrations/" not in module.path]
@@ -78,6 +91,12 @@ def test_modules_import_each_other_in_one_direction_only() -> None:
     expect_none(import_cycles(import_graph(product_modules())))
 
 
+def test_only_a_few_files_import_the_graph_framework() -> None:
+    files = framework_files(code_modules())
+
+    assert len(files) <= GRAPH_FRAMEWORK_FILES, files
+
+
 def test_a_module_one_line_too_long_is_noticed() -> None:
     modules = [Module("a.py", "x = 1\n" * MODULE_LINES), Module("b.py", "x = 1\n" * (MODULE_LINES + 1))]
 
@@ -93,12 +112,22 @@ def test_a_function_one_line_too_long_is_noticed_wherever_it_is() -> None:
     assert long_functions(source) == ["a.py:53 grew: 51 lines"]
 
 
-def test_a_cycle_is_noticed_also_inside_functions() -> None:
+def test_an_import_cycle_is_noticed_also_inside_functions_and_type_checking() -> None:
     modules = [
         Module("tools/a.py", "from tools.b import x\n"),
-        Module("tools/b.py", "def f():\n    from tools import a\n"),
-        Module("tools/c.py", "import tools.a\n"),
+        Module("tools/b.py", "def f():\n    from tools import c\n"),
+        Module("tools/c.py", "if TYPE_CHECKING:\n    import tools.a\n"),
     ]
 
     assert import_cycles(import_graph(modules)) == ["tools.a", "tools.b", "tools.c"]
-    assert import_cycles({"a": {"b"}, "b": set()}) == []
+    assert import_cycles(import_graph(modules[:2])) == []
+
+
+def test_every_way_to_import_the_graph_framework_is_noticed() -> None:
+    modules = [
+        Module("a.py", "import langgraph.types\n"),
+        Module("b.py", "def f():\n    from langgraph.graph import StateGraph\n"),
+        Module("c.py", "import langgraph_sdk\n"),
+    ]
+
+    assert framework_files(modules) == ["a.py", "b.py"]

@@ -11,13 +11,7 @@ from tests.architecture.checkout import ROOT, code_modules
 
 MODEL_LIBRARIES = ("langgraph", "langchain_core", "langchain_openai", "openai", "tiktoken", "numpy")
 
-HEAVY = (
-    "graph_agent.app",
-    "graph_agent.graph",
-    "graph_agent.model",
-    "graph_agent.session",
-    "graph_agent.storage",
-)
+HEAVY = ("graph_agent.app", "graph_agent.graph", "graph_agent.model", "graph_agent.session", "graph_agent.storage")
 """Floors that may load the model library; nothing else does."""
 
 LOAD = """
@@ -70,7 +64,7 @@ def test_importing_everything_prints_nothing_and_leaves_nothing_behind(tmp_path:
     assert (loaded.printed, loaded.abandoned) == ("", [])
 
 
-def test_the_light_floors_load_no_model_library(tmp_path: Path) -> None:
+def test_the_light_packages_load_no_model_library(tmp_path: Path) -> None:
     light = [name for name in module_names() if not is_heavy(name)]
 
     loaded = load(light, tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from docs._generate.pages import PAGES
+from docs._generate.pages import PAGES, write_pages
 from graph_agent.cli.main import app
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.schema import tables_of_version
@@ -36,11 +36,11 @@ def unknown_commands(text: str, commands: set[str]) -> list[str]:
     return sorted(words for words in spoken if not any(words == c or words.startswith(f"{c} ") for c in commands))
 
 
-def test_every_link_in_the_docs_leads_somewhere() -> None:
+def test_no_link_in_the_docs_is_dead() -> None:
     expect_none(line for page in written_pages() for line in dead_links(ROOT, page))
 
 
-def test_the_docs_speak_only_of_commands_that_exist() -> None:
+def test_the_docs_name_only_commands_that_exist() -> None:
     commands = set(LISTED_COMMAND.findall(PAGES["docs/commands.md"]()))
     texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in written_pages() if page not in PAGES}
 
@@ -83,14 +83,14 @@ def not_understood(text: str) -> Iterator[str]:
             yield f"graph-agent {shlex.join(words)}: {wrong}"
 
 
-def test_every_command_line_of_the_docs_can_be_typed() -> None:
+def test_every_command_line_in_the_docs_is_valid() -> None:
     texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in written_pages()}
 
     assert sum(len(list(typed_lines(text))) for text in texts.values()) > 30
     expect_none(f"{page}: {line}" for page, text in texts.items() for line in not_understood(text))
 
 
-def test_every_block_of_settings_in_the_docs_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_settings_block_in_the_docs_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
     texts = [(page, text) for page in written_pages() for text in blocks((ROOT / page).read_text("utf-8"), "toml")]
@@ -125,3 +125,94 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     text = "`graph-agent threads list`, `graph-agent run PROMPT`, `graph-agent fly away`, `graph-agent`"
 
     assert unknown_commands(text, {"threads", "threads list", "run"}) == ["fly away"]
+
+
+def test_generated_pages_hold_what_the_code_says() -> None:
+    stale = [path for path, render in PAGES.items() if (ROOT / path).read_text(encoding="utf-8") != render()]
+
+    assert stale == [], "run `make docs`"
+
+
+def test_writing_the_pages_restores_stale_ones_once(tmp_path: Path) -> None:
+    for path in PAGES:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("stale")
+
+    first, second = write_pages(tmp_path), write_pages(tmp_path)
+
+    assert (first, second) == (list(PAGES), [])
+    assert {path: (tmp_path / path).read_text(encoding="utf-8") for path in PAGES} == {
+        path: render() for path, render in PAGES.items()
+    }
+
+
+FIRST_BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+
+
+def targets(makefile: str) -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+
+
+def explained_targets(makefile: str) -> set[str]:
+    return set(re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE))
+
+
+def first_commands(readme: str) -> list[str]:
+    block = FIRST_BLOCK.search(readme)
+    return [line.partition("#")[0].strip() for line in block[1].splitlines()] if block else []
+
+
+def test_help_explains_every_make_command() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+    assert explained_targets(makefile) == targets(makefile)
+
+
+def test_the_readme_begins_with_run_and_test() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert first_commands(readme) == ["make run", "make test"]
+
+
+def test_ci_runs_the_checks_and_the_tests_of_the_readme() -> None:
+    script = (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+    assert re.findall(r"^make \w+", script, re.MULTILINE) == ["make check", "make test"]
+
+
+def test_a_make_command_without_explanation_is_noticed() -> None:
+    makefile = "run: stamp ## open the chat\n\t@echo run\ntest: stamp\n\t@echo test\n"
+
+    assert (targets(makefile), explained_targets(makefile)) == ({"run", "test"}, {"run"})
+
+
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^(#+) ", re.MULTILINE)
+ROW = re.compile(r"^\| (`.*?) \| ", re.MULTILINE)
+SPAN = re.compile(r"`([^`]+)`")
+
+
+def untranslated(text: str) -> dict[str, object]:
+    """What a translation of a page has in common with the page."""
+    prose = FENCE.sub("", text)
+    return {
+        "headings": HEADING.findall(prose),
+        "blocks": FENCE.findall(text),
+        "rows": [SPAN.findall(row) for row in ROW.findall(prose)],
+        "spans": {" ".join(span.split()) for span in SPAN.findall(prose)},
+    }
+
+
+def test_both_readmes_have_the_same_headings_commands_and_code() -> None:
+    english, chinese = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh-CN.md"))
+
+    assert untranslated(chinese) == untranslated(english)
+
+
+def test_a_command_or_block_that_only_one_page_has_is_noticed() -> None:
+    text = "# A\n\n```sh\nmake run\n```\n\n| `fly` | flies |\n"
+
+    assert untranslated(text) == untranslated(text.replace("flies", "飞").replace("# A", "# 甲"))
+    assert untranslated(text) != untranslated(text.replace("fly`", "walk`"))
+    assert untranslated(text) != untranslated(text.replace("make run", "make test"))
+    assert untranslated(text) != untranslated(text.replace("# A", "## A"))

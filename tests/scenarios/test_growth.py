@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.views.calls import list_calls
-from graph_agent.cli.views.threads import ThreadView, show_thread
+from graph_agent.cli.views.threads import show_thread
 from tests.scenarios.growing import PER_TURN, RESULT, WINDOW, Growth, grow
 from tests.scenarios.stage import THREAD
 
@@ -110,8 +110,8 @@ class _Sink(io.TextIOBase):
     "show",
     [
         lambda path: list_calls(path, THREAD, status=None, tool=None, as_json=True),
-        lambda path: show_thread(path, THREAD, None, ThreadView(as_json=True)),
-        lambda path: show_thread(path, THREAD, None, ThreadView(full=True)),
+        lambda path: show_thread(path, THREAD, None, as_json=True),
+        lambda path: show_thread(path, THREAD, None, full=True),
     ],
     ids=["calls --json", "threads show --json", "threads show --full"],
 )

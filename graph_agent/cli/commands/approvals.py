@@ -46,9 +46,10 @@ def list_command(
     as_json: AsJson = False,
 ) -> None:
     """List the pending approvals of all threads."""
-    from graph_agent.cli.views.approvals import ApprovalFilter, list_approvals
+    from graph_agent.cli.views.approvals import list_approvals
 
-    list_approvals(resolve_database(db), ApprovalFilter(thread, tool, risk, older_than), as_json=as_json)
+    database = resolve_database(db)
+    list_approvals(database, thread=thread, tool=tool, risk=risk, older_than=older_than, as_json=as_json)
 
 
 @approvals_app.command("approve", cls=PlainCommand)
@@ -139,10 +140,18 @@ def recover_command(
     as_json: AsJson = False,
 ) -> None:
     """List interrupted calls, or resolve them. The process that holds the thread continues immediately."""
-    from graph_agent.cli.views.recovery import RecoveryChoices, list_interrupted, resolve_calls
+    from graph_agent.cli.views.recovery import list_interrupted, resolve_calls
 
-    choices = RecoveryChoices(tuple(retry or ()), tuple(done or ()), tuple(cancel or ()), everything, result)
-    if choices:
-        resolve_calls(resolve_database(db), thread, choices, end_processes=end_processes, as_json=as_json)
-    else:
-        list_interrupted(resolve_database(db), thread, as_json=as_json)
+    database = resolve_database(db)
+    if not (retry or done or cancel or everything or result):
+        list_interrupted(database, thread, as_json=as_json)
+        return
+    resolve_calls(
+        database,
+        thread,
+        {"retry": retry or (), "done": done or (), "cancel": cancel or ()},
+        everything=everything,
+        result=result,
+        end_processes=end_processes,
+        as_json=as_json,
+    )

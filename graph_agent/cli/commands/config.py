@@ -230,11 +230,19 @@ def add_command(
     as_json: AsJson = False,
 ) -> None:
     """Add a server to the configuration, show what it runs and ask whether to trust it."""
-    from graph_agent.cli.views.mcp import ServerRequest, add_server
+    from graph_agent.cli.views.mcp import add_server
 
-    wish = ServerRequest(name, tuple(command or ()), url, tuple(env or ()), tuple(header or ()), source)
-    numbers = {"timeout": timeout, "startup_timeout": startup_timeout, "network": network or None}
-    add_server(wish, numbers, scope.value, replaces=replace, trusts=trust, as_json=as_json)
+    add_server(
+        name,
+        command or (),
+        source=source,
+        connection={"url": url, "env": env or (), "headers": header or ()},
+        options={"timeout": timeout, "startup_timeout": startup_timeout, "network": network or None},
+        scope=scope.value,
+        replaces=replace,
+        trusts=trust,
+        as_json=as_json,
+    )
 
 
 @mcp_app.command("remove", cls=PlainCommand)

@@ -11,9 +11,6 @@ from typer import Argument, Option
 from graph_agent.cli.options import Database, resolve_database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from graph_agent.cli.headless.run import RunRequest
     from graph_agent.cli.session_target import Target
 
 
@@ -134,26 +131,27 @@ def run(
     db: Database = None,
 ) -> None:
     """Run one turn non-interactively; the exit code tells you how it ended."""
-    from graph_agent.cli.startup import result_on_signal
+    from graph_agent.cli.startup import restore_signals, result_on_signal
 
     with result_on_signal(output.value, thread):
         from graph_agent.cli.headless.pending_answers import PendingAnswers
-        from graph_agent.cli.headless.run import RunRequest
-        from graph_agent.cli.session_target import absolute_paths, resolve_target
+        from graph_agent.cli.headless.run import RunRequest, run_headless
+        from graph_agent.cli.log_file import log_to_file
+        from graph_agent.cli.session_target import absolute_paths, open_target, resolve_target
 
         flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
-        flags |= {
-            "trust": trust,
-            "add_dirs": absolute_paths(add_dir),
-            "max_tokens": max_tokens,
-            "max_cost": max_cost,
-        }
+        flags |= {"trust": trust, "max_tokens": max_tokens, "max_cost": max_cost}
+        flags["add_dirs"] = absolute_paths(add_dir)
         target = resolve_target(flags, workspace=workspace, thread=thread, resume=resume)
         text = _read_prompt(prompt, target, trusted_once=trust)
-        settlement = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
-        settlement.require_pending_calls(may_exist=target.exists)
-        order = RunRequest(text, output.value, settlement, timeout, target.thread_id, resolve_database(db))
-        code = _load_run()(order, target)
+        answers = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
+        answers.require_pending_calls(may_exist=target.exists)
+        request = RunRequest(text, output.value, answers, timeout, target.thread_id, resolve_database(db))
+        import graph_agent.app.opening  # noqa: F401 - loaded before the event loop listens for signals
+
+        log_to_file()
+        _restore_ctrl_c()
+        code = run_headless(request, lambda bus: open_target(target, bus), restore_signals)
     raise typer.Exit(code)
 
 
@@ -186,22 +184,6 @@ def _open_chat(target: "Target", message: str | None) -> None:
 
     _restore_ctrl_c()
     raise typer.Exit(open_chat(target, message))
-
-
-def _load_run() -> "Callable[[RunRequest, Target], int]":
-    import graph_agent.app.opening  # noqa: F401 - loaded before the event loop listens for signals
-    from graph_agent.cli.headless.run import run_headless
-    from graph_agent.cli.log_file import log_to_file
-    from graph_agent.cli.session_target import open_target
-    from graph_agent.cli.startup import restore_signals
-
-    log_to_file()
-
-    def run_order(order: "RunRequest", target: "Target") -> int:
-        _restore_ctrl_c()
-        return run_headless(order, lambda bus: open_target(target, bus), restore_signals)
-
-    return run_order
 
 
 def _restore_ctrl_c() -> None:

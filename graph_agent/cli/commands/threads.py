@@ -40,14 +40,10 @@ def show_command(
     as_json: AsJson = False,
 ) -> None:
     """Show one thread: status, holding process, open calls, conversation."""
-    from graph_agent.cli.views.threads import ThreadView, show_thread
+    from graph_agent.cli.views.threads import show_thread
 
-    show_thread(
-        resolve_database(db),
-        thread,
-        default_workspace(db),
-        ThreadView(as_json=as_json, full=full, all_branches=all_branches),
-    )
+    database, here = resolve_database(db), default_workspace(db)
+    show_thread(database, thread, here, as_json=as_json, full=full, all_branches=all_branches)
 
 
 @threads_app.command("diff", cls=PlainCommand)

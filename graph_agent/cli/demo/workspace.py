@@ -78,50 +78,44 @@ class DemoWorkspace:
 def demo_workspace(*, is_kept: bool) -> Iterator[DemoWorkspace]:
     """Make the folder of one demo and delete it at the end, unless it is kept.
 
-    The next demo deletes what a killed one left.
+    While this process is alive, a lock file in the folder keeps other demos from deleting it; the next demo deletes
+    what a killed one left. A folder that is kept has no lock file.
 
     Raises:
         UsageError: no temporary folder can be made.
     """
-    _delete_abandoned()
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if _is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+    lock = None
     try:
-        place = DemoWorkspace(Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve())
-        held = None if is_kept else _lock(place.folder)
-        place.workspace.mkdir()
-        (place.folder / "tmp").mkdir()
+        demo = DemoWorkspace(Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve())
+        if not is_kept:
+            # Locked before it gets its name: another demo must not find it unlocked.
+            draft = demo.folder / f"{_LOCK}.new"
+            lock = os.open(draft, os.O_CREAT | os.O_RDWR, 0o600)
+            with contextlib.suppress(OSError):  # Where nothing can be locked, nothing is taken for abandoned.
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            draft.rename(demo.folder / _LOCK)
+        demo.workspace.mkdir()
+        (demo.folder / "tmp").mkdir()
         for name, text in _FILES.items():
-            (place.workspace / name).write_text(text, encoding="utf-8")
+            (demo.workspace / name).write_text(text, encoding="utf-8")
     except OSError as failure:
         raise UsageError(
             f"The demo cannot make a temporary folder ({failure}). Set TMPDIR to another folder."
         ) from failure
     try:
-        yield place
+        yield demo
     finally:
-        if held is not None:
-            shutil.rmtree(place.folder, ignore_errors=True)
-            os.close(held)
-
-
-def _lock(folder: Path) -> int:
-    """Keep other demos from deleting the folder while this process is alive."""
-    beginning = folder / f"{_LOCK}.new"
-    descriptor = os.open(beginning, os.O_CREAT | os.O_RDWR, 0o600)
-    with contextlib.suppress(OSError):  # Where nothing can be locked, nothing is taken for abandoned.
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    beginning.rename(folder / _LOCK)
-    return descriptor
-
-
-def _delete_abandoned() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            if _is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+        if lock is not None:
+            shutil.rmtree(demo.folder, ignore_errors=True)
+            os.close(lock)
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether it belongs to a dead demo of this user; a folder that is to be kept has no lock file."""
+    """Whether it belongs to a dead demo of this user."""
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         return False
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
@@ -139,19 +133,15 @@ class DemoFailed(AgentError):
 
 
 class DemoCommands:
-    """The commands of one demo."""
+    """The commands of one demo. A method raises DemoFailed if its command does not end as the demo expects."""
 
-    def __init__(self, place: DemoWorkspace, program: Sequence[str] = _PROGRAM) -> None:
-        self._place = place
+    def __init__(self, demo: DemoWorkspace, program: Sequence[str] = _PROGRAM) -> None:
+        self._demo = demo
         self._program = program
         self._running: subprocess.Popen[bytes] | None = None
 
     def run(self, *arguments: str, exit_code: int = 0) -> None:
-        """Print the command and run it.
-
-        Raises:
-            Unexpected: it ended otherwise.
-        """
+        """Print the command and run it."""
         self._print(f"graph-agent {shlex.join(arguments)}")
         self._require(arguments, self._start([*self._program, *arguments]).wait(), exit_code)
 
@@ -161,11 +151,7 @@ class DemoCommands:
         self._start(["cat", file]).wait()
 
     def run_and_kill(self, *arguments: str, once: Callable[[], bool], within_s: float = 30.0) -> None:
-        """Print the command, run it, and kill it with SIGKILL as soon as `once` is true.
-
-        Raises:
-            Unexpected: it ended by itself, or did not come so far in time.
-        """
+        """Print the command, run it, and kill it with SIGKILL as soon as `once` is true."""
         self._print(f"graph-agent {shlex.join(arguments)} &")
         child = self._start([*self._program, *arguments])
         deadline = time.monotonic() + within_s
@@ -178,13 +164,8 @@ class DemoCommands:
         child.wait()
 
     def read(self, *arguments: str) -> Any:
-        """The JSON output of a command, which is not printed.
-
-        Raises:
-            Unexpected: it failed.
-        """
-        asked = [*self._program, *arguments, "--json"]
-        done = self._run_quietly(asked)
+        """The JSON output of a command, which is not printed."""
+        done = self._run_quietly(*arguments, "--json")
         self._require(arguments, done.returncode, 0)
         return json.loads(done.stdout)
 
@@ -197,14 +178,13 @@ class DemoCommands:
             except subprocess.TimeoutExpired:
                 self._running.kill()
                 self._running.wait()
-        self._run_quietly([*self._program, "recover", "--all", "cancel", "--end-processes"])
+        self._run_quietly("recover", "--all", "cancel", "--end-processes")
 
-    def _run_quietly(self, command: list[str]) -> "subprocess.CompletedProcess[bytes]":
-        place = self._place
+    def _run_quietly(self, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
         return subprocess.run(
-            command,
-            cwd=place.workspace,
-            env=place.environment,
+            [*self._program, *arguments],
+            cwd=self._demo.workspace,
+            env=self._demo.environment,
             capture_output=True,
             check=False,
             process_group=_OWN_GROUP,
@@ -215,8 +195,8 @@ class DemoCommands:
         # Both streams in one order: a reader of this program's output gets all of it.
         self._running = subprocess.Popen(
             command,
-            cwd=self._place.workspace,
-            env=self._place.environment,
+            cwd=self._demo.workspace,
+            env=self._demo.environment,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
             process_group=_OWN_GROUP,
@@ -228,11 +208,11 @@ class DemoCommands:
         print_lines(["", colorize(f"$ {line}", "heading")])
 
     @staticmethod
-    def _require(arguments: tuple[str, ...], code: int, wanted: int) -> None:
-        if code != wanted:
+    def _require(arguments: tuple[str, ...], code: int, expected: int) -> None:
+        if code != expected:
             print_lines([""])
             sys.stdout.flush()  # If the reader of this program is gone, this fails and nothing is reported.
-            raise _failure(arguments, f"ended with {code} instead of {wanted}")
+            raise _failure(arguments, f"ended with {code} instead of {expected}")
 
 
 def _failure(arguments: Sequence[str], what: str) -> DemoFailed:

@@ -73,7 +73,7 @@ svg.bar rect { fill: var(--dim); stroke: none; }
 footer { margin-top: 3rem; color: var(--dim); font-size: .85rem; }
 """
 
-_FOLDED_FROM = 16
+_COLLAPSED_FROM = 16
 """Lines from which on a result is collapsed."""
 _LINE_KINDS = {"+": "add", "-": "del", "@": "hunk", "\\": "head"}
 _WHO = {"user": "You", "assistant": "Assistant"}
@@ -82,7 +82,10 @@ _WHO = {"user": "You", "assistant": "Assistant"}
 def html_page(transcript: Transcript, graph: GraphView) -> Iterator[str]:
     """The page, piece by piece."""
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{_policy(STYLE)}">'
+    # Only the page's own style sheet is allowed, by its digest.
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
     yield f"<title>{_safe(transcript.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>"
@@ -97,72 +100,61 @@ def html_page(transcript: Transcript, graph: GraphView) -> Iterator[str]:
     for number, turn in enumerate(transcript.turns, 1):
         yield f'<h2 id="turn-{number}">Turn {number} <small>{_safe(format_utc(turn[0].at))}</small></h2>'
         for message in turn:
-            yield from _message(message, numbers)
-    yield from _graph(graph)
-    yield "<footer>Written by graph-agent. The page loads nothing from elsewhere.</footer>\n</body>\n</html>"
-
-
-def _policy(style: str) -> str:
-    """A Content-Security-Policy that allows only the page's own style sheet, by its digest."""
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-
-
-def _graph(graph: GraphView) -> Iterator[str]:
+            if message.text.strip():
+                yield _message(message)
+            for call in message.calls:
+                yield from _call(call, numbers[id(call)])
     yield "<h2>Graph</h2>\n<table>\n<tr><th>node</th><th>visits</th><th>next</th></tr>"
     for node in graph.nodes:
         mark, css = ("current", ' class="current"') if node.is_current else ("", "")
         visits = "" if node.visits is None else node.visits
         yield f"<tr{css}><td>{_safe(node.name)}</td><td>{visits}</td><td>{mark}</td></tr>"
-    text = _safe("\n".join(format_mermaid(graph)))
-    yield f"</table>\n<details><summary>Mermaid</summary><pre>{text}</pre></details>"
+    mermaid = _safe("\n".join(format_mermaid(graph)))
+    yield f"</table>\n<details><summary>Mermaid</summary><pre>{mermaid}</pre></details>"
+    yield "<footer>Written by graph-agent. The page loads nothing from elsewhere.</footer>\n</body>\n</html>"
 
 
 def _timeline(calls: Sequence[TranscriptCall]) -> Iterator[str]:
-    times = [_span(call) for call in calls]
-    known = [time for span in times if span for time in span]
-    begin, end = (min(known), max(known)) if known else (0.0, 0.0)
+    """A table of all calls, each with a bar that shows when it ran."""
+    spans: list[tuple[float, float] | None] = []
+    for call in calls:
+        span = None
+        if call.seconds is not None:
+            begin = datetime.fromisoformat(str(call.record["started_at"])).timestamp()
+            span = (begin, begin + call.seconds)
+        spans.append(span)
+    times = [time for span in spans if span for time in span]
+    first, whole = (min(times), max(max(times) - min(times), 0.001)) if times else (0.0, 0.001)
     heads = "".join(f"<th>{head}</th>" for head in ("#", "tool", "about", "status", "took", "when"))
     yield f"<h2>Calls</h2>\n<table>\n<tr>{heads}</tr>"
-    for number, (call, span) in enumerate(zip(calls, times, strict=True), 1):
+    for number, (call, span) in enumerate(zip(calls, spans, strict=True), 1):
         status = _safe(str(call.record.get("status")))
         took = "" if call.seconds is None else f"{call.seconds:.1f} s"
+        about = call.about if len(call.about) <= 100 else f"{call.about[:99]}…"
+        bar = ""
+        if span is not None:
+            left = 98 * (span[0] - first) / whole
+            width = min(max(98 * (span[1] - span[0]) / whole, 2.0), 100 - left)
+            rect = f'<rect x="{left:.2f}" y="0" width="{width:.2f}" height="10"/>'
+            bar = (
+                f'<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{rect}</svg>'
+            )
         yield (
             f'<tr><td><a href="#call-{number}">{number}</a></td>'
             f"<td>{_safe(str(call.record.get('tool_name')))}</td>"
-            f'<td class="about">{_safe(_shortened(call.about))}</td>'
+            f'<td class="about">{_safe(about)}</td>'
             f'<td class="{status}">{status}</td><td>{took}</td>'
-            f'<td class="time">{_bar(span, begin, end)}</td></tr>'
+            f'<td class="time">{bar}</td></tr>'
         )
     yield "</table>"
 
 
-def _span(call: TranscriptCall) -> tuple[float, float] | None:
-    if call.seconds is None:
-        return None
-    started = datetime.fromisoformat(str(call.record["started_at"])).timestamp()
-    return started, started + call.seconds
-
-
-def _bar(span: tuple[float, float] | None, begin: float, end: float) -> str:
-    if span is None:
-        return ""
-    whole = max(end - begin, 0.001)
-    left = 98 * (span[0] - begin) / whole
-    width = max(98 * (span[1] - span[0]) / whole, 2.0)
-    rect = f'<rect x="{left:.2f}" y="0" width="{min(width, 100 - left):.2f}" height="10"/>'
-    return f'<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{rect}</svg>'
-
-
-def _message(message: TranscriptMessage, numbers: dict[int, int]) -> Iterator[str]:
+def _message(message: TranscriptMessage) -> str:
     role = message.role if message.role in _WHO else "other"
-    if message.text.strip():
-        spent = f" <small>{format_tokens(message.tokens)}</small>" if any(message.tokens.values()) else ""
-        who = _WHO.get(message.role, _safe(message.role))
-        text = _safe(message.text.strip("\n"))
-        yield f'<div class="said {role}"><div class="who">{who}{spent}</div><div class="text">{text}</div></div>'
-    for call in message.calls:
-        yield from _call(call, numbers[id(call)])
+    tokens = f" <small>{format_tokens(message.tokens)}</small>" if any(message.tokens.values()) else ""
+    who = _WHO.get(message.role, _safe(message.role))
+    text = _safe(message.text.strip("\n"))
+    return f'<div class="said {role}"><div class="who">{who}{tokens}</div><div class="text">{text}</div></div>'
 
 
 def _call(call: TranscriptCall, number: int) -> Iterator[str]:
@@ -175,28 +167,20 @@ def _call(call: TranscriptCall, number: int) -> Iterator[str]:
     arguments = json.dumps(record.get("arguments"), ensure_ascii=False, indent=2)
     yield f"<details><summary>Arguments</summary><pre>{_safe(arguments)}</pre></details>"
     if call.diff:
-        yield f'<pre class="diff">{"".join(_diff(call.diff))}</pre>'
+        diff = "".join(map(_diff_line, call.diff.removesuffix("\n").split("\n")))
+        yield f'<pre class="diff">{diff}</pre>'
     if call.result.strip():
-        yield _result(call.result.strip("\n"))
+        result = call.result.strip("\n")
+        lines = result.count("\n") + 1
+        text = f"<pre>{_safe(result)}</pre>"
+        is_long = lines >= _COLLAPSED_FROM
+        yield f"<details><summary>Result, {lines} lines</summary>{text}</details>" if is_long else text
     yield "</div>"
 
 
-def _diff(diff: str) -> Iterator[str]:
-    for line in diff.removesuffix("\n").split("\n"):
-        is_head = line.startswith(("--- ", "+++ "))
-        kind = "head" if is_head else _LINE_KINDS.get(line[:1], "")
-        yield f'<span class="{kind}">{_safe(line)}</span>' if kind else f"<span>{_safe(line)}</span>"
-
-
-def _result(text: str) -> str:
-    lines = text.count("\n") + 1
-    if lines < _FOLDED_FROM:
-        return f"<pre>{_safe(text)}</pre>"
-    return f"<details><summary>Result, {lines} lines</summary><pre>{_safe(text)}</pre></details>"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:99]}…"
+def _diff_line(line: str) -> str:
+    kind = "head" if line.startswith(("--- ", "+++ ")) else _LINE_KINDS.get(line[:1], "")
+    return f'<span class="{kind}">{_safe(line)}</span>' if kind else f"<span>{_safe(line)}</span>"
 
 
 def _safe(text: str) -> str:

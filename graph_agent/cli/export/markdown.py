@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from graph_agent.cli.export.transcript import (
     Transcript,
     TranscriptCall,
-    TranscriptMessage,
     call_facts,
     format_tokens,
     format_utc,
@@ -27,37 +26,25 @@ def markdown_page(transcript: Transcript) -> Iterator[str]:
     """The lines of the page."""
     yield f"# {_plain(transcript.title)}"
     yield ""
-    for name, value in thread_facts(transcript).items():
-        if value:
-            yield f"- {name}: {_plain(value)}"
+    yield from (f"- {name}: {_plain(value)}" for name, value in thread_facts(transcript).items() if value)
     for number, turn in enumerate(transcript.turns, 1):
-        yield ""
-        yield f"## Turn {number}, {format_utc(turn[0].at)}"
+        yield from ("", f"## Turn {number}, {format_utc(turn[0].at)}")
         for message in turn:
-            yield from _message(message)
-
-
-def _message(message: TranscriptMessage) -> Iterator[str]:
-    spent = f" ({format_tokens(message.tokens)})" if any(message.tokens.values()) else ""
-    if message.text.strip():
-        yield ""
-        yield f"**{_WHO.get(message.role, _plain(message.role))}**{spent}"
-        yield ""
-        yield from (f"> {line}".rstrip() for line in _without_html(message.text))
-    for call in message.calls:
-        yield from _call(call)
+            if message.text.strip():
+                tokens = f" ({format_tokens(message.tokens)})" if any(message.tokens.values()) else ""
+                yield from ("", f"**{_WHO.get(message.role, _plain(message.role))}**{tokens}", "")
+                yield from (f"> {line}".rstrip() for line in _without_html(message.text))
+            for call in message.calls:
+                yield from _call(call)
 
 
 def _call(call: TranscriptCall) -> Iterator[str]:
     record = call.record
     about = f": {_plain(call.about)}" if call.about else ""
-    yield ""
-    yield f"### {_plain(str(record.get('tool_name')))}{about}"
-    yield ""
+    yield from ("", f"### {_plain(str(record.get('tool_name')))}{about}", "")
     facts = ", ".join((f"**{record.get('status')}**", *map(_plain, call_facts(call))))
     yield f"{facts}, `{escape(str(record.get('call_id'))).replace('`', '')}`"
-    arguments = json.dumps(record.get("arguments"), ensure_ascii=False, indent=2)
-    yield from _fenced("json", arguments)
+    yield from _fenced("json", json.dumps(record.get("arguments"), ensure_ascii=False, indent=2))
     if call.diff:
         yield from _fenced("diff", call.diff)
     if call.result:
@@ -68,10 +55,7 @@ def _fenced(kind: str, text: str) -> Iterator[str]:
     safe = escape(text, multiline=True).removesuffix("\n")
     longest = max((len(run) for run in re.findall(r"`+", safe)), default=0)
     fence = "`" * max(3, longest + 1)
-    yield ""
-    yield f"{fence}{kind}"
-    yield from safe.split("\n")
-    yield fence
+    yield from ("", f"{fence}{kind}", *safe.split("\n"), fence)
 
 
 def _plain(text: str) -> str:

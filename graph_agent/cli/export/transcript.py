@@ -109,10 +109,49 @@ def read_transcript(database: Path, text: str, here: str | None, secrets: Sequen
         target = reader.resolve(text, here)
         thread = reader.thread(target.thread_id)
         transcript, calls = reader.transcript(target.thread_id), reader.calls(target.thread_id)
-    redactor = _Redactor(secrets)
-    messages = tuple(_messages(transcript, calls, redactor))
-    title = redactor.of(thread.title) or f"Thread {thread.thread_id}"
+    longest_first = sorted(secrets, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest_first))) if secrets else None
+    title = _redact(thread.title, pattern) or f"Thread {thread.thread_id}"
+    messages = tuple(_messages(transcript, calls, pattern))
     return Transcript(thread, title, messages, sum_tokens(transcript))
+
+
+def _redact(value: Any, pattern: re.Pattern[str] | None) -> Any:
+    """The JSON value with stars in place of every secret in its texts."""
+    if pattern is None:
+        return value
+    match value:
+        case str():
+            return pattern.sub(lambda found: "*" * len(found[0]), value)
+        case dict():
+            return {_redact(name, pattern): _redact(one, pattern) for name, one in value.items()}
+        case list() | tuple():
+            return [_redact(one, pattern) for one in value]
+        case _:
+            return value
+
+
+def _messages(
+    transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], pattern: re.Pattern[str] | None
+) -> Iterator[TranscriptMessage]:
+    """The messages of both sides; a result belongs to its call, and a call without a record shows its request."""
+    entries = list(transcript)
+    records = {view.record["call_id"]: view.record for view in calls}
+    results = {str(entry.body.get("tool_call_id")): entry for entry in entries if entry.role == "tool"}
+    for entry in entries:
+        if entry.role in ("system", "tool"):
+            continue
+        requested = []
+        for call in entry.body.get("tool_calls") or ():
+            call_id = str(call.get("id"))
+            unknown = {"call_id": call_id, "tool_name": call.get("name"), "arguments": call.get("args")}
+            record = records.get(call_id, {**unknown, "status": "unknown"})
+            result = str(record.get("error_msg") or record.get("result") or "")
+            if call_id in results:
+                result = plain_text(results[call_id].body.get("content"))
+            requested.append(TranscriptCall(_redact(dict(record), pattern), _redact(result, pattern)))
+        text = _redact(plain_text(entry.body.get("content")), pattern)
+        yield TranscriptMessage(entry.role, entry.at, text, sum_tokens([entry]), tuple(requested))
 
 
 def thread_facts(transcript: Transcript) -> dict[str, str]:
@@ -159,61 +198,6 @@ def format_utc(iso: str | None) -> str:
     """A stored time to the second, in UTC: a page is read anywhere."""
     found = _time(iso)
     return found.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if found else (iso or "")
-
-
-class _Redactor:
-    """Replaces secrets by stars in every text of a JSON value."""
-
-    def __init__(self, secrets: Sequence[str]) -> None:
-        longest_first = sorted(secrets, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if secrets else None
-
-    def of(self, value: Any) -> Any:
-        if self._pattern is None:
-            return value
-        match value:
-            case str():
-                return self._pattern.sub(lambda found: "*" * len(found[0]), value)
-            case dict():
-                return {self.of(name): self.of(one) for name, one in value.items()}
-            case list() | tuple():
-                return [self.of(one) for one in value]
-            case _:
-                return value
-
-
-def _messages(
-    transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], redactor: _Redactor
-) -> Iterator[TranscriptMessage]:
-    entries = list(transcript)
-    records = {view.record["call_id"]: view.record for view in calls}
-    results = {str(entry.body.get("tool_call_id")): entry for entry in entries if entry.role == "tool"}
-    for entry in entries:
-        if entry.role in ("system", "tool"):
-            continue
-        asked = [_call(call, records, results, redactor) for call in entry.body.get("tool_calls") or ()]
-        text = redactor.of(plain_text(entry.body.get("content")))
-        yield TranscriptMessage(entry.role, entry.at, text, sum_tokens([entry]), tuple(asked))
-
-
-def _call(
-    asked: Mapping[str, Any],
-    records: Mapping[str, Mapping[str, Any]],
-    results: Mapping[str, TranscriptEntry],
-    redactor: _Redactor,
-) -> TranscriptCall:
-    call_id = str(asked.get("id"))
-    unknown = {
-        "call_id": call_id,
-        "tool_name": asked.get("name"),
-        "arguments": asked.get("args"),
-        "status": "unknown",
-    }
-    record = records.get(call_id, unknown)
-    entry = results.get(call_id)
-    known = record.get("error_msg") or record.get("result") or ""
-    result = str(known) if entry is None else plain_text(entry.body.get("content"))
-    return TranscriptCall(redactor.of(dict(record)), redactor.of(result))
 
 
 def _time(iso: Any) -> datetime | None:

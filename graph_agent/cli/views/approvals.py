@@ -6,7 +6,7 @@ What writes an answer is imported late: the list is read-only and has to be fast
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "ApprovalFilter",
     "answer_call",
     "approval_json",
     "approve_always",
@@ -39,46 +38,46 @@ _MAX_LINES = 40
 _RISKS = ("low", "medium", "high")
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalFilter:
-    """Which approvals are listed; None does not filter."""
-
-    thread: str | None = None
-    """Id of a thread or checkpoint; includes the thread's sub-agents."""
-    tool: str | None = None
-    risk: str | None = None
-    older_than: str | None = None
-    """Minimal waiting time, e.g. `10m`."""
-
-
-def list_approvals(database: Path, selection: ApprovalFilter, *, as_json: bool) -> None:
+def list_approvals(
+    database: Path,
+    *,
+    thread: str | None = None,
+    tool: str | None = None,
+    risk: str | None = None,
+    older_than: str | None = None,
+    as_json: bool,
+) -> None:
     """Print the pending approvals, and separately the answered ones that no process has applied yet.
 
+    Args:
+        thread: id of a thread or checkpoint; its sub-agents are included.
+        older_than: minimal waiting time, e.g. `10m`.
+
     Raises:
-        UsageError: the filter is invalid.
+        UsageError: the risk or the duration is invalid.
         UnknownId: no thread matches.
     """
-    if selection.risk not in (None, *_RISKS):
-        raise UsageError(f"Unknown --risk {selection.risk!r}. Choose one of: {', '.join(_RISKS)}.")
-    minimal_age = 0.0 if selection.older_than is None else parse_duration(selection.older_than, "--older-than")
+    if risk not in (None, *_RISKS):
+        raise UsageError(f"Unknown --risk {risk!r}. Choose one of: {', '.join(_RISKS)}.")
+    minimal_age = 0.0 if older_than is None else parse_duration(older_than, "--older-than")
 
     def matches(view: CallView) -> bool:
         return (
-            selection.tool in (None, view.record["tool_name"])
-            and selection.risk in (None, view.record.get("risk", "medium"))
+            tool in (None, view.record["tool_name"])
+            and risk in (None, view.record.get("risk", "medium"))
             and (age_seconds(view.record.get("asked_at")) or 0) >= minimal_age
         )
 
     try:
         with read_database(database) as reader:
             views = [view for view in reader.approvals() if matches(view)]
-            if selection.thread:
-                own = reader.resolve(selection.thread, kinds=("thread", "checkpoint")).thread_id
-                threads = {thread.thread_id for thread in reader.family(own)} | {own}
+            if thread:
+                own = reader.resolve(thread, kinds=("thread", "checkpoint")).thread_id
+                threads = {one.thread_id for one in reader.family(own)} | {own}
                 views = [view for view in views if view.thread_id in threads]
             shared, workspaces = reader.shared_call_ids(), reader.workspaces()
     except NothingYet:
-        if selection.thread is not None:
+        if thread is not None:
             raise
         views, shared, workspaces = [], frozenset(), {}
     pending = [view for view in views if view.is_waiting]

@@ -6,8 +6,8 @@ Each raises ConfigError if a config file is invalid or cannot be written, and Us
 import asyncio
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -44,7 +44,7 @@ from graph_agent.config.paths import read_plain_text
 from graph_agent.errors import UsageError
 from graph_agent.events import ServerChanged
 
-__all__ = ["ServerRequest", "add_server", "list_servers", "print_test", "remove", "trust"]
+__all__ = ["add_server", "list_servers", "print_test", "remove", "trust"]
 
 _NONE = (
     "No MCP servers. Add one with: graph-agent mcp add NAME -- COMMAND ARGS, "
@@ -120,24 +120,36 @@ def print_test(name: str, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True, slots=True)
-class ServerRequest:
-    """The arguments of `mcp add`."""
-
-    name: str | None
-    command: tuple[str, ...]
-    url: str | None
-    env: tuple[str, ...]
-    headers: tuple[str, ...]
-    source: str | None
-
-
 def add_server(
-    request: ServerRequest, options: Mapping[str, Any], scope: Scope, *, replaces: bool, trusts: bool, as_json: bool
+    name: str | None,
+    command: Sequence[str],
+    *,
+    source: str | None,
+    connection: Mapping[str, Any],
+    options: Mapping[str, Any],
+    scope: Scope,
+    replaces: bool,
+    trusts: bool,
+    as_json: bool,
 ) -> None:
-    """Add servers to the configuration, show them, and trust them if the user agrees or `trusts`."""
+    """Add servers to the configuration, show them, and trust them if the user agrees or `trusts`.
+
+    Args:
+        source: a file of another client, whose servers are imported.
+        connection: `url`, and the texts of `env` and `headers`.
+        options: settings that are written as they are, where they are not None.
+    """
     given = {key: value for key, value in options.items() if value is not None}
-    tables, ignored = _imported_tables(request, given) if request.source else (_typed_table(request, given), [])
+    if source:
+        if command or any(connection.values()):
+            raise UsageError(
+                "--from imports servers unchanged and takes no other options; edit config.toml afterwards."
+            )
+        tables, ignored = _import_tables(Path(source).expanduser(), name, given)
+    elif name is None or not (command or connection["url"]):
+        raise UsageError(_HOW)
+    else:
+        tables, ignored = {name: _typed_table(command, connection, given)}, []
     added = add_servers(tables, scope, Path.cwd(), replaces=replaces)
     if not as_json:
         for server in added.servers:
@@ -158,33 +170,26 @@ def remove(name: str, scope: Scope, *, as_json: bool) -> None:
     print_result(result, f"Removed {name} from {path} and revoked its trust.", as_json=as_json)
 
 
-def _typed_table(request: ServerRequest, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The settings of the server that the command line describes, by its name."""
-    if request.name is None or not (request.command or request.url):
-        raise UsageError(_HOW)
-    program, *arguments = request.command or (None,)
+def _typed_table(command: Sequence[str], connection: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the server that the command line describes."""
+    program, *arguments = command or (None,)
     table = {
         "command": program,
         "args": arguments,
-        "env": dict(_parse_pair(text, "--env", passes_on=True) for text in request.env),
-        "url": request.url,
-        "headers": dict(_parse_pair(text, "--header", passes_on=False) for text in request.headers),
+        "env": dict(_parse_pair(text, "--env", passes_on=True) for text in connection["env"]),
+        "url": connection["url"],
+        "headers": dict(_parse_pair(text, "--header", passes_on=False) for text in connection["headers"]),
         **given,
     }
-    return {request.name: {key: value for key, value in table.items() if value not in (None, [], {})}}
+    return {key: value for key, value in table.items() if value not in (None, [], {})}
 
 
-def _imported_tables(
-    request: ServerRequest, given: Mapping[str, Any]
+def _import_tables(
+    path: Path, name: str | None, given: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The settings of each server of another client's file, and what is ignored of each."""
-    if request.command or request.url or request.env or request.headers:
-        raise UsageError(
-            "--from imports servers unchanged and takes no other options; edit config.toml afterwards."
-        )
-    path = Path(request.source or "").expanduser()
     try:
-        servers = parse_client_config(read_plain_text(path), request.name)
+        servers = parse_client_config(read_plain_text(path), name)
     except (OSError, ValueError) as error:
         raise UsageError(f"Cannot read {path}: {error}") from error
     except UsageError as error:

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,49 +18,14 @@ from graph_agent.cli.views.format import format_time_and_age
 from graph_agent.cli.views.table import colorize, format_time, print_json, print_lines, print_result, print_text
 from graph_agent.errors import NothingYet, UsageError
 
-__all__ = ["RecoveryChoices", "list_interrupted", "resolve_calls"]
+__all__ = ["DecisionKind", "list_interrupted", "resolve_calls"]
 
-_Kind = Literal["retry", "done", "cancel"]
+DecisionKind = Literal["retry", "done", "cancel"]
 _NONE = "No interrupted calls."
 _REASONS = {
     "never_started": "approved but never started: a retry is safe",
     "outcome_unknown": "started but did not finish; it may have taken effect partly or fully",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryChoices:
-    """The decisions of the command line."""
-
-    retry: tuple[str, ...] = ()
-    done: tuple[str, ...] = ()
-    cancel: tuple[str, ...] = ()
-    everything: str | None = None
-    """Decision for every call that is not named."""
-    result: str = ""
-
-    def __bool__(self) -> bool:
-        return bool(self.retry or self.done or self.cancel or self.everything or self.result)
-
-    def decisions(self) -> list[Decision]:
-        """One decision per named call, and one for all others.
-
-        Raises:
-            UsageError: the options contradict each other.
-        """
-        if self.everything not in (None, *get_args(_Kind)):
-            raise UsageError(f"Unknown --all {self.everything!r}. Choose one of: {', '.join(get_args(_Kind))}.")
-        named = {"retry": self.retry, "done": self.done, "cancel": self.cancel}
-        decisions = [
-            Decision(kind, call, self.result if kind == "done" else "")
-            for kind in get_args(_Kind)
-            for call in (*named[kind], *(("all",) if kind == self.everything else ()))
-        ]
-        # `all` covers the calls that no other decision names, so it comes last.
-        decisions.sort(key=lambda decision: decision.call == "all")
-        if self.result and not any(decision.kind == "done" for decision in decisions):
-            raise UsageError("--result needs --done CALL or --all done.")
-        return decisions
 
 
 def list_interrupted(database: Path, thread: str | None, *, as_json: bool) -> None:
@@ -123,11 +88,38 @@ def _call_lines(call: Interrupted) -> Iterator[str]:
 
 
 def resolve_calls(
-    database: Path, thread: str | None, choices: RecoveryChoices, *, end_processes: bool, as_json: bool
+    database: Path,
+    thread: str | None,
+    named: Mapping[DecisionKind, Sequence[str]],
+    *,
+    everything: str | None,
+    result: str,
+    end_processes: bool,
+    as_json: bool,
 ) -> None:
-    """Store the decisions and print which ones count. Exit code 1 if another decision was first."""
+    """Store decisions and print which ones count. Exit code 1 if another decision was first.
+
+    Args:
+        named: the calls of each decision.
+        everything: the decision for every call that is not named.
+        result: what the model receives for a call that is marked as done.
+
+    Raises:
+        UsageError: the arguments contradict each other.
+    """
+    kinds = get_args(DecisionKind)
+    if everything not in (None, *kinds):
+        raise UsageError(f"Unknown --all {everything!r}. Choose one of: {', '.join(kinds)}.")
+    # `all` covers the calls that no other decision names, so it comes last.
+    pairs = [(kind, call) for kind in kinds for call in named[kind]] + [
+        (kind, "all") for kind in kinds if kind == everything
+    ]
+    pairs.sort(key=lambda pair: pair[1] == "all")
+    if result and not any(kind == "done" for kind, _ in pairs):
+        raise UsageError("--result needs --done CALL or --all done.")
+    decisions = [Decision(kind, call, result if kind == "done" else "") for kind, call in pairs]
     by = f"cli pid {os.getpid()}"
-    answers = asyncio.run(decide_calls(database, thread, choices.decisions(), by=by, end_processes=end_processes))
+    answers = asyncio.run(decide_calls(database, thread, decisions, by=by, end_processes=end_processes))
     if as_json:
         print_json({"calls": list(map(asdict, answers))})
     else:

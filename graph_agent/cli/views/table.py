@@ -191,7 +191,7 @@ def print_text(*lines: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON value in ASCII, so that no character of it can control a terminal."""
-    _write(_indented(value, 0) + "\n")
+    _write(_to_json(value) + "\n")
 
 
 def print_json_lists(head: Mapping[str, Any], lists: Mapping[str, Iterable[Any]]) -> None:
@@ -199,17 +199,20 @@ def print_json_lists(head: Mapping[str, Any], lists: Mapping[str, Iterable[Any]]
 
     The first items are read before anything is printed: an error must not leave half an object on stdout.
     """
-    started = {name: _read_first(values) for name, values in lists.items()}
+    started = {}
+    for name, values in lists.items():
+        iterator = iter(values)
+        started[name] = chain(list(islice(iterator, 1)), iterator)
     start = "{"
     for name, value in head.items():
-        _write(f"{start}\n  {json.dumps(name)}: {_indented(value, 2)}")
+        _write(f"{start}\n  {json.dumps(name)}: {_to_json(value, margin=2)}")
         start = ","
     for name, values in started.items():
         _write(f"{start}\n  {json.dumps(name)}: [")
         start = ","
         end = "]"
         for value in values:
-            _write(f"{',' if end != ']' else ''}\n    {_indented(value, 4)}")
+            _write(f"{',' if end != ']' else ''}\n    {_to_json(value, margin=4)}")
             end = "\n  ]"
         _write(end)
     _write("\n}\n")
@@ -217,21 +220,13 @@ def print_json_lists(head: Mapping[str, Any], lists: Mapping[str, Iterable[Any]]
 
 def print_json_line(value: Any) -> None:
     """Print one JSON value on one line, in ASCII."""
-    _write(_to_ascii_json(value) + "\n")
+    _write(_to_json(value, indent=None) + "\n")
 
 
-def _read_first(values: Iterable[Any]) -> Iterator[Any]:
-    iterator = iter(values)
-    return chain(list(islice(iterator, 1)), iterator)
-
-
-def _indented(value: Any, columns: int) -> str:
+def _to_json(value: Any, *, indent: int | None = 2, margin: int = 0) -> str:
+    text = json.dumps(value, indent=indent, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
     # JSON strings contain no line breaks, so every line break belongs to the layout.
-    return _to_ascii_json(value, indent=2).replace("\n", "\n" + " " * columns)
-
-
-def _to_ascii_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=True, default=str).replace("\x7f", "\\u007f")
+    return text.replace("\n", "\n" + " " * margin)
 
 
 def _write(text: str) -> None:

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "ThreadView",
     "confirm_delete",
     "list_threads",
     "print_deleted",
@@ -124,28 +123,25 @@ def _with_depth(threads: list[ThreadSummary]) -> Iterator[tuple[int, ThreadSumma
         stack.extend((depth + 1, child) for child in reversed(children.get(thread.thread_id, [])))
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadView:
-    """How much of a thread is shown, and in which form."""
-
-    as_json: bool = False
-    full: bool = False
-    """Whether every message is shown in full."""
-    all_branches: bool = False
-    """Whether messages of abandoned branches are shown."""
-
-
-def show_thread(database: Path, text: str, workspace: str | None, view: ThreadView) -> None:
-    """Print one thread."""
+def show_thread(
+    database: Path,
+    text: str,
+    workspace: str | None,
+    *,
+    as_json: bool = False,
+    full: bool = False,
+    all_branches: bool = False,
+) -> None:
+    """Print one thread; with `full` every message, in full, with `all_branches` also of abandoned branches."""
     with open_reader(database) as reader:
         thread = reader.thread(reader.resolve(text, workspace).thread_id)
         thread_id = thread.thread_id
 
         def transcript() -> Iterator[TranscriptEntry]:
-            return reader.iter_messages(thread_id, all_branches=view.all_branches)
+            return reader.iter_messages(thread_id, all_branches=all_branches)
 
-        if not view.as_json:
-            print_lines(_thread_lines(reader, thread, view))
+        if not as_json:
+            print_lines(_thread_lines(reader, thread, full=full, all_branches=all_branches))
             return
         facts = {"add_dirs": list(reader.roots(thread_id)), "tokens": sum_tokens(transcript())}
         calls = (call_json(call) for call in reader.iter_calls(thread_id))
@@ -153,7 +149,7 @@ def show_thread(database: Path, text: str, workspace: str | None, view: ThreadVi
         print_json_lists({**thread_json(thread), **facts}, {"calls": calls, "transcript": messages})
 
 
-def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> Iterator[str]:
+def _thread_lines(reader: Reader, thread: ThreadSummary, *, full: bool, all_branches: bool) -> Iterator[str]:
     statuses: Counter[str] = Counter()
     open_calls = []
     for call in reader.iter_calls(thread.thread_id, brief=True):
@@ -163,7 +159,7 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> It
     usage = thread.usage
     if not usage:
         # Threads of old versions have no stored usage: it is the total of their messages.
-        tokens = sum_tokens(reader.iter_messages(thread.thread_id, all_branches=view.all_branches))
+        tokens = sum_tokens(reader.iter_messages(thread.thread_id, all_branches=all_branches))
         usage = {**tokens, "unpriced_requests": 1}
     yield from format_fields(
         {
@@ -189,13 +185,13 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, view: ThreadView) -> It
     if open_calls:
         yield ""
         yield from call_table(open_calls, reader.shared_call_ids())
-    entries, omitted = _messages(reader, thread.thread_id, view)
+    entries, omitted = _messages(reader, thread.thread_id, full=full, all_branches=all_branches)
     for number, entry in enumerate(entries):
         if number == 0:
             yield ""
             if omitted:
                 yield format_omitted(omitted, "earlier message")
-        yield from format_message(entry.role, entry.body, full=view.full)
+        yield from format_message(entry.role, entry.body, full=full)
 
 
 def _holder(thread: ThreadSummary) -> str:
@@ -207,11 +203,13 @@ def _holder(thread: ThreadSummary) -> str:
     return f"nobody; the last process (pid {last.pid} on {escape(last.host)}) ended unexpectedly"
 
 
-def _messages(reader: Reader, thread_id: str, view: ThreadView) -> tuple[Iterable[TranscriptEntry], int]:
+def _messages(
+    reader: Reader, thread_id: str, *, full: bool, all_branches: bool
+) -> tuple[Iterable[TranscriptEntry], int]:
     """The messages to show and the number of earlier ones. No more than these are read: a thread may be long."""
-    if view.full:
-        return reader.iter_messages(thread_id, all_branches=view.all_branches), 0
-    if view.all_branches:
+    if full:
+        return reader.iter_messages(thread_id, all_branches=all_branches), 0
+    if all_branches:
         everything = reader.transcript(thread_id, all_branches=True)
         return everything[-_LAST_MESSAGES:], max(len(everything) - _LAST_MESSAGES, 0)
     recent = reader.recent(thread_id, _LAST_MESSAGES)

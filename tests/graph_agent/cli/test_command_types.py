@@ -65,6 +65,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return rows.path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -77,7 +78,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["tools", "stats"],
     ],
 )
-def test_looking_loads_neither_the_model_stack_nor_much_else(path: Path, command: list[str]) -> None:
+def test_read_only_commands_load_little(path: Path, command: list[str]) -> None:
     code, packages, count = _loaded_by([*command, "--db", str(path)])
 
     assert code == 0
@@ -86,6 +87,7 @@ def test_looking_loads_neither_the_model_stack_nor_much_else(path: Path, command
     assert count < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["tools", "list"], ["tools", "show", "bash"], ["config", "show"]])
 def test_tools_and_settings_are_shown_without_the_model_stack(command: list[str]) -> None:
     code, packages, _ = _loaded_by(command)
@@ -94,6 +96,7 @@ def test_tools_and_settings_are_shown_without_the_model_stack(command: list[str]
     assert packages & (_HEAVY - {"pydantic"}) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [["--help"], ["threads", "--help"], ["approvals", "approve", "--help"], ["inspect", "--help"], ["--version"]],
@@ -106,8 +109,9 @@ def test_help_loads_nothing_but_the_command_line_itself(command: list[str]) -> N
     assert count < 240
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["resume", ""], ["tools", "show", ""], ["config", "set", ""], ["run", "--mo"]])
-def test_completing_loads_neither_the_model_stack_nor_for_ids_much_else(path: Path, words: list[str]) -> None:
+def test_completion_loads_little(path: Path, words: list[str]) -> None:
     code, packages, count = _loaded_by(
         ["graph-agent", *words], {"GRAPH_AGENT_DB": str(path), "_GRAPH_AGENT_COMPLETE": "words"}
     )
@@ -117,7 +121,7 @@ def test_completing_loads_neither_the_model_stack_nor_for_ids_much_else(path: Pa
     assert count < 300 or "pydantic" in packages
 
 
-def test_texts_and_flags_arrive_as_given_and_other_types_are_still_checked() -> None:
+def test_strings_and_flags_pass_through_and_other_types_are_validated() -> None:
     taken: list[object] = []
     program = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
 
@@ -148,7 +152,7 @@ def test_texts_and_flags_arrive_as_given_and_other_types_are_still_checked() -> 
     assert taken == ["a name", None, True, 3, None, [], "", "7", False, 1, 8, ["x", ""]]
 
 
-def test_an_id_that_is_given_empty_is_refused_and_one_left_out_is_not() -> None:
+def test_an_empty_id_is_refused_but_may_be_left_out() -> None:
     taken: list[object] = []
     program = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
 
@@ -171,14 +175,14 @@ def test_an_id_that_is_given_empty_is_refused_and_one_left_out_is_not() -> None:
     assert taken == [("a", None), ("", None), ("", ""), ("a", "")]
 
 
-def test_the_options_of_a_chat_are_read_without_the_library_that_validates() -> None:
+def test_the_options_of_chat_are_parsed_without_pydantic() -> None:
     code, packages, _ = _loaded_by(["chat", "--workspace", "/no/such/folder", "--add-dir", "more"])
 
     assert code == 2
     assert packages & _HEAVY == set()
 
 
-def test_a_complaint_about_a_choice_says_what_is_wrong_and_not_which_library_found_it() -> None:
+def test_an_invalid_choice_is_reported_without_the_librarys_prefix() -> None:
     class Colour(StrEnum):
         red = "red"
 
@@ -194,7 +198,7 @@ def test_a_complaint_about_a_choice_says_what_is_wrong_and_not_which_library_fou
     assert "Invalid value for '--colour': 'green' is not one of 'red'." in refused.output
 
 
-def test_the_list_of_commands_cuts_no_sentence_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_list_does_not_cut_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     app = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
     told = "What this command does takes so many words that no line of eighty columns holds all of them. More."
     for name in ("one", "two"):

@@ -79,7 +79,7 @@ def complete(line: str) -> dict[str, str]:
         ("run 'make it ", set(), {"chat"}),
     ],
 )
-def test_words_of_the_command_line_are_completed(
+def test_commands_options_and_values_are_completed(
     home: Path, line: str, present: set[str], absent: set[str]
 ) -> None:
     values = set(complete(line))
@@ -92,7 +92,7 @@ def test_commands_and_options_come_with_their_help(home: Path) -> None:
     assert "JSON" in complete("calls --js")["--json"]
 
 
-def test_every_parameter_has_a_source_of_values_or_takes_free_text() -> None:
+def test_every_parameter_has_completion_values_or_takes_free_text() -> None:
     def parameters(command: Any, group: str) -> Iterator[tuple[str, Any]]:
         for name, inner in getattr(command, "commands", {}).items():
             yield from parameters(inner, name)
@@ -113,7 +113,7 @@ def test_every_parameter_has_a_source_of_values_or_takes_free_text() -> None:
     assert {name for key, name in found if key not in SOURCES and name not in SOURCES} == FREE_TEXT
 
 
-def test_ids_come_with_what_they_are(rows: Rows) -> None:
+def test_ids_are_completed_with_a_description(rows: Rows) -> None:
     asking(rows, "t1")
     later = "2026-11-28T11:00:00.000Z"
     rows.thread("t2", title="Broken", next_nodes=("human_approval",), checkpoint_id="c1", updated_at=later)
@@ -135,7 +135,7 @@ def test_a_call_id_of_several_threads_is_completed_with_its_thread(rows: Rows) -
     assert sorted(complete("approvals reject ")) == ["t1:call_a", "t2:call_a"]
 
 
-def test_the_database_of_the_line_is_read(rows: Rows, tmp_path: Path) -> None:
+def test_completion_reads_the_database_of_the_line(rows: Rows, tmp_path: Path) -> None:
     other = Rows(tmp_path / "other.db")
     other.thread("elsewhere")
     other.close()
@@ -167,6 +167,7 @@ def test_an_unreadable_database_or_configuration_completes_nothing(home: Path, c
         assert complete(f"{command} --db {home / 'a.db'}{sign}{option} ") == {}
 
 
+@pytest.mark.slow
 def test_bash_evaluates_nothing_of_what_comes_back(rows: Rows, home: Path) -> None:
     for thread in ("my thread", "$(touch pwned)", "my:one"):
         rows.thread(thread, title="`touch pwned`\x1b[2J\t:files")

@@ -62,7 +62,7 @@ def _program(body: str, folder: Path) -> subprocess.Popen[str]:
         (SystemExit(None), 0, ""),
     ],
 )
-def test_what_a_command_raises_becomes_a_message_and_a_code(
+def test_an_exception_becomes_a_message_and_an_exit_code(
     capsys: pytest.CaptureFixture[str], error: BaseException, code: int, message: str
 ) -> None:
     def command() -> None:
@@ -71,7 +71,8 @@ def test_what_a_command_raises_becomes_a_message_and_a_code(
     assert (run_guarded(command), capsys.readouterr().err) == (code, message)
 
 
-def test_a_fault_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_bug_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Path) -> None:
     program = _program("def command():\n    raise ZeroDivisionError('two\\nlines')", tmp_path)
 
     out, err = program.communicate()
@@ -85,7 +86,8 @@ def test_a_fault_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Pa
     assert [stat.S_IMODE(path.stat().st_mode) for path in (log.parent, log)] == [0o700, 0o600]
 
 
-def test_a_fault_without_a_place_to_write_it_down_is_still_one_line(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_bug_without_a_writable_log_is_still_one_line(tmp_path: Path) -> None:
     blocker = tmp_path / "file"
     blocker.write_text("")
     program = _program("def command():\n    raise ZeroDivisionError('x')", blocker)
@@ -95,7 +97,7 @@ def test_a_fault_without_a_place_to_write_it_down_is_still_one_line(tmp_path: Pa
     assert (program.returncode, err.count("\n"), "could not be written" in err) == (1, 1, True)
 
 
-def test_a_reader_that_has_gone_is_no_complaint(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_reported(tmp_path: Path) -> None:
     program = _program("def command():\n    [print('x' * 1000) for _ in range(1000)]", tmp_path)
     assert program.stdout is not None
     assert program.stderr is not None
@@ -107,9 +109,7 @@ def test_a_reader_that_has_gone_is_no_complaint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_a_stream_the_program_was_started_without_is_nothing_and_its_number_goes_to_no_file(
-    tmp_path: Path, closed: str
-) -> None:
+def test_a_missing_stream_is_dev_null_and_its_number_goes_to_no_file(tmp_path: Path, closed: str) -> None:
     body = (
         "import os, sys\n"
         "from graph_agent.cli.exit_codes import run_guarded\n"
@@ -127,7 +127,7 @@ def test_a_stream_the_program_was_started_without_is_nothing_and_its_number_goes
     assert (ended.returncode >= 3, (tmp_path / "file").read_bytes()) == (True, b"")
 
 
-def test_a_full_device_is_named_as_what_it_is(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_as_such(tmp_path: Path) -> None:
     body = "import errno\ndef command():\n    raise OSError(errno.ENOSPC, 'full')"
     ended = _program(body, tmp_path)
 
@@ -136,9 +136,10 @@ def test_a_full_device_is_named_as_what_it_is(tmp_path: Path) -> None:
     assert (ended.returncode, out, "No space left" in err, "Unexpected" in err) == (1, "", True, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["--version"], ["--help"], ["config", "path"], ["threads", "export", "shop"]])
 @pytest.mark.parametrize(("place", "told"), [(">/dev/full", "o space left"), (">&-", ""), ("2>/dev/full", "")])
-def test_an_output_that_takes_nothing_is_told_in_one_line_and_ends_with_1(
+def test_an_output_that_cannot_be_written_is_one_line_and_exits_with_1(
     exportable: Path, command: list[str], place: str, told: str
 ) -> None:
     words = shlex.join([sys.executable, "-m", "graph_agent", *command])
@@ -156,10 +157,9 @@ def test_an_output_that_takes_nothing_is_told_in_one_line_and_ends_with_1(
     assert told in ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--debug", "inspect", "nothing"], ["inspect", "nothing", "--debug"]])
-def test_with_debug_the_traceback_of_a_failure_is_in_the_private_log_and_its_place_is_told(
-    tmp_path: Path, words: list[str]
-) -> None:
+def test_with_debug_the_traceback_of_an_error_is_logged(tmp_path: Path, words: list[str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "graph_agent", *words],
         cwd=_ROOT,
@@ -176,7 +176,7 @@ def test_with_debug_the_traceback_of_a_failure_is_in_the_private_log_and_its_pla
 
 
 @pytest.mark.parametrize("then", ["raise", "raise ValueError('a module could not be loaded')"])
-def test_a_termination_ends_with_143_whatever_others_make_of_it(tmp_path: Path, then: str) -> None:
+def test_sigterm_exits_with_143_whatever_it_interrupts(tmp_path: Path, then: str) -> None:
     waits = "    print('up', flush=True)\n    try:\n        time.sleep(30)\n"
     program = _program(f"import time\ndef command():\n{waits}    except SystemExit:\n        {then}", tmp_path)
     assert program.stdout is not None
@@ -188,8 +188,9 @@ def test_a_termination_ends_with_143_whatever_others_make_of_it(tmp_path: Path, 
     assert (program.returncode, err) == (143, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_after_all_is_done_changes_no_exit_code(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_after_the_command_does_not_change_the_exit_code(tmp_path: Path, number: signal.Signals) -> None:
     late = (
         "import threading, time\ndef stay():\n    time.sleep(0.5)\n    print('over', flush=True)\n    time.sleep(9)"
     )
@@ -231,18 +232,18 @@ _RECOVERY = recovery("call-b", "bash", {"command": "make"})
         ("stopped", 130),
     ],
 )
-def test_each_status_has_its_code(status: TurnStatus, code: int) -> None:
+def test_each_turn_status_has_an_exit_code(status: TurnStatus, code: int) -> None:
     assert exit_code_of(rest(status)) == code
 
 
-def test_no_status_is_without_a_code() -> None:
+def test_every_turn_status_has_an_exit_code() -> None:
     assert [exit_code_of(rest(status)) for status in get_args(TurnStatus)].count(ExitCode.DONE) == 1
 
 
-def test_open_approvals_end_with_3_and_recovery_wins_over_them() -> None:
+def test_open_approvals_exit_with_3_and_open_recovery_with_4() -> None:
     assert exit_code_of(rest("awaiting_approval", questions=(_APPROVAL,))) == 3
     assert exit_code_of(rest("awaiting_approval", questions=(_APPROVAL, _RECOVERY))) == 4
 
 
-def test_a_turn_whose_answer_tells_that_nothing_was_done_has_failed() -> None:
+def test_a_turn_with_an_unmet_request_fails() -> None:
     assert exit_code_of(rest("done", "Not understood", unmet="not understood")) == 1

@@ -92,7 +92,7 @@ class _Noted(typer.core.TyperCommand):
         super().__init__(*names, **settings)
 
 
-def test_a_command_is_made_once_and_only_when_it_is_asked_for() -> None:
+def test_a_command_is_built_once_and_only_when_it_is_used() -> None:
     _MADE.clear()
     commands = LazyCommands({"greet": single_command(_greet, _Noted), "meet": single_command(_greet, _Noted)})
 
@@ -104,13 +104,13 @@ def test_a_command_is_made_once_and_only_when_it_is_asked_for() -> None:
     assert commands.get("leave") is None
 
 
-def test_the_list_of_commands_in_a_help_is_that_of_made_ones() -> None:
+def test_the_command_list_of_the_help_matches_the_built_commands() -> None:
     program: Any = typer.main.get_command(app)
     assert isinstance(program, LazyGroup)
 
-    made = {name: command.get_short_help_str() for name, command in program.commands.items()}
+    outlines = {name: one.get_short_help_str() for name, one in program.commands.outlines().items()}
 
-    assert {name: one.get_short_help_str() for name, one in program.commands.outlines().items()} == made
+    assert outlines == {name: command.get_short_help_str() for name, command in program.commands.items()}
 
 
 UNKNOWN = "zzzz9999"
@@ -197,7 +197,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_every_command_says_what_it_does_takes_a_database_and_shows_examples(path: str) -> None:
+def test_every_command_has_help_a_database_option_and_examples(path: str) -> None:
     shown = CliRunner().invoke(app, [*path.split(), "--help"], prog_name="graph-agent", env={"COLUMNS": "60"})
 
     words = ["Usage: graph-agent", "--db FILE", "Examples:\n  graph-agent"]
@@ -205,8 +205,9 @@ def test_every_command_says_what_it_does_takes_a_database_and_shows_examples(pat
     assert ("--json" in shown.stdout) == (path not in PRINTS_NO_DATA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", LOOKS)
-def test_what_looks_prints_one_json_object_also_where_nothing_is_there(tmp_path: Path, line: str) -> None:
+def test_read_only_commands_print_one_json_object_also_without_a_database(tmp_path: Path, line: str) -> None:
     nothing = Command(tmp_path)
 
     asked = nothing(*line.split(), "--json")
@@ -215,8 +216,9 @@ def test_what_looks_prints_one_json_object_also_where_nothing_is_there(tmp_path:
     assert not (tmp_path / "home" / "data" / "graph-agent.db").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ASKS_FOR)
-def test_what_is_not_there_is_named_on_stderr_alone_and_ends_with_2(command: Command, line: str) -> None:
+def test_an_unknown_name_is_reported_on_stderr_and_exits_with_2(command: Command, line: str) -> None:
     words = line.format(UNKNOWN, UNKNOWN) if "{" in line else f"{line} {UNKNOWN}"
 
     asked = command(*words.split())
@@ -225,15 +227,16 @@ def test_what_is_not_there_is_named_on_stderr_alone_and_ends_with_2(command: Com
     assert (UNKNOWN in asked.stderr or "/nowhere" in asked.stderr, "Traceback" in asked.stderr) == (True, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["threads show", "approvals approve", "threads search", "graph", "model use"])
-def test_a_name_that_is_no_utf_8_names_nothing_and_is_no_fault(command: Command, line: str) -> None:
+def test_a_name_that_is_not_utf_8_is_not_a_bug(command: Command, line: str) -> None:
     asked = command(*line.split(), "\udcff\udcfe\udcfd\udcfc")
 
     assert (asked.returncode in (0, 2), "unexpected" in asked.stderr) == (True, False)
     assert "\\udcff" in asked.stdout + asked.stderr
 
 
-def test_every_command_that_names_something_is_in_the_table() -> None:
+def test_every_command_with_an_argument_is_tested_with_an_unknown_one() -> None:
     naming = {path for path, one in COMMANDS.items() if any(p.param_type_name == "argument" for p in one.params)}
     free = {"chat", "threads search", "model use", "model show", "model test", "mcp add"}
 

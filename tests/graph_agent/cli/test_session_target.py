@@ -1,3 +1,7 @@
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +24,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_only_given_flags_are_handed_on(tmp_path: Path) -> None:
+def test_only_given_flags_are_passed_on(tmp_path: Path) -> None:
     flags = {"model": None, "mode": "plan", "no_stream": False, "max_steps": 3}
 
     assert resolve_target(flags, workspace=None, thread=None, resume=None) == Target(
@@ -28,14 +32,14 @@ def test_only_given_flags_are_handed_on(tmp_path: Path) -> None:
     )
 
 
-def test_a_thread_that_is_not_there_yet_is_created_here(tmp_path: Path) -> None:
+def test_a_new_thread_is_created_in_the_current_folder(tmp_path: Path) -> None:
     assert resolve_target({}, workspace=None, thread="fix-42", resume=None) == Target(
         tmp_path, "fix-42", exists=False
     )
 
 
 @pytest.mark.parametrize("name", ["", "  ", " a", "two\nlines", "\x1b[2J", "x" * 101])
-def test_what_is_no_name_makes_no_thread(name: str) -> None:
+def test_an_invalid_thread_id_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="is not a valid id"):
         resolve_target({}, workspace=None, thread=name, resume=None)
 
@@ -47,7 +51,7 @@ def test_a_named_folder_is_the_workspace(tmp_path: Path) -> None:
     assert resolve_target({}, workspace=str(other), thread=None, resume=None).workspace == other
 
 
-def test_what_cannot_be_aimed_at_is_refused(tmp_path: Path) -> None:
+def test_contradicting_options_and_missing_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be combined"):
         resolve_target({}, workspace=None, thread="a", resume="b")
     with pytest.raises(UsageError, match="is not a folder"):
@@ -69,26 +73,26 @@ def rows(tmp_path: Path) -> Iterator[Rows]:
     written.close()
 
 
-def test_an_existing_thread_brings_its_own_folder(rows: Rows) -> None:
+def test_an_existing_thread_keeps_its_workspace(rows: Rows) -> None:
     db = str(rows.path)
 
     assert find_resume_point("bbbb", db, Path("/elsewhere")) == ResumePoint("thread-bbbb", Path("/b"))
     assert find_thread("thread-aaaa", db) == ResumePoint("thread-aaaa", Path("/a"))
 
 
-def test_nothing_named_means_the_newest_thread_of_this_folder(rows: Rows) -> None:
+def test_an_empty_id_means_the_newest_thread_of_the_folder(rows: Rows) -> None:
     assert find_resume_point("", str(rows.path), Path("/a")) == ResumePoint("thread-aaaa", Path("/a"))
     with pytest.raises(UnknownId, match="/elsewhere"):
         find_resume_point("", str(rows.path), Path("/elsewhere"))
 
 
-def test_only_an_older_checkpoint_is_told_apart_from_the_thread(rows: Rows) -> None:
+def test_only_an_older_checkpoint_is_named_beside_the_thread(rows: Rows) -> None:
     found = [find_resume_point(name, str(rows.path), Path("/")) for name in ("head-aaaa", "older-aaaa")]
 
     assert found == [ResumePoint("thread-aaaa", Path("/a")), ResumePoint("thread-aaaa", Path("/a"), "older-aaaa")]
 
 
-def test_a_thread_that_is_to_be_created_is_not_known(rows: Rows, tmp_path: Path) -> None:
+def test_a_thread_that_does_not_exist_is_not_found(rows: Rows, tmp_path: Path) -> None:
     assert [find_thread("thread", str(rows.path)), find_thread("x", str(tmp_path / "none.db"))] == [None, None]
 
 
@@ -99,10 +103,7 @@ def test_an_unfinished_thread_names_the_previous_session(rows: Rows) -> None:
 
     told = [find_resume_point(name, str(rows.path), Path("/")).last_run for name in ("cccc", "thread-aaaa")]
 
-    assert told == [
-        "The previous session (pid 1 on box, started at 2026-11-28T01:00:00Z) ended unexpectedly.",
-        "",
-    ]
+    assert told == ["The previous session (pid 1 on box, started at 2026-11-28T01:00:00Z) ended unexpectedly.", ""]
 
 
 def test_resuming_needs_a_database(tmp_path: Path) -> None:
@@ -110,7 +111,89 @@ def test_resuming_needs_a_database(tmp_path: Path) -> None:
         find_resume_point("aaaa", str(tmp_path / "none.db"), tmp_path)
 
 
-def test_a_folder_that_is_gone_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_a_missing_workspace_is_an_error_with_a_hint(tmp_path: Path) -> None:
     assert require_folder(tmp_path, "t1") == tmp_path
     with pytest.raises(UsageError, match=r"gone' of thread t1 .*--workspace DIR"):
         require_folder(tmp_path / "gone", "t1")
+
+
+def _graph_agent(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "graph_agent", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=dict(os.environ),
+        check=False,
+        timeout=30,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run",), "No prompt"),
+        (("run", "-"), "No prompt"),
+        (("run", "x", "--output", "yaml"), "yaml"),
+        (("run", "x", "--recover", "maybe"), "maybe"),
+        (("run", "x", "--max-steps", "0"), "max-steps"),
+        (("run", "x", "--mode", "yolo"), "yolo"),
+        (("run", "x", "--workspace", "no-such-folder"), "'no-such-folder' is not a folder"),
+        (("run", "x", "--thread", "a", "--resume", "b"), "cannot be combined"),
+        (("run", "x", "--approve", "all"), "a new thread has none"),
+        (("chat",), "No terminal found"),
+    ],
+)
+def test_wrong_usage_of_a_session_command_exits_with_2(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    ended = _graph_agent(*arguments, cwd=tmp_path)
+
+    assert (ended.returncode, ended.stdout, words in ended.stderr) == (2, "", True), ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("resume",), ("run", "--resume", "abcd1234")])
+def test_resuming_without_a_database_is_an_error_of_one_line(tmp_path: Path, command: tuple[str, ...]) -> None:
+    ended = _graph_agent(*command, cwd=tmp_path)
+
+    assert (ended.returncode, ended.stderr.count("\n"), "there is nothing yet" in ended.stderr) == (2, 1, True)
+
+
+@pytest.mark.slow
+def test_a_prompt_is_read_from_stdin(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+
+    ended = _graph_agent("run", "-", cwd=tmp_path, stdin="list\n")
+
+    assert (ended.returncode, "notes.txt" in ended.stdout) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_named_thread_is_created_and_then_continued(tmp_path: Path) -> None:
+    runs = [_graph_agent("run", "list", "--thread", "t1", "--output", "json", cwd=tmp_path) for _ in range(2)]
+    listed = _graph_agent("threads", "list", "--json", cwd=tmp_path)
+
+    threads = json.loads(listed.stdout)["threads"]
+    assert [json.loads(run.stdout)["thread_id"] for run in runs] == ["t1", "t1"]
+    assert [(thread["thread_id"], thread["turns"], thread["workspace"]) for thread in threads] == [
+        ("t1", 2, str(tmp_path))
+    ]
+
+
+@pytest.mark.slow
+def test_resuming_an_idle_thread_without_a_prompt_prints_its_last_answer(tmp_path: Path) -> None:
+    first = _graph_agent("run", "list", "--thread", "t1", cwd=tmp_path)
+
+    again = _graph_agent("run", "--resume", "t1", cwd=tmp_path)
+
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+
+
+@pytest.mark.slow
+def test_skipping_permissions_runs_without_asking(tmp_path: Path) -> None:
+    ended = _graph_agent("run", "run echo hi > made.txt", "--dangerously-skip-permissions", cwd=tmp_path)
+
+    assert (ended.returncode, (tmp_path / "made.txt").read_text()) == (0, "hi\n")

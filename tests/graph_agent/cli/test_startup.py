@@ -39,7 +39,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize("output", ["json", "stream-json"])
-def test_a_run_that_is_ended_before_it_began_prints_its_object(output: str, number: signal.Signals) -> None:
+def test_a_run_that_is_killed_while_loading_prints_its_result(output: str, number: signal.Signals) -> None:
     event = {"seq": 1, "type": "result"} if output == "stream-json" else {}
     report = {**event, **failure_report("stopped", "ended by a signal", "t1")}
     as_it_loads = ("run", "--thread", "t1", f"--output={output}", "x")
@@ -56,7 +56,7 @@ def test_a_run_that_is_ended_before_it_began_prints_its_object(output: str, numb
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_afterwards_signals_mean_what_they_meant_before(output: str) -> None:
+def test_the_previous_signal_handlers_are_restored(output: str) -> None:
     before = signal.getsignal(signal.SIGTERM)
 
     with result_on_signal(output, None):
@@ -77,7 +77,7 @@ def test_afterwards_signals_mean_what_they_meant_before(output: str) -> None:
         ("", ("text", None)),
     ],
 )
-def test_what_a_run_is_to_print_is_known_before_its_line_is_read(line: str, asked: tuple[str, str | None]) -> None:
+def test_the_output_format_of_a_run_is_parsed_early(line: str, asked: tuple[str, str | None]) -> None:
     assert parse_run_options(line.split()) == asked
 
 
@@ -97,7 +97,8 @@ Path("told").write_text(str(told))
 """
 
 
-def test_loading_is_never_searched_for_garbage_and_what_was_loaded_is_searched_no_more(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_loading_runs_no_full_garbage_collection_and_is_exempt_from_later_ones(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
 
     subprocess.run(
@@ -144,7 +145,8 @@ def test_a_traceback_names_the_error_and_the_line(log: Path) -> None:
     assert log.read_text().splitlines()[-1] == "KeyError: 'gone'"
 
 
-def test_what_a_library_warns_of_goes_to_the_file_and_not_to_the_terminal(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_warnings_of_libraries_go_to_the_log_file_only(tmp_path: Path) -> None:
     with FakeOpenAI([TC("c1", "glob", {"pattern": "*"})], strict=True) as server:
         command = Command(tmp_path, server.base_url)
         (command.workspace / ".gitignore").write_text("[[]id]\n")
@@ -156,9 +158,7 @@ def test_what_a_library_warns_of_goes_to_the_file_and_not_to_the_terminal(tmp_pa
     assert (done.returncode, "Warning" in done.stderr, "FutureWarning" in log.read_text()) == (0, False, True)
 
 
-def test_what_cannot_be_written_to_the_file_is_not_shown_on_the_terminal(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_that_cannot_be_written_stays_silent(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log.parent.parent.mkdir()
     log.parent.symlink_to("/dev/null")
     log_to_file()
@@ -185,7 +185,7 @@ def test_stdout_is_the_writers_alone_and_others_reach_stderr() -> None:
     assert (done.stdout, sorted(done.stderr.splitlines())) == ("before\nown\n", ["descriptor", "others"])
 
 
-def test_a_reader_that_is_gone_is_an_error_of_the_writer_and_nothing_is_said_at_exit() -> None:
+def test_a_closed_pipe_raises_in_the_writer_and_is_silent_at_exit() -> None:
     program = f"{_GC_PROGRAM}\ntry:\n    write('x')\nexcept BrokenPipeError:\n    sys.stderr.write('gone')\n"
     program = program.replace('print("before")\n', "").replace('write("own\\n")\n', "sys.stdin.read()\n")
     with subprocess.Popen(
@@ -203,7 +203,7 @@ def test_a_reader_that_is_gone_is_an_error_of_the_writer_and_nothing_is_said_at_
     assert sorted(told.split()) == ["descriptor", "gone", "others"]
 
 
-def test_a_stream_that_was_put_in_its_place_is_written_to(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_replaced_stdout_is_written_to(capsys: pytest.CaptureFixture[str]) -> None:
     reserve_stdout()("own\n")
 
     assert capsys.readouterr().out == "own\n"

@@ -22,7 +22,7 @@ async def _cut(session: ScriptedSession, number: signal.Signals) -> SupervisedRe
     return await run_supervised(session, session.send("go"))
 
 
-async def test_work_that_ends_by_itself_is_not_cut(tmp_path: Path) -> None:
+async def test_work_that_ends_in_time_is_not_interrupted(tmp_path: Path) -> None:
     session = _session(tmp_path, 0.01)
 
     assert await run_supervised(session, session.send("go"), timeout_seconds=30) == SupervisedResult(
@@ -30,7 +30,7 @@ async def test_work_that_ends_by_itself_is_not_cut(tmp_path: Path) -> None:
     )
 
 
-async def test_afterwards_signals_mean_what_they_meant_before(tmp_path: Path) -> None:
+async def test_the_previous_signal_handlers_are_restored(tmp_path: Path) -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
 
@@ -39,7 +39,7 @@ async def test_afterwards_signals_mean_what_they_meant_before(tmp_path: Path) ->
     assert [signal.getsignal(number) for number in numbers] == before
 
 
-async def test_an_interrupt_stops_the_turn_and_keeps_its_rest(tmp_path: Path) -> None:
+async def test_ctrl_c_stops_the_turn_and_keeps_its_result(tmp_path: Path) -> None:
     session = _session(tmp_path, 30)
 
     assert await _cut(session, signal.SIGINT) == SupervisedResult(ExitCode.INTERRUPTED, rest("stopped"))
@@ -63,7 +63,7 @@ async def test_the_time_limit_suspends_the_turn(tmp_path: Path) -> None:
     assert session.log == [("send", "go"), ("suspend",)]
 
 
-async def test_what_a_signal_breaks_off_ends_by_the_signal_however_it_fails() -> None:
+async def test_work_that_a_signal_cancels_ends_by_the_signal_however_it_fails() -> None:
     async def opening() -> None:
         try:
             await asyncio.sleep(30)

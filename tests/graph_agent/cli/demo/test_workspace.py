@@ -1,16 +1,18 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.demo.workspace import demo_workspace
+from graph_agent.cli.demo import workspace as module
+from graph_agent.cli.demo.workspace import DemoCommands, DemoFailed, DemoWorkspace, demo_workspace
 from graph_agent.errors import UsageError
 from tests.architecture.checkout import ROOT
 
 
-def test_a_place_is_gone_afterwards_also_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_deleted_also_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     with demo_workspace(is_kept=False) as place:
@@ -22,7 +24,7 @@ def test_a_place_is_gone_afterwards_also_after_a_failure(tmp_path: Path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_is_kept_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_to_keep_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     with demo_workspace(is_kept=True) as place:
@@ -31,9 +33,7 @@ def test_a_place_that_is_kept_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == [place.folder]
 
 
-def test_what_a_killed_demo_left_goes_with_the_next_one_and_no_other_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_demo_deletes_only_what_a_killed_one_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     demo = (
         "from graph_agent.cli.demo.workspace import demo_workspace; "
@@ -65,7 +65,7 @@ def test_its_commands_see_none_of_the_users_settings(tmp_path: Path, monkeypatch
     assert ours == {"KEPT": "x", "GRAPH_AGENT_HOME": str(place.home)}
 
 
-def test_the_command_is_charged_once_it_has_charged_and_said_so(
+def test_the_workspace_is_charged_once_the_command_printed_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -81,11 +81,105 @@ def test_the_command_is_charged_once_it_has_charged_and_said_so(
     assert told == [False, False, True]
 
 
-def test_without_a_temporary_folder_it_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_temporary_folder_the_demo_names_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
 
-    with (
-        pytest.raises(UsageError, match=r"temporary folder .* TMPDIR"),
-        demo_workspace(is_kept=False),
-    ):
+    with pytest.raises(UsageError, match=r"temporary folder .* TMPDIR"), demo_workspace(is_kept=False):
         pass
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DemoWorkspace]:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with demo_workspace(is_kept=False) as made:
+        yield made
+
+
+def shell(place: DemoWorkspace, script: str) -> DemoCommands:
+    """Commands that run this script, with what they are given as $1, $2 ..."""
+    return DemoCommands(place, ("sh", "-c", script, "sh"))
+
+
+def pid_in(file: Path) -> int | None:
+    return int(text) if file.exists() and (text := file.read_text().strip()) else None
+
+
+def test_a_command_is_printed_before_what_it_prints_on_either_stream(
+    place: DemoWorkspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shell(place, "echo out $1; echo err >&2").run("say", "two words")
+
+    assert capfd.readouterr() == ("\n$ graph-agent say 'two words'\nout say\nerr\n", "")
+
+
+def test_it_runs_in_the_workspace_and_reads_nothing(
+    place: DemoWorkspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shell(place, "pwd; cat").run()
+
+    assert capfd.readouterr().out.splitlines()[2:] == [str(place.workspace)]
+
+
+def test_ctrl_c_reaches_the_demo_and_not_its_command(
+    place: DemoWorkspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    children = shell(place, """[ $(ps -o pgid= -p $$) = $$ ] && echo '"alone"'""")
+    children.run()
+
+    assert (capfd.readouterr().out.splitlines()[2:], children.read("calls")) == (['"alone"'], "alone")
+
+
+def test_an_unexpected_exit_code_is_an_error(place: DemoWorkspace) -> None:
+    shell(place, "exit 3").run("run", exit_code=3)
+
+    with pytest.raises(DemoFailed, match=r"^graph-agent run 'a b' ended with 4 instead of 3; .*--keep"):
+        shell(place, "exit 4").run("run", "a b", exit_code=3)
+
+
+def test_json_is_read_and_not_printed(place: DemoWorkspace, capfd: pytest.CaptureFixture[str]) -> None:
+    answer = shell(place, 'printf \'{"got": "%s %s"}\' "$1" "$2"').read("calls")
+
+    assert (answer, capfd.readouterr().out) == ({"got": "calls --json"}, "")
+
+
+def test_a_killed_command_gets_no_chance_to_answer(place: DemoWorkspace, capfd: pytest.CaptureFixture[str]) -> None:
+    told = place.workspace / "pid"
+
+    shell(place, "trap 'echo bye' TERM INT HUP; echo $$ > pid; exec sleep 30").run_and_kill(
+        "run", once=lambda: pid_in(told) is not None
+    )
+
+    assert capfd.readouterr().out == f"\n$ graph-agent run &\n\n$ kill -9 {pid_in(told)}\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid_in(told) or 0, 0)
+
+
+def test_a_command_that_cannot_be_killed_in_time_is_an_error(place: DemoWorkspace) -> None:
+    for script in ("exit 0", "[ $1 = run ] && exec sleep 30"):
+        children = shell(place, script)
+        with pytest.raises(DemoFailed, match=r"^graph-agent run did not get to the point where it is killed"):
+            children.run_and_kill("run", once=lambda: False, within_s=0.3)
+        children.end()
+
+
+def test_ending_kills_a_command_that_ignores_sigterm(place: DemoWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_GRACE_S", 0.2)
+    children = shell(place, "[ $1 = run ] || exit 0; trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done")
+    told = place.workspace / "pid"
+
+    with pytest.raises(KeyboardInterrupt):
+        children.run_and_kill("run", once=lambda: pid_in(told) is not None and interrupted())
+    children.end()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid_in(told) or 0, 0)
+
+
+def interrupted() -> bool:
+    raise KeyboardInterrupt
+
+
+def test_ending_cancels_what_a_killed_command_left(place: DemoWorkspace) -> None:
+    shell(place, 'echo "$@" > last').end()
+
+    assert (place.workspace / "last").read_text() == "recover --all cancel --end-processes\n"

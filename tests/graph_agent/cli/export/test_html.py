@@ -79,7 +79,7 @@ def test_a_page_is_laid_out_by_turns_and_calls(rows: Rows) -> None:
     assert "human_approval" in page
 
 
-def test_whatever_was_said_stays_text(rows: Rows) -> None:
+def test_all_content_of_the_page_is_text(rows: Rows) -> None:
     seen = Seen(hostile(rows))
 
     allowed = {
@@ -127,7 +127,7 @@ def test_only_the_styles_of_the_page_are_allowed_by_it(rows: Rows) -> None:
     assert policy == f"default-src 'none'; style-src {allowed}; base-uri 'none'; form-action 'none'"
 
 
-def test_a_browser_loads_nothing_runs_nothing_and_finds_nothing_to_complain_of(rows: Rows, tmp_path: Path) -> None:
+def test_a_browser_shows_the_page_without_loading_running_or_reporting_anything(rows: Rows, tmp_path: Path) -> None:
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         pytest.skip("no Chromium here: the page was not looked at by a browser")

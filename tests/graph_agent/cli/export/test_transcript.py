@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.cli.export.markdown import markdown_page
 from graph_agent.cli.export.transcript import (
     TranscriptCall,
     TranscriptMessage,
@@ -15,7 +16,7 @@ from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 
 
-def test_each_call_stands_where_the_model_asked_for_it_with_what_it_was_told(tmp_path: Path) -> None:
+def test_each_call_follows_its_message_with_its_result(tmp_path: Path) -> None:
     replies = (calls(("c1", "read_a", {"path": "a.py"}), ("c2", "fail_b")), text("done"))
     play(tmp_path / "agent.db", "go", "more", replies=replies)
 
@@ -53,7 +54,7 @@ def test_secrets_are_stars_in_titles_texts_arguments_and_results(rows: Rows) -> 
     assert (call.about, call.result) == ("curl ***********", "***********!")
 
 
-def test_a_call_that_the_ledger_does_not_know_is_told_as_it_was_asked_for(rows: Rows) -> None:
+def test_a_call_without_a_record_is_shown_as_it_was_requested(rows: Rows) -> None:
     rows.thread()
     rows.message("assistant", {"content": "x", "tool_calls": [{"id": "c", "name": "ls", "args": {"path": "."}}]})
 
@@ -85,11 +86,11 @@ def test_a_call_that_the_ledger_does_not_know_is_told_as_it_was_asked_for(rows: 
         ({}, ""),
     ],
 )
-def test_the_diff_is_the_one_made_or_else_the_one_proposed(record: dict[str, object], diff: str) -> None:
+def test_the_diff_of_a_call_is_the_change_or_the_proposal(record: dict[str, object], diff: str) -> None:
     assert TranscriptCall(record, "").diff == diff
 
 
-def test_what_stands_beside_a_call_says_how_it_came_about() -> None:
+def test_the_facts_of_a_call_explain_its_decision() -> None:
     record = {
         "status": "interrupted",
         "started_at": "2026-11-28T10:00:00.000Z",
@@ -115,3 +116,79 @@ def test_what_stands_beside_a_call_says_how_it_came_about() -> None:
         "soon",
         "",
     )
+
+
+def page(rows: Rows) -> str:
+    return "\n".join(markdown_page(read_transcript(rows.path, "t1", None)))
+
+
+def test_a_page_has_every_message_and_call(rows: Rows) -> None:
+    rows.thread(title="Mend *it*", turns=1)
+    rows.message("user", {"content": "mend a.py"})
+    usage = {"input_tokens": 7, "output_tokens": 3}
+    asked = {"id": "call_a", "name": "bash", "args": {"command": "make"}}
+    rows.message("assistant", {"content": "on it", "tool_calls": [asked], "usage": usage})
+    rows.call(record_of("success", result="ok", metadata={"diff": {"unified": "-a\n+b\n"}}))
+
+    shown = page(rows)
+
+    assert shown.startswith("# Mend \\*it\\*\n\n- thread: t1\n")
+    assert shown.endswith(
+        """
+## Turn 1, 2026-11-28 10:00:00 UTC
+
+**You**
+
+> mend a.py
+
+**Assistant** (7 tokens in, 3 out)
+
+> on it
+
+### bash: make
+
+**success**, medium risk, `call_a`
+
+```json
+{
+  "command": "make"
+}
+```
+
+```diff
+-a
++b
+```
+
+```text
+ok
+```"""
+    )
+
+
+def test_messages_stay_inside_their_quotes_and_fences(rows: Rows) -> None:
+    rows.thread(title="# <b>", turns=1)
+    rows.message("user", {"content": "# no heading\n<script>x</script> ![p](http://h/p.png)\n```\n<i> kept\n"})
+    asked = {"id": "call_a", "name": "bash", "args": {"command": "````\n# out"}}
+    rows.message("assistant", {"content": "a\x1b[31m\u202eb", "tool_calls": [asked]})
+    rows.call(record_of("error", error_msg="```\n# out\n~~~"))
+
+    lines = page(rows).split("\n")
+
+    assert [line for line in lines if line.startswith("#")] == [
+        "# \\# \\<b\\>",
+        "## Turn 1, 2026-11-28 10:00:00 UTC",
+        "### bash: make",
+        "# out",
+    ]
+    quoted = [line for line in lines if line.startswith(">")]
+    assert quoted[:5] == [
+        "> # no heading",
+        "> \\<script>x\\</script> \\![p](http://h/p.png)",
+        "> ```",
+        "> <i> kept",
+        ">",
+    ]
+    assert quoted[5:] == ["> a\\x1b[31m\\u202eb"]
+    around = lines.index("# out")
+    assert (lines[around - 2], lines[around + 2]) == ("````text", "````")

@@ -1,6 +1,10 @@
+import json
+from pathlib import Path
+
 from graph_agent.cli.views.calls import call_json, call_table, format_call
 from graph_agent.inspect import CallView, StandingAnswer
-from tests.fakes.database_rows import record_of
+from tests.fakes.database_rows import START, Rows, record_of
+from tests.fakes.light_commands import json_of, run
 
 _ANSWER = StandingAnswer("reject", "no", "chat", "then", None)
 
@@ -41,7 +45,7 @@ def test_the_table_says_why_a_call_ended_as_it_did() -> None:
     ]
 
 
-def test_ids_are_short_where_that_is_enough_and_carry_the_thread_where_it_is_not() -> None:
+def test_ids_are_shortened_and_shared_ones_name_their_thread() -> None:
     calls = [
         CallView("t1", record_of("success", "call_0123456789abcdef-a")),
         CallView("t1", record_of("success", "call_b")),
@@ -54,7 +58,7 @@ def test_ids_are_short_where_that_is_enough_and_carry_the_thread_where_it_is_not
     assert ids == ["abcdef-a"[-8:], "t1:call_b", "t2:call_b"]
 
 
-def test_workspaces_are_told_where_there_are_several() -> None:
+def test_workspaces_are_shown_if_there_are_several() -> None:
     calls = [CallView("t1", record_of("success")), CallView("t2", record_of("success", "call_b"))]
 
     one = next(call_table(calls, frozenset(), workspaces={"t1": "/a", "t2": "/a"}))
@@ -85,3 +89,53 @@ def test_a_failure_and_a_change_are_shown_too() -> None:
         "  change:",
         *(f"  │ {line}" for line in diff["unified"].splitlines()),
     ]
+
+
+def test_calls_are_records_with_their_thread_and_can_be_filtered(rows: Rows) -> None:
+    rows.thread(next_nodes=("tool_execution",))
+    rows.call(record_of("executing"))
+    rows.call(record_of("success", "call_b", tool_name="grep"))
+
+    broken = record_of("interrupted", reason="never_started", started=False, stored_status="executing")
+    done = record_of("success", "call_b", tool_name="grep")
+    assert json_of(rows, "calls") == {"calls": [{"thread_id": "t1", **broken}, {"thread_id": "t1", **done}]}
+    assert [call["call_id"] for call in json_of(rows, "calls", "--status", "interrupted")["calls"]] == ["call_a"]
+    assert [call["call_id"] for call in json_of(rows, "calls", "t1", "--tool", "grep")["calls"]] == ["call_b"]
+    assert [call["call_id"] for call in json_of(rows, "calls", "call_b")["calls"]] == ["call_b"]
+
+
+def test_a_call_id_prints_the_whole_call(rows: Rows) -> None:
+    rows.thread()
+    rows.call(record_of("success", result="".join(f"line {number}\n" for number in range(30))))
+    rows.call(record_of("success", "call_b"))
+
+    whole = run("calls", "call_a", "--db", str(rows.path)).stdout.splitlines()
+    table = run("calls", "t1", "--db", str(rows.path)).stdout.splitlines()
+
+    assert whole[2:] == ["  command: make", "  result:", *(f"  │ line {number}" for number in range(30))]
+    assert len(table) == 3
+
+
+def test_a_decision_that_is_not_applied_yet_is_shown_with_its_call(rows: Rows) -> None:
+    rows.thread(next_nodes=("human_approval",))
+    rows.call(record_of("interrupted"))
+    rows.decision("retry", "recovery")
+
+    [call] = json_of(rows, "calls")["calls"]
+
+    assert (call["status"], call["answered_by"], call["answered_at"]) == ("interrupted", "cli pid 7", START)
+
+
+def test_an_unknown_status_is_an_error_that_lists_the_known_ones(rows: Rows) -> None:
+    refused = run("calls", "--status", "broken", "--db", str(rows.path))
+
+    assert "'broken'. Choose one of: pending, awaiting_approval" in str(refused.exception)
+
+
+def test_without_a_database_there_are_no_calls(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.db")
+
+    assert run("calls", "--db", missing).stdout == "No calls.\n"
+    assert run("calls", "--status", "success", "--db", missing).stdout == "No matching calls.\n"
+    assert json.loads(run("calls", "--db", missing, "--json").stdout) == {"calls": []}
+    assert missing in str(run("calls", "t1", "--db", missing).exception)

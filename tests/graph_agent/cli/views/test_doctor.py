@@ -1,58 +1,85 @@
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-import typer
 
-from graph_agent.app.repair import repair
-from graph_agent.cli.views.doctor import print_checks, repair_installation
+from tests.fakes.database_rows import Rows
+from tests.graph_agent.cli.typed import json_of, text_of, type_command
 
 
-def test_each_line_says_whether_it_works_and_nothing_of_it_moves_the_cursor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The database of a home that has none yet."""
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GRAPH_AGENT_BASE_URL", "GRAPH_AGENT_DB"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "home" / "data" / "graph-agent.db"
+
+
+def test_each_check_is_marked_and_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPH_AGENT_MODE", "\x1b[2J")
 
-    with pytest.raises(typer.Exit) as left:
-        print_checks(tmp_path / "a.db", as_json=False)
+    checked = type_command("doctor")
 
-    shown = capsys.readouterr().out
-    assert (left.value.exit_code, "\x1b" in shown) == (1, False)
-    assert {line[:4] for line in shown.splitlines() if not line.startswith("     ")} <= {"ok  ", "FAIL", "note"}
+    marks = {line[:4] for line in checked.stdout.splitlines() if not line.startswith("     ")}
+    assert (checked.exit_code, "\x1b" in checked.stdout, marks <= {"ok  ", "FAIL", "note"}) == (1, False, True)
 
 
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
-    return tmp_path / "data" / "graph-agent.db"
+def test_every_check_has_a_name_a_result_a_detail_and_a_hint(rows: Rows) -> None:
+    checks = json_of("doctor", "--db", str(rows.path))["checks"]
+
+    assert {tuple(check) for check in checks} == {("name", "ok", "detail", "hint")}
+    assert {check["name"]: check["ok"] for check in checks}["database"] is True
 
 
-def test_what_is_done_is_said_before_and_after_and_then_everything_is_examined(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path.parent.mkdir()
+def test_a_repair_prints_each_step_and_then_all_checks(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.parent.parent.chmod(0o700)
     path.parent.chmod(0o755)
 
-    repair_installation(path, repair, as_json=False)
-    repair_installation(path, repair, as_json=False)
+    first, second = ([line.split()[:2] for line in text_of("doctor", "--repair").splitlines()] for _ in range(2))
 
-    lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
-    assert lines[:2] == [["will", "privacy"], ["done", "privacy"]]
-    assert lines.count(["Nothing", "to"]) == 1
-    assert lines.count(["ok", "database"]) == 2
+    assert first[:2] == [["will", "privacy"], ["done", "privacy"]]
+    assert second[0] == ["Nothing", "to"]
+    assert (first.count(["ok", "database"]), second.count(["ok", "database"])) == (1, 1)
 
 
-def test_in_json_the_repairs_stand_beside_the_checks_and_what_is_still_amiss_gives_exit_1(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path.parent.mkdir(mode=0o700)
+def test_repairs_and_checks_are_one_object_and_a_failure_exits_with_1(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True)
+    path.parent.parent.chmod(0o700)
     path.write_bytes(b"no database " * 1000)
     path.chmod(0o600)
 
-    with pytest.raises(typer.Exit) as left:
-        repair_installation(path, repair, as_json=True)
+    repaired = type_command("doctor", "--repair", "--json")
 
-    told = json.loads(capsys.readouterr().out)
-    assert (left.value.exit_code, [one["stage"] for one in told["repairs"]]) == (1, ["left"])
-    assert [check["ok"] for check in told["checks"] if check["name"] == "database"] == [False]
+    shown = json.loads(repaired.stdout)
+    assert (repaired.exit_code, [one["stage"] for one in shown["repairs"]]) == (1, ["left"])
+    assert [check["ok"] for check in shown["checks"] if check["name"] == "database"] == [False]
+
+
+def test_a_damaged_database_fails_with_a_hint(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes(b"SQLite format 3\0" + bytes(5_000))
+
+    checked = type_command("doctor", "--db", str(damaged))
+
+    parts = ("FAIL  database" in checked.stdout, "--backup FILE" in checked.stdout)
+    assert (checked.exit_code, parts) == (1, (True, True))
+
+
+def test_a_backup_is_made_and_its_size_printed(rows: Rows, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+
+    printed = json_of("doctor", "--db", str(rows.path), "--backup", str(target))
+
+    assert printed == {"file": str(target), "bytes": target.stat().st_size}
+    with closing(sqlite3.connect(target)) as copy:
+        assert copy.execute("SELECT count(*) FROM threads").fetchone() == (0,)
+
+
+def test_the_help_of_the_demo_describes_it() -> None:
+    shown = type_command("demo", "--help", COLUMNS="100").stdout
+
+    assert all(words in shown for words in ("kill -9", "--yes", "--keep"))

@@ -37,21 +37,21 @@ def _ago(**span: float) -> str:
     return (datetime.now(UTC) - timedelta(**span)).isoformat()
 
 
-def test_an_age_is_told_in_its_largest_unit() -> None:
+def test_an_age_is_shown_in_its_largest_unit() -> None:
     ages = [format_age(_ago(**{unit: 3.5})) for unit in ("days", "hours", "minutes", "seconds")]
 
     assert ages == ["3 d ago", "3 h ago", "3 min ago", "3 s ago"]
     assert [format_age(_ago(seconds=-60)), format_age(None), format_age("then")] == ["just now", "", "then"]
 
 
-def test_a_time_is_told_with_its_age() -> None:
+def test_a_time_is_shown_with_its_age() -> None:
     asked = _ago(minutes=5)
 
     assert format_time_and_age(asked) == f"{format_time(asked)}, 5 min ago"
     assert (format_time_and_age(""), age_seconds("then")) == ("", None)
 
 
-def test_a_span_is_a_number_and_a_unit() -> None:
+def test_a_duration_is_a_number_and_a_unit() -> None:
     spans = [parse_duration(written, "--older-than") for written in ("90s", "10m", "1.5h", "2 D", "1w")]
 
     assert spans == [90, 600, 5400, 172_800, 604_800]
@@ -63,7 +63,7 @@ def test_text_that_is_no_duration_is_a_usage_error_with_examples(text: str) -> N
         parse_duration(text, "--older-than")
 
 
-def test_each_step_stands_on_a_line_of_its_own_with_how_far_it_is() -> None:
+def test_each_todo_item_is_one_marked_line() -> None:
     plan = [
         {"content": "look", "status": "completed"},
         {"content": "act\x1b[2J", "status": "in_progress"},
@@ -73,7 +73,7 @@ def test_each_step_stands_on_a_line_of_its_own_with_how_far_it_is() -> None:
     assert format_todo(plan) == ["[x] look", "[>] act\\x1b[2J", "[ ] tell"]
 
 
-def test_the_line_says_how_far_and_how() -> None:
+def test_a_compaction_is_one_line_with_sizes_and_method() -> None:
     assert format_compaction(Compacted(84_000, 21_000, "summary")) == (
         "Compacted 84,000 → 21,000 tokens (model summary)"
     )
@@ -88,7 +88,7 @@ def test_anything_but_yes_is_no(monkeypatch: pytest.MonkeyPatch, typed: str, is_
     assert confirm("Go on?", hint="--yes") is is_agreed
 
 
-def test_the_end_of_stdin_is_an_error_or_without_a_hint_no(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_stdin_is_an_error_or_without_a_hint_means_no(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
 
     with pytest.raises(UsageError, match="--yes"):
@@ -96,7 +96,7 @@ def test_the_end_of_stdin_is_an_error_or_without_a_hint_no(monkeypatch: pytest.M
     assert confirm("Go on?") is False
 
 
-def test_only_one_is_not_many() -> None:
+def test_a_count_of_one_is_singular() -> None:
     assert [format_count(count, "call") for count in (0, 1, 2)] == ["0 calls", "1 call", "2 calls"]
     assert [format_omitted(count, "more line") for count in (1, 2)] == [
         "… 1 more line; --full shows it",
@@ -104,7 +104,7 @@ def test_only_one_is_not_many() -> None:
     ]
 
 
-def test_a_long_message_ends_early_unless_all_of_it_is_asked_for() -> None:
+def test_a_long_message_is_cut_unless_full() -> None:
     body = {"content": "\n".join(f"line {number}" for number in range(10)), "tool_call_id": "call_a"}
 
     short = list(format_message("tool", body, full=False))
@@ -114,7 +114,7 @@ def test_a_long_message_ends_early_unless_all_of_it_is_asked_for() -> None:
     assert full[1:] == [f"  line {number}" for number in range(10)]
 
 
-def test_long_arguments_are_cut_unless_all_of_them_are_asked_for() -> None:
+def test_long_arguments_are_cut_unless_full() -> None:
     body = {"content": "", "tool_calls": [{"name": "bash", "args": {"command": "x" * 200}, "id": "c"}]}
 
     [_, short] = format_message("ai", body, full=False)
@@ -124,7 +124,7 @@ def test_long_arguments_are_cut_unless_all_of_them_are_asked_for() -> None:
     assert "x" * 200 in full
 
 
-def test_tokens_are_those_the_provider_told() -> None:
+def test_tokens_are_those_that_the_provider_reported() -> None:
     usages: list[Any] = [
         {"input_tokens": 3, "output_tokens": 1},
         None,
@@ -148,13 +148,11 @@ def test_tokens_are_those_the_provider_told() -> None:
         ([str(number) for number in range(10)], 5, "0, 1, 2, 3, 4, 5, 6, 7 and 7 more"),
     ],
 )
-def test_the_first_names_are_shown_and_the_others_counted(names: list[str], more: int, shown: str) -> None:
+def test_the_first_names_are_listed_and_the_others_counted(names: list[str], more: int, shown: str) -> None:
     assert format_names(names, more) == shown
 
 
-def test_a_named_file_stands_for_itself_and_for_threads_of_any_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_named_database_has_no_default_workspace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GRAPH_AGENT_DB", "/env/graph-agent.db")
     monkeypatch.chdir(tmp_path)
 
@@ -162,7 +160,7 @@ def test_a_named_file_stands_for_itself_and_for_threads_of_any_folder(
     assert (resolve_database(None), default_workspace(None)) == (Path("/env/graph-agent.db"), str(tmp_path))
 
 
-def test_a_line_names_the_shell_its_state_and_the_first_line_of_its_command() -> None:
+def test_a_background_shell_is_one_line() -> None:
     lines = [
         format_shell(ShellEnded("sh1", "npm run dev", "exit code 1")),
         format_shell(ShellContinued("sh2", "for i in 1 2\ndo echo $i; done")),
@@ -180,14 +178,14 @@ def used(**further: Any) -> dict[str, Any]:
     return usage_report({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, **further})
 
 
-def test_all_that_is_known_stands_on_the_line() -> None:
+def test_usage_is_shown_with_cached_and_reasoning_tokens() -> None:
     whole = used(cached_input_tokens=8_000, reasoning_tokens=200, cost=0.0123, currency="EUR")
 
     assert format_usage(whole) == "12,000 in (8,000 cached), 345 out (200 reasoning), cost 0.0123 EUR"
     assert format_short_usage(whole) == "12.3k tokens · cost 0.0123 EUR"
 
 
-def test_estimates_are_marked_and_unknown_prices_are_called_so() -> None:
+def test_estimated_usage_is_marked_and_an_unknown_price_is_named() -> None:
     assert format_usage(used(estimated_requests=1)) == "~12,000 in, ~345 out, cost unknown"
     assert (
         format_short_usage(used(estimated_requests=1, cost=2.0, currency="USD")) == "~12.3k tokens · cost ~2.00 USD"
@@ -197,16 +195,16 @@ def test_estimates_are_marked_and_unknown_prices_are_called_so() -> None:
 @pytest.mark.parametrize(
     ("cost", "shown"), [(0.0, "0"), (0.00002, "0.000020 USD"), (0.05, "0.0500 USD"), (12.5, "12.50 USD")]
 )
-def test_an_amount_is_shown_as_finely_as_it_is_small(cost: float, shown: str) -> None:
+def test_a_small_cost_has_more_digits(cost: float, shown: str) -> None:
     assert format_cost(used(cost=cost, currency="USD")) == shown
 
 
 @pytest.mark.parametrize(("tokens", "shown"), [(0, "0"), (999, "999"), (2_500, "2.5k"), (3_250_000, "3.25M")])
-def test_many_tokens_are_shown_in_short(tokens: int, shown: str) -> None:
+def test_many_tokens_are_abbreviated(tokens: int, shown: str) -> None:
     assert format_short_usage(usage_report({"total_tokens": tokens})).startswith(f"{shown} tokens")
 
 
-def test_costs_are_told_for_turn_and_thread_and_how_to_let_them_be_known() -> None:
+def test_costs_are_shown_for_turn_and_thread_with_a_hint_for_prices() -> None:
     turn = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3, "requests": 1}
 
     assert list(format_cost_lines(turn, turn)) == [

@@ -36,7 +36,7 @@ def test_the_list_fits_eighty_columns_and_counts_visits(
     assert any(line.split()[:3] == ["tool_routing", "tool_execution", "×11"] for line in lines)
 
 
-def test_the_position_and_the_visits_of_a_thread_are_data(
+def test_the_json_has_the_position_and_visits_of_a_thread(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "a.db"
@@ -69,7 +69,7 @@ def test_mermaid_marks_the_current_node_as_langgraph_marks_the_ends(
     assert "    reasoning -. compacted .-> reasoning;" in lines
 
 
-def test_names_of_a_foreign_graph_are_quoted_where_mermaid_would_misread_them() -> None:
+def test_names_that_mermaid_would_misread_are_quoted() -> None:
     edges = {("START", "end"): 1, ("end", 'a "b"'): 1}
     graph = build_graph(None, Visits({"end": 1}, edges, None), is_foreign=True)
 

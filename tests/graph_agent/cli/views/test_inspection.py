@@ -10,18 +10,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START as GRAPH_START
+from langgraph.graph import StateGraph
+from langgraph.types import interrupt
+from typer.testing import CliRunner, Result
 
 from graph_agent.app.reader import read_database
+from graph_agent.calls import NEW_MESSAGE
+from graph_agent.cli.main import app
 from graph_agent.cli.views import inspection
-from graph_agent.cli.views.inspection import find_value, watch_state
+from graph_agent.cli.views.inspection import find_value, show_difference, show_history, watch_state
 from graph_agent.errors import UnknownId, UsageError
+from graph_agent.graph.state import AgentState
 from graph_agent.ports.background import process_started
+from graph_agent.ports.usage import usage_report
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
+from graph_agent.storage.sqlite.database import Database
 from tests.fakes import light_program
+from tests.fakes.database_rows import record_of
+from tests.fakes.light_commands import run
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 
 
-def test_keys_that_hold_dots_are_found() -> None:
+def test_keys_that_contain_dots_are_found() -> None:
     whole = {"values": {"calls": {"functions.bash:0": {"status": "pending"}}}}
 
     assert find_value(whole, "calls.functions.bash:0.status") == "pending"
@@ -35,7 +49,7 @@ def test_keys_that_hold_dots_are_found() -> None:
         ("messages.0.x", "no 'x' there, only a plain value"),
     ],
 )
-def test_a_path_that_leads_nowhere_says_what_is_there(piece: str, words: str) -> None:
+def test_a_wrong_path_says_what_is_there(piece: str, words: str) -> None:
     whole = {"values": {"messages": ["go"], "turn": {}}}
 
     with pytest.raises(UsageError, match=words):
@@ -68,9 +82,8 @@ def forgotten(path: Path) -> tuple[int, int, int]:
     return done
 
 
-def test_each_change_is_a_line_nothing_stays_locked_another_file_may_come_and_ctrl_c_ends_it(
-    path: Path, tmp_path: Path
-) -> None:
+@pytest.mark.slow
+def test_watching_prints_each_change_locks_nothing_and_ends_with_ctrl_c(path: Path, tmp_path: Path) -> None:
     process = started(path, "--json")
 
     first = next_state(process)
@@ -93,7 +106,8 @@ def test_each_change_is_a_line_nothing_stays_locked_another_file_may_come_and_ct
     assert (told, process.returncode) == (("", ""), 130)
 
 
-def test_it_ends_when_nobody_reads_any_more(path: Path) -> None:
+@pytest.mark.slow
+def test_watching_ends_when_stdout_is_closed(path: Path) -> None:
     process = started(path)
     assert process.stdout is not None
     process.stdout.readline()
@@ -110,15 +124,13 @@ def statuses(shown: str) -> list[str]:
     return [json.loads(line)["status"] for line in shown.splitlines()]
 
 
-def test_it_ends_with_the_status_asked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_watching_ends_with_the_status_of_until(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watch_state(path, "", None, until="waiting", as_json=True, full=False)
 
     assert statuses(capsys.readouterr().out) == ["waiting"]
 
 
-def test_it_ends_when_the_thread_was_deleted_whatever_it_waits_for(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watching_a_deleted_thread_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def deleted(_seconds: float) -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
             database.execute("DELETE FROM threads")
@@ -129,7 +141,7 @@ def test_it_ends_when_the_thread_was_deleted_whatever_it_waits_for(
         watch_state(path, "", None, until="idle", as_json=True, full=False)
 
 
-def test_a_terminal_shows_one_picture_that_fits(
+def test_watching_redraws_a_screen_that_fits(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "supports_cursor", lambda: True)
@@ -143,7 +155,7 @@ def test_a_terminal_shows_one_picture_that_fits(
     assert shown.splitlines()[1:9] == [*(f"line {number}" for number in range(1, 8)), "… 92 more lines"]
 
 
-def test_a_file_that_cannot_be_read_for_a_while_is_told_once_and_waited_for(
+def test_an_unreadable_database_is_reported_once_and_waited_for(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, looks = path.read_bytes(), iter(range(6))
@@ -168,7 +180,7 @@ def test_a_file_that_cannot_be_read_for_a_while_is_told_once_and_waited_for(
     assert told.err.count("is not a database") == 1
 
 
-def test_the_death_of_whoever_holds_the_thread_is_a_change(
+def test_the_death_of_the_holding_process_is_a_change(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder = subprocess.Popen(["sleep", "60"])
@@ -192,3 +204,212 @@ def test_the_death_of_whoever_holds_the_thread_is_a_change(
     watch_state(path, "", None, until="resumable", as_json=True, full=False)
 
     assert statuses(capsys.readouterr().out) == ["running", "resumable"]
+
+
+_CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
+_RECORD = record_of("awaiting_approval", asked_at="then", summary="make \x1b[2J")
+
+
+def _reasoning(state: AgentState) -> Any:
+    tool_calls: list[Any] = [{"name": "bash", "args": {"command": "make"}, "id": "call_a"}]
+    return {
+        "messages": [AIMessage("I shall build [red]it\x1b[0m", id="ai1", tool_calls=tool_calls)],
+        "calls": {NEW_MESSAGE: {}, "call_a": _RECORD},
+        "usage": {"input_tokens": 5},
+        "todo": [{"content": "build\u202e", "status": "pending"}],
+    }
+
+
+def _human_approval(state: AgentState) -> Any:
+    interrupt({"approve": [{"call_id": "call_a"}], "recover": []})
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> Path:
+    builder: Any = StateGraph(AgentState)
+    builder.add_node("reasoning", _reasoning)
+    builder.add_node("human_approval", _human_approval)
+    builder.add_edge(GRAPH_START, "reasoning")
+    builder.add_edge("reasoning", "human_approval")
+    async with await Database.open(tmp_path / "graph-agent.db") as opened:
+        graph = builder.compile(checkpointer=CheckpointSaver(opened))
+        await graph.ainvoke({"messages": [HumanMessage("go", id="h1")]}, _CONFIG, durability="sync")
+    return tmp_path / "graph-agent.db"
+
+
+def _run(database: Path, *arguments: str) -> str:
+    result = run("inspect", *arguments, "--db", str(database))
+    assert result.exit_code == 0, result.exception
+    return result.stdout
+
+
+def test_the_state_has_the_documented_shape(database: Path) -> None:
+    whole = json.loads(_run(database, "t1", "--json"))
+
+    [task] = whole["tasks"]
+    [asked] = whole["interrupts"]
+    values = whole["values"]
+    assert list(whole)[:10] == [
+        "thread_id",
+        "checkpoint_id",
+        "status",
+        "next",
+        "tasks",
+        "interrupts",
+        "pending_writes",
+        "calls",
+        "usage",
+        "values",
+    ]
+    assert (whole["thread_id"], whole["status"], whole["next"]) == ("t1", "waiting", ["human_approval"])
+    assert (task["name"], task["status"]) == ("human_approval", "interrupted")
+    assert asked["value"] == {"approve": [{"call_id": "call_a"}], "recover": []}
+    assert [write["channel"] for write in whole["pending_writes"]] == ["__interrupt__"]
+    assert whole["calls"] == [{"thread_id": "t1", **_RECORD}]
+    assert whole["usage"] == usage_report({"input_tokens": 5})
+    assert [message["content"] for message in values["messages"]] == ["go", "I shall build [red]it\x1b[0m"]
+    assert (values["calls"], values["todo"]) == (
+        {"call_a": _RECORD},
+        [{"content": "build\u202e", "status": "pending"}],
+    )
+
+
+def test_an_older_checkpoint_is_shown_as_it_was(database: Path) -> None:
+    head = json.loads(_run(database, "--json"))
+
+    older = json.loads(_run(database, head["parent_id"], "--json"))
+
+    assert (older["next"], older["status"], older["is_head"]) == (["reasoning"], "resumable", False)
+    assert [message["content"] for message in older["values"]["messages"]] == ["go"]
+
+
+def test_the_text_is_escaped_and_complete_with_full(database: Path) -> None:
+    shown = _run(database, "t1", "--full")
+
+    for part in (
+        "status      waiting",
+        "next        human_approval",
+        "  human_approval  interrupted",
+        '    asks {"approve": [{"call_id": "call_a"}], "recover": []}',
+        "make \\x1b[2J",
+        "todo\n  [ ] build\\u202e",
+        "I shall build [red]it\\x1b[0m",
+        '→ bash call_a {"command": "make"}',
+    ):
+        assert part in shown
+    assert {character for character in shown if not character.isprintable()} <= {"\n"}
+
+
+def test_no_line_is_longer_than_the_screen(database: Path) -> None:
+    lines = run("inspect", "t1", "--db", str(database), COLUMNS="60").stdout.splitlines()
+
+    assert max(map(len, lines)) == 60
+
+
+@pytest.mark.parametrize(
+    ("piece", "text"),
+    [
+        ("messages.0.content", "go\n"),
+        ("messages.-1.content", "I shall build [red]it\\x1b[0m\n"),
+        ("calls.call_a.arguments", '{\n  "command": "make"\n}\n'),
+        ("tasks.0.name", "human_approval\n"),
+        ("usage.input_tokens", "5\n"),
+    ],
+)
+def test_one_value_can_be_printed_by_its_path(database: Path, piece: str, text: str) -> None:
+    assert _run(database, "t1", "--path", piece) == text
+
+
+def test_a_value_can_be_printed_as_json(database: Path) -> None:
+    assert json.loads(_run(database, "t1", "--path", "todo.0.content", "--json")) == "build\u202e"
+
+
+def test_watching_refuses_an_unknown_status_and_a_path(database: Path) -> None:
+    results = [
+        run("inspect", "t1", "--db", str(database), *options)
+        for options in (("--until", "tired"), ("--watch", "--path", "messages"))
+    ]
+
+    assert "'tired'. Choose one of: interrupted" in str(results[0].exception)
+    assert (results[1].exit_code, "--path" in results[1].stderr) == (2, True)
+
+
+def _diff(database: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(app, ["diff", *arguments, "--db", str(database)])
+
+
+def test_two_checkpoints_differ_in_the_messages_between_them(tmp_path: Path) -> None:
+    database = tmp_path / "a.db"
+    first, second = play(database, "one", "two", replies=(text("a"), text("b")))
+
+    there = json.loads(_diff(database, first, second, "--json").stdout)["changes"]
+    back = json.loads(_diff(database, second, first, "--json").stdout)["changes"]
+    messages = [change for change in there if change["path"].startswith("messages.")]
+
+    assert [(change["op"], change["old"], change["new"]["content"]) for change in messages] == [
+        ("added", None, "two"),
+        ("added", None, "b"),
+    ]
+    assert [(change["path"], change["op"]) for change in back if change["path"].startswith("messages.")] == [
+        (change["path"], "removed") for change in messages
+    ]
+    assert _diff(database, second, second).stdout == "No differences.\n"
+
+
+def test_an_unknown_id_is_an_error(tmp_path: Path) -> None:
+    database = tmp_path / "a.db"
+    play(database, "one")
+
+    assert "UnknownId" in repr(_diff(database, "no-such", "nor-this").exception)
+
+
+def test_the_ids_of_history_are_accepted_by_other_commands(tmp_path: Path) -> None:
+    database = tmp_path / "a.db"
+    first, second = play(database, "one", "two", replies=(text("a"), text("b")))
+
+    listed = CliRunner().invoke(app, ["history", "--db", str(database), "--json"])
+    shown = json.loads(listed.stdout)
+    inspected = CliRunner().invoke(
+        app, ["inspect", shown["checkpoints"][-1]["checkpoint_id"], "--db", str(database)]
+    )
+
+    assert (listed.exit_code, inspected.exit_code) == (0, 0)
+    assert shown["checkpoints"][0]["checkpoint_id"] == second
+    assert first in [entry["checkpoint_id"] for entry in shown["checkpoints"]]
+
+
+def test_the_newest_comes_first_and_the_head_is_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    database = tmp_path / "a.db"
+    (head,) = play(database, "one", replies=(text("a"),))
+
+    show_history(database, "", None, as_json=False)
+
+    headings, newest, *_ = capsys.readouterr().out.splitlines()
+    assert headings.split() == ["CHECKPOINT", "WHEN", "STEP", "NODE", "CALLS", "CHANGED"]
+    assert newest.startswith(f"{head[-8:]} *  ")
+    assert "reasoning" in newest
+
+    show_history(database, "", None, last=1, as_json=False)
+
+    *rows, told = capsys.readouterr().out.splitlines()
+    assert (len(rows), rows[1].split()[0], told.startswith("… ")) == (2, head[-8:], True)
+
+
+def test_a_diff_shows_old_above_new_and_is_escaped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    database = tmp_path / "a.db"
+    first, second = play(database, "one", "two \x1b[2J", replies=(text("a"), text("b")))
+
+    show_difference(database, first, second, None, as_json=False)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith(("- usage.requests", "+ usage.requests"))] == [
+        "- usage.requests: 1",
+        "+ usage.requests: 2",
+    ]
+    assert not any("\x1b" in line for line in lines)

@@ -20,7 +20,8 @@ def test_without_servers_the_list_says_how_to_add_one() -> None:
     assert json.loads(mcp("list", "--json").stdout) == {"servers": []}
 
 
-def test_a_server_is_listed_trusted_tried_and_no_longer_trusted_and_its_secrets_are_never_shown(home: Path) -> None:
+@pytest.mark.slow
+def test_a_server_can_be_listed_trusted_tested_and_revoked_without_showing_secrets(home: Path) -> None:
     configure(home)
 
     before = json.loads(mcp("list", "--json").stdout)["servers"][0]
@@ -36,7 +37,7 @@ def test_a_server_is_listed_trusted_tried_and_no_longer_trusted_and_its_secrets_
     assert "sk-hidden" not in f"{before}{trusted.stdout}{withdrawn.stdout}"
 
 
-def test_in_a_session_the_list_says_how_each_server_is_doing(
+def test_in_a_session_the_list_shows_the_state_of_each_server(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = ("starts", "runs", "broke", "other")
@@ -62,7 +63,7 @@ def _written(home: Path) -> object:
     return tomllib.loads((home / "config.toml").read_text())["mcp_servers"]
 
 
-def test_a_command_is_written_shown_without_its_secrets_and_not_started_before_it_is_trusted(home: Path) -> None:
+def test_an_added_server_is_shown_without_secrets_and_not_started_untrusted(home: Path) -> None:
     options = ("--env", "TOKEN=sk-hidden", "--env", "HOME", "--timeout", "20", "--startup-timeout", "5")
 
     added = mcp("add", "tickets", *options, "--", "npx", "-y", "it", "--url")
@@ -92,7 +93,7 @@ def test_a_command_is_written_shown_without_its_secrets_and_not_started_before_i
     assert (listed["state"], "sk-hidden" in added.stdout) == ("untrusted", False)
 
 
-def test_a_program_that_is_fetched_first_is_said_to_need_the_network(
+def test_a_program_that_is_fetched_first_needs_the_network(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "npx").write_text("#!/bin/sh\n")
@@ -110,7 +111,7 @@ def test_a_program_that_is_fetched_first_is_said_to_need_the_network(
     }
 
 
-def test_an_address_is_added_with_its_headers_and_trusted_at_once_where_that_is_said(home: Path) -> None:
+def test_a_url_is_added_with_headers_and_trusted_on_request(home: Path) -> None:
     headers = ("--header", "Authorization: Bearer ${HOME}", "--header", "X-A=b=c")
 
     added = json.loads(mcp("add", "net", "--url", "http://x/mcp", *headers, "--trust", "--json").stdout)
@@ -122,7 +123,7 @@ def test_an_address_is_added_with_its_headers_and_trusted_at_once_where_that_is_
     assert json.loads(mcp("list", "--json").stdout)["servers"][0]["state"] == "ready"
 
 
-def test_servers_of_another_client_are_taken_over_and_what_is_left_out_is_named(home: Path) -> None:
+def test_servers_of_another_client_are_imported_and_ignored_settings_named(home: Path) -> None:
     Path("other.json").write_text(
         '{"mcpServers": {"a": {"command": "x", "autoApprove": ["y"]}, "b": {"url": "http://b"}}}'
     )
@@ -133,7 +134,7 @@ def test_servers_of_another_client_are_taken_over_and_what_is_left_out_is_named(
     assert "Ignored, not supported: a: autoApprove" in added.stdout.splitlines()
 
 
-def test_what_is_taken_out_is_gone_and_what_is_not_there_is_said(home: Path) -> None:
+def test_a_server_can_be_removed_once(home: Path) -> None:
     mcp("add", "a", "--trust", "--", "x")
 
     removed = mcp("remove", "a")
@@ -155,7 +156,7 @@ def test_what_is_taken_out_is_gone_and_what_is_not_there_is_said(home: Path) -> 
         (("--from", "gone.json", "--url", "http://y"), "--from imports servers unchanged"),
     ],
 )
-def test_what_describes_no_server_changes_nothing_and_says_what_would(
+def test_an_incomplete_mcp_add_changes_nothing_and_explains(
     home: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     refused = mcp("add", *arguments)
@@ -163,7 +164,8 @@ def test_what_describes_no_server_changes_nothing_and_says_what_would(
     assert (said in str(refused.exception), (home / "config.toml").exists()) == (True, False)
 
 
-def test_on_a_terminal_it_is_asked_whether_what_is_shown_may_be_started(home: Path) -> None:
+@pytest.mark.slow
+def test_on_a_terminal_mcp_add_asks_whether_to_trust_the_server(home: Path) -> None:
     added = PtyProgram(["-m", "graph_agent", "mcp", "add", "a", "--", "sleep", "9"], Path.cwd(), {})
 
     added.sees("sleep 9")
@@ -172,3 +174,30 @@ def test_on_a_terminal_it_is_asked_whether_what_is_shown_may_be_started(home: Pa
     added.sees("Trusted. Test it with: graph-agent mcp test a")
 
     assert (added.ends(), json.loads(mcp("list", "--json").stdout)["servers"][0]["state"]) == (0, "ready")
+
+
+def test_a_server_that_does_not_work_fails_its_test_with_the_reason(home: Path) -> None:
+    (home / "config.toml").write_text("[mcp_servers.gone]\ncommand = 'no-such-program'\n")
+    mcp("trust", "gone")
+
+    tried = mcp("test", "gone")
+
+    assert (tried.exit_code, "program 'no-such-program' not found" in tried.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(("name", "said"), [("demo", "is not trusted"), ("other", "configured: demo")])
+def test_an_untrusted_or_unknown_server_is_not_started(home: Path, name: str, said: str) -> None:
+    configure(home, "--trace", str(home / "trace"))
+
+    refused = mcp("test", name)
+
+    assert (said in str(refused.exception), (home / "trace").exists()) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"), [(("x", "npx", "-y"), True), (("--what", "x", "--", "npx", "-y"), False)]
+)
+def test_an_unknown_option_of_mcp_add_explains_the_dashes(arguments: tuple[str, ...], told: bool) -> None:
+    refused = mcp("add", *arguments)
+
+    assert (refused.exit_code, "put -- before that command" in refused.output) == (2, told)

@@ -2,65 +2,43 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 
-from graph_agent.cli.views.policy import check_call, run_cases, show_policy
 from graph_agent.cli.views.table import format_time
 from graph_agent.errors import UnknownId, UsageError
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.light_commands import json_of, run, text_of
+from tests.scenarios.command import Command
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "mode", "code"),
     [
-        ("read", '{"path": "a"}', None, 0),
-        ("bash", '{"command": "ls"}', None, 3),
-        ("bash", '{"command": "ls"}', "dontAsk", 4),
+        ("read", '{"path": "a"}', (), 0),
+        ("bash", '{"command": "ls"}', (), 3),
+        ("bash", '{"command": "ls"}', ("--mode", "dontAsk"), 4),
     ],
 )
 def test_the_exit_code_is_the_decision(
-    tool: str, arguments: str, mode: str | None, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    rows: Rows, tool: str, arguments: str, mode: tuple[str, ...], code: int
 ) -> None:
-    with pytest.raises(typer.Exit) as left:
-        check_call(tmp_path / "none", tool, arguments, mode=mode, workspace=str(tmp_path), as_json=True)
+    checked = run("policy", "check", tool, arguments, *mode, "--json", "--db", str(rows.path))
 
-    assert left.value.exit_code == code
-    assert set(json.loads(capsys.readouterr().out)) == {"decision", "rule", "reason", "parsed"}
+    assert (checked.exit_code, set(json.loads(checked.stdout))) == (code, {"decision", "rule", "reason", "parsed"})
 
 
-def test_a_person_is_told_what_would_run_and_why_no_rule_allows_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(typer.Exit):
-        check_call(
-            tmp_path / "none",
-            "bash",
-            '{"command": "echo $(rm a) > b"}',
-            mode=None,
-            workspace=str(tmp_path),
-            as_json=False,
-        )
+def test_a_check_shows_what_would_run_and_why_no_rule_allows_it(rows: Rows) -> None:
+    checked = run("policy", "check", "bash", '{"command": "echo $(rm a) > b"}', "--db", str(rows.path))
 
-    told = capsys.readouterr().out
-    assert "decision: ask" in told
-    assert "runs: rm a" in told
-    assert "No rule can allow it: " in told
+    for part in ("decision: ask", "runs: rm a", "No rule can allow it: "):
+        assert part in checked.stdout
 
 
-@pytest.mark.parametrize(("arguments", "folder"), [("x", None), ("[]", None), ("{}", "/nonexistent")])
-def test_wrong_usage_is_told(arguments: str, folder: str | None, tmp_path: Path) -> None:
-    with pytest.raises(UsageError):
-        check_call(tmp_path / "none", "bash", arguments, mode=None, workspace=folder, as_json=False)
+@pytest.mark.parametrize("arguments", [("x",), ("[]",), ("{}", "--workspace", "/nonexistent")])
+def test_a_wrong_policy_check_is_a_usage_error(arguments: tuple[str, ...]) -> None:
+    assert isinstance(run("policy", "check", "bash", *arguments).exception, UsageError)
 
 
-def test_what_judges_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show_policy(tmp_path / "none", None, as_json=False)
-
-    assert "hard refusals" in capsys.readouterr().out
-
-
-def test_what_was_allowed_always_counts_and_is_shown_in_its_place_but_for_that_of_one_thread(
+def test_saved_permissions_apply_and_are_shown_in_order_except_those_of_one_thread(
     rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -93,7 +71,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home" / "config.toml"
 
 
-def test_rules_and_grants_are_listed_with_where_they_come_from(rows: Rows, config: Path) -> None:
+def test_rules_and_permissions_are_listed_with_their_source(rows: Rows, config: Path) -> None:
     config.write_text('[policy]\nallow = ["bash(git status*)"]\ndeny = ["bash(rm *)"]\n')
     rows.grant("bash(ls)", "bash(cat '\x1b[2J')")
     rows.grant("write_file(/w/a)", scope="project", folder="sub")
@@ -117,7 +95,7 @@ def test_rules_and_grants_are_listed_with_where_they_come_from(rows: Rows, confi
     ]
 
 
-def test_rules_and_grants_as_json(rows: Rows, config: Path) -> None:
+def test_rules_and_permissions_can_be_printed_as_json(rows: Rows, config: Path) -> None:
     config.write_text('[policy]\nask = ["bash(git push*)"]\n')
     rows.grant("bash(ls)")
 
@@ -143,7 +121,7 @@ def test_rules_and_grants_as_json(rows: Rows, config: Path) -> None:
     assert json_of(rows, "policy", "list")["grants"] == []
 
 
-def test_nothing_is_said_to_be_nothing(rows: Rows, config: Path) -> None:
+def test_without_rules_and_permissions_the_list_says_so(rows: Rows, config: Path) -> None:
     config.write_text("")
 
     assert text_of(rows, "policy", "list") == "No rules and no saved permissions.\n"
@@ -151,33 +129,51 @@ def test_nothing_is_said_to_be_nothing(rows: Rows, config: Path) -> None:
     assert absent.stdout == '{\n  "rules": [],\n  "grants": []\n}\n'
 
 
-def test_what_was_taken_back_is_shown_and_an_unknown_id_is_refused(rows: Rows) -> None:
+def test_a_revoked_permission_is_printed_and_an_unknown_id_refused(rows: Rows) -> None:
     rows.grant("bash(ls)")
 
     assert text_of(rows, "policy", "revoke", "1") == "Revoked permission 1:\n  │ bash(ls)\n"
     assert isinstance(run("policy", "revoke", "1", "--db", str(rows.path)).exception, UnknownId)
 
 
-_CASE = {"id": "a-1", "tool": "read", "args": {"path": "x"}}
-
-
-def test_a_looser_decision_is_told_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("expected", "code", "line"),
+    [
+        ("deny", 1, "LOOSER: a-1: allow, expected deny"),
+        ("ask", 1, "LOOSER: a-1: allow, expected ask"),
+        ("allow", 0, "FAMILY  RIGHT  STRICTER  LOOSER"),
+    ],
+)
+def test_a_decision_that_is_too_permissive_exits_with_1(
+    tmp_path: Path, expected: str, code: int, line: str
+) -> None:
     file = tmp_path / "cases"
-    file.write_text(json.dumps({**_CASE, "expected": "deny"}))
+    file.write_text(json.dumps({"id": "a-1", "tool": "read", "args": {"path": "x"}, "expected": expected}))
 
-    with pytest.raises(typer.Exit) as left:
-        run_cases(str(file), as_json=False)
+    text, data = run("policy", "test", str(file)), run("policy", "test", str(file), "--json")
 
-    assert left.value.exit_code == 1
-    assert "LOOSER: a-1: allow, expected deny" in capsys.readouterr().out
+    printed = json.loads(data.stdout)
+    assert (text.exit_code, data.exit_code, text.stdout.splitlines()[0][: len(line)]) == (code, code, line)
+    assert ([one["decision"] for one in printed["cases"]], printed["score"]["looser"]) == (["allow"], code)
 
 
-def test_the_decisions_are_printed_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "cases"
-    file.write_text(json.dumps({**_CASE, "expected": "allow"}))
+@pytest.mark.slow
+def test_a_saved_permission_counts_until_it_is_revoked(tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    command("run", "run echo a >/dev/null", "--thread", "t1")
+    [asked] = command.json("approvals", "list")["approvals"]
 
-    run_cases(str(file), as_json=True)
+    allowed = command.json("approvals", "approve", asked["call_id"], "--always", "--scope", "project")
+    resumed = command("run", "--resume", "t1")
+    other_thread = command("run", "run echo a >/dev/null", "--thread", "t2")
+    other_command = command("run", "run echo b >/dev/null", "--thread", "t3")
+    [grant] = command.json("policy", "list")["grants"]
+    revoked = command("policy", "revoke", str(grant["id"]))
+    again = command("run", "run echo a >/dev/null", "--thread", "t4")
 
-    printed = json.loads(capsys.readouterr().out)
-    assert [one["decision"] for one in printed["cases"]] == ["allow"]
-    assert printed["score"]["looser"] == 0
+    assert allowed["always"] == {"scope": "project", "rules": ["bash(echo a)"]}
+    codes = [done.returncode for done in (resumed, other_thread, other_command, revoked, again)]
+    assert codes == [0, 0, 3, 0, 3]
+    [unasked] = command.json("calls", "t2")["calls"]
+    assert unasked["reason"] == "Allowed always by grant 1 (this project): 'bash(echo a)'."
+    assert (grant["workspace"], grant["mode"], grant["thread_id"]) == (str(command.workspace), "default", "t1")

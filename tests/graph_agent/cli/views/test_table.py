@@ -24,7 +24,7 @@ from graph_agent.errors import UnknownId
 from tests.fakes.database_rows import Rows, record_of
 
 
-def test_cells_are_made_safe_and_columns_stay_aligned() -> None:
+def test_cells_are_escaped_and_columns_aligned() -> None:
     lines = list(format_table(("A", "B"), [("x\x1b", "1"), ("日本", "2")]))
 
     assert lines == ["A      B", "x\\x1b  1", "日本   2"]
@@ -34,7 +34,7 @@ def test_labels_without_a_value_are_left_out() -> None:
     assert list(format_fields({"long label": "", "a": "1", "bcd": "two\nlines"})) == ["a    1", "bcd  two\\nlines"]
 
 
-def test_only_a_long_id_is_shortened_and_only_while_it_stays_the_only_one() -> None:
+def test_only_long_unique_ids_are_shortened() -> None:
     ids = ["fix-the-login", "0123456789abcdef-00000001", "0123456789abcdef-00000002", "fedcba9876543210-00000002"]
 
     assert [id_shortener(ids)(identifier) for identifier in ids] == [
@@ -45,9 +45,7 @@ def test_only_a_long_id_is_shortened_and_only_while_it_stays_the_only_one() -> N
     ]
 
 
-def test_on_a_narrow_screen_the_columns_before_the_last_go_until_that_has_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_on_a_narrow_screen_columns_before_the_last_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("t1", "idle", "1 s ago", "1", "a title that is long")]
     shown = []
     for columns in (60, 30, 22, 12):
@@ -62,9 +60,7 @@ def test_on_a_narrow_screen_the_columns_before_the_last_go_until_that_has_room(
     ]
 
 
-def test_of_a_place_only_the_end_is_shown_where_the_last_column_needs_the_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_paths_are_cut_at_the_left_if_the_last_column_needs_room(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("t1", "/home/me/work/日本/project", "a title that is long"), ("t2", "/home/me/shop", "short")]
     monkeypatch.setenv("COLUMNS", "40")
 
@@ -77,7 +73,7 @@ def test_of_a_place_only_the_end_is_shown_where_the_last_column_needs_the_room(
     ]
 
 
-def test_a_place_is_shown_whole_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_is_shown_in_full_if_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
 
     lines = list(
@@ -98,14 +94,14 @@ def test_width_is_counted_in_columns(text: str, width: int) -> None:
 @pytest.mark.parametrize(
     ("text", "width", "shown"), [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("日本語", 4, "日…"), ("ab", 0, "")]
 )
-def test_what_is_too_long_ends_with_an_ellipsis_within_the_width(text: str, width: int, shown: str) -> None:
+def test_long_text_is_cut_with_an_ellipsis(text: str, width: int, shown: str) -> None:
     assert truncate(text, width) == shown
 
 
 @pytest.mark.parametrize(
     ("text", "width"), [("👨\u200d👩\u200d👧", 2), ("🇩🇪🇫🇷", 4), ("👍🏽!", 3), ("❤\ufe0f", 2), ("1\ufe0f\u20e3", 2)]
 )
-def test_what_is_one_picture_is_as_wide_as_one_and_never_cut_apart(text: str, width: int) -> None:
+def test_an_emoji_is_two_columns_wide_and_never_cut(text: str, width: int) -> None:
     shown = (text_width(text), truncate(f"ab{text}", 2 + width), truncate(f"{text}abc", 1 + width))
 
     assert shown == (width, f"ab{text}", f"{text}…")
@@ -118,7 +114,7 @@ def test_json_is_ascii_and_holds_no_control_character(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("values", [[], [{"text": "a\n\x7f", "list": [1, {}]}, "two", []]])
-def test_a_list_printed_value_by_value_looks_as_one_printed_whole(
+def test_a_list_printed_item_by_item_looks_like_print_json(
     values: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_json({"of": [1], "calls": values, "more": []})
@@ -129,7 +125,7 @@ def test_a_list_printed_value_by_value_looks_as_one_printed_whole(
     assert capsys.readouterr().out == whole
 
 
-def test_lists_of_which_one_cannot_be_begun_are_not_printed_by_half(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_if_a_list_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
     def fails() -> Iterator[int]:
         yield from ()
         raise UnknownId("there is no such thread")
@@ -141,7 +137,7 @@ def test_lists_of_which_one_cannot_be_begun_are_not_printed_by_half(capsys: pyte
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("0", None), ("wide", None), ("", None)])
-def test_the_width_is_that_of_columns_and_without_a_terminal_else_unlimited(
+def test_the_width_is_that_of_columns_or_unlimited_in_a_pipe(
     columns: str, width: int | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
@@ -149,7 +145,7 @@ def test_the_width_is_that_of_columns_and_without_a_terminal_else_unlimited(
     assert line_width() == width
 
 
-def test_what_is_no_time_is_shown_as_it_is() -> None:
+def test_text_that_is_not_a_time_is_unchanged() -> None:
     assert [format_time(None), format_time("then"), len(format_time("2026-11-28T10:00:00.000Z"))] == [
         "",
         "then",
@@ -157,7 +153,8 @@ def test_what_is_no_time_is_shown_as_it_is() -> None:
     ]
 
 
-def test_on_a_terminal_statuses_are_coloured_unless_colour_is_declined(rows: Rows) -> None:
+@pytest.mark.slow
+def test_statuses_are_coloured_on_a_terminal_that_takes_colour(rows: Rows) -> None:
     rows.thread(next_nodes=("human_approval",))
     rows.call(record_of("interrupted"))
 
@@ -178,7 +175,7 @@ def test_on_a_terminal_statuses_are_coloured_unless_colour_is_declined(rows: Row
     assert "\x1b" not in shown(TERM="dumb")
 
 
-def test_an_output_that_knows_no_unicode_gets_escapes_instead_of_a_failure(rows: Rows) -> None:
+def test_an_ascii_stdout_gets_escapes(rows: Rows) -> None:
     rows.thread(title="日本")
 
     done = subprocess.run(

@@ -27,7 +27,7 @@ def run(database: Path, *arguments: str) -> Result:
     return CliRunner().invoke(app, ["threads", *arguments, "--db", str(database)])
 
 
-def test_a_thread_goes_to_stdout_or_into_a_file_of_its_owner_alone(database: Path, tmp_path: Path) -> None:
+def test_a_thread_is_exported_to_stdout_or_to_a_private_file(database: Path, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     file.write_text("what was there")
 
@@ -40,14 +40,14 @@ def test_a_thread_goes_to_stdout_or_into_a_file_of_its_owner_alone(database: Pat
 
 
 @pytest.mark.parametrize(("form", "start"), [("md", "# hello\n"), ("html", "<!doctype html>\n")])
-def test_a_thread_can_be_read_as_a_page(database: Path, form: str, start: str) -> None:
+def test_a_thread_can_be_exported_as_a_page(database: Path, form: str, start: str) -> None:
     done = run(database, "export", "thread-1", "--format", form)
 
     assert (done.exit_code, done.stdout[: len(start)]) == (0, start)
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.MD", "# hello"), ("a.html", "<!doctype"), ("a.txt", '{"format"')])
-def test_without_a_format_the_name_of_the_file_says_which(
+def test_the_format_of_an_export_follows_the_file_name(
     database: Path, tmp_path: Path, name: str, start: str
 ) -> None:
     run(database, "export", "thread-1", "--output", str(tmp_path / name))
@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(database: Path, tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
 
 
-def test_a_pipe_is_neither_written_over_nor_waited_for_and_a_link_stays_one(database: Path, tmp_path: Path) -> None:
+def test_a_pipe_is_refused_and_a_link_stays_a_link(database: Path, tmp_path: Path) -> None:
     pipe, link, target = tmp_path / "pipe", tmp_path / "link.json", tmp_path / "target.json"
     os.mkfifo(pipe)
     link.symlink_to(target)
@@ -77,7 +77,7 @@ def test_a_pipe_is_neither_written_over_nor_waited_for_and_a_link_stays_one(data
     assert target.read_text() == export(database, "thread-1")
 
 
-def test_an_import_tells_what_the_thread_is_called_and_how_to_go_on(database: Path, tmp_path: Path) -> None:
+def test_an_import_prints_the_threads_id_and_how_to_resume(database: Path, tmp_path: Path) -> None:
     file = tmp_path / "thread.json"
     file.write_text(export(database, "thread-1"))
 
@@ -92,7 +92,7 @@ def test_an_import_tells_what_the_thread_is_called_and_how_to_go_on(database: Pa
     assert (told["thread_id"], told["exported_as"], told["missing_contents"]) == ("other", "thread-1", 0)
 
 
-def test_deleting_needs_a_person_or_yes(database: Path) -> None:
+def test_deleting_needs_a_terminal_or_yes(database: Path) -> None:
     refused = run(database, "delete", "thread-1")
     as_json = run(database, "delete", "thread-1", "--json")
     done = run(database, "delete", "thread-1", "--yes", "--json")
@@ -103,7 +103,7 @@ def test_deleting_needs_a_person_or_yes(database: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "goes"), [("y\n", True), ("\n", False), ("", False), ("nope\n", False)])
-def test_on_a_terminal_the_person_is_shown_the_thread_and_asked(
+def test_deleting_on_a_terminal_shows_the_thread_and_asks(
     database: Path, answer: str, goes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Keyboard:
@@ -124,7 +124,7 @@ def test_on_a_terminal_the_person_is_shown_the_thread_and_asked(
     assert shown.endswith("This cannot be undone. [y/N] ")
 
 
-def test_renaming_tells_the_new_name(database: Path) -> None:
+def test_renaming_prints_the_new_title(database: Path) -> None:
     as_text = run(database, "rename", "thread-1", "a \x1b[31m title")
     as_json = run(database, "rename", "thread-1", "other", "--json")
 
@@ -138,12 +138,12 @@ def test_a_size_is_a_number_with_or_without_a_unit(text: str, size: int) -> None
 
 
 @pytest.mark.parametrize("text", ["", "d", "-3d", "3 years", "1.5G"])
-def test_anything_else_is_refused_with_an_example(text: str) -> None:
+def test_another_size_is_refused_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match="Examples: 500MB"):
         parse_size(text or "x")
 
 
-def test_what_went_what_was_left_and_the_sizes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_pruning_prints_what_was_deleted_skipped_and_the_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     threads = (PrunedThread("a", 12, 1), PrunedThread("b"), PrunedThread("c", held_by="thread 'c' is held"))
 
     print_pruned(Pruned(3_000_000, 1_000_000, threads, GarbageResult(2, 500_000)), as_json=False)

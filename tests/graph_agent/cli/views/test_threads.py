@@ -8,7 +8,7 @@ from graph_agent.cli.views.table import format_time
 from graph_agent.config.paths import blob_dir
 from graph_agent.storage.blobs import FileBlobs
 from tests.fakes.database_rows import START, Rows, record_of
-from tests.fakes.light_commands import json_of, run, text_of
+from tests.fakes.light_commands import asking, json_of, run, text_of
 from tests.fakes.played_thread import play
 from tests.fakes.thread_files import export
 from tools.files import sha256_hex
@@ -16,7 +16,7 @@ from tools.files import sha256_hex
 _EVIL = "[red]\x1b[31mboo\u202e\u200b[/red]"
 
 
-def test_the_table_is_aligned_also_with_wide_characters_and_cut_at_the_width_asked_for(rows: Rows) -> None:
+def test_the_table_is_aligned_with_wide_characters_and_cut_at_the_width(rows: Rows) -> None:
     title = "修复 the build, which is broken since the last change of the compiler"
     rows.thread("日本語", title=title, updated_at="2")
     rows.thread("abc", title="short", updated_at="1")
@@ -30,7 +30,7 @@ def test_the_table_is_aligned_also_with_wide_characters_and_cut_at_the_width_ask
     ]
 
 
-def test_nothing_is_cut_off_in_a_pipe(rows: Rows) -> None:
+def test_nothing_is_cut_in_a_pipe(rows: Rows) -> None:
     rows.thread(title="x" * 300)
 
     assert "x" * 300 in text_of(rows, "threads", "list")
@@ -54,9 +54,7 @@ def test_open_calls_are_counted_in_words(rows: Rows) -> None:
         ["threads", "list", "--json"],
     ],
 )
-def test_text_from_outside_is_printed_literally_and_cannot_command_the_terminal(
-    rows: Rows, command: list[str]
-) -> None:
+def test_foreign_text_is_printed_literally_and_cannot_control_the_terminal(rows: Rows, command: list[str]) -> None:
     rows.thread(next_nodes=("human_approval",), title=_EVIL)
     preview = {"text": f"{_EVIL}\nx\ry"}
     rows.call({**record_of("awaiting_approval", summary=_EVIL, reason=_EVIL, preview=preview), "tool_name": _EVIL})
@@ -68,7 +66,7 @@ def test_text_from_outside_is_printed_literally_and_cannot_command_the_terminal(
     assert {character for character in output if not character.isprintable()} <= {"\n"}
 
 
-def test_a_thread_tells_who_died_what_is_open_and_what_was_said(rows: Rows) -> None:
+def test_a_thread_is_shown_with_its_holder_open_calls_and_messages(rows: Rows) -> None:
     rows.thread(next_nodes=("tool_execution",), title="Build it", turns=1, workspace="/w", model="m")
     rows.call(record_of("executing", summary="make all"))
     rows.lease(process_started="0", pid=4711)
@@ -103,14 +101,14 @@ def test_a_thread_tells_who_died_what_is_open_and_what_was_said(rows: Rows) -> N
     ]
 
 
-def test_a_living_holder_is_named(rows: Rows) -> None:
+def test_the_process_that_holds_a_thread_is_shown(rows: Rows) -> None:
     rows.thread()
     rows.lease(process_started="theirs", host="elsewhere", pid=7)
 
     assert f"held by  process 7 on elsewhere since {format_time(START)}" in text_of(rows, "threads", "show", "t1")
 
 
-def test_of_a_long_conversation_the_end_is_shown_and_all_of_it_on_demand(rows: Rows) -> None:
+def test_the_end_of_a_long_conversation_is_shown_and_all_of_it_with_full(rows: Rows) -> None:
     rows.thread()
     for number in range(25):
         rows.message("user", {"content": f"message {number}."})
@@ -128,7 +126,7 @@ def said(rows: Rows, *contents: str) -> None:
         rows.message("user", {"content": content})
 
 
-def test_what_was_found_is_marked_and_nothing_of_it_reaches_the_terminal_raw(rows: Rows) -> None:
+def test_a_search_hit_is_marked_and_escaped(rows: Rows) -> None:
     said(rows, "make \x1b[31mred\u202e it")
 
     shown = text_of(rows, "threads", "search", "red")
@@ -158,7 +156,7 @@ def test_a_checkpoint_that_two_threads_have_is_named_with_its_thread(tmp_path: P
     assert sorted(resumed) == ["mine", "thread-1"]
 
 
-def test_json_has_the_documented_shape(rows: Rows) -> None:
+def test_the_search_result_has_the_documented_shape(rows: Rows) -> None:
     said(rows, "so red")
 
     assert json_of(rows, "threads", "search", "red") == {
@@ -180,7 +178,7 @@ def test_json_has_the_documented_shape(rows: Rows) -> None:
     }
 
 
-def test_nothing_found_is_said_also_where_there_is_no_database(rows: Rows, tmp_path: Path) -> None:
+def test_a_search_without_results_says_so_also_without_a_database(rows: Rows, tmp_path: Path) -> None:
     said(rows)
     missing = str(tmp_path / "none.db")
 
@@ -189,7 +187,7 @@ def test_nothing_found_is_said_also_where_there_is_no_database(rows: Rows, tmp_p
     assert json.loads(run("threads", "search", "red", "--db", missing, "--json").stdout)["hits"] == []
 
 
-def test_blank_words_are_refused(rows: Rows) -> None:
+def test_a_blank_search_text_is_refused(rows: Rows) -> None:
     done = run("threads", "search", " ", "--db", str(rows.path))
 
     assert (done.exit_code, "is blank" in str(done.exception)) == (1, True)
@@ -208,9 +206,7 @@ def changed(rows: Rows, workspace: Path) -> None:
     rows.journal("success", {"status": "success", "output": ""}, intent=intent)
 
 
-def test_the_diff_is_printed_with_what_others_did_as_a_remark_and_no_terminal_codes(
-    rows: Rows, tmp_path: Path
-) -> None:
+def test_a_diff_marks_changes_by_others_and_is_escaped(rows: Rows, tmp_path: Path) -> None:
     changed(rows, tmp_path / "ws")
 
     assert text_of(rows, "threads", "diff", "t1").splitlines() == [
@@ -223,7 +219,7 @@ def test_the_diff_is_printed_with_what_others_did_as_a_remark_and_no_terminal_co
     ]
 
 
-def test_as_json_it_lists_the_files(rows: Rows, tmp_path: Path) -> None:
+def test_the_diff_as_json_lists_the_files(rows: Rows, tmp_path: Path) -> None:
     changed(rows, tmp_path / "ws")
 
     [file] = json_of(rows, "threads", "diff", "t1")["files"]
@@ -231,13 +227,13 @@ def test_as_json_it_lists_the_files(rows: Rows, tmp_path: Path) -> None:
     assert (file["path"], file["status"], file["added"], file["removed"]) == ("a.txt", "modified", 1, 1)
 
 
-def test_a_thread_that_changed_nothing_says_so(rows: Rows, tmp_path: Path) -> None:
+def test_a_thread_without_changes_has_no_diff(rows: Rows, tmp_path: Path) -> None:
     rows.thread(workspace=str(tmp_path))
 
     assert text_of(rows, "threads", "diff", "t1") == "No files changed.\n"
 
 
-def test_what_commands_changed_is_named_and_said_not_to_be_shown(rows: Rows, tmp_path: Path) -> None:
+def test_files_changed_by_commands_are_named_without_a_diff(rows: Rows, tmp_path: Path) -> None:
     changed(rows, tmp_path / "ws")
     seen = {"changed_files": ["a.txt", "b\x1b.txt"], "changed_files_more": 3}
     rows.call(record_of("success", "c2", tool_name="bash", arguments={"command": "make\nmore"}, metadata=seen))
@@ -247,3 +243,92 @@ def test_what_commands_changed_is_named_and_said_not_to_be_shown(rows: Rows, tmp
         "# not shown: a.txt, b\\x1b.txt and 3 more: changed by $ make",
         "# a.txt: it was changed by a command of this thread since",
     ]
+
+
+def test_threads_list_has_the_documented_shape(rows: Rows) -> None:
+    asking(rows)
+
+    listed = json_of(rows, "threads", "list")
+
+    assert listed == {
+        "threads": [
+            {
+                "thread_id": "t1",
+                "title": "Build it",
+                "workspace": "",
+                "status": "waiting",
+                "updated_at": START,
+                "checkpoint_id": "c1",
+                "turns": 0,
+                "pending_approvals": 1,
+                "interrupted_calls": 0,
+                "answered_calls": 0,
+                "model": "",
+                "mode": "default",
+                "created_at": START,
+                "outcome": "",
+                "parent_thread": None,
+                "parent_call": None,
+                "queued_messages": 0,
+                "usage": None,
+                "held_by": None,
+            }
+        ]
+    }
+
+
+def test_threads_come_newest_first(rows: Rows) -> None:
+    for number in (1, 3, 2):
+        rows.thread(f"t{number}", updated_at=f"2026-11-28T10:00:0{number}.000Z")
+
+    assert [thread["thread_id"] for thread in json_of(rows, "threads", "list")["threads"]] == ["t3", "t2", "t1"]
+
+
+def test_without_a_database_the_list_is_empty_and_nothing_is_created(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.db")
+
+    printed = run("threads", "list", "--db", missing)
+    as_json = run("threads", "list", "--db", missing, "--json")
+
+    assert (printed.exit_code, printed.stdout) == (0, "No threads yet. Start one with: graph-agent chat\n")
+    assert json.loads(as_json.stdout) == {"threads": []}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["threads", "show"], ["inspect"]])
+def test_no_id_means_the_newest_thread_of_the_folder_or_the_named_database(
+    rows: Rows, command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rows.thread("elsewhere", workspace="/elsewhere")
+    monkeypatch.chdir(tmp_path)
+
+    here = run(*command, GRAPH_AGENT_DB=str(rows.path))
+    named = run(*command, "--db", str(rows.path))
+
+    assert str(tmp_path) in str(here.exception)
+    assert "elsewhere" in f"{named.stdout}{named.exception}"
+
+
+def test_showing_a_thread_as_json_holds_its_calls_and_its_conversation(rows: Rows) -> None:
+    asking(rows)
+    rows.message("user", {"content": "build"})
+
+    shown = json_of(rows, "threads", "show", "call_a")
+
+    assert (shown["thread_id"], [call["call_id"] for call in shown["calls"]]) == ("t1", ["call_a"])
+    assert shown["transcript"] == [
+        {
+            "seq": 1,
+            "branch": 0,
+            "message_id": "m1",
+            "role": "user",
+            "body": {"content": "build"},
+            "checkpoint_id": "c1",
+            "at": START,
+        }
+    ]
+
+
+def test_an_unknown_thread_is_an_error(rows: Rows) -> None:
+    assert "'nothing'" in str(run("threads", "show", "nothing", "--db", str(rows.path)).exception)
+    assert text_of(rows, "threads", "list") == "No threads yet. Start one with: graph-agent chat\n"

@@ -21,7 +21,7 @@ def test_the_list_has_the_fixed_fields(capsys: pytest.CaptureFixture[str]) -> No
     }
 
 
-def test_a_tool_is_shown_as_the_model_gets_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tool_is_shown_as_the_model_receives_it(capsys: pytest.CaptureFixture[str]) -> None:
     show_tool("ls", None, as_json=True)
     shown = json.loads(capsys.readouterr().out)
     show_tool("ls", None, as_json=False)
@@ -32,7 +32,7 @@ def test_a_tool_is_shown_as_the_model_gets_it(capsys: pytest.CaptureFixture[str]
     assert set(shown["parameters"]["properties"]) == {"path", "depth"}
 
 
-def test_the_table_tells_the_first_sentence_of_each_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_shows_the_first_sentence_of_each_description(capsys: pytest.CaptureFixture[str]) -> None:
     list_tools(None, as_json=False)
 
     ends = [line.split("  ")[-1] for line in capsys.readouterr().out.splitlines()]
@@ -40,7 +40,7 @@ def test_the_table_tells_the_first_sentence_of_each_whole(capsys: pytest.Capture
     assert "preferences for all later conversations" in "".join(ends)
 
 
-def test_an_unknown_tool_and_an_unknown_mode_are_named() -> None:
+def test_an_unknown_tool_or_mode_is_an_error() -> None:
     with pytest.raises(UsageError, match=r"'read_fil'\. Did you mean 'read_file'"):
         show_tool("read_fil", None, as_json=False)
     with pytest.raises(UsageError, match="No tool named ''"):
@@ -65,7 +65,7 @@ def test_statistics_are_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
 
 
-def test_before_anything_ran_the_list_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_there_are_no_statistics_before_a_tool_ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show_statistics(tmp_path / "none.db", as_json=True)
     show_statistics(tmp_path / "none.db", as_json=False)
 
