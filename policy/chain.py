@@ -7,9 +7,17 @@ from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from policy.facts import CallFacts, Decision, PolicySettings
-from policy.matching import covers_any_part, find_allow_rule, matches_tool, names_path
+from policy.matching import (
+    ACCESS_RULES,
+    covers_any_part,
+    find_allow_rule,
+    matches_tool,
+    names_host,
+    names_path,
+    program_as_argument,
+)
 from policy.protected import is_protected
-from policy.rules import Grant, grant_applies, minimal_grants
+from policy.rules import Grant, Rule, grant_applies, minimal_grants
 from policy.shell.destructive import destructive_reason
 from policy.shell.shell_text import ShellText, unparsed_shell
 
@@ -95,11 +103,6 @@ def _questions(case: _Case) -> Decision | None:
 def _bypass(case: _Case) -> Decision | None:
     if case.facts.mode != "bypassPermissions":
         return None
-    if case.text is not None and not case.text.is_parsed:
-        for rule in case.settings.rules.deny:
-            if rule.pattern is not None and matches_tool(rule, case.facts.tool):
-                reason = f"Deny rules cannot be checked on it: {case.text.unclear_reason}."
-                return Decision("ask", "unreadable", reason)
     return Decision("allow", "bypassPermissions", "In this mode everything is allowed that is not denied.")
 
 
@@ -109,18 +112,67 @@ def _protected_names(case: _Case) -> Decision | None:
         # A workspace may itself be below a protected name, so only the part below the workspace counts.
         name = path.resolved
         name = name.relative_to(workspace) if name.is_relative_to(workspace) else name
-        if path.access == "write" and is_protected(name):
+        if path.access != "read" and is_protected(name):
             return Decision("ask", "protected name", f"{path.resolved} decides what runs later, or holds keys.")
     return None
 
 
-def _denied_paths(case: _Case) -> Decision | None:
-    """A command that names a path which is closed for reading or writing may use it in ways nobody can foresee."""
+def _unverifiable_commands(case: _Case) -> Decision | None:
+    """While rules forbid commands or ask about them, a command asks if they cannot be checked on it."""
     if case.text is None:
         return None
+    rules = [
+        rule
+        for rule in (*case.settings.rules.deny, *case.settings.rules.ask)
+        if rule.pattern is not None and (matches_tool(rule, "bash") or matches_tool(rule, case.facts.tool))
+    ]
+    if not rules:
+        return None
+    if not case.text.is_parsed:
+        return Decision("ask", "unreadable", f"Rules cannot be checked on it: {case.text.unclear_reason}.")
+    if case.text.computed_reason:
+        return Decision("ask", "computed program", f"Rules cannot be checked on it: {case.text.computed_reason}.")
+    for rule in rules:
+        if word := program_as_argument(rule, case.text):
+            reason = f"It names {word}, which the rule {rule.text!r} is about, and may run it."
+            return Decision("ask", f"program of {rule.text}", reason)
+    return None
+
+
+def _named_access(case: _Case, rules: Iterable[Rule], verdict: Literal["deny", "ask"]) -> Decision | None:
+    """A command that names a path or host which a rule closes may use it in ways nobody can foresee."""
+    if case.text is None:
+        return None
+    for rule in rules:
+        named = names_path(rule, case.facts, case.settings, case.text)
+        if named or names_host(rule, case.text):
+            what = "a path" if named else "a host"
+            effect = "denies" if verdict == "deny" else "asks about"
+            return Decision(
+                "ask", f"{verdict} {rule.text}", f"The command names {what} that {rule.text!r} {effect}."
+            )
+    return None
+
+
+def _denied_access(case: _Case) -> Decision | None:
+    return _named_access(case, case.settings.rules.deny, "deny")
+
+
+def _ask_rules(case: _Case) -> Decision | None:
+    return _strict_rules(case, "ask") or _named_access(case, case.settings.rules.ask, "ask")
+
+
+def _undeclared_access(case: _Case) -> Decision | None:
+    """A tool that does not say what it accesses may do what a deny rule forbids."""
+    if case.facts.declares_access:
+        return None
     for rule in case.settings.rules.deny:
-        if rule.pattern is not None and names_path(rule, case.facts, case.settings, case.text):
-            return Decision("ask", f"deny {rule.text}", f"The command names a path that {rule.text!r} denies.")
+        if any(matches_tool(rule, tool) for tool in ACCESS_RULES):
+            reason = (
+                f"{case.facts.tool} does not declare what it accesses, so {rule.text!r} cannot be checked on it. "
+                "An allow rule that names the tool lets it run."
+            )
+            return Decision("ask", "undeclared access", reason)
     return None
 
 
@@ -186,12 +238,14 @@ _CHAIN = (
     _Step("plan mode denies tools that are not for planning", "built in", _plan_mode),
     _Step("deny rules", "deny", partial(_strict_rules, verdict="deny")),
     _Step("questions to the user are asked in every mode", "built in", _questions),
+    _Step("commands that name a path or host which deny rules close ask", "built in", _denied_access),
+    _Step("commands on which deny and ask rules cannot be checked ask", "built in", _unverifiable_commands),
     _Step("bypassPermissions allows", "built in", _bypass),
-    _Step("ask rules", "ask", partial(_strict_rules, verdict="ask")),
+    _Step("ask rules", "ask", _ask_rules),
     _Step("writes to protected names ask", "built in", _protected_names),
-    _Step("commands that name a path which deny rules close ask", "built in", _denied_paths),
     _Step("allow rules", "allow", _allow_rules),
     _Step("what was allowed always", "granted", _grants),
+    _Step("tools that do not declare what they access ask while deny rules exist", "built in", _undeclared_access),
     _Step("acceptEdits allows file changes in the workspace", "built in", _accept_edits),
     _Step("risk: LOW allows, reads outside the workspace ask, MEDIUM and HIGH ask", "built in", _by_risk),
 )

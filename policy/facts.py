@@ -35,7 +35,8 @@ class PathFact:
     given: str
     resolved: PurePath
     """Absolute, free of links."""
-    access: Literal["read", "write"]
+    access: Literal["read", "write", "edit"]
+    """An edit reads and writes."""
     inside: bool
     """In the workspace."""
     reserved: bool = False
@@ -77,6 +78,8 @@ class CallFacts:
     """The words of the command as paths, absolute and free of links."""
     patterns: tuple[PurePath, ...] = ()
     """The patterns of file names in the command, absolute; the folders before a wildcard are free of links."""
+    declares_access: bool = True
+    """Its tool says what it reads, writes, contacts or runs; one that does not may do anything."""
     hosts: tuple[str, ...] = ()
     """Hosts it contacts, each with its port where that is not the usual one."""
     signature: str = ""

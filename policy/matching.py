@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import PurePath
-from posixpath import join, normpath
+from posixpath import basename, join, normpath
+from typing import Literal
 
 from policy.facts import CallFacts, PathFact, PolicySettings
 from policy.rules import Rule, Rules, globs_overlap, matches_host
 from policy.shell.commands import without_assignments, wrapped_commands
-from policy.shell.programs import dangerous_options
+from policy.shell.programs import dangerous_options, program_named
 from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = [
+    "ACCESS_RULES",
     "covers_any_part",
     "exact_rule_paths",
     "filters_files",
@@ -22,14 +24,19 @@ __all__ = [
     "hidden_tools",
     "matches_tool",
     "may_read",
+    "names_host",
     "names_path",
+    "program_as_argument",
     "rule_covers",
     "rule_folders",
 ]
 
 _FILE_TOOLS = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
-_ALSO_READ = frozenset(("edit_file", "grep", "glob"))
-"""Tools that show what is in a file: a rule that denies reading a path also holds for them."""
+_READ_RULES = ("read_file",)
+_WRITE_RULES = ("write_file", "edit_file")
+ACCESS_RULES = (*_READ_RULES, *_WRITE_RULES, "web_fetch", "bash")
+"""Names of tools whose deny and ask rules are about an access, whichever tool asks for it: reading a path, writing
+one, contacting a host, running a command."""
 _WILD = re.compile(r"[*?]")
 _MAX_DEPTH = 8
 _SHOWS_DOTS = re.compile("dotglob|GLOBIGNORE")
@@ -56,17 +63,27 @@ def rule_covers(rule: Rule, facts: CallFacts, settings: PolicySettings, *, is_st
 
 def covers_any_part(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText | None) -> bool:
     """Whether the rule covers any part of the call: the reading of deny and ask rules."""
-    if not _is_about(rule, facts):
-        is_about_reading = rule.pattern is not None and facts.tool in _ALSO_READ and matches_tool(rule, "read_file")
-        return is_about_reading and _covers_any_path(rule, facts.paths, facts, settings)
-    if rule.pattern is None:
+    is_about = _is_about(rule, facts)
+    if is_about and rule.pattern is None:
         return True
-    if text is not None:
+    if text is not None and (is_about or matches_tool(rule, "bash")):
         runs = (*text.runs, *text.commands, SimpleCommand((facts.command or "",)))
-        return any(_covers_text(rule, command.text) for command in runs)
-    if facts.paths:
-        return _covers_any_path(rule, facts.paths, facts, settings)
-    return _covers_signature(rule, facts, is_strict=True)
+        if rule.pattern is None or any(_covers_text(rule, command.text) for command in runs):
+            return True
+    hosts = facts.hosts if is_about or matches_tool(rule, "web_fetch") else ()
+    if any(rule.pattern is None or matches_host(rule.pattern, host, is_strict=True) for host in hosts):
+        return True
+    paths = [path for path in facts.paths if is_about or _is_about_access(rule, path.access)]
+    if paths and (rule.pattern is None or _covers_any_path(rule, paths, facts, settings)):
+        return True
+    declares_nothing = text is None and not facts.hosts and not facts.paths
+    return is_about and declares_nothing and _covers_text(rule, facts.signature)
+
+
+def _is_about_access(rule: Rule, access: Literal["read", "write", "edit"]) -> bool:
+    """Whether a rule is about reading, or about writing, where a path is accessed in this way."""
+    names = {"read": _READ_RULES, "write": _WRITE_RULES, "edit": (*_READ_RULES, *_WRITE_RULES)}[access]
+    return any(matches_tool(rule, name) for name in names)
 
 
 def find_allow_rule(
@@ -83,7 +100,7 @@ def find_allow_rule(
     elif facts.paths:
         covering = [_rule_for_path(rules, path, facts, settings) for path in facts.paths]
     else:
-        return next((rule for rule in rules if _covers_signature(rule, facts, is_strict=False)), None)
+        return next((rule for rule in rules if _allows_signature(rule, facts)), None)
     return None if None in covering else covering[0]
 
 
@@ -137,10 +154,9 @@ def _covers_text(rule: Rule, text: str) -> bool:
     return _text_pattern(pattern, is_literal=rule.is_literal).fullmatch(text) is not None
 
 
-def _covers_signature(rule: Rule, facts: CallFacts, *, is_strict: bool) -> bool:
+def _allows_signature(rule: Rule, facts: CallFacts) -> bool:
     if facts.hosts:
-        covered = [matches_host(rule.pattern or "", host, is_strict=is_strict) for host in facts.hosts]
-        return any(covered) if is_strict else all(covered)
+        return all(matches_host(rule.pattern or "", host, is_strict=False) for host in facts.hosts)
     return _covers_text(rule, facts.signature)
 
 
@@ -157,25 +173,78 @@ def _text_pattern(pattern: str, *, is_literal: bool) -> re.Pattern[str]:
 
 
 def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
-    """Whether a command names a path that a rule about files covers: by a word, a pattern, a redirection."""
-    if any(matches_tool(rule, tool) for tool in ("write_file", "edit_file", "read_file")) and _covers_any_path(
-        rule, facts.redirects, facts, settings
-    ):
+    """Whether a command names a path that a rule about files covers: by a word, a pattern, a redirection.
+
+    A rule without a pattern closes every path. A word is then no proof of a path, so a rule about reading holds for
+    every command that has arguments, and a rule about writing for redirections.
+    """
+    closes_reading, closes_writing = _is_about_access(rule, "read"), _is_about_access(rule, "write")
+    if rule.pattern is None:
+        has_arguments = any(len(command.words) > 1 for command in text.commands) or bool(text.read)
+        return (closes_writing and bool(facts.redirects)) or (closes_reading and has_arguments)
+    if not (closes_reading or closes_writing):
+        return False
+    if _covers_any_path(rule, facts.redirects, facts, settings):
         return True
-    if not matches_tool(rule, "read_file"):
+    if not closes_reading and not text.unclear_reason and all(map(_only_reads, text.commands)):
         return False
     pattern = _path_pattern(rule, facts, settings)
-    if any(pattern.fullmatch(str(path)) for path in facts.mentions):
-        return True
     words = {word for command in (*text.runs, *text.commands) for word in command.words} | set(text.read)
     spellings = {form for word in words for form in (word, word.rpartition("=")[2]) if form}
-    if any(pattern.fullmatch(_absolute(form, facts, settings)) for form in spellings):
+    places = (*map(str, facts.mentions), *(_absolute(form, facts, settings) for form in spellings))
+    if any(map(pattern.fullmatch, places)):
         return True
     globs = {command.words[at] for command in text.commands for at in command.patterns}
     names = {*(_absolute(word, facts, settings) for word in globs), *map(str, facts.patterns)}
     base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
     hides_dots = not _SHOWS_DOTS.search(facts.command or "")
     return any(globs_overlap(name, str(base / relative), hides_dots=hides_dots) for name in names)
+
+
+def _only_reads(command: SimpleCommand) -> bool:
+    """Whether the program is known to write no file that its arguments name."""
+    words = without_assignments(command.words)
+    return bool(words) and program_named(words[0]).only_reads and not dangerous_options(words[0], words[1:])
+
+
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[\w-]+(?:\.[\w-]+)*))\.?(?::(?P<port>\d+))?")
+_USUAL_PORTS = ("80", "443")
+
+
+def names_host(rule: Rule, text: ShellText) -> bool:
+    """Whether a command names a host that a rule about hosts covers, in a URL or alone."""
+    if not matches_tool(rule, "web_fetch"):
+        return False
+    words = {word for command in (*text.runs, *text.commands) for word in command.words}
+    if rule.pattern is None:
+        return any("://" in word for word in words)
+    for host in (match for word in words for match in _HOST.finditer(word)):
+        name = f"[{host['address']}]" if host["address"] else host["name"]
+        has_port = host["port"] and host["port"] not in _USUAL_PORTS
+        if matches_host(rule.pattern, f"{name}:{host['port']}" if has_port else name, is_strict=True):
+            return True
+    return False
+
+
+def program_as_argument(rule: Rule, text: ShellText) -> str:
+    """The word by which a command names the program that a rule is about, and may run it; empty if none does.
+
+    Programs that only read are left out, and those whose arguments are subcommands, such as `git rm`.
+    """
+    program, _, following = (rule.pattern or "").strip().partition(" ")
+    program, following = basename(program.removesuffix("*")), following.partition(" ")[0].rstrip("*")
+    if not program or _WILD.search(program):
+        return ""
+    for command in text.commands:
+        words = without_assignments(command.words)
+        row = program_named(basename(words[0])) if words else None
+        if row is None or row.only_reads or row.wraps_after:
+            continue
+        for at, word in enumerate(words[1:], start=2):
+            names_it = program in (basename(word), basename(word.rpartition("=")[2]))
+            if names_it and any(one.startswith(following) for one in (*words[at:], "")):
+                return word
+    return ""
 
 
 def _covers_any_path(rule: Rule, paths: Iterable[PathFact], facts: CallFacts, settings: PolicySettings) -> bool:

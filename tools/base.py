@@ -254,7 +254,8 @@ class PathTarget:
     """A file or folder, as written in the arguments."""
 
     text: str
-    access: Literal["read", "write"] = "read"
+    access: Literal["read", "write", "edit"] = "read"
+    """An edit reads and writes."""
 
 
 @dataclass(frozen=True)

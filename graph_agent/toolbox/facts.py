@@ -124,6 +124,7 @@ def call_facts(
         requires_input=tool.requires_input,
         cwd=Path(scope.cwd) if scope.cwd else None,
         paths=targets.paths,
+        declares_access=origin == "builtin" or bool(targets.paths or targets.hosts or targets.command),
         hosts=targets.hosts,
         signature=targets.hosts[0] if targets.hosts else tool.signature(arguments),
     )

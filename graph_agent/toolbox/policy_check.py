@@ -109,6 +109,7 @@ def _facts_of_unknown_tool(name: str, arguments: Mapping[str, Any], mode: str, c
         workspace=context.workspace,
         allowed_in_plan_mode=is_reader,
         paths=paths,
+        declares_access=name in _ACCESS,
     )
 
 

@@ -21,7 +21,14 @@ from policy.shell.programs import (
 )
 from policy.shell.words import SimpleCommand, holds_code
 
-__all__ = ["expand_commands", "guess_command_suffixes", "guess_commands", "without_assignments", "wrapped_commands"]
+__all__ = [
+    "computed_program_reason",
+    "expand_commands",
+    "guess_command_suffixes",
+    "guess_commands",
+    "without_assignments",
+    "wrapped_commands",
+]
 
 ParseCode = Callable[[str], tuple[SimpleCommand, ...]]
 """The simple commands of a piece of shell code."""
@@ -59,15 +66,23 @@ def expand_commands(commands: Iterable[SimpleCommand], parse: ParseCode, depth: 
             continue
         if skipped and depth:
             yield command
-        patterns = frozenset(at - skipped for at in command.patterns if at >= skipped)
-        plain = replace(command, words=words, patterns=patterns)
+        plain = _from_word(command, skipped)
         yield from _spellings(plain)
         if depth < _MAX_DEPTH:
             yield from _run_in_turn(plain, parse, depth + 1)
             if words[0].startswith("$"):
                 # The variable may be empty: then the next word is the program.
-                following = replace(plain, words=words[1:], patterns=frozenset())
+                following = _from_word(plain, 1)
                 yield from expand_commands((following,), parse, depth + 1)
+
+
+def _from_word(command: SimpleCommand, start: int) -> SimpleCommand:
+    """The command without its first words."""
+    patterns, computed = (
+        frozenset(at - start for at in positions if at >= start)
+        for positions in (command.patterns, command.computed)
+    )
+    return replace(command, words=command.words[start:], patterns=patterns, computed=computed)
 
 
 def _expand_inner(
@@ -105,7 +120,7 @@ def _spellings(command: SimpleCommand) -> Iterator[SimpleCommand]:
         at = 1
         while at < len(plain.words) and plain.words[at].startswith("-"):
             at += 2 if plain.words[at] in _GIT_VALUE_OPTIONS else 1
-        yield replace(command, words=("git", *plain.words[at:]), patterns=frozenset())
+        yield replace(command, words=("git", *plain.words[at:]), patterns=frozenset(), computed=frozenset())
 
 
 def _run_in_turn(command: SimpleCommand, parse: ParseCode, depth: int) -> Iterator[SimpleCommand]:
@@ -238,6 +253,59 @@ def _after_options(syntax: WrapperSyntax, words: tuple[str, ...]) -> int | None:
             if letter not in syntax.flags:
                 return None
     return at + syntax.operands
+
+
+def computed_program_reason(command: SimpleCommand) -> str:
+    """Why nobody can tell which program a command runs before it runs; empty where its text tells.
+
+    Says too much rather than too little: it decides only where rules forbid commands.
+    """
+    command = _from_word(command, len(command.words) - len(without_assignments(command.words)))
+    if not command.words:
+        return ""
+    if 0 in command.computed:
+        return f"the program {command.words[0]} is computed"
+    name = basename(command.words[0])
+    program = program_named(name)
+    reads_code = program.code in ("shell", "stdin") or (
+        program.code == "language" and all(word.startswith("-") for word in command.words[1:])
+    )
+    takes_code = program.code in ("shell", "stdin", "words") and name != "env"
+    if (reads_code and command.is_piped) or (takes_code and command.computed):
+        return f"{name} runs code that is computed"
+    if name in _CHANGES_NAMES and len(command.words) > 1:
+        return f"{name} may give a program another name"
+    return _computed_by_wrapper(command, name, program)
+
+
+_CHANGES_NAMES = frozenset(("enable", "hash"))
+"""Built-ins after which another program may run under a known name."""
+
+
+def _computed_by_wrapper(command: SimpleCommand, name: str, program: Program) -> str:
+    """The same for the command that a wrapper runs."""
+    reason = f"{name} runs a program that is computed"
+    if name == "find":
+        return reason if any("{}" in inner[0] for inner in wrapped_commands(command.words) or () if inner) else ""
+    if not (program.wraps or program.wraps_after.intersection(command.words)):
+        return ""
+    inner = wrapped_commands(command.words)
+    if not inner:
+        # Where its command begins, if it has one, cannot be told.
+        is_unknown = inner is None or program.syntax in (None, "unknown")
+        is_fed = name in ("xargs", "parallel") and inner is None
+        return reason if is_fed or (is_unknown and command.computed) else ""
+    start = len(command.words) - len(inner[0])
+    runs = _from_word(command, start)
+    if name == "xargs":
+        # It appends words that it reads, or puts them in the place of a sign.
+        options = command.words[:start]
+        signs = {"{}", *(word[2:] or options[at + 1] for at, word in enumerate(options) if word.startswith("-I"))}
+        replaced = {at for at, word in enumerate(runs.words) if any(sign in word for sign in signs)}
+        runs = replace(
+            runs, words=(*runs.words, "…"), computed=runs.computed | replaced | {len(runs.words)}, is_piped=False
+        )
+    return computed_program_reason(runs)
 
 
 _SEPARATORS = re.compile(r"[;&|\n\r(){}<>`]+|\$\(")

@@ -57,6 +57,8 @@ class Program:
     """Long options by which it writes a file or runs a program."""
     short_options: str = ""
     """Letters of short options of this kind."""
+    only_reads: bool = False
+    """Without such options it writes no file, runs nothing and contacts nobody, whatever its arguments are."""
     checked_as: str = ""
     """The program by whose rules its arguments are checked, where that has rules beyond options."""
     overwrites: Literal["", "last", "all", "of="] = ""
@@ -158,22 +160,26 @@ _ROWS: tuple[tuple[str, Program], ...] = (
     ("gfind", Program(checked_as="find")),
     ("ghci irb", Program(runs_any=True)),
     # programs that write or run by an option
-    ("diff", Program(long_options=("output",))),
-    ("file", Program(long_options=("compile",), short_options="C")),
+    ("diff", Program(long_options=("output",), only_reads=True)),
+    ("file", Program(long_options=("compile",), short_options="C", only_reads=True)),
     ("git", Program(wraps_after=frozenset(("run", "foreach")), long_options=_GIT_OPTIONS, checked_as="git")),
     ("man", Program(long_options=("pager", "html", "preprocessor"), short_options="PH")),
     ("printf", Program("index", checked_as="printf")),
-    ("rg", Program(long_options=("pre", "hostname-bin"))),
+    ("rg", Program(long_options=("pre", "hostname-bin"), only_reads=True)),
     (
         "rsync",
         Program(long_options=("rsh", "rsync-path", "remove-source-files", "delete"), short_options="e"),
     ),
     ("shuf", Program(long_options=("output",), short_options="o")),
-    ("sort gsort", Program(long_options=("output", "compress-program"), short_options="o")),
+    ("sort gsort", Program(long_options=("output", "compress-program"), short_options="o", only_reads=True)),
     ("split", Program(long_options=("filter",))),
     ("tar gtar", Program(long_options=_TAR_OPTIONS, short_options="IF")),
     ("tree", Program(long_options=("output",), short_options="oR")),
-    ("uniq", Program(checked_as="uniq")),
+    ("uniq", Program(checked_as="uniq", only_reads=True)),
+    # programs that only read
+    ("basename cat cksum cmp comm cut dirname du echo egrep expand fgrep fold grep head", Program(only_reads=True)),
+    ("ls md5sum nl od pwd readlink realpath rev sha1sum sha256sum sha512sum", Program(only_reads=True)),
+    ("stat strings tac tail tr wc", Program(only_reads=True)),
     # programs that destroy what is on a disk
     ("dd", Program(overwrites="of=")),
     ("cp mv install", Program(overwrites="last")),

@@ -14,7 +14,7 @@ from itertools import combinations
 from posixpath import isabs, join
 from typing import Any
 
-from policy.shell.commands import expand_commands, guess_commands
+from policy.shell.commands import computed_program_reason, expand_commands, guess_commands
 from policy.shell.folders import with_folders
 from policy.shell.syntax_tree import TreeContent, walk_tree
 from policy.shell.words import SimpleCommand, is_invisible
@@ -47,11 +47,13 @@ class ShellText:
     written: tuple[str, ...] = ()
     """Every path that redirections may write to, from the folder the text starts in."""
     read: tuple[str, ...] = ()
-    """Paths that redirections read."""
+    """Paths that redirections read, and in inline code also those that they write."""
     folders: tuple[str, ...] = ("",)
     """Where the text may be while it runs, from the folder it starts in; "" is that folder."""
     unclear_reason: str = ""
     """Why the text is not clear; empty when it is."""
+    computed_reason: str = ""
+    """Why rules about commands cannot be checked: a program in it is computed; empty where none is."""
     is_parsed: bool = True
     """Whether it was parsed, and the code within it; if not, some of the commands are guesses."""
 
@@ -77,9 +79,10 @@ def parse_shell(text: str, parse: Parser) -> ShellText:
         tuple(content.commands),
         runs,
         tuple(join(folder, path) for path in content.written for folder in folders),
-        tuple(content.read),
+        tuple(dict.fromkeys((*content.read, *inline.redirections))),
         folders,
         reason,
+        next(filter(None, map(computed_program_reason, (*content.commands, *runs))), ""),
         is_parsed=not inline.is_exhausted,
     )
 
@@ -119,6 +122,8 @@ class _InlineCode:
 
     def __init__(self, parse: Parser) -> None:
         self._parse = parse
+        self.redirections: list[str] = []
+        """Paths that redirections in the pieces read or write, as far as they are known."""
         self._known: dict[str, tuple[SimpleCommand, ...]] = {}
         self._parsed = 0
 
@@ -135,7 +140,9 @@ class _InlineCode:
             self._known[code] = guess_commands(code)
             if needs_parser and not self.is_exhausted:
                 with suppress(Unparsable):
-                    self._known[code] = tuple(_tree_content(code, self._parse).commands)
+                    content = _tree_content(code, self._parse)
+                    self._known[code] = tuple(content.commands)
+                    self.redirections += (*content.read, *content.written)
         return self._known[code]
 
 

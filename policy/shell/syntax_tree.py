@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, dropwhile
 from posixpath import basename
-from typing import Any
+from typing import Any, NamedTuple
 
 from policy.shell.programs import program_named
 from policy.shell.words import Node, SimpleCommand, Word, expansion_reason, holds_code, read_word, unescaped
@@ -57,6 +57,18 @@ def walk_tree(tree: Node, source: bytes) -> TreeContent:
     return walker.content
 
 
+class _Visit(NamedTuple):
+    """A node that is still to be visited."""
+
+    node: Any
+    stdin: str = ""
+    """Its input, as far as the text contains it."""
+    shell: tuple[int | str, ...] = ()
+    """The shell it runs in; see `SimpleCommand.shell`."""
+    is_piped: bool = False
+    """Whether its input comes from a pipe."""
+
+
 class _Walker:
     def __init__(self, source: bytes) -> None:
         self._source = source
@@ -64,20 +76,21 @@ class _Walker:
         self._repeats = False
         self._shell_numbers = count(1)
         self._shell: tuple[int | str, ...] = ()
+        self._is_piped = False
 
     def visit(self, tree: Node) -> None:
         """Node by node, each before its children; not recursive, as a list of many commands is a deep tree."""
-        waiting: list[tuple[Any, str, tuple[int | str, ...]]] = [(tree, "", ())]
+        waiting: list[_Visit] = [_Visit(tree)]
         while waiting:
-            node, stdin, self._shell = waiting.pop()
+            node, stdin, self._shell, self._is_piped = waiting.pop()
             if isinstance(node, list):
-                waiting += [(item, "", self._shell) for item in reversed(node)]
+                waiting += [_Visit(item, "", self._shell, self._is_piped) for item in reversed(node)]
             elif isinstance(node, dict) and "Line" not in node:
                 # Nodes with a line are positions in the text, which outnumber all others.
                 waiting += reversed(self._visit_node(node, stdin))
 
-    def _visit_node(self, node: Node, stdin: str) -> list[tuple[Any, str, tuple[int | str, ...]]]:
-        """Note what the node is; returns its children, each with its input and the shell it runs in."""
+    def _visit_node(self, node: Node, stdin: str) -> list[_Visit]:
+        """Note what the node is; returns its children."""
         kind = node.get("Type")
         if kind is not None and kind not in _PLAIN_KINDS:
             self.content.doubt(expansion_reason(kind) if kind in _WORD_PARTS else f"it uses the shell's {kind}")
@@ -103,7 +116,16 @@ class _Walker:
         stdin = self._visit_redirections(node.get("Redirs") or ()) or stdin
         piped = self._piped_text(node)
         inputs = {"Y": piped, "Cmd": stdin}
-        return [(value, inputs.get(name, ""), self._shell_of(node, name)) for name, value in node.items()]
+        is_pipe = node.get("Op") in _PIPES
+        return [
+            _Visit(
+                value,
+                inputs.get(name, ""),
+                self._shell_of(node, name),
+                self._is_piped or (is_pipe and name == "Y"),
+            )
+            for name, value in node.items()
+        ]
 
     def _shell_of(self, node: Node, name: str) -> tuple[int | str, ...]:
         """The shell, or function, that runs a child: parts of a pipeline and background commands have their own."""
@@ -144,11 +166,20 @@ class _Walker:
         if any(word.text.startswith("CDPATH") for word in every):
             # It sends every later `cd` elsewhere.
             self.content.moves.append(None)
-        expanded = [(text, word.is_pattern) for word in every for text in word.expanded]
-        patterns = frozenset(at for at, (_, is_pattern) in enumerate(expanded) if is_pattern)
+        expanded = [(text, word) for word in every for text in word.expanded]
         if expanded:
-            texts = tuple(text for text, _ in expanded)
-            self.content.commands.append(SimpleCommand(texts, stdin, patterns, self._shell))
+            patterns = frozenset(at for at, (_, word) in enumerate(expanded) if word.is_pattern)
+            computed = frozenset(at for at, (_, word) in enumerate(expanded) if word.unclear_reason)
+            self.content.commands.append(
+                SimpleCommand(
+                    tuple(text for text, _ in expanded),
+                    stdin,
+                    patterns,
+                    self._shell,
+                    computed=computed | patterns,
+                    is_piped=self._is_piped,
+                )
+            )
 
     def _folder(self, words: list[Word]) -> str | None:
         """Where a change of folder leads; None unless its text tells."""

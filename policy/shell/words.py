@@ -40,6 +40,10 @@ class SimpleCommand:
     that of the function whose body it belongs to."""
     folder: str = field(default="", compare=False)
     """Where it is run, from the folder the text starts in, as far as that can be told."""
+    computed: frozenset[int] = field(default=frozenset(), compare=False)
+    """Positions of words whose value is known only when it runs: variables, substitutions, patterns."""
+    is_piped: bool = field(default=False, compare=False)
+    """Whether its input comes from a pipe."""
 
     @property
     def text(self) -> str:

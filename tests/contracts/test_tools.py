@@ -180,7 +180,7 @@ def test_a_tool_that_touches_files_says_which(tool: BaseTool, good: dict[str, An
     targets = [target for target in tool.targets(arguments) if isinstance(target, PathTarget)]
 
     if tool.kind is ToolKind.WRITE and not tool.is_read_only(arguments):
-        expected = ["write"]
+        expected = ["edit" if tool.name == "edit_file" else "write"]
     else:
         expected = ["read"] if _PATH_ARGUMENTS & tool.args_schema.model_fields.keys() else []
     assert [target.access for target in targets] == expected

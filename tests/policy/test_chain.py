@@ -45,7 +45,8 @@ def _read(given: str, mode: str = "default", **facts: Any) -> CallFacts:
 
 
 def _write(given: str, mode: str = "default", *, tool: str = "write_file", **facts: Any) -> CallFacts:
-    return CallFacts(tool, mode, "medium", "write", _WS, paths=(_path(given, "write", **facts),))
+    access = "edit" if tool == "edit_file" else "write"
+    return CallFacts(tool, mode, "medium", "write", _WS, paths=(_path(given, access, **facts),))
 
 
 def _rules(**lists: list[str]) -> PolicySettings:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from tools.base import (
     BaseTool,
@@ -73,6 +73,8 @@ class FileChangeTool(BaseTool, ABC):
     risk_level = ToolRiskLevel.MEDIUM
     kind = ToolKind.WRITE
     category = "files"
+    access: ClassVar[Literal["write", "edit"]] = "write"
+    """What policy evaluates: an edit shows the file's text in its result, so it reads as well."""
 
     @abstractmethod
     def plan(self, args: Mapping[str, Any], context: ToolContext) -> FileChange:
@@ -87,7 +89,7 @@ class FileChangeTool(BaseTool, ABC):
         """The result of the change that was made."""
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
-        return [PathTarget(str(args["file_path"]), "write")]
+        return [PathTarget(str(args["file_path"]), self.access)]
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
         """The diff, and the file it was computed from."""

@@ -53,6 +53,7 @@ class EditFileTool(FileChangeTool):
         "set replace_all. Leave out the line numbers that read_file shows. Several edits are applied all or none."
     )
     args_schema = EditFileArgs
+    access = "edit"
     argument_aliases: ClassVar[Mapping[str, str]] = {
         "path": "file_path",
         "old": "old_string",

@@ -27,7 +27,7 @@ def registry(tmp_path: Path) -> ToolRegistry:
         ("bash", {"command": "git status"}, "allow", "allow bash(git status)"),
         ("web_fetch", {"url": "https://h:444/"}, "deny", "deny web_fetch(h)"),
         ("web_fetch", {"url": "https://h.evil/"}, "ask", "risk medium"),
-        ("mcp__a__b", {}, "ask", "risk medium"),
+        ("mcp__a__b", {}, "ask", "undeclared access"),
         ("read", {"path": "a\0b"}, "deny", "unusable path"),
     ],
 )
