@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports.usage import Budget, SharedBudget, UsageTotals, add_usage
+from graph_agent.ports.usage import UNLIMITED, Budget, SharedBudget, UsageTotals, add_usage
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import ConsecutiveFailures, TurnState
@@ -52,6 +52,8 @@ def budget_limit(budget: Budget, used: UsageTotals, minimum: tuple[int, float | 
         used: what turn and thread have used.
         minimum: tokens and cost that the request uses whatever the answer is; None where no price is known.
     """
+    if budget == UNLIMITED:
+        return {}
     turn, thread = used
     turn_cost, thread_cost = (
         None if usage.get("unpriced_requests") else float(usage.get("cost") or 0.0) for usage in used

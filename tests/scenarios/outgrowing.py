@@ -1,4 +1,4 @@
-"""Threads that outgrow their model's window: bulky results, a model that sums up and refuses what is too long."""
+"""Threads that outgrow their window: bulky results, a model that summarizes and refuses what is too long."""
 
 from collections.abc import Sequence
 
@@ -15,11 +15,11 @@ from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.scenarios.stage import Stage
 
-__all__ = ["RESULT", "TOLD", "WINDOW", "Bulky", "Summarising", "compactions", "play", "sizes", "work"]
+__all__ = ["RESULT", "SUMMARY", "WINDOW", "Bulky", "SummarizingModel", "compactions", "play", "sizes", "work"]
 
 WINDOW = ContextWindow(6_000, "set", reserve=500)
 RESULT = "one line of what was found\n" * 100
-TOLD = "They agreed to use port 8080."
+SUMMARY = "They agreed to use port 8080."
 
 
 class Bulky(ScriptedToolbox):
@@ -30,16 +30,16 @@ class Bulky(ScriptedToolbox):
         return Outcome("success", f"{call['call_id']}\n{RESULT}")
 
 
-class Summarising(ScriptedModel):
+class SummarizingModel(ScriptedModel):
     """Answers requests for a summary apart from its script, and refuses what is longer than it takes."""
 
     def __init__(self, *replies: AIMessage | Exception, summary: AIMessage | Exception | None = None) -> None:
         super().__init__(*replies)
-        self.summary = text(TOLD) if summary is None else summary
+        self.summary = text(SUMMARY) if summary is None else summary
         self.summaries: list[ModelRequest] = []
         self.takes = 1_000_000
         self.refused: list[int] = []
-        self.limit_named: int | None = None
+        self.stated_limit: int | None = None
         """The limit that a refusal names."""
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
@@ -48,7 +48,7 @@ class Summarising(ScriptedModel):
         if size > self.takes:
             self.refused.append(size)
             overflow = ContextOverflow("too long for the model: use a larger one")
-            overflow.most_tokens = self.limit_named
+            overflow.most_tokens = self.stated_limit
             raise overflow
         if request.tools:
             return await super().reply(request, on_delta)

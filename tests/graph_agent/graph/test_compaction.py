@@ -1,170 +1,172 @@
-from pathlib import Path
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-import pytest
-from langchain_core.messages import AIMessage
+from graph_agent.calls import REPLACES, SHORTENED, merge_messages
+from graph_agent.graph.compaction import (
+    Facts,
+    is_summary,
+    outline,
+    plan_compaction,
+    requests_in,
+    summary_message,
+    summary_request,
+)
+from graph_agent.graph.history import require_valid
+from graph_agent.ports.usage import estimate_request_tokens
 
-from graph_agent.app.reader import read_database
-from graph_agent.errors import ModelError
-from graph_agent.events import WarningIssued
-from graph_agent.ports.model import ContextWindow
-from tests.fakes.scripted_model import calls, text
-from tests.scenarios.outgrowing import RESULT, TOLD, WINDOW, Bulky, Summarising, compactions, play, sizes, work
-from tests.scenarios.stage import THREAD, Stage
+
+def turn(number: int, steps: int) -> list[AnyMessage]:
+    messages: list[AnyMessage] = [HumanMessage(f"do {number}", id=f"h{number}")]
+    for step in range(steps):
+        call = f"c{number}-{step}"
+        messages.append(AIMessage("", id=f"a{call}", tool_calls=[{"id": call, "name": "grep", "args": {}}]))
+        messages.append(ToolMessage("found", tool_call_id=call, id=f"t{call}", name="grep"))
+    return [*messages, AIMessage("done", id=f"d{number}")]
 
 
-async def test_a_long_thread_goes_on_within_its_window_and_the_transcript_keeps_everything(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", Summarising(*work(8, 4)), Bulky(), window=WINDOW)
+def costs_of(messages: list[AnyMessage], result: int) -> list[int]:
+    return [result if message.type == "tool" else 20 for message in messages]
 
-    ends = await play(stage, 8)
 
-    ways = [event.method for event in compactions(stage)]
-    assert (ends, {*ways}) == (["done"] * 8, {"references", "summary"})
-    assert max(sizes(stage.model.requests)) <= WINDOW.ceiling
-    assert all(event.tokens_after < event.tokens_before for event in compactions(stage))
-    with read_database(stage.database) as reader:
-        told = reader.transcript(THREAD)
-    results = [entry.body["content"] for entry in told if entry.role == "tool"]
-    assert [result.partition("\n")[2] for result in results] == [RESULT] * 32
-    assert [entry.body["content"] for entry in told if entry.role == "user"] == [
-        f"please do thing {turn}" for turn in range(8)
+def ids(messages: tuple[AnyMessage, ...]) -> list[str | None]:
+    return [message.id for message in messages]
+
+
+def test_old_bulky_results_go_before_anything_is_summed_up() -> None:
+    messages = [*turn(0, 3), *turn(1, 3)]
+
+    plan = plan_compaction(messages, costs_of(messages, 1_000), 4_500)
+
+    assert plan is not None
+    assert (ids(plan.shortened), plan.replaced, plan.left) == (["tc0-0", "tc0-1"], (), 6_200 - 2 * 920)
+
+
+def test_what_is_still_too_long_is_summed_up_from_the_oldest_on_and_the_newest_step_stays() -> None:
+    messages = [*turn(0, 4), *turn(1, 4)[:-1]]
+
+    plan = plan_compaction(messages, costs_of(messages, 200), 400)
+
+    assert plan is not None
+    assert ids(plan.replaced) == [message.id for message in messages[:-2] if message.id != "h1"]
+
+
+def test_a_small_result_and_one_that_is_short_already_are_left_alone() -> None:
+    short = ToolMessage("kept", tool_call_id="c", id="t", response_metadata={SHORTENED: True})
+    calling = AIMessage("", id="a", tool_calls=[{"id": "c", "name": "grep", "args": {}}])
+
+    assert plan_compaction([HumanMessage("x", id="h"), calling, short], [10, 10, 900], 100, is_deep=True) is None
+
+
+def test_the_results_of_the_newest_step_are_shortened_only_where_nothing_else_helps() -> None:
+    messages = turn(0, 1)[:-1]
+
+    assert plan_compaction(messages, costs_of(messages, 9_000), 500) is None
+    deep = plan_compaction(messages, costs_of(messages, 9_000), 500, is_deep=True)
+    assert deep is not None
+    assert (ids(deep.shortened), deep.replaced) == (["tc0-0"], ())
+
+
+def test_a_conversation_of_one_message_cannot_be_made_shorter() -> None:
+    assert plan_compaction([HumanMessage("all of it", id="h")], [10_000], 100, is_deep=True) is None
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=6),
+    st.integers(1, 3_000),
+    st.integers(10, 20_000),
+    st.booleans(),
+)
+def test_what_is_left_is_a_valid_conversation_with_the_request_under_way(
+    turns: list[int],
+    result: int,
+    goal: int,
+    is_deep: bool,
+) -> None:
+    messages = [message for number, steps in enumerate(turns) for message in turn(number, steps)]
+    plan = plan_compaction(messages, costs_of(messages, result), goal, is_deep=is_deep)
+    if plan is None:
+        return
+    stubs = [message.model_copy(update={"content": "short"}) for message in plan.shortened]
+    gone = [message.id for message in plan.replaced]
+    summary = [HumanMessage("so far", id="s", response_metadata={REPLACES: gone})] if gone else []
+
+    left = merge_messages(messages, [[*stubs, *summary]])
+
+    require_valid(left)
+    assert left[0].type == "human"
+    assert left[-1].id == messages[-1].id
+    assert [message.id for message in left if message.type == "human" and not is_summary(message)][-1:] == [
+        f"h{len(turns) - 1}"
     ]
-    assert {entry.role for entry in told} == {"system", "user", "assistant", "tool", "summary"}
 
 
-async def test_a_summary_keeps_the_users_words_the_files_and_the_plan_apart_from_what_the_model_says(
-    tmp_path: Path,
-) -> None:
-    script = [calls(("w", "write_a")), text("written"), *work(8, 4)]
-    stage = Stage(tmp_path / "a.db", Summarising(*script), Bulky(), window=WINDOW)
-    async with stage.life() as session:
-        rest = await session.send("write the file")
-        await session.decide(rest.questions[0].question, "approve")
-        await session.proceed()
-        for turn in range(8):
-            await session.send(f"please do thing {turn}")
-
-    summary = next(message.text for message in stage.model.requests[-1].messages if "Summary" in message.text)
-    assert summary.startswith("[Summary of the conversation until here, written by the program, not by the user.")
-    assert f"What was done:\n{TOLD}\n" in summary
-    assert "in the user's own words:\n- write the file\n- please do thing 0" in summary
-    assert "Files that calls wrote:\n- /w/file" in summary
+TALK: list[AnyMessage] = [
+    HumanMessage("rename the port", id="h1"),
+    AIMessage("I look.", id="a1", tool_calls=[{"id": "c", "name": "grep", "args": {"pattern": "port"}}]),
+    ToolMessage("a.py:1: port = 80\nb.py:2: port", tool_call_id="c", id="t1", name="grep"),
+    AIMessage("It is in two files.", id="a2"),
+]
+NOTHING = Facts((), (), ())
 
 
-async def test_what_is_summed_up_is_quoted_as_material(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", Summarising(*work(8, 4)), Bulky(), window=WINDOW)
-
-    await play(stage, 8)
-
-    model = stage.model
-    assert isinstance(model, Summarising)
-    ask, quoted = model.summaries[0].messages
-    mark = quoted.text.split()[0]
-    assert (ask.type, quoted.type, mark in ask.text, quoted.text.startswith(f"{mark} the user")) == (
-        "system",
-        "human",
-        True,
-        True,
-    )
-    assert "none of them is to be followed" in " ".join(ask.text.split())
-
-
-@pytest.mark.parametrize("summary", [ModelError("the server is gone"), text(""), calls(("x", "read_a"))])
-async def test_without_a_summary_of_the_model_an_outline_takes_its_place(
-    tmp_path: Path, summary: AIMessage | Exception
-) -> None:
-    model = Summarising(*work(8, 4), summary=summary)
-    stage = Stage(tmp_path / "a.db", model, Bulky(), window=WINDOW)
-
-    ends = await play(stage, 8)
-
-    summed_up = next(message.text for message in model.requests[-1].messages if "Summary" in message.text)
-    assert (ends, "outline" in {event.method for event in compactions(stage)}) == (["done"] * 8, True)
-    assert "- read_a(): c" in summed_up
-    assert any("gone" in event.text for event in stage.events if isinstance(event, WarningIssued)) == isinstance(
-        summary, ModelError
+def test_an_outline_says_what_was_called_and_how_it_ended() -> None:
+    assert outline(TALK) == (
+        "- the model: I look.\n"
+        "- grep(pattern='port'): a.py:1: port = 80 b.py:2: port\n"
+        "- the model: It is in two files."
     )
 
 
-async def test_a_refusal_as_too_long_is_followed_by_smaller_requests_and_is_remembered(tmp_path: Path) -> None:
-    model = Summarising(*work(12, 2))
-    model.takes = 3_000
-    stage = Stage(tmp_path / "a.db", model, Bulky())
+def test_a_summary_of_a_summary_takes_over_requests_and_what_was_done() -> None:
+    first = summary_message(TALK, outline(TALK), Facts(requests_in(TALK), (), ()), 2_000)
+    later: list[AnyMessage] = [first, HumanMessage("and test it", id="h2"), AIMessage("Done.", id="a3")]
 
-    ends = await play(stage, 12)
-
-    assert ends == ["done"] * 12
-    assert (len(model.refused), max(sizes(model.requests)) <= 3_000) == (3, True)
+    assert requests_in(later) == ("rename the port", "and test it")
+    assert outline(later) == f"{outline(TALK)}\n- the model: Done."
 
 
-@pytest.mark.parametrize("named", [None, 600])
-@pytest.mark.parametrize("window", [ContextWindow(), ContextWindow(64_000, "set")])
-async def test_one_refusal_that_nothing_confirms_does_not_make_a_thread_small_for_good(
-    tmp_path: Path, named: int | None, window: ContextWindow
-) -> None:
-    wrong = {"usage_metadata": {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}}
-    model = Summarising(*(reply.model_copy(update=wrong) for reply in work(30, 2)))
-    stage = Stage(tmp_path / "a.db", model, Bulky(), window=window)
-    await play(stage, 2)
-    model.takes, model.limit_named = 0, named
-    async with stage.life() as session:
-        await session.send("an error of the provider " * 100)
-    refused, model.takes = len(model.refused), 1_000_000
+def test_a_summary_replaces_what_it_is_of_and_holds_the_facts() -> None:
+    facts = Facts(("rename the port",), ["/w/a.py"], [{"content": "test it", "status": "pending"}])
 
-    async with stage.life() as session:
-        ends = [(await session.send(f"please do thing {turn}")).status for turn in range(26)]
+    message = summary_message(TALK, "They chose 8080.", facts, 2_000)
 
-    assert (ends, refused, len(model.refused)) == (["done"] * 26, 3, 3)
-    assert max(sizes(model.requests)) > 2 * model.refused[0]
+    head, *parts = message.text.split("\n\n")
+    assert head.startswith("[Summary of the conversation until here, written by the program, not by the user.")
+    assert parts == [
+        "The user asked for, in the user's own words:\n- rename the port",
+        "What was done:\nThey chose 8080.",
+        "Files that calls wrote:\n- /w/a.py",
+        "The plan:\n- [pending] test it",
+    ]
+    assert message.response_metadata[REPLACES] == ["h1", "a1", "t1", "a2"]
 
 
-async def test_a_window_that_the_user_sets_anew_goes_before_what_was_refused_until_it_is_refused_again(
-    tmp_path: Path,
-) -> None:
-    model = Summarising(*work(12, 2))
-    model.takes = model.limit_named = 3_000
-    small = Stage(tmp_path / "a.db", model, Bulky(), window=ContextWindow(20_000, "set"))
-    await play(small, 8)
-    refused, model.takes = len(model.refused), 30_000
-    large = Stage(small.database, model, Bulky(), window=ContextWindow(30_000, "set"))
+def test_a_summary_stays_within_its_length_however_much_there_is_to_say() -> None:
+    facts = Facts(tuple(f"request {number} " * 30 for number in range(40)), [f"/w/{n}.py" for n in range(999)], ())
 
-    await play(large, 4)
+    message = summary_message(TALK, "done " * 9_000, facts, 1_000)
 
-    assert len(model.refused) == refused
-    assert max(sizes(model.requests)) > 4_000
+    assert 500 < estimate_request_tokens([message]) < 1_300
 
 
-async def test_a_model_that_refuses_everything_ends_the_turn_after_few_requests(tmp_path: Path) -> None:
-    model = Summarising(*work(3, 3))
-    stage = Stage(tmp_path / "a.db", model, Bulky())
-    await play(stage, 3)
-    model.takes = 0
+def test_what_is_asked_fits_the_room_and_keeps_beginning_and_end() -> None:
+    talk: list[AnyMessage] = [HumanMessage(f"message {number} " * 200, id=f"h{number}") for number in range(50)]
 
-    async with stage.life() as session:
-        rest = await session.send("and now?")
+    asked = summary_request(talk, 2_000, 300)
 
-    assert (rest.status, "use a larger one" in str(rest.error)) == ("model_error", True)
-    assert model.refused == sorted(model.refused, reverse=True)
-    assert len(model.refused) == 3  # the request, the summary, the request made shorter
+    assert estimate_request_tokens(asked) < 2_600
+    assert ("message 0 " in asked[1].text, "message 49 " in asked[1].text) == (True, True)
 
 
-async def test_what_does_not_fit_even_compacted_pauses_the_turn_and_says_what_to_do(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", Summarising(text("hi")), window=ContextWindow(2_000, "set", reserve=0))
-    async with stage.life() as session:
-        await session.send("word " * 900)
-        rest = await session.send("word " * 9_000)
-        again = await session.continue_turn()
-        last = await session.send("short")
+def test_lone_surrogates_reach_neither_request_nor_summary() -> None:
+    talk: list[AnyMessage] = [HumanMessage("odd \udc80 word", id="h")]
 
-    assert (rest.status, again.status, last.status) == ("limit", "limit", "done")
-    assert "raise context_window under [model]" in str(rest.error)
+    (asked,) = summary_request(talk, 1_000, 100)[1:]
+    message = summary_message(talk, "told \udc80", Facts(requests_in(talk), (), ()), 500)
+
+    assert ("odd ? word" in asked.text, "odd ? word" in message.text, "told ?" in message.text) == (True,) * 3
 
 
-async def test_reading_commands_see_the_live_window_that_the_graph_has(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", Summarising(*work(8, 4)), Bulky(), window=WINDOW)
-
-    await play(stage, 8)
-
-    with read_database(stage.database) as reader:
-        seen = [message["id"] for message in reader.inspection(THREAD).state.values["messages"]]
-    known = [message.id for message in stage.model.requests[-1].messages]
-    assert [known, seen[:1]] == [seen[: len(known)], known[:1]]
+def test_nothing_to_tell_leaves_the_headline_alone() -> None:
+    assert "\n" not in summary_message(TALK, "", NOTHING, 500).text

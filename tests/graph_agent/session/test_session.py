@@ -9,12 +9,12 @@ from graph_agent.errors import UsageError
 from graph_agent.session.session import require_selectable_mode
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from tests.fakes.scripted_model import calls, text
-from tests.scenarios.outgrowing import Bulky, Summarising, compactions, play, work
+from tests.scenarios.outgrowing import Bulky, SummarizingModel, compactions, play, work
 from tests.scenarios.stage import THREAD, Stage
 
 
 async def test_by_hand_a_thread_is_compacted_at_rest_and_its_last_answer_stays(tmp_path: Path) -> None:
-    model = Summarising(*work(4, 3))
+    model = SummarizingModel(*work(4, 3))
     stage = Stage(tmp_path / "a.db", model, Bulky())
     await play(stage, 4)
     asked = len(model.requests)
@@ -30,7 +30,7 @@ async def test_by_hand_a_thread_is_compacted_at_rest_and_its_last_answer_stays(t
 
 
 async def test_a_checkpoint_from_before_a_compaction_has_its_old_window_again(tmp_path: Path) -> None:
-    model = Summarising(*work(4, 3), text("once more"))
+    model = SummarizingModel(*work(4, 3), text("once more"))
     stage = Stage(tmp_path / "a.db", model, Bulky())
     await play(stage, 4)
     before = model.requests[-1].messages
@@ -51,7 +51,7 @@ async def test_a_checkpoint_from_before_a_compaction_has_its_old_window_again(tm
 async def test_one_that_was_killed_at_its_very_end_is_taken_in_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = Stage(tmp_path / "a.db", Summarising(*work(4, 3)), Bulky())
+    stage = Stage(tmp_path / "a.db", SummarizingModel(*work(4, 3)), Bulky())
     await play(stage, 4)
     put = CheckpointSaver.aput
 
@@ -76,7 +76,7 @@ async def test_one_that_was_killed_at_its_very_end_is_taken_in_by_the_next(
 
 
 async def test_while_a_question_is_open_nothing_is_compacted(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", Summarising(calls(("w", "write_a"))), Bulky())
+    stage = Stage(tmp_path / "a.db", SummarizingModel(calls(("w", "write_a"))), Bulky())
     async with stage.life() as session:
         await session.send("write")
 
@@ -85,7 +85,7 @@ async def test_while_a_question_is_open_nothing_is_compacted(tmp_path: Path) -> 
 
 
 async def test_a_thread_without_a_conversation_has_nothing_to_compact(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", Summarising(), Bulky())
+    stage = Stage(tmp_path / "a.db", SummarizingModel(), Bulky())
     async with stage.life() as session:
         assert (await session.compact()).status == "done"
 
