@@ -17,7 +17,8 @@ async def _ignore(progress: float, total: float | None, message: str | None) -> 
     return None
 
 
-async def test_a_server_that_goes_away_in_a_call_is_started_once_more_and_the_call_is_not_repeated(
+@pytest.mark.slow
+async def test_a_server_that_dies_in_a_call_is_restarted_once_and_the_call_is_not_repeated(
     tmp_path: Path,
 ) -> None:
     harbour, trace = Harbour(tmp_path), tmp_path / "trace"
@@ -42,7 +43,7 @@ async def test_a_server_that_goes_away_in_a_call_is_started_once_more_and_the_ca
     ]
 
 
-async def test_an_answer_that_is_odd_or_a_refusal_is_told_for_what_it_is(tmp_path: Path) -> None:
+async def test_an_invalid_answer_and_an_error_are_told_apart(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
         (server,) = fleet.servers
@@ -69,14 +70,13 @@ async def test_what_a_server_asks_for_is_refused_and_what_it_floods_with_is_drop
         '["Sampling not supported", "Elicitation not supported", "Invalid request parameters"]'
     ]
     assert [part.text for part in flooded.content if part.type == "text"] == ['["floods", {}]']
-    assert (server.log.path.stat().st_size < 1_100_000, server.log.invalid_output) == (
-        True,
-        "a banner that is no message",
-    )
+    assert server.log.path.stat().st_size < 1_100_000
+    assert server.log.invalid_output == "a banner that is no message"
     assert (server.log.last_lines(1)[0][:9], harbour.warnings) == ("line 2999", [])
 
 
-async def test_a_program_that_speaks_something_else_is_told_by_what_it_said(tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_a_program_that_is_no_server_is_named_with_its_first_output(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     talker = McpServer(command="sh", args=("-c", "echo Listening on port 3000; sleep 862.53"), startup_timeout=2)
 
@@ -149,7 +149,8 @@ async def test_a_server_that_cannot_start_says_why_and_is_not_tried_again(
     assert said in harbour.warnings[0]
 
 
-async def test_a_call_that_takes_too_long_ends_at_the_limit_and_the_server_is_told(tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_a_call_that_takes_too_long_is_cancelled_at_the_server_too(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     async with Harbour(tmp_path).fleet(demo=demo("--trace", str(trace), timeout=1.5)) as fleet:
         (server,) = fleet.servers
@@ -160,7 +161,8 @@ async def test_a_call_that_takes_too_long_ends_at_the_limit_and_the_server_is_to
     assert (after.isError, trace.read_text().splitlines()[-1]) == (False, "cancelled")
 
 
-async def test_what_a_server_writes_on_the_side_goes_to_its_file_and_not_to_the_terminal(
+@pytest.mark.slow
+async def test_standard_error_of_a_server_goes_to_its_log_and_not_to_the_terminal(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with Harbour(tmp_path).fleet(demo=demo()) as fleet:
@@ -170,7 +172,8 @@ async def test_what_a_server_writes_on_the_side_goes_to_its_file_and_not_to_the_
     assert "what servers say on the side" in (tmp_path / "mcp-demo.log").read_text()
 
 
-async def test_a_server_that_says_at_each_listing_that_its_tools_changed_is_asked_now_and_then_only(
+@pytest.mark.slow
+async def test_a_server_that_announces_a_change_at_each_listing_is_listed_rarely(
     tmp_path: Path,
 ) -> None:
     harbour, heard = Harbour(tmp_path), list[ServerState]()

@@ -1,11 +1,14 @@
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.mcp_odd import TOOLS
 from tests.fakes.mcp_servers import Harbour, demo, odd
 from tests.fakes.waiting import until
 
 
-async def test_a_slow_server_keeps_nobody_waiting_and_joins_when_it_is_ready(tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_a_slow_server_delays_nobody_and_joins_when_it_is_ready(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(slow=demo("--wait", "1.5"), odd=odd()) as fleet:
         await fleet.wait(0.9)
@@ -29,7 +32,7 @@ async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as
     assert all(item["parameters"]["type"] == "object" and "properties" in item["parameters"] for item in declared)
 
 
-async def test_tools_stand_in_the_order_of_the_configuration_whichever_server_was_quicker(tmp_path: Path) -> None:
+async def test_tools_are_in_the_order_of_the_configuration_whichever_server_was_quicker(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(slow=odd("--wait", "0.3", tools=("any",)), quick=odd(tools=("now",))) as fleet:
         await fleet.wait_until_ready()
@@ -37,6 +40,7 @@ async def test_tools_stand_in_the_order_of_the_configuration_whichever_server_wa
         assert harbour.registry.names() == ["mcp__slow__any", "mcp__quick__now"]
 
 
+@pytest.mark.slow
 async def test_servers_with_names_alike_offer_the_same_names_whichever_was_quicker(tmp_path: Path) -> None:
     offered = []
     for first, second in ((0.3, 0.0), (0.0, 0.3)):
@@ -64,7 +68,8 @@ async def test_only_the_tools_that_the_settings_let_through_are_offered(tmp_path
     assert names == ["mcp__odd__now", "mcp__odd__any", "mcp__odd__a_b"]
 
 
-async def test_what_a_change_of_the_list_leaves_as_it_was_keeps_its_place(tmp_path: Path) -> None:
+@pytest.mark.slow
+async def test_a_tool_added_later_is_offered_behind_the_others(tmp_path: Path) -> None:
     harbour = Harbour(tmp_path)
     async with harbour.fleet(demo=demo(), odd=odd()) as fleet:
         await fleet.wait_until_ready()
@@ -76,16 +81,3 @@ async def test_what_a_change_of_the_list_leaves_as_it_was_keeps_its_place(tmp_pa
         after = harbour.registry.names()
 
     assert after == [*before, "mcp__demo__grown"]
-
-
-async def test_a_tool_that_comes_later_is_offered_from_then_on(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
-    async with harbour.fleet(demo=demo()) as fleet:
-        await fleet.wait_until_ready()
-        grow = harbour.registry.get("mcp__demo__grow")
-        assert grow is not None
-        await grow.execute()
-        has_joined = await until(lambda: "mcp__demo__grown" in harbour.registry)
-        gone = [name for name in ("mcp__demo__ping", "mcp__demo__grow") if name not in harbour.registry]
-
-    assert (has_joined, gone) == (True, [])

@@ -23,16 +23,14 @@ def change(before: str | None, after: str, status: str = "success", path: str = 
         ("c", [change("a", "b"), change("x", "c")], "between two changes"),
     ],
 )
-def test_a_file_is_what_a_thread_left_or_it_is_said_why_not(
-    now: Any, changes: list[ExecutedAttempt], why: str
-) -> None:
-    told = find_foreign_change(now, changes)
+def test_a_foreign_change_is_explained(now: Any, changes: list[ExecutedAttempt], why: str) -> None:
+    found = find_foreign_change(now, changes)
 
-    assert (told == "") == (why == "")
-    assert why in told
+    assert (found == "") == (why == "")
+    assert why in found
 
 
-def test_changes_are_kept_by_file_without_those_that_failed_or_touched_none() -> None:
+def test_changes_are_grouped_by_file_without_failed_ones_and_commands() -> None:
     first, other, failed = change(None, "b"), change(None, "c", path="/w/o"), change("b", "c", "error")
     command = ExecutedAttempt("c", 1, "success", None, "")
 

@@ -1,12 +1,10 @@
 import asyncio
 
-from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Outcome, Scope
 from graph_agent.ports.toolbox import NO_HOOKS
 from graph_agent.session.message_input import MessageQueue, PromptHooks
 
 
-class Slow:
+class Slow(type(NO_HOOKS)):  # type: ignore[misc]  # the class of a constant
     has_message_hooks = True
 
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:
@@ -16,52 +14,43 @@ class Slow:
         await asyncio.sleep(60)
         return ""
 
-    async def before(self, call: ToolCallInfo, scope: Scope) -> str:
-        return ""
 
-    async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:
-        return ""
+async def test_the_output_of_a_session_start_hook_is_taken_once() -> None:
+    hooks = PromptHooks(Slow(), "t1")
 
-    async def turn_ended(self, thread_id: str, status: str, answer: str) -> None:
-        """Nothing is wanted."""
+    await hooks.session_started(is_new=True, mode="plan")
 
-
-async def test_what_is_said_at_the_beginning_is_told_once() -> None:
-    prompting = PromptHooks(Slow(), "t1")
-
-    await prompting.session_started(is_new=True, mode="plan")
-
-    assert (prompting.take_greeting(), prompting.take_greeting()) == ("t1 startup plan", "")
+    assert (hooks.take_greeting(), hooks.take_greeting()) == ("t1 startup plan", "")
 
 
-async def test_a_stop_ends_a_hook_that_runs_and_nothing_else() -> None:
-    prompting = PromptHooks(Slow(), "t1")
-    before = prompting.stop()
-    asking = asyncio.create_task(prompting.before_message("hi", "default"))
+async def test_a_stop_ends_a_running_hook_and_nothing_else() -> None:
+    hooks = PromptHooks(Slow(), "t1")
+    before = hooks.stop()
+    asking = asyncio.create_task(hooks.before_message("hi", "default"))
     await asyncio.sleep(0)
 
-    during = prompting.stop()
+    during = hooks.stop()
 
-    assert (before, during, await asking, prompting.stop()) == (False, True, None, False)
-
-
-async def test_a_stop_ahead_of_a_turn_lets_no_hook_begin_and_from_then_on_is_the_turns() -> None:
-    prompting = PromptHooks(Slow(), "t1")
-
-    with prompting.preparing_turn():
-        stopped = prompting.stop(), await prompting.before_message("hi", "default"), prompting.is_stopped
-    with prompting.preparing_turn():
-        anew = prompting.is_stopped
-        prompting.turn_begins()
-        turn = prompting.stop()
-
-    assert (stopped, anew, turn) == ((True, None, True), False, False)
+    assert (before, during, await asking, hooks.stop()) == (False, True, None, False)
 
 
-async def test_without_hooks_no_message_has_to_be_asked_about() -> None:
-    prompting = PromptHooks(NO_HOOKS, "t1")
+async def test_a_stop_before_a_turn_starts_no_hook_and_afterwards_it_is_for_the_turn() -> None:
+    hooks = PromptHooks(Slow(), "t1")
 
-    assert (prompting.read_messages, await prompting.before_message("hi", "default")) == (False, "")
+    with hooks.preparing_turn():
+        stopped = hooks.stop(), await hooks.before_message("hi", "default"), hooks.is_stopped
+    with hooks.preparing_turn():
+        is_still_stopped = hooks.is_stopped
+        hooks.turn_begins()
+        is_before_turn = hooks.stop()
+
+    assert (stopped, is_still_stopped, is_before_turn) == ((True, None, True), False, False)
+
+
+async def test_without_hooks_a_message_is_sent_unread() -> None:
+    hooks = PromptHooks(NO_HOOKS, "t1")
+
+    assert (hooks.read_messages, await hooks.before_message("hi", "default")) == (False, "")
 
 
 class MemoryInbox:
@@ -92,21 +81,21 @@ class MemoryInbox:
         del self.kept[message_id]
 
 
-async def test_what_is_being_sent_neither_waits_nor_is_taken_back_or_handed_over() -> None:
+async def test_a_message_that_is_being_sent_cannot_be_removed_or_moved() -> None:
     queue = MessageQueue(MemoryInbox(), "t", "chat")
     first, second = await queue.add("one"), await queue.add("two")
 
     async with queue.sending_oldest() as oldest:
         waiting = await queue.waiting()
-        handed_over = await queue.move(first, "elsewhere")
+        moved = await queue.move(first, "elsewhere")
         answers = [await queue.remove(number) for number in (first, second, second)]
 
-    assert (oldest, waiting, handed_over) == ((1, "t chat: one"), [(2, "t chat: two")], None)
+    assert (oldest, waiting, moved) == ((1, "t chat: one"), [(2, "t chat: two")], None)
     assert answers == [False, True, False]
     assert await queue.remove(first)
 
 
-async def test_of_one_who_sends_and_one_who_takes_back_exactly_one_gets_the_message() -> None:
+async def test_a_message_is_either_sent_or_removed() -> None:
     inbox = MemoryInbox()
     queue = MessageQueue(inbox, "t", "chat")
     sent: list[int] = []

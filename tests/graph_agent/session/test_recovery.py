@@ -30,15 +30,9 @@ def _command(script: str, started: ExitStack) -> "subprocess.Popen[bytes]":
 
 
 def _row(process: "subprocess.Popen[bytes]") -> JournalRow:
+    pid, extra = process.pid, {"boot_id": boot_id()}
     return JournalRow(
-        "c1",
-        1,
-        "life",
-        "executing",
-        "",
-        process_group=process.pid,
-        process_started=process_started(process.pid),
-        extra={"boot_id": boot_id()},
+        "c1", 1, "owner", "executing", "", process_group=pid, process_started=process_started(pid), extra=extra
     )
 
 
@@ -46,7 +40,8 @@ def _traces(row: JournalRow) -> tuple[ProcessTraces, ...]:
     return process_traces([row], "t1", FileBlobs(Path(mkdtemp())))
 
 
-async def test_what_a_command_left_running_is_found_and_ended(started: ExitStack) -> None:
+@pytest.mark.slow
+async def test_processes_that_a_command_left_running_are_found_and_ended(started: ExitStack) -> None:
     process = _command("trap '' TERM; sleep 60 & echo $!; sleep 60", started)
     assert process.stdout is not None
     child = int(process.stdout.readline())
@@ -86,15 +81,12 @@ async def test_a_group_of_another_leader_or_boot_is_neither_shown_nor_touched(
     assert (found, left, is_running(process.pid), running_pids(_traces(mine))) == ((), (), True, (process.pid,))
 
 
-def test_a_row_without_a_process_left_nothing() -> None:
-    assert running_pids(_traces(JournalRow("c1", 1, "life", "executing", ""))) == ()
-
-
-async def test_ending_nothing_takes_no_time() -> None:
+async def test_a_row_without_a_process_left_nothing_and_ending_nothing_takes_no_time() -> None:
+    assert running_pids(_traces(JournalRow("c1", 1, "owner", "executing", ""))) == ()
     assert await asyncio.wait_for(end_running([]), 0.5) == ()
 
 
-def test_it_is_told_which_processes_are_in_the_way() -> None:
+def test_a_refused_retry_names_the_running_processes() -> None:
     assert explain_refused_retry("c1", (7, 8)) == (
         "Call c1 cannot be retried while processes of its last attempt are running (pid 7, 8). "
         "Wait for them, or end them: `graph-agent recover --retry c1 --end-processes`."

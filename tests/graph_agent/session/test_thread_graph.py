@@ -15,19 +15,15 @@ def _state(records: Mapping[str, str], *asked: str) -> dict[str, Any]:
 
 
 def test_a_call_is_open_until_its_record_is_final_and_from_the_message_on_that_asks_for_it() -> None:
-    state = _state({"over": "success", "broken": "interrupted"}, "over", "broken", "new")
+    state = _state({"over": "success", "cut": "interrupted"}, "over", "cut", "new")
 
-    assert open_calls(state) == ["broken", "new"]
-    assert open_calls({**state, "messages": [HumanMessage("hi")]}) == ["broken"]
-    assert (open_calls({}), newest_call_ids({}), newest_call_ids({"messages": [HumanMessage("hi")]})) == (
-        [],
-        [],
-        [],
-    )
+    assert open_calls(state) == ["cut", "new"]
+    assert open_calls({**state, "messages": [HumanMessage("hi")]}) == ["cut"]
+    assert [open_calls({}), newest_call_ids({}), newest_call_ids({"messages": [HumanMessage("hi")]})] == [[]] * 3
 
 
-def test_a_state_is_unjudged_where_no_call_that_counts_has_a_record() -> None:
-    judged = [
+def test_a_state_has_no_records_if_neither_open_nor_newest_calls_have_one() -> None:
+    evaluated = [
         _state({"new": "success"}, "new"),
         _state({"new": "awaiting_approval"}, "new"),
         _state({"elsewhere": "executing"}, "new"),
@@ -35,4 +31,4 @@ def test_a_state_is_unjudged_where_no_call_that_counts_has_a_record() -> None:
 
     assert has_no_records({})
     assert has_no_records(_state({"earlier": "success"}, "new"))
-    assert not any(map(has_no_records, judged))
+    assert not any(map(has_no_records, evaluated))

@@ -8,6 +8,8 @@ import pytest
 
 from graph_agent.errors import StorageError
 from graph_agent.events import ShellContinued, ShellEnded
+from graph_agent.ports.background import ShellEnding
+from graph_agent.toolbox.background_shells import format_duration, format_ending, read_spool_end
 from tests.fakes.background import Background, background
 from tests.fakes.waiting import is_running, until
 from tests.fakes.walls import sandbox
@@ -271,3 +273,43 @@ async def test_an_end_that_no_call_has_told_is_news_for_the_model(life: Backgrou
     assert {name: how for name, how in ended.items() if name != "sh2"} == {
         "sh3": f"ended with the session that started it  $ {_SLEEPS}"
     }
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        (ShellEnding("exited", 0), "exit code 0"),
+        (ShellEnding("exited", -9), "killed by signal SIGKILL"),
+        (ShellEnding("exited"), "ended, nobody knows how"),
+        (ShellEnding("kill", -15), "ended by bash_kill"),
+        (ShellEnding("exited_unobserved", 4), "ended while nobody watched, exit code 4"),
+        (ShellEnding("exited_unobserved"), "ended with the program that had started it, or after"),
+        (ShellEnding("of a later version", 1), "exit code 1"),
+    ],
+)
+def test_an_ending_is_told_for_what_it_is(ending: ShellEnding, told: str) -> None:
+    assert format_ending(ending, "npm start") == told
+
+
+def test_a_time_span_is_told_in_the_unit_that_fits() -> None:
+    spans = [format_duration(seconds) for seconds in (-1, 0.4, 119, 120, 7_199, 7_200, 172_800)]
+
+    assert spans == ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "2 d"]
+
+
+def test_the_end_of_a_long_output_is_kept_without_half_characters(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.write_text("é" * 3000 + "x")
+
+    assert read_spool_end(spool) == "é" * 1999 + "x"
+
+
+def test_nothing_that_moves_a_cursor_is_kept(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.write_bytes(b"10%\r\x1b[31m20%\x1b[0m\nhalf\n")
+
+    assert read_spool_end(spool) == "20%\nhalf"
+
+
+def test_a_call_that_wrote_nothing_has_no_output(tmp_path: Path) -> None:
+    assert read_spool_end(tmp_path / "none") == ""

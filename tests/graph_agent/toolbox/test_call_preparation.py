@@ -1,18 +1,32 @@
-from pathlib import Path
+"""Calls before they run: verdict and preview, grants, proposed rules, and whether an approval still fits."""
+
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
 
-from graph_agent.ports import PreparedCall, Scope
+from graph_agent.ports import Grant, GrantScope, PreparedCall, Proposal, Scope
+from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
+from graph_agent.toolbox.call_preparation import allowed_paths, as_preview
+from policy import CallFacts, PathFact, PolicySettings, parse_rules
+from tests.fakes.tool_ports import MemoryBlobs, ToolSurroundings
 from tests.fakes.toolbox_world import World, call_of
+from tools import create_default_tools
+from tools.base import Preview
+from tools.paths import PathRefused
+from tools.registry import ToolRegistry
+
+_SCOPE = Scope("t1", "default")
 
 
-async def test_a_read_inside_is_allowed_and_needs_no_preview(tmp_path: Path) -> None:
-    world = World(tmp_path)
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
-    plan = await world.plan(" Read\n", path="a.txt", offset="2")
 
-    assert plan == PreparedCall(
+async def test_a_read_inside_is_allowed_and_needs_no_preview(world: World) -> None:
+    assert await world.plan(" Read\n", path="a.txt", offset="2") == PreparedCall(
         tool_name="read_file",
         arguments={"file_path": "a.txt", "offset": 2},
         verdict="allow",
@@ -26,9 +40,7 @@ async def test_a_read_inside_is_allowed_and_needs_no_preview(tmp_path: Path) -> 
     )
 
 
-async def test_a_write_asks_with_its_diff_and_what_the_diff_was_made_from(tmp_path: Path) -> None:
-    world = World(tmp_path)
-
+async def test_a_write_asks_with_its_diff_and_the_file_version_it_was_made_from(world: World) -> None:
     plan = await world.plan("write_file", file_path="a.txt", content="x\n")
 
     path = str(world.workspace / "a.txt")
@@ -41,9 +53,7 @@ async def test_a_write_asks_with_its_diff_and_what_the_diff_was_made_from(tmp_pa
     assert not (world.workspace / "a.txt").exists()
 
 
-async def test_a_command_asks_with_how_it_was_understood(tmp_path: Path) -> None:
-    world = World(tmp_path)
-
+async def test_a_command_asks_with_how_it_was_understood(world: World) -> None:
     plan = await world.plan("bash", command="make\nmake test")
 
     assert (plan.verdict, plan.risk, plan.kind, plan.summary) == ("ask", "high", "execute", "$ make (+1 lines)")
@@ -65,16 +75,15 @@ async def test_a_command_asks_with_how_it_was_understood(tmp_path: Path) -> None
     ],
 )
 async def test_a_call_that_cannot_work_is_unusable_and_says_what_to_do(
-    tmp_path: Path, tool: str, arguments: dict[str, Any], reason: str
+    world: World, tool: str, arguments: dict[str, Any], reason: str
 ) -> None:
-    plan = await World(tmp_path).plan(tool, **arguments)
+    plan = await world.plan(tool, **arguments)
 
     assert (plan.verdict, plan.preview) == ("unusable", None)
     assert reason in plan.reason
 
 
-async def test_the_agents_own_files_are_denied_in_every_mode(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_the_agents_own_files_are_denied_in_every_mode(world: World, tmp_path: Path) -> None:
     (world.workspace / "link").symlink_to(tmp_path / "agent")
 
     plan = await world.plan("write_file", "bypassPermissions", file_path="link/config.toml", content="x")
@@ -82,8 +91,7 @@ async def test_the_agents_own_files_are_denied_in_every_mode(tmp_path: Path) -> 
     assert (plan.verdict, plan.rule, plan.preview) == ("deny", "agent's own files", None)
 
 
-async def test_a_read_through_a_link_to_outside_asks_and_names_both(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_a_read_through_a_link_to_outside_asks_and_names_both(world: World, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s")
     (world.workspace / "notes").symlink_to(tmp_path / "secret")
 
@@ -93,22 +101,32 @@ async def test_a_read_through_a_link_to_outside_asks_and_names_both(tmp_path: Pa
     assert f"notes leads to {tmp_path.resolve() / 'secret'}" in plan.reason
 
 
-async def test_a_long_preview_is_bounded_and_kept_whole_in_a_blob(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_a_preview_says_what_it_does_not_show_and_where_all_of_it_is(world: World, tmp_path: Path) -> None:
+    blobs, text, kept = MemoryBlobs(tmp_path), "0123456789\n" * 3000, 11 * 1818
+    short = as_preview(Preview("text", "short"), blobs)
+    stored_for_short = dict(blobs.stored)
 
+    shown = as_preview(Preview("diff", text, {"path": "/f"}), blobs)
     plan = await world.plan("write_file", file_path="a", content="0123456789\n" * 5000)
 
+    (reference,) = blobs.stored
+    assert (short, stored_for_short) == ({"kind": "text", "text": "short", "observed": None}, {})
+    assert shown == {
+        "kind": "diff",
+        "text": f"{text[:kept]}[… 1183 more lines, {33_000 - kept} characters, are not shown here; "
+        f"the whole text is {reference}]\n",
+        "observed": {"path": "/f"},
+        "full": reference,
+        "full_chars": 33_000,
+    }
     assert plan.preview is not None
-    assert len(plan.preview["text"]) < 21_000
-    assert plan.preview["text"].endswith(f"the whole text is {plan.preview['full']}]\n")
     assert len(world.around.blobs.get(plan.preview["full"])) == plan.preview["full_chars"]
 
 
 @pytest.mark.parametrize(("is_approved", "moves"), [(True, True), (True, False), (False, True)])
-async def test_a_command_that_a_person_let_run_in_one_folder_runs_in_no_other(
-    tmp_path: Path, is_approved: bool, moves: bool
+async def test_a_command_approved_for_one_folder_runs_in_no_other(
+    world: World, is_approved: bool, moves: bool
 ) -> None:
-    world = World(tmp_path)
     (world.workspace / "sub").mkdir()
     plan = await world.plan("bash", command="touch here")
     call = call_of(plan.tool_name, plan.arguments)
@@ -121,7 +139,128 @@ async def test_a_command_that_a_person_let_run_in_one_folder_runs_in_no_other(
 
     made = [path for path in ("here", "sub/here") if (world.workspace / path).exists()]
     if is_approved and moves:
-        told = f"approved to run in {world.workspace}, and would run in {now} now, so nothing was done"
-        assert (outcome.status, told in (outcome.error or ""), made) == ("error", True, [])
+        error = f"approved to run in {world.workspace}, and would run in {now} now, so nothing was done"
+        assert (outcome.status, error in (outcome.error or ""), made) == ("error", True, [])
     else:
         assert (outcome.status, made) == ("success", ["sub/here" if moves else "here"])
+
+
+_GRANT = Grant("thread", ("bash(ls -la)",), "default", "t1", "/w", "c", "chat", "2026-01-01T00:00:00.000Z", id=3)
+
+
+class _Grants:
+    def __init__(self, *grants: Grant) -> None:
+        self.grants = list(grants)
+        self.asked: list[tuple[str, str]] = []
+
+    async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:
+        self.asked.append((thread_id, workspace))
+        return self.grants
+
+    async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
+        return None
+
+
+async def _record_nothing(*_: object) -> None:
+    return None
+
+
+def _box(folder: Path, *grants: Grant) -> tuple[GraphToolbox, Path, _Grants]:
+    around, given = ToolSurroundings(folder), _Grants(*grants)
+    registry = ToolRegistry()
+    registry.register_all(create_default_tools(workspace=around.workspace))
+    dependencies = ToolboxDependencies(around.blobs, around.file_states, _record_nothing, grants=given)
+    box = GraphToolbox(registry, workspace=around.workspace, policy=PolicySettings(), dependencies=dependencies)
+    return box, around.workspace, given
+
+
+@pytest.mark.parametrize(
+    ("scope", "where"), [("thread", "this thread"), ("project", "this project"), ("user", "everywhere")]
+)
+async def test_a_grant_allows_the_call_names_itself_and_holds_until_it_is_revoked(
+    tmp_path: Path, scope: GrantScope, where: str
+) -> None:
+    box, workspace, given = _box(tmp_path, replace(_GRANT, scope=scope))
+
+    plan = await box.prepare("bash", {"command": "ls -la"}, _SCOPE)
+    given.grants.clear()
+    after = await box.prepare("bash", {"command": "ls -la"}, _SCOPE)
+
+    assert (plan.verdict, plan.rule) == ("allow", f"grant 3 ({where})")
+    assert plan.reason == f"Allowed always by grant 3 ({where}): 'bash(ls -la)'."
+    assert (after.verdict, given.asked[0]) == ("ask", ("t1", str(workspace)))
+
+
+async def test_a_grant_that_cannot_be_read_allows_nothing(tmp_path: Path) -> None:
+    box, *_ = _box(tmp_path, replace(_GRANT, rules=("(", "bash(ls -la)")))
+
+    assert (await box.prepare("bash", {"command": "ls -la"}, _SCOPE)).verdict == "ask"
+
+
+async def test_a_proposed_rule_holds_for_what_the_tool_would_get(tmp_path: Path) -> None:
+    box, workspace, _ = _box(tmp_path)
+
+    written = await box.propose("write", {"path": "./a.txt", "content": ""}, _SCOPE)
+
+    assert written == Proposal((f"write_file({workspace}/a.txt)",))
+    refused = [
+        await box.propose("bash", {"command": 7.5}, _SCOPE),
+        await box.propose("no_such_tool", {}, _SCOPE),
+        await box.propose("write_file", {"file_path": "a\0b", "content": ""}, _SCOPE),
+    ]
+    assert [(proposal.rules, proposal.objection != "") for proposal in refused] == [((), True)] * 3
+
+
+@pytest.mark.parametrize(
+    ("cwd", "arguments", "verdict"),
+    [
+        ("", {}, "ask"),
+        ("sub", {}, "allow"),
+        ("", {"working_directory": "sub"}, "allow"),
+        ("", {"working_directory": "sub/../sub"}, "allow"),
+        ("sub", {"working_directory": "."}, "ask"),
+        ("other", {}, "ask"),
+    ],
+)
+async def test_a_grant_for_a_command_holds_only_in_its_folder(
+    tmp_path: Path, cwd: str, arguments: dict[str, str], verdict: str
+) -> None:
+    box, workspace, _ = _box(tmp_path, replace(_GRANT, folder="sub"))
+    (workspace / "sub").mkdir()
+    scope = Scope("t1", "default", str(workspace / cwd) if cwd else "")
+    call = {"command": "ls -la", **arguments}
+
+    plan, proposal = await box.prepare("bash", call, scope), await box.propose("bash", call, scope)
+
+    assert plan.verdict == verdict
+    folder = "sub" if verdict == "allow" else cwd if not arguments and cwd else "."
+    assert proposal == Proposal(("bash(ls -la)",), folder=folder)
+
+
+_INSIDE = PathFact("x", PurePath("/ws/x"), "read", inside=True)
+_OUTSIDE = PathFact("x", PurePath("/out/x"), "read", inside=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "approved", "deny", "is_allowed"),
+    [
+        (_OUTSIDE, ["/out/x"], [], True),
+        (_OUTSIDE, None, [], True),
+        (_INSIDE, ["/ws/x"], [], True),
+        (_INSIDE, ["/ws/old"], [], True),
+        (_OUTSIDE, ["/ws/x"], [], False),
+        (_OUTSIDE, ["/ws/x"], ["read(/out/**)"], False),
+        (_INSIDE, ["/ws/y"], ["read(x)"], False),
+    ],
+)
+def test_a_call_may_open_what_was_evaluated_or_what_is_allowed_unasked_now(
+    path: PathFact, approved: list[str] | None, deny: list[str], is_allowed: bool
+) -> None:
+    facts = CallFacts("read_file", "default", "low", "readonly", PurePath("/ws"), paths=(path,))
+    settings = PolicySettings(rules=parse_rules(deny=deny))
+    if is_allowed:
+        assert allowed_paths(facts, approved, settings) == {Path(path.resolved)}
+        return
+
+    with pytest.raises(PathRefused, match=f"'x' leads to '{path.resolved}' now, and led elsewhere when the call"):
+        allowed_paths(facts, approved, settings)

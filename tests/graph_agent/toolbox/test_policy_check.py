@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from graph_agent.toolbox.facts import PolicyContext
-from graph_agent.toolbox.policy_check import check_call
-from policy import PolicySettings, parse_rules
+from graph_agent.toolbox.policy_check import Examples, check_call, check_examples
+from policy import InvalidRule, PolicySettings, parse_rules
 from tools import create_default_tools
 from tools.registry import ToolRegistry
 from tools.schema import InvalidArguments
@@ -48,3 +48,59 @@ def test_arguments_a_tool_does_not_take_are_refused(
 ) -> None:
     with pytest.raises(InvalidArguments):
         check_call(tool, arguments, "default", registry=registry, context=PolicyContext(tmp_path, PolicySettings()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "examples"),
+    [
+        (
+            "allow",
+            Examples("bash(git commit*)", ("git commit", "'git' commit -m 'a; b'"), ("git push", "git commit; id")),
+        ),
+        ("deny", Examples("bash(rm -rf *)", ("rm -rf x", "true && rm -rf x", "sh -c 'rm -rf x'"), ("rm x",))),
+        ("allow", Examples("write(src/**)", ("src/a.py", "./src/b/c.py"), ("src/../x", "/src/a.py"))),
+        ("deny", Examples("read(~/.ssh/**)", ("~/.ssh/id_rsa",), ("x",))),
+        (
+            "ask",
+            Examples(
+                "web_fetch(docs.python.org)", ("docs.python.org", "https://docs.python.org/3/"), ("python.org",)
+            ),
+        ),
+        ("deny", Examples("mcp__hub__*", ("mcp__hub__get",), ("mcp__hubs__get",))),
+        ("deny", Examples("Read", ("read_file", "READ"), ("write_file",))),
+        ("allow", Examples("frobnicate(x)")),
+    ],
+)
+def test_a_rule_that_means_what_its_examples_say_is_taken(kind: str, examples: Examples) -> None:
+    check_examples(kind, examples)  # type: ignore[arg-type]  # one of the three lists
+
+
+@pytest.mark.parametrize(
+    ("kind", "examples", "complaint"),
+    [
+        (
+            "allow",
+            Examples("bash(git *)", ("git log; id",)),
+            "does not cover 'git log; id', which its examples say it must",
+        ),
+        (
+            "deny",
+            Examples("bash(git *)", (), ("x && git log",)),
+            "covers 'x && git log', which its examples say it must not",
+        ),
+        (
+            "allow",
+            Examples("write(src/*)", ("src/a/b",)),
+            r"the allow rule 'write\(src/\*\)' does not cover 'src/a/b'",
+        ),
+        ("allow", Examples("web_fetch(a.org)", ("a b",)), "the example 'a b' of .* cannot be used"),
+        ("allow", Examples("read(x)", ("x\0",)), "cannot be used: .*NUL"),
+        ("allow", Examples("frobnicate(x)", ("x",)), "cannot carry examples: only rules about bash"),
+        ("allow", Examples("(", ("x",)), "is not a rule"),
+    ],
+)
+def test_a_rule_that_means_something_else_is_refused_with_rule_and_example(
+    kind: str, examples: Examples, complaint: str
+) -> None:
+    with pytest.raises(InvalidRule, match=complaint):
+        check_examples(kind, examples)  # type: ignore[arg-type]  # one of the three lists

@@ -1,13 +1,25 @@
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from graph_agent.config.redaction import Redactor
 from graph_agent.errors import StaleOwner
 from graph_agent.ports import Finding, Intent, Outcome, Scope
 from graph_agent.toolbox import GraphToolbox
+from graph_agent.toolbox.toolbox import (
+    add_tool_search,
+    as_outcome,
+    await_or_default,
+    build_declarations,
+    denied_tools,
+    offered_names,
+    redact_result,
+)
+from policy import parse_rules
 from tests.fakes.toolbox_world import World, call_of
 from tests.fakes.waiting import until
 from tools.base import (
@@ -21,6 +33,7 @@ from tools.base import (
     ToolRiskLevel,
 )
 from tools.files import sha256_hex
+from tools.registry import ToolRegistry
 
 
 class Faulty(BaseTool):
@@ -56,7 +69,12 @@ class OddResult(BaseTool):
         return "computed"
 
     async def execute(self, *, text: str = "") -> ToolResult:
-        return ToolResult(text or "a\udc80b", metadata={"place": Path("/x"), "n": 1})
+        return ToolResult(text)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
 
 def _offered(world: World, mode: str) -> list[str]:
@@ -81,8 +99,7 @@ async def test_computed_descriptions_are_offered_once_prepared(tmp_path: Path) -
     assert (before, world.box.declarations("default")[-1]["function"]["description"]) == ("declared", "computed")
 
 
-async def test_a_write_is_intended_run_and_reconciled(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_a_write_is_intended_run_and_reconciled(world: World) -> None:
     path = world.workspace / "a"
     path.write_text("old\n")
     path.chmod(0o640)
@@ -108,8 +125,7 @@ async def test_a_write_is_intended_run_and_reconciled(tmp_path: Path) -> None:
     assert (before.verdict, after.verdict) == ("not_applied", "already_applied")
 
 
-async def test_consent_to_an_older_file_does_not_cover_the_newer_one(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_consent_to_an_older_file_does_not_cover_the_newer_one(world: World) -> None:
     path = world.workspace / "a"
     path.write_text("old\n")
     await world.run("read_file", file_path="a")
@@ -122,24 +138,19 @@ async def test_consent_to_an_older_file_does_not_cover_the_newer_one(tmp_path: P
     assert path.read_text() == "theirs\n"
 
 
-async def test_what_cannot_be_known_is_not_intended_and_stays_unknown(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_what_cannot_be_known_is_not_intended_and_stays_unknown(world: World) -> None:
     scope = Scope("t1", "default")
 
-    assert await world.box.record_intent(call_of("bash", {"command": "x"}), scope) is None
-    assert await world.box.record_intent(call_of("read_file", {"file_path": "x"}), scope) is None
-    assert await world.box.record_intent(call_of("nobody", {}), scope) is None
-    assert (
-        await world.box.record_intent(call_of("write_file", {"file_path": "/dev/null", "content": ""}), scope)
-        is None
-    )
-    assert (await world.box.reconcile(call_of("bash", {"command": "x"}), None, scope)).verdict == "unknown"
-    assert (await world.box.reconcile(call_of("nobody", {}), None, scope)).verdict == "unknown"
-    assert (await world.box.reconcile(call_of("ls", {}), None, scope)).verdict == "not_applied"
+    calls = [("bash", {"command": "x"}), ("read_file", {"file_path": "x"}), ("nobody", {}), ("ls", {})]
+    calls.append(("write_file", {"file_path": "/dev/null", "content": ""}))
+    assert [await world.box.record_intent(call_of(*call), scope) for call in calls] == [None] * 5
+
+    looked_at = [calls[0], calls[2], calls[3]]
+    findings = [await world.box.reconcile(call_of(*call), None, scope) for call in looked_at]
+    assert [finding.verdict for finding in findings] == ["unknown", "unknown", "not_applied"]
 
 
-async def test_a_command_is_recorded_reported_and_told(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_a_command_is_recorded_reported_and_told(world: World) -> None:
     (world.workspace / "sub").mkdir()
 
     outcome = await world.run("bash", cwd=str(world.workspace / "sub"), command="pwd")
@@ -160,8 +171,7 @@ async def test_a_life_that_lost_the_call_does_not_run_it(tmp_path: Path) -> None
     assert not (world.workspace / "witness").exists()
 
 
-async def test_cancelling_a_run_stops_the_command(tmp_path: Path) -> None:
-    world = World(tmp_path)
+async def test_cancelling_a_run_stops_the_command(world: World) -> None:
     task = asyncio.ensure_future(world.run("bash", command="until [ -e go ]; do sleep 0.02; done; touch witness"))
     await until(lambda: world.processes != [])
 
@@ -192,12 +202,6 @@ async def test_a_bug_in_a_tool_is_an_outcome_wherever_it_strikes(
     assert [record.exc_info is not None for record in caplog.records] == [True] * 4
 
 
-async def test_an_outcome_can_always_be_stored(tmp_path: Path) -> None:
-    outcome = await World(tmp_path, OddResult()).run("odd")
-
-    assert outcome == Outcome("success", "a?b", metadata={"place": "/x", "n": 1})
-
-
 async def test_a_long_outcome_is_shortened_and_readable_by_its_reference(tmp_path: Path) -> None:
     world = World(tmp_path, OddResult())
 
@@ -210,9 +214,9 @@ async def test_a_long_outcome_is_shortened_and_readable_by_its_reference(tmp_pat
 
 @pytest.mark.parametrize(("tool", "arguments"), [("nobody", {}), ("ls", {"depth": "deep"})])
 async def test_running_a_call_that_cannot_work_is_an_error_outcome(
-    tmp_path: Path, tool: str, arguments: dict[str, Any]
+    world: World, tool: str, arguments: dict[str, Any]
 ) -> None:
-    assert (await World(tmp_path).run(tool, **arguments)).status == "error"
+    assert (await world.run(tool, **arguments)).status == "error"
 
 
 async def test_a_denied_path_stays_hidden_from_searches_above_it_and_through_links(tmp_path: Path) -> None:
@@ -230,3 +234,116 @@ async def test_a_denied_path_stays_hidden_from_searches_above_it_and_through_lin
         "open\n[left out: 2 withheld by a rule]",
     ]
     assert plan.verdict == "deny"
+
+
+class Reads(BaseTool):
+    name = "reads"
+    kind = ToolKind.READONLY
+
+
+class Later(BaseTool):
+    name = "later"
+    defer = True
+
+
+def _of_server(number: int) -> BaseTool:
+    tool = Reads()
+    tool.name, tool.rule_name = f"mcp__s__{number}", f"mcp__s__the {number}"
+    return tool
+
+
+def _registry(*later: BaseTool, servers: int = 0, deny: Sequence[str] = ()) -> tuple[ToolRegistry, frozenset[str]]:
+    registry = ToolRegistry(deferred_above=2)
+    registry.register(Reads())
+    rules = parse_rules(deny=list(deny)).deny
+    add_tool_search(registry, rules)
+    registry.register_all(later, origin="plugin")
+    registry.register_mcp_tools(_of_server(number) for number in range(servers))
+    return registry, denied_tools(registry, rules)
+
+
+def _names(found: list[dict[str, Any]]) -> list[str]:
+    return [item["function"]["name"] for item in found]
+
+
+@pytest.mark.parametrize(
+    ("servers", "loaded", "names"),
+    [
+        (0, [], ["reads"]),
+        (2, [], ["reads", "mcp__s__0", "mcp__s__1"]),
+        (3, [], ["reads", "tool_search"]),
+        (3, ["mcp__s__2", "gone", "mcp__s__0"], ["reads", "tool_search", "mcp__s__2", "mcp__s__0"]),
+    ],
+)
+def test_tools_of_servers_are_deferred_above_a_number_and_come_last_once_loaded(
+    servers: int, loaded: list[str], names: list[str]
+) -> None:
+    registry, denied = _registry(servers=servers)
+
+    assert _names(build_declarations(registry, "default", denied, loaded, {})) == names
+
+
+def test_what_was_loaded_leaves_everything_before_it_as_it_was() -> None:
+    registry, denied = _registry(Later(), servers=3)
+
+    before = build_declarations(registry, "default", denied, (), {})
+    after = build_declarations(registry, "default", denied, ("later",), {})
+
+    assert after[: len(before)] == before
+    assert "- later\n- mcp__s__0\n" in before[-1]["function"]["description"]
+
+
+async def test_what_is_denied_is_neither_named_nor_found() -> None:
+    registry, denied = _registry(Later(), servers=3, deny=["later", "mcp__s__the 1"])
+    search = registry.get("tool_search")
+    assert search is not None
+
+    told = build_declarations(registry, "default", denied, ("later", "mcp__s__1"), {})
+    found = await search.execute(query="later mcp__s__1 mcp__s__2")
+
+    assert _names(told) == ["reads", "tool_search"]
+    assert found.metadata == {"loaded_tools": ["mcp__s__2"]}
+
+
+def test_where_searching_is_denied_everything_is_declared() -> None:
+    registry, denied = _registry(Later(), deny=["tool_search"])
+
+    assert _names(build_declarations(registry, "default", denied, (), {})) == ["reads", "later"]
+
+
+def test_plan_mode_defers_only_what_it_offers() -> None:
+    registry, denied = _registry(Later())
+
+    assert offered_names(registry, "plan", denied) == {"reads"}
+    assert offered_names(registry, "default", denied) == {"reads", "later", "tool_search"}
+
+
+async def test_a_bug_of_a_tool_gives_the_default_and_is_logged_but_control_flow_passes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work(error: Exception | None) -> int:
+        if error is not None:
+            raise error
+        return 1
+
+    assert [await await_or_default(work(error), 0) for error in (None, KeyError("x"))] == [1, 0]
+    assert "KeyError" in caplog.text
+    with pytest.raises(StaleOwner):
+        await await_or_default(work(StaleOwner("another run has it")), 0)
+
+
+def test_no_field_of_a_result_keeps_a_secret() -> None:
+    key = "sk-abcdefgh"
+
+    found = redact_result(ToolResult(f"o {key}", f"d {key}", f"e {key}", {"m": [key]}), Redactor([key]))
+
+    stars = "*" * len(key)
+    assert found == ToolResult(f"o {stars}", f"d {stars}", f"e {stars}", {"m": [stars]})
+    assert redact_result(ToolResult("fine"), Redactor([key])) == ToolResult("fine")
+
+
+def test_an_outcome_can_always_be_stored() -> None:
+    failed = ToolResult("half", display="d", error="e", metadata={"error_type": "timeout", "path": Path("/x")})
+
+    assert as_outcome(failed) == Outcome("error", "half", "e", "d", {"error_type": "timeout", "path": "/x"})
+    assert as_outcome(ToolResult("a\udc80b")) == Outcome("success", "a?b")

@@ -1,3 +1,5 @@
+"""Commands are read by shfmt, within limits; what it cannot read is refused with the reason."""
+
 import shutil
 import sysconfig
 from pathlib import Path
@@ -33,26 +35,28 @@ def test_without_the_package_s_own_the_program_on_path_is_taken(monkeypatch: pyt
     assert find_shfmt() == shutil.which("shfmt")
 
 
+def _install_stub(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = folder / "shfmt"
+    stub.write_text(f"#!/bin/sh\n{script}\n")
+    stub.chmod(0o755)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(folder))
+
+
 @pytest.mark.parametrize(("script", "why"), [("sleep 5", "too long"), ("echo nonsense", "cannot read it")])
 def test_a_slow_or_broken_parser_reads_nothing(
     script: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stub = tmp_path / "shfmt"
-    stub.write_text(f"#!/bin/sh\nexec {script}\n")
-    stub.chmod(0o755)
-    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    _install_stub(tmp_path, f"exec {script}", monkeypatch)
+    monkeypatch.setattr("graph_agent.toolbox.bash_parser._TIMEOUT_S", 0.3)
 
     with pytest.raises(Unparsable, match=why):
         parse_bash(f"a {script}")
 
 
 def test_a_text_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stub = tmp_path / "shfmt"
-    stub.write_text(f"#!/bin/sh\necho x >> {tmp_path}/runs\necho '{{}}'\n")
-    stub.chmod(0o755)
-    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
+    _install_stub(tmp_path, f"echo x >> {tmp_path}/runs\necho '{{}}'", monkeypatch)
 
-    trees = [parse_bash("a judged again") for _ in range(3)]
+    trees = [parse_bash("a parsed again") for _ in range(3)]
 
     assert (trees, (tmp_path / "runs").read_text()) == ([{}, {}, {}], "x\n")
 
