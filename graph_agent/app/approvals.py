@@ -121,7 +121,7 @@ def _earlier_answer(reader: Reader, target: Target) -> RecordedAnswer:
     if status == "awaiting_approval" or view.record.get("abandoned"):
         status = "left behind on an earlier branch"
     elif status == "interrupted":
-        advice = f"`graph-agent recover {view.thread_id}` decides how to go on with it"
+        advice = f"`graph-agent recover {view.thread_id}` decides what happens with it"
     raise AnswerRefused(f"call {target.id!r} does not wait for an approval, it is {status}; {advice}.")
 
 

@@ -42,8 +42,8 @@ class UserCommands:
             return expand_user_command(found, arguments)
         if name in self.untrusted:
             raise UsageError(
-                f"/{name} stands in {self.untrusted[name]}, and the folder is not trusted; "
-                "see what it would turn on with: graph-agent config trust"
+                f"/{name} is defined in {self.untrusted[name]}, in a folder that you have not trusted. "
+                "Review it with: graph-agent config trust"
             )
         return None
 

@@ -54,8 +54,8 @@ _COMPARE_S = 5.0
 _MODEL_TIMEOUT_S = 5.0
 _PROGRAM_TIMEOUT_S = 5.0
 _REPAIR = "graph-agent doctor --repair"
-_BACKUP = "a copy made by `doctor --backup FILE` can be put in its place, once -wal and -shm beside it are gone"
-_UNKNOWN = "not known while the settings cannot be read"
+_BACKUP = "restore a copy made by `doctor --backup FILE`, after removing the -wal and -shm files beside it"
+_UNKNOWN = "not known until the settings can be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
         _check_trust(),
         _check_plugins(),
         _check_model(settings),
-        _check_program("search", find_ripgrep(), "searching falls back to a slower way with the same results"),
+        _check_program("search", find_ripgrep(), "search works without it, more slowly"),
         _check_parser(),
         _check_program("git", find_program("git"), "install git; the agent works without it"),
         _check_sandbox(settings),
@@ -166,9 +166,9 @@ def _check_endpoint(model: ModelSettings) -> Check:
         return Check("model", ok=False, detail=f"{address} cannot be reached: {type(error).__name__}", hint=hint)
     if status in (401, 403):
         hint = "the key is the setting model.api_key (OPENAI_API_KEY)"
-        return Check("model", ok=False, detail=f"{address} refuses the key ({status})", hint=hint)
+        return Check("model", ok=False, detail=f"{address} rejects the key ({status})", hint=hint)
     if status >= 500:
-        return Check("model", ok=False, detail=f"{address} fails ({status})", hint="look at the server")
+        return Check("model", ok=False, detail=f"{address} fails ({status})", hint="check the server")
     name = model.name or "no model named"
     return Check("model", ok=True, detail=f"{name} at {address}, answered {status}")
 
@@ -178,7 +178,7 @@ def _check_program(name: str, program: str | None, without: str) -> Check:
         return Check(name, ok=False, detail="not found", hint=without, matters=False)
     try:
         done = subprocess.run(
-            # Not in the folder the command is called in: its files must not have a say.
+            # Not in the current folder, whose files could change what runs.
             [program, "--version"],
             cwd="/",
             capture_output=True,
@@ -195,14 +195,14 @@ def _check_program(name: str, program: str | None, without: str) -> Check:
 
 def _check_parser() -> Check:
     """Parses a text, so that another program of the same name is noticed."""
-    without = "without it every shell command asks"
+    without = "without it every shell command needs approval"
     found = _check_program("parser", find_shfmt(), without)
     if not found.ok:
         return found
     try:
         if parse_bash("echo one && cat < two > three").get("Stmts"):
             return found
-        problem = "whose syntax trees are none that this program reads"
+        problem = "whose syntax trees this program cannot read"
     except Unparsable as error:
         problem = f"which cannot read a command: {error}"
     return replace(found, ok=False, detail=f"{found.detail}, {problem}", hint=without)
@@ -220,7 +220,7 @@ def _check_sandbox(settings: Settings | None) -> Check:
         )
         detail = f"{status.name}{reason}: {status.description}"
         return Check("sandbox", ok=True, detail=detail, hint=hint if status.name == "Landlock" else "")
-    hint = "read commands before you say yes"
+    hint = "read commands before you approve them"
     if status.name == "none":
         hint = f"install bubblewrap (package bubblewrap); until then: {hint}"
     is_fatal = status.name == "none" and settings.sandbox == "required"
@@ -297,7 +297,7 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
             case NewerSchema():
                 hint = "update graph-agent"
             case DamagedDatabase() if path.exists():
-                hint = f"{_REPAIR} takes what can be read over into a new file and keeps this one; or {_BACKUP}"
+                hint = f"{_REPAIR} copies what is readable to a new file and keeps this one; or {_BACKUP}"
             case DamagedDatabase():
                 hint = _BACKUP
             case _:
@@ -306,18 +306,18 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
     place = _existing(path.parent)
     if not os.access(place, os.W_OK | os.X_OK):
         hint = "name a folder that you may write: --db FILE, GRAPH_AGENT_DB or GRAPH_AGENT_HOME"
-        detail = f"{path} cannot be made: {place} cannot be written"
+        detail = f"{path} cannot be created: {place} is not writable"
         return None, Check("database", ok=False, detail=detail, hint=hint)
-    return None, Check("database", ok=True, detail=f"{path} does not exist yet; the first chat makes it")
+    return None, Check("database", ok=True, detail=f"{path} does not exist yet; the first chat creates it")
 
 
 def _require_writable(path: Path) -> None:
     for folder in (blob_dir(path), lock_dir(path)):
         if folder.exists() and not folder.is_dir():
-            raise StorageError(f"{folder} is no folder, and one of the agent's own is kept there: move it away")
+            raise StorageError(f"{folder} is not a folder, but the agent keeps one there: move it away")
     for place in (path, path.parent):
         if not os.access(place, os.W_OK):
-            raise StorageError(f"{place} cannot be written: threads can be looked at, but not gone on with")
+            raise StorageError(f"{place} is not writable: threads can be shown, but not continued")
 
 
 def _check_schema(health: Health | None) -> Check:
@@ -328,9 +328,9 @@ def _check_schema(health: Health | None) -> Check:
         detail += "; this SQLite has no FTS5, so `threads search` scans every message"
     if health.foreign_tables:
         detail += f"; tables of another program: {', '.join(health.foreign_tables)}"
-        return Check("schema", ok=False, detail=detail, hint="they are left alone and take room", matters=False)
+        return Check("schema", ok=False, detail=detail, hint="they are not used and take up space", matters=False)
     is_old = health.version < SCHEMA_VERSION
-    hint = "the next command that writes copies it, then migrates it" if is_old else ""
+    hint = "the next command that writes makes a copy, then migrates it" if is_old else ""
     return Check("schema", ok=True, detail=detail, hint=hint)
 
 
@@ -358,7 +358,7 @@ def _check_projections(path: Path, health: Health | None) -> Check:
 
 def _check_shells(path: Path, health: Health | None) -> Check:
     if health is None:
-        return Check("shells", ok=True, detail="nothing is known of any")
+        return Check("shells", ok=True, detail="not known")
     try:
         with read_database(path) as reader:
             running = reader.shells()
@@ -368,7 +368,7 @@ def _check_shells(path: Path, health: Health | None) -> Check:
     if not running:
         return Check("shells", ok=True, detail="none runs in the background")
     named = _first([f"{one.shell_id} (pid {one.pid}, thread {one.thread_id})" for one in running], ", ")
-    hint = f"graph-agent resume {shlex.quote(min(lost))} takes up what its thread left running" if lost else ""
+    hint = f"graph-agent resume {shlex.quote(min(lost))} reattaches its shells" if lost else ""
     return Check("shells", ok=not lost, detail=f"in the background: {named}", hint=hint, matters=False)
 
 
@@ -379,7 +379,7 @@ def _check_size(path: Path) -> Check:
         files = [Path(where) / name for where, _, names in os.walk(blob_dir(path) / folder) for name in names]
         parts.append(f"{len(files)} {kind} {sum(map(_bytes, files)) / 1e6:.1f} MB")
     if log > _MAX_LOG_BYTES:
-        hint = f"{_REPAIR} writes the log into the database, once nobody reads it"
+        hint = f"{_REPAIR} writes the log into the database when nobody reads it"
         return Check("size", ok=False, detail=", ".join(parts), hint=hint, matters=False)
     return Check("size", ok=True, detail=", ".join(parts))
 
@@ -394,10 +394,10 @@ def _bytes(path: Path) -> int:
 def _check_privacy(path: Path, folders: list[Path]) -> Check:
     if others := files_of_other_users(path, folders):
         detail = f"another user owns {_first([shlex.quote(str(one)) for one in others], ' ')}"
-        return Check("privacy", ok=False, detail=detail, hint="give them to you with chown", matters=False)
+        return Check("privacy", ok=False, detail=detail, hint="take them over with chown", matters=False)
     exposed = [shlex.quote(str(one)) for one in exposed_files(path, folders)]
     if not exposed:
-        return Check("privacy", ok=True, detail="nobody else can read what the agent keeps")
+        return Check("privacy", ok=True, detail="nobody else can read the agent's files")
     hint = f"chmod go= {' '.join(exposed)}" if len(exposed) <= 3 else _REPAIR
     return Check("privacy", ok=False, detail=f"others can read {_first(exposed, ' ')}", hint=hint, matters=False)
 
@@ -407,7 +407,7 @@ def _check_space(path: Path) -> Check:
     free = shutil.disk_usage(place).free
     is_enough = free >= _MIN_FREE_BYTES
     detail = f"{free // (1024 * 1024)} MB free at {place}"
-    return Check("space", ok=is_enough, detail=detail, hint="" if is_enough else "make room")
+    return Check("space", ok=is_enough, detail=detail, hint="" if is_enough else "free some space")
 
 
 def _check_file_system(path: Path) -> Check:
@@ -415,7 +415,7 @@ def _check_file_system(path: Path) -> Check:
     if mount is None:
         return Check("filesystem", ok=True, detail="not known")
     if mount.is_network:
-        hint = "name a local file with --db or GRAPH_AGENT_DB: locks and the log are not safe between machines"
+        hint = "choose a local file with --db or GRAPH_AGENT_DB: locks do not work between machines"
         detail = f"{mount.kind}, a network file system, at {mount.place}"
         return Check("filesystem", ok=False, detail=detail, hint=hint, matters=False)
     return Check("filesystem", ok=True, detail=f"{mount.kind} at {mount.place}")

@@ -173,8 +173,8 @@ class SessionServers:
         trusted, untrusted = await asyncio.to_thread(self._by_trust, again=again)
         for name in untrusted:
             self._warn(
-                f"MCP server {name!r} is not trusted as it is configured now and was not started; look at it and "
-                f"run: graph-agent mcp trust {shlex.quote(name)}"
+                f"MCP server {name!r} was not started: you have not trusted its present configuration. Check it, "
+                f"then run: graph-agent mcp trust {shlex.quote(name)}"
             )
         if trusted:
             sandbox = sandbox_of(self._settings, self._workspace)
@@ -263,7 +263,9 @@ def add_servers(
     if scope == "project":
         own = load_settings(os.environ).mcp_servers
         if taken := [name for name in servers if name in own]:
-            raise UsageError(f"you have a server {taken[0]!r} of your own, which goes first; take another name")
+            raise UsageError(
+                f"You have a server {taken[0]!r} of your own, which takes precedence. Choose another name"
+            )
 
     def validate(text: str) -> None:
         """Find a mistake beside the servers before anything is written; one in a replaced server is gone then."""
@@ -286,7 +288,7 @@ def trust_added_servers(added: Added, folder: Path) -> None:
     """
     if added.needs_folder:
         raise UsageError(
-            "the folder brings more than this; see all of it and trust it with: graph-agent config trust"
+            "The folder has more that needs your trust. Review all of it with: graph-agent config trust"
         )
     if added.scope == "project":
         record_trust(project_at(folder), trusted=True)
@@ -321,7 +323,7 @@ def _config_file(scope: Scope, folder: Path) -> Path:
     root = folder.resolve()
     path = root / PROJECT_CONFIG
     if not path.resolve().is_relative_to(root):
-        raise UsageError(f"{path} leads to {path.resolve()}, out of the folder; nothing was changed")
+        raise UsageError(f"{path} leads to {path.resolve()}, out of the folder. Nothing was changed")
     return path
 
 
@@ -348,7 +350,7 @@ async def try_server(name: str, workspace: Path) -> ServerTrial:
     server = _configured_server(name, settings)
     if not _is_trusted(name, server, settings):
         raise UsageError(
-            f"MCP server {name!r} is not trusted; look at it and run: graph-agent mcp trust {shlex.quote(name)}"
+            f"MCP server {name!r} is not trusted. Check it, then run: graph-agent mcp trust {shlex.quote(name)}"
         )
     warnings: list[str] = []
     registry, sandbox = ToolRegistry(), sandbox_of(settings, workspace)

@@ -254,7 +254,7 @@ def require_price(settings: Settings, model: _LabelledModel) -> None:
     if unknown is not None:
         name = unknown.rpartition(" @ ")[0] or unknown
         raise UsageError(
-            f"what {name} costs is not known, so --max-cost (max_cost, max_thread_cost) cannot be kept. Add its "
-            f"price to config.toml, per million tokens in {settings.currency}: "
-            f'[prices."{name}"] input = …, output = …; or leave the limit out, or limit tokens with --max-tokens'
+            f"The price of {name} is unknown, so --max-cost (max_cost, max_thread_cost) cannot be enforced. Add "
+            f"its price to config.toml, per million tokens in {settings.currency}: "
+            f'[prices."{name}"] input = …, output = …; or remove the limit, or limit tokens with --max-tokens'
         )

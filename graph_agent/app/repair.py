@@ -72,36 +72,29 @@ async def _restrict_permissions(path: Path, folders: list[Path]) -> Messages:
     exposed = exposed_files(path, folders)
     if not exposed:
         return
-    yield RepairMessage(
-        "privacy", "will", f"take the rights of others off {len(exposed)} files and folders of the agent"
-    )
+    yield RepairMessage("privacy", "will", f"make {len(exposed)} files and folders of the agent private")
     left = restrict_permissions(exposed)
-    yield RepairMessage("privacy", "done", f"{len(exposed) - len(left)} are yours alone now")
+    yield RepairMessage("privacy", "done", f"{len(exposed) - len(left)} are private now")
     if left:
-        yield RepairMessage(
-            "privacy", "left", f"not possible for {', '.join(map(str, left[:3]))}: they are another user's"
-        )
+        names = ", ".join(map(str, left[:3]))
+        yield RepairMessage("privacy", "left", f"another user owns {names}; nothing was changed there")
 
 
 async def _salvage(path: Path) -> Messages:
     try:
         check_database(path)
     except DamagedDatabase as damage:
-        yield RepairMessage(
-            "database", "will", f"{damage}; take what can be read over into a new file, and keep this one"
-        )
+        yield RepairMessage("database", "will", f"{damage}; copy what is readable to a new file, and keep this one")
     else:
         return
     done = salvage(path)
-    yield RepairMessage(
-        "database", "done", f"{done.rows} rows stand in {path}; the damaged file is {done.original}"
-    )
+    yield RepairMessage("database", "done", f"{path} has {done.rows} rows; the damaged file is {done.original}")
     if done.lost:
         lost = ", ".join(
             f"{'an unknown number of' if rows is None else rows} rows of {table}"
             for table, rows in done.lost.items()
         )
-        yield RepairMessage("database", "left", f"could not be read: {lost}")
+        yield RepairMessage("database", "left", f"not readable: {lost}")
     async with await Database.open(path) as database:
         dropped = await database.write(drop_incomplete_checkpoints)
         for thread_id, count in dropped.items():
@@ -110,8 +103,7 @@ async def _salvage(path: Path) -> Messages:
 
 
 def _format_lost(thread_id: str, count: int) -> str:
-    lost = f"thread {thread_id}: {count} checkpoints rested on what is lost"
-    return f"{lost}; it goes on from the newest one that is whole"
+    return f"thread {thread_id} lost {count} incomplete checkpoints; it continues from the newest complete one"
 
 
 async def _write_log_back(path: Path) -> Messages:
@@ -122,7 +114,7 @@ async def _write_log_back(path: Path) -> Messages:
     async with await Database.open(path) as database:
         await database.run(release_free_pages)
     left = _size(log)
-    text = f"{left} bytes stay in the log while another process reads" if left else "the database is one file again"
+    text = f"another process reads; {left} bytes stay in the log" if left else "the database is one file again"
     yield RepairMessage("log", "left" if left else "done", text)
 
 
@@ -135,11 +127,11 @@ async def _migrate(path: Path) -> Messages:
     if health is None or health.version == SCHEMA_VERSION:
         return
     yield RepairMessage(
-        "schema", "will", f"copy the database, then bring schema {health.version} up to {SCHEMA_VERSION}"
+        "schema", "will", f"copy the database, then migrate schema {health.version} to {SCHEMA_VERSION}"
     )
     await (await Database.open(path)).close()
     copy = _newest(path, f"v{health.version}-*.backup")
-    yield RepairMessage("schema", "done", f"schema {SCHEMA_VERSION}; the copy of before is {copy}")
+    yield RepairMessage("schema", "done", f"schema {SCHEMA_VERSION}; the copy is {copy}")
 
 
 def _newest(path: Path, end: str) -> Path | None:
@@ -154,11 +146,9 @@ async def _drop_unreadable(path: Path) -> Messages:
             return
         copy = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
         values = ", ".join(f"{count} of thread {thread_id}" for thread_id, count in found.items())
-        yield RepairMessage(
-            "values", "will", f"keep a copy of the database, and drop what cannot be read: {values} values"
-        )
+        yield RepairMessage("values", "will", f"copy the database, then drop unreadable values: {values}")
         await database.run(lambda _: back_up(path, copy))
-        yield RepairMessage("values", "done", f"the database as it was is {copy}")
+        yield RepairMessage("values", "done", f"the copy is {copy}")
         for thread_id in found:
             dropped: dict[str, int] = {}
             problem = await _with_lock(database, thread_id, partial(_drop_of_thread, database, thread_id, dropped))
@@ -189,7 +179,7 @@ async def _rebuild_projections(path: Path) -> Messages:
             problem = await _with_lock(database, thread_id, partial(saver.rebuild_projections, thread_id))
         with read_database(path) as reader:
             left = [problem] if problem else reader.inconsistencies(thread_id)
-        text = f"thread {thread_id}: {left[0] if left else 'they say what its checkpoints say'}"
+        text = f"thread {thread_id}: {left[0] if left else 'its tables match its checkpoints'}"
         yield RepairMessage("projections", "left" if left else "done", text)
 
 
@@ -201,10 +191,10 @@ async def _prune(path: Path, keep_turns: int) -> Messages:
         grown = await database.run(lambda one: [its for its in idle if should_prune(one, its, keep_turns)])
         for thread_id in grown:
             yield RepairMessage(
-                "pruning", "will", f"prune thread {thread_id} to its last {keep_turns} turns, as it is idle"
+                "pruning", "will", f"prune the idle thread {thread_id} to its last {keep_turns} turns"
             )
             problem = await _with_lock(database, thread_id, partial(saver.prune_if_grown, thread_id, keep_turns))
-            text = problem or f"thread {thread_id} is cut"
+            text = problem or f"thread {thread_id} is pruned"
             yield RepairMessage("pruning", "left" if problem else "done", text)
 
 
@@ -231,11 +221,9 @@ async def _collect_garbage(path: Path) -> Messages:
         if not orphans:
             return
         if copy := _newest(path, "damaged-*"):
-            text = f"{len(orphans)} files are named by nothing here, but maybe in {copy}: remove that one first"
+            text = f"{len(orphans)} unreferenced files may belong to {copy}; remove that file first"
             yield RepairMessage("blobs", "left", text)
             return
-        yield RepairMessage(
-            "blobs", "will", f"remove {len(orphans)} stored contents and outputs that nothing names any more"
-        )
+        yield RepairMessage("blobs", "will", f"remove {len(orphans)} unreferenced contents and outputs")
         gone = await database.run(lambda connection: collect_garbage(connection, blobs))
         yield RepairMessage("blobs", "done", f"{gone.files} files removed, {gone.bytes} bytes")

@@ -74,17 +74,17 @@ async def rewind(database: Path, order: RewindRequest, consents: Callable[[Rewin
         owner = reader.top_thread(target.thread_id)
     if owner != target.thread_id:
         raise UsageError(
-            f"{target.thread_id} is the thread of a sub-agent, which goes back with its parent: "
-            f"`graph-agent history {owner}` lists where to"
+            f"{target.thread_id} is the thread of a sub-agent and is rewound with its parent. "
+            f"List its checkpoints: graph-agent history {owner}"
         )
     if target.kind == "thread" and not order.is_undo:
         raise UsageError(
-            f"{order.text!r} is a thread; name the checkpoint to go back to, which `graph-agent inspect` and every "
-            "end of a run show"
+            f"{order.text!r} is a thread. Name a checkpoint of it, as listed by: "
+            f"graph-agent history {target.thread_id}"
         )
     workspace = Path(row.workspace)
     if not await asyncio.to_thread(workspace.is_dir):
-        raise UsageError(f"the folder {row.workspace!r} of thread {row.thread_id} is not there any more")
+        raise UsageError(f"The folder {row.workspace!r} of thread {row.thread_id} does not exist any more")
     settings = load_settings(os.environ, flags={"database": str(database)})
     roots = await asyncio.to_thread(roots_of, workspace, stored, settings)
     thread = Thread(row.thread_id, workspace, row.mode, "rewind", 1, roots=roots.usable)

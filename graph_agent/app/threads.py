@@ -52,7 +52,7 @@ async def rename(database: Path, text: str, title: str) -> tuple[str, str]:
     """
     line = " ".join(title.split())
     if not line:
-        raise UsageError("the title is blank; give a thread some words to be known by")
+        raise UsageError("The title is blank; give the thread a few words")
     with read_database(database) as reader:
         thread_id = reader.resolve(text, kinds=("thread", "checkpoint")).thread_id
     async with await Database.open(database) as opened:

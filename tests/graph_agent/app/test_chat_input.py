@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_commands_of_a_project_count_once_it_is_trusted_and_never_before_those_of_the_user(folder: Path) -> None:
     untrusted = user_commands(folder)
-    with pytest.raises(UsageError, match=r"/deep:ship stands in .*ship.md, and the folder is not trusted"):
+    with pytest.raises(UsageError, match=r"/deep:ship is defined in .*ship.md, in a folder that you have not"):
         untrusted.message("deep:ship", "")
     shown = trust_effects(project_at(folder))
 

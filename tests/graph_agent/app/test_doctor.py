@@ -13,116 +13,87 @@ from tests.fakes.scripted_model import ScriptedModel
 from tests.scenarios.stage import THREAD, Stage
 from tests.scenarios.test_branches import two_turns
 
-_NAMES = [
-    "versions",
-    "settings",
-    "trust",
-    "plug-ins",
-    "model",
-    "search",
-    "parser",
-    "git",
-    "sandbox",
-    "web search",
-    "mcp servers",
-    "database",
-    "schema",
-    "projections",
-    "shells",
-    "size",
-    "privacy",
-    "space",
-    "filesystem",
+_NAMES = (
+    *("versions", "settings", "trust", "plug-ins", "model", "search", "parser", "git", "sandbox", "web search"),
+    *("mcp servers", "database", "schema", "projections", "shells", "size", "privacy", "space", "filesystem"),
     "terminal",
-]
+)
 
 
-def _environment(home: Path, **more: str) -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], "HOME": str(home), "GRAPH_AGENT_HOME": str(home), **more}
+def _checked(home: Path, **more: str) -> dict[str, Check]:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GRAPH_AGENT_HOME": str(home), **more}
+    checks = run_checks(home / "a.db", environment)
+    assert tuple(check.name for check in checks) == _NAMES
+    return {check.name: check for check in checks}
 
 
 def test_on_a_fresh_machine_everything_that_matters_works(tmp_path: Path) -> None:
-    checks = run_checks(tmp_path / "a.db", _environment(tmp_path))
+    checks = _checked(tmp_path)
 
-    assert [check.name for check in checks] == _NAMES
-    assert [check.name for check in checks if check.matters and not check.ok] == []
+    assert [check.name for check in checks.values() if check.matters and not check.ok] == []
 
 
-def test_a_server_that_answers_refuses_or_is_gone_is_told_apart_and_the_key_is_never_shown(tmp_path: Path) -> None:
+def test_a_server_that_answers_is_told_from_one_that_is_down_and_the_key_is_never_shown(tmp_path: Path) -> None:
     with FakeOpenAI() as server:
-        told = [
-            {check.name: check for check in run_checks(tmp_path / "a.db", _environment(tmp_path, **more))}["model"]
-            for more in (
-                {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-hidden", "GRAPH_AGENT_MODEL": "m"},
-                {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "sk-hidden"},
-            )
-        ]
+        url = server.base_url
+        up = _checked(tmp_path, OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-hidden", GRAPH_AGENT_MODEL="m")["model"]
+    down = _checked(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1", OPENAI_API_KEY="sk-hidden")["model"]
 
-    assert [check.ok for check in told] == [True, False]
-    assert told[0].detail == f"m at {server.base_url}, answered 200"
-    assert "cannot be reached: ConnectError" in told[1].detail
-    assert "sk-hidden" not in str(told)
+    assert (up.ok, up.detail, down.ok) == (True, f"m at {url}, answered 200", False)
+    assert "cannot be reached: ConnectError" in down.detail
+    assert "sk-hidden" not in f"{up}{down}"
 
 
-def test_settings_that_cannot_be_read_are_named_and_the_rest_is_examined_all_the_same(tmp_path: Path) -> None:
+def test_settings_that_cannot_be_read_are_named_and_the_rest_is_checked_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("mode = 'no such mode'\n")
 
-    checks = {check.name: check for check in run_checks(tmp_path / "a.db", _environment(tmp_path))}
+    checks = _checked(tmp_path)
 
-    assert (checks["settings"].ok, checks["database"].ok, len(checks)) == (False, True, len(_NAMES))
+    assert (checks["settings"].ok, checks["database"].ok) == (False, True)
     assert "no such mode" in checks["settings"].detail
 
 
-def test_without_its_programs_the_agent_works_on_and_says_what_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("bwrap", "sandbox"),
+    [(None, "bubblewrap (bwrap) is not installed"), ("not a program", "does not work here: OSError")],
+)
+def test_without_its_programs_or_with_broken_ones_the_agent_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bwrap: str | None, sandbox: str
 ) -> None:
+    if bwrap is not None:
+        (tmp_path / "bwrap").write_text(bwrap)
+        (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    checks = {check.name: check for check in run_checks(tmp_path / "a.db", _environment(tmp_path))}
+    checks = _checked(tmp_path)
 
     assert (checks["git"].ok, checks["git"].matters, checks["git"].detail) == (False, False, "not found")
-    assert "bubblewrap (bwrap) is not installed" in checks["sandbox"].detail
+    assert sandbox in checks["sandbox"].detail
 
 
-def test_a_probe_that_hangs_or_cannot_run_spoils_no_other_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "bwrap").write_text("not a program")
-    (tmp_path / "bwrap").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    checks = {check.name: check for check in run_checks(tmp_path / "a.db", _environment(tmp_path))}
-
-    assert (len(checks), "does not work here: OSError" in checks["sandbox"].detail) == (len(_NAMES), True)
-
-
-async def test_what_others_can_read_is_named_and_nothing_else_is_touched(tmp_path: Path) -> None:
+async def test_what_others_can_read_is_named_but_not_files_that_are_not_the_agents(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     (tmp_path / "elsewhere.txt").touch(mode=0o644)
     async with await Database.open(path):
         pass
     path.chmod(0o644)
 
-    checks = {check.name: check for check in run_checks(path, _environment(tmp_path))}
+    privacy = _checked(tmp_path)["privacy"]
 
-    privacy = checks["privacy"]
-    assert (privacy.ok, privacy.hint.startswith(f"chmod go= {path}"), "elsewhere" in privacy.hint) == (
-        False,
-        True,
-        False,
-    )
+    assert not privacy.ok
+    assert privacy.hint.startswith(f"chmod go= {path}")
+    assert "elsewhere" not in privacy.hint
 
 
-def test_servers_that_would_not_be_started_are_named_with_why(
+def test_servers_that_would_not_be_started_are_named_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
     tables = "[mcp_servers.new]\ncommand = 'sleep'\n[mcp_servers.off]\ncommand = 'x'\nenabled = false\n"
     (tmp_path / "config.toml").write_text(tables)
 
-    checks = {check.name: check for check in run_checks(tmp_path / "a.db", _environment(tmp_path))}
+    found = _checked(tmp_path)["mcp servers"]
 
-    found = checks["mcp servers"]
     assert (found.ok, found.matters, found.detail) == (False, False, "0 of 2 would be started; new: not trusted")
 
 
@@ -138,18 +109,18 @@ async def path(tmp_path: Path) -> Path:
     return path
 
 
-def _amiss(path: Path) -> list[str]:
-    return [name for name, check in _checks(path).items() if not check.ok]
+def _failed(checks: dict[str, Check]) -> list[str]:
+    return [name for name, check in checks.items() if not check.ok]
 
 
-async def test_a_database_that_was_worked_with_is_well_in_every_respect(path: Path) -> None:
+async def test_a_database_that_was_worked_with_passes_every_check(path: Path) -> None:
     checks = _checks(path)
 
-    assert [name for name, check in checks.items() if not check.ok] == []
+    assert _failed(checks) == []
     assert "agree with the checkpoints (1 threads)" in checks["projections"].detail
 
 
-async def test_each_thing_that_is_amiss_is_named_by_its_own_check_with_what_to_do(path: Path) -> None:
+async def test_each_problem_is_named_by_its_own_check_with_what_to_do(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         database.execute("DELETE FROM transcript")
         database.execute("CREATE TABLE theirs (a)")
@@ -157,34 +128,35 @@ async def test_each_thing_that_is_amiss_is_named_by_its_own_check_with_what_to_d
 
     checks = _checks(path)
 
-    assert _amiss(path) == ["schema", "projections", "privacy"]
+    assert _failed(checks) == ["schema", "projections", "privacy"]
     assert "theirs" in checks["schema"].detail
-    assert ("the list counts other turns" in checks["projections"].detail, checks["projections"].matters) == (
-        True,
-        True,
-    )
-    assert "doctor --repair" in checks["projections"].hint
+    assert "the list counts other turns" in checks["projections"].detail
+    assert (checks["projections"].matters, "doctor --repair" in checks["projections"].hint) == (True, True)
     assert checks["privacy"].hint.startswith(f"chmod go= {path}")
 
 
-async def test_a_background_shell_that_nobody_has_is_named_with_how_to_take_it_up(path: Path) -> None:
+async def test_a_background_shell_without_a_session_is_named_with_how_to_reattach_it(path: Path) -> None:
     process = (os.getpid(), process_started(os.getpid()), boot_id())
-    claimed = "INSERT INTO journal (thread_id, call_id, attempt, owner, status, started_at, process_group,"
-    begun = f"{claimed} process_started, boot_id) VALUES (?, 'c', 1, 'life', 'success', '', ?, ?, ?)"
-    columns = "INSERT INTO background_shells (thread_id, call_id, attempt, command, folder, started_at)"
-    kept = f"{columns} VALUES (?, 'c', 1, 'x', '', '')"
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute(begun, (THREAD, *process))
-        database.execute(kept, (THREAD,))
+        database.execute(
+            "INSERT INTO journal (thread_id, call_id, attempt, owner, status, started_at, process_group, "
+            "process_started, boot_id) VALUES (?, 'c', 1, 'life', 'success', '', ?, ?, ?)",
+            (THREAD, *process),
+        )
+        database.execute(
+            "INSERT INTO background_shells (thread_id, call_id, attempt, command, folder, started_at) "
+            "VALUES (?, 'c', 1, 'x', '', '')",
+            (THREAD,),
+        )
 
     check = _checks(path)["shells"]
 
     assert (check.ok, check.matters) == (False, False)
     assert check.detail == f"in the background: sh1 (pid {os.getpid()}, thread {THREAD})"
-    assert check.hint == f"graph-agent resume {THREAD} takes up what its thread left running"
+    assert check.hint == f"graph-agent resume {THREAD} reattaches its shells"
 
 
-async def test_the_folder_that_the_agent_made_is_looked_at_and_one_that_was_there_is_not(path: Path) -> None:
+async def test_the_folder_that_the_agent_made_is_its_own_and_one_that_was_there_is_not(path: Path) -> None:
     home = path.parent.parent
     environment = {"GRAPH_AGENT_HOME": str(home)}
 
@@ -192,7 +164,7 @@ async def test_the_folder_that_the_agent_made_is_looked_at_and_one_that_was_ther
     assert own_folders(home / "elsewhere.db", environment) == [home / "data" / "logs"]
 
 
-async def test_a_log_that_was_never_written_back_is_told_with_its_size(path: Path) -> None:
+async def test_a_large_log_is_named_with_its_size(path: Path) -> None:
     async with await Database.open(path):
         os.truncate(path.with_name("a.db-wal"), 100_000_000)
         check = _checks(path)["size"]
@@ -208,7 +180,7 @@ def test_with_a_broken_file_every_check_still_says_something(tmp_path: Path, con
 
     checks = _checks(path)
 
-    assert ([name for name, check in checks.items() if not check.ok], len(checks)) == (["database"], 8)
+    assert (_failed(checks), len(checks)) == (["database"], 8)
     assert "doctor --repair" in checks["database"].hint
 
 
@@ -242,5 +214,5 @@ def test_the_innermost_and_latest_mount_is_the_one_a_folder_is_on(
     assert (found, found is not None and found.is_network) == (Mount(Path(place), kind), is_network)
 
 
-def test_where_the_kernel_lists_nothing_nothing_is_known(tmp_path: Path) -> None:
+def test_without_a_mount_list_nothing_is_known(tmp_path: Path) -> None:
     assert mount_of(tmp_path, tmp_path / "none") is None

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ def _states() -> list[tuple[str, str, str]]:
     return [(server.name, server.scope, server.state) for server in configured_servers()]
 
 
-def test_a_server_of_ones_own_is_started_once_it_is_trusted_and_taken_out_with_its_trust(home: Path) -> None:
+def test_a_server_of_ones_own_is_started_once_it_is_trusted_and_removed_with_its_trust(home: Path) -> None:
     added = add_servers({"a": TABLE}, "user", Path.cwd())
     before = _states()
     trust_added_servers(added, Path.cwd())
@@ -36,16 +35,12 @@ def test_a_server_of_ones_own_is_started_once_it_is_trusted_and_taken_out_with_i
     remove_server("a", "user", Path.cwd())
     add_servers({"a": TABLE}, "user", Path.cwd())
 
-    assert (added.path, before, after) == (
-        home / "config.toml",
-        [("a", "user", "untrusted")],
-        [("a", "user", "ready")],
-    )
-    assert _states() == [("a", "user", "untrusted")]
+    untrusted, ready = [("a", "user", "untrusted")], [("a", "user", "ready")]
+    assert (added.path, before, after, _states()) == (home / "config.toml", untrusted, ready, untrusted)
 
 
 @pytest.mark.parametrize("replaces", [False, True])
-def test_a_fault_elsewhere_in_the_file_is_told_before_anything_is_written(home: Path, *, replaces: bool) -> None:
+def test_a_mistake_elsewhere_in_the_file_is_named_before_anything_is_written(home: Path, *, replaces: bool) -> None:
     faulty = 'max_steps = "many"\n[mcp_servers.b]\ncommand = "x"\n'
     (home / "config.toml").write_text(faulty, encoding="utf-8")
 
@@ -55,7 +50,7 @@ def test_a_fault_elsewhere_in_the_file_is_told_before_anything_is_written(home: 
     assert (home / "config.toml").read_text(encoding="utf-8") == faulty
 
 
-def test_replacing_a_server_mends_the_fault_in_it(home: Path) -> None:
+def test_replacing_a_server_removes_the_mistake_in_it(home: Path) -> None:
     (home / "config.toml").write_text('[mcp_servers.a]\ncommand = "x"\nargs = 3\n', encoding="utf-8")
 
     add_servers({"a": TABLE}, "user", Path.cwd(), replaces=True)
@@ -71,10 +66,8 @@ def test_a_server_of_the_project_is_trusted_with_its_folder_and_leaves_the_rest_
     one = _states()
     remove_server("b", "project", Path.cwd())
 
-    assert (both, one) == (
-        [("a", "project", "ready"), ("b", "project", "ready")],
-        [("b", "project", "ready")],
-    )
+    assert both == [("a", "project", "ready"), ("b", "project", "ready")]
+    assert one == [("b", "project", "ready")]
     assert (_states(), project_at(Path.cwd()).trust) == ([], "none")
 
 
@@ -91,31 +84,19 @@ def test_adding_to_a_folder_that_nobody_trusted_does_not_trust_what_else_it_brin
     assert (_states(), project_at(Path.cwd()).is_trusted) == ([], False)
 
 
-def test_a_folder_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    Path(".graph-agent").symlink_to(tmp_path / "elsewhere")
-
-    with pytest.raises(UsageError, match="out of the folder; nothing was changed"):
-        add_servers({"a": TABLE}, "project", Path.cwd())
-
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-
-
-def test_a_name_of_ones_own_is_not_given_to_a_server_of_the_project() -> None:
+def test_nothing_is_written_if_a_server_a_name_or_the_folder_is_wrong(tmp_path: Path, home: Path) -> None:
+    with pytest.raises(UsageError, match="b: should have either"):
+        add_servers({"a": TABLE, "b": {}}, "user", Path.cwd())
+    assert not (home / "config.toml").exists()
     add_servers({"a": TABLE}, "user", Path.cwd())
-
     with pytest.raises(UsageError, match="a server 'a' of your own"):
         add_servers({"a": TABLE}, "project", Path.cwd())
+    (tmp_path / "elsewhere").mkdir()
+    Path(".graph-agent").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="out of the folder"):
+        add_servers({"c": TABLE}, "project", Path.cwd())
 
-
-def test_none_is_written_where_one_of_several_is_wrong(home: Path) -> None:
-    with pytest.raises(UsageError, match="b: should have either"):
-        add_servers({"a": TABLE, "b": json.loads("{}")}, "user", Path.cwd())
-
-    assert not (home / "config.toml").exists()
-
-
-BROKEN = "import sys; print('first', file=sys.stderr); sys.exit('no such database')"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def _add(*command: str) -> None:
@@ -123,22 +104,21 @@ def _add(*command: str) -> None:
     trust_added_servers(add_servers({"a": table}, "user", Path.cwd()), Path.cwd())
 
 
-async def test_a_server_that_works_tells_its_tools_with_their_risk_and_how_long_it_took() -> None:
+@pytest.mark.slow
+async def test_a_server_that_works_lists_its_tools_with_their_risk_and_how_long_it_took() -> None:
     server = demo()
     _add(str(server.command), *server.args)
 
     tried = await try_server("a", Path.cwd())
 
-    assert tried.tools[0] == (
-        "mcp__a__ping",
-        "medium",
-        "Answers. Its argument is named like something that clients of ours inject.",
-    )
+    described = "Answers. Its argument is named like something that clients of ours inject."
+    assert tried.tools[0] == ("mcp__a__ping", "medium", described)
     assert (tried.warnings, 0 < tried.seconds < 15) == ((), True)
 
 
-async def test_a_server_that_ends_at_once_tells_what_it_wrote_last() -> None:
-    _add(str(demo().command), "-c", BROKEN)
+@pytest.mark.slow
+async def test_a_server_that_ends_at_once_shows_its_last_output() -> None:
+    _add(str(demo().command), "-c", "import sys; print('first', file=sys.stderr); sys.exit('no such database')")
 
     tried = await try_server("a", Path.cwd())
 
@@ -168,26 +148,13 @@ def test_each_server_says_whether_it_would_be_started_and_why_not(home: Path) ->
     for name in ("missing", "unset"):
         trust_server(name)
 
+    missing = "program 'no-such-program' not found; correct `command`, or install it"
+    unset = "its settings use ${NO_SUCH_VARIABLE}, which is not set in the environment"
     assert [(server.name, server.state, server.problem, server.reached_by) for server in configured_servers()] == [
         ("new", "untrusted", "", "sleep"),
         ("off", "disabled", "", "sleep"),
-        (
-            "missing",
-            "unusable",
-            "program 'no-such-program' not found; correct `command`, or install it",
-            "no-such-program",
-        ),
-        (
-            "unset",
-            "unusable",
-            "its settings use ${NO_SUCH_VARIABLE}, which is not set in the environment",
-            "http://x/mcp",
-        ),
+        ("missing", "unusable", missing, "no-such-program"),
+        ("unset", "unusable", unset, "http://x/mcp"),
     ]
-
-
-def test_a_name_that_is_not_there_is_told_with_those_that_are(home: Path) -> None:
-    (home / "config.toml").write_text(CONFIG)
-
     with pytest.raises(UsageError, match="no MCP server 'other'; configured: new, off, missing, unset"):
         trust_server("other")

@@ -174,7 +174,7 @@ async def test_a_thread_that_another_process_holds_is_left_alone(played: Played)
 async def test_a_thread_is_no_place_to_go_back_to(played: Played) -> None:
     await played.say("list files")
 
-    with pytest.raises(UsageError, match="is a thread; name the checkpoint"):
+    with pytest.raises(UsageError, match="Name a checkpoint of it"):
         await played.back(_THREAD)
 
 

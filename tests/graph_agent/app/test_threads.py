@@ -140,7 +140,7 @@ async def test_threads_that_are_held_or_too_young_are_not_pruned(long_stage: Sta
         done = await prune(long_stage.database, PruneOrder(1))
 
     by_thread = {one.thread_id: one for one in done.threads}
-    assert (by_thread[THREAD].checkpoints, "is held by process" in by_thread[THREAD].held_by) == (0, True)
+    assert (by_thread[THREAD].checkpoints, "is open in another process" in by_thread[THREAD].held_by) == (0, True)
     assert (young.threads, by_thread[_OTHER].checkpoints > 0) == ((), True)
 
 

@@ -352,7 +352,7 @@ async def test_a_sub_agents_thread_is_not_rewound_alone(tmp_path: Path) -> None:
     with read_database(family.database) as reader:
         place = reader.history(family.child("c1"))[-1].checkpoint_id
 
-    with pytest.raises(UsageError, match=rf"goes back with its parent: `graph-agent history {PARENT}`"):
+    with pytest.raises(UsageError, match=rf"is rewound with its parent.*graph-agent history {PARENT}"):
         await _back(family, place)
 
 

@@ -168,7 +168,7 @@ async def test_a_command_of_ones_own_is_listed_and_stands_for_a_message(
 
     assert asked == ChatAction("send", "Read a.py.")
     assert said[0] == "Unknown command /rewiew. Did you mean /review?"
-    assert said[1].startswith("/ship stands in ")
+    assert said[1].startswith("/ship is defined in ")
     assert "/review FILE  Read $1.\n" in listed
     assert "Not available, because their folder is not trusted: /ship\n" in listed
 
