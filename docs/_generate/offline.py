@@ -12,7 +12,7 @@ __all__ = ["page"]
 
 _INTRODUCTION = """\
 With no model configured, a small fixed command language answers, in English and Chinese. It is no language model
-and does not pretend to be one: the first answer and the status line say *offline command mode, no model*. What it
+and does not pretend to be one: the first answer and the status line say *offline mode, no model*. What it
 understands becomes ordinary tool calls, with the same approvals, ledger and recovery as those of a model; what it
 does not understand does nothing, and the answer lists what there is and guesses what was meant.
 

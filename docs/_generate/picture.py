@@ -61,7 +61,7 @@ def play(folder: Path) -> pyte.Screen:
 def normalize(lines: Iterable[str], folder: Path) -> str:
     """The text without blanks and without what differs between runs or machines."""
     text = "".join(line.replace(str(folder), "/tmp/demo") for line in lines)  # noqa: S108 - where the picture is made
-    text = re.sub(r"\s|─|│", "", text.partition("offline command mode, no model · ")[0])
+    text = re.sub(r"\s|─|│", "", text.partition("offline mode, no model · ")[0])
     return re.sub(r"call_[0-9a-f]{32}|[0-9a-f]{8}(?=success)|\d{4}-\d\d-\d\d\d\d:\d\d:\d\d|\d\.\ds", "*", text)
 
 

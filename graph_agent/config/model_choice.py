@@ -28,7 +28,7 @@ __all__ = [
     "local_model_problem",
 ]
 
-OFFLINE_LABEL = "offline command mode, no model"
+OFFLINE_LABEL = "offline mode, no model"
 LOCAL_TAG = "(local, limited)"
 """In the label of every local model."""
 MAGIC = b"GGUF"
@@ -71,14 +71,14 @@ def choose_model(settings: Settings) -> ModelChoice:
     """A factory or a configured endpoint comes first; then the local model, if usable; else offline commands."""
     model, origins = settings.model, settings.origins
     if model.factory is not None:
-        reason = f"Model: made by {model.factory}, because of model.factory."
+        reason = f"Model: made by {model.factory}, set by model.factory."
         return ModelChoice("factory", reason, _CONNECT_ANOTHER)
     if model.is_configured:
         cause = origins.get("model.base_url") or origins.get("model.api_key") or "the settings"
         if settings.profile:
             cause = f"the profile {settings.profile!r} ({origins.get('model.name', 'the settings')})"
         name = model.name or "not named (the only one, or your choice)"
-        reason = f"Model: {name} at {display_url(model.endpoint)}, because of {cause}."
+        reason = f"Model: {name} at {display_url(model.endpoint)}, set by {cause}."
         return ModelChoice("endpoint", reason, _CONNECT_ANOTHER)
     unset, obstacle = "neither a base URL nor a key is set", ""
     name_alone = f"the model name {model.name!r} alone does not say where it is"
@@ -86,12 +86,14 @@ def choose_model(settings: Settings) -> ModelChoice:
         obstacle = local_model_problem(model.local)
         if not obstacle:
             cause = origins.get("model.local", "the settings")
-            reason = f"Model: {local_label(model.local)}, because of {cause}"
+            reason = f"Model: {local_label(model.local)}, set by {cause}"
             return ModelChoice("local", f"{reason}; {name_alone}." if model.name else f"{reason}.", CONNECT_HELP)
         unset = f"the local model cannot be used: {obstacle}"
     if model.name is not None:
         unset += f" ({name_alone})"
-    return ModelChoice("offline", f"Model: {OFFLINE_LABEL}, because {unset}.", CONNECT_HELP, obstacle)
+    return ModelChoice(
+        "offline", f"No model is connected: {unset}. Offline mode runs simple commands.", CONNECT_HELP, obstacle
+    )
 
 
 def local_label(path: Path) -> str:

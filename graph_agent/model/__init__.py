@@ -1,1 +1,1 @@
-"""What stands behind the chat-model port: an endpoint, or the offline command mode. Knows no graph and no tool."""
+"""What stands behind the chat-model port: an endpoint, or the offline mode. Knows no graph and no tool."""

@@ -67,7 +67,7 @@ class ChatModel(Protocol):
 
     @property
     def label(self) -> str:
-        """What the status line calls it, e.g. `gpt-5 @ api.openai.com` or `offline command mode, no model`."""
+        """What the status line calls it, e.g. `gpt-5 @ api.openai.com` or `offline mode, no model`."""
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
         """Ask once and return the whole finished message.

@@ -8,10 +8,11 @@ import json
 import sys
 from pathlib import Path
 
-from graph_agent.cli.chat.chat import Chat, ChatOptions, ThreadOpening
+from graph_agent.cli.chat.chat import Chat, ChatOptions
 from graph_agent.cli.exit_codes import run_guarded
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
+from graph_agent.cli.session_target import Target
 from graph_agent.events import (
     EventBus,
     ModelMessage,
@@ -84,21 +85,19 @@ def main(scenario: str, log: Path, elsewhere: Path) -> int:
     opening, turns = SCENARIOS[scenario]
     sessions: list[ScriptedSession] = []
 
-    async def open_scripted(bus: EventBus) -> Session:
+    async def open_scripted(_: Target, bus: EventBus) -> Session:
         session = ScriptedSession(bus, Path.cwd(), turns, opening=opening, elsewhere=elsewhere)
         session.refusals["call-a"] = "the command is empty"
         sessions.append(session)
         return session
 
     terminal = Terminal(None)
-    visit = ThreadOpening(open_scripted, resumes=opening is not None)
-    setting = ChatOptions(
-        log.with_name("none.db"), lambda *_: visit, lambda _: visit, introduction=lambda: ["scripted"]
-    )
-    chat = Chat(visit, terminal, make_console(), setting)
+    target = Target(Path.cwd(), exists=opening is not None)
+    options = ChatOptions(target, open_scripted, log.with_name("none.db"), introduction=lambda: ["scripted"])
+    chat = Chat(terminal, make_console(), options)
     try:
         with terminal.held():
-            return asyncio.run(_run(chat, None if visit.resumes else terminal))
+            return asyncio.run(_run(chat, None if target.exists else terminal))
     finally:
         log.write_text(json.dumps([entry for session in sessions for entry in session.log]))
 

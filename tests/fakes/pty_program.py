@@ -46,6 +46,17 @@ class PtyProgram:
         """Wait until these very words appear after what was seen before."""
         self._child.expect_exact(words)
 
+    def plays(self, *steps: str) -> None:
+        """Take these steps: one that begins with `<` is entered, with `^` typed; any other is waited for."""
+        for step in steps:
+            match step[:1]:
+                case "<":
+                    self.enters(step[1:])
+                case "^":
+                    self.types(step[1:])
+                case _:
+                    self.sees(step)
+
     def sees_one_of(self, *words: str) -> int:
         """Wait until one of these appears; returns which."""
         return int(self._child.expect_exact(list(words)))

@@ -15,7 +15,7 @@ def test_a_command_that_was_forked_says_and_returns_what_one_that_was_started_do
 ) -> None:
     command = Command(tmp_path)
 
-    warm, fresh = command(*arguments), command.budget_reset(*arguments)
+    warm, fresh = command(*arguments), command.run_cold(*arguments)
 
     assert (warm.returncode, warm.stdout) == (fresh.returncode, fresh.stdout)
 

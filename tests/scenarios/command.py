@@ -6,14 +6,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.openai_server import FakeOpenAI, Reply
+from tests.fakes.pty_program import PtyProgram
 from tests.fakes.warm_command import run_warm
 
-__all__ = ["NO_SANDBOX", "Command", "until"]
+__all__ = ["NO_SANDBOX", "Command", "Scripted", "scripted", "until"]
 
 NO_SANDBOX = 'sandbox = "off"\n'
 """For tests in which commands outlive their agent, or tell their own process ids: in a sandbox they do not."""
@@ -56,17 +59,10 @@ class Command:
     @property
     def env(self) -> dict[str, str]:
         """The environment of the program."""
-        connected = {"GRAPH_AGENT_BASE_URL": self.base_url, "GRAPH_AGENT_MODEL": "fake"} if self.base_url else {}
-        home = {"GRAPH_AGENT_HOME": str(self.folder / "home"), "OPENAI_API_KEY": "sk-test"}
-        return (
-            {**os.environ, **home, **connected, **self.extra_env}
-            if self.base_url
-            else {
-                **os.environ,
-                "GRAPH_AGENT_HOME": str(self.folder / "home"),
-                **self.extra_env,
-            }
-        )
+        connected = {"GRAPH_AGENT_MODEL": "fake", "OPENAI_API_KEY": "sk-test"} if self.base_url else {}
+        address = {"GRAPH_AGENT_BASE_URL": self.base_url} if self.base_url else {}
+        home = {"GRAPH_AGENT_HOME": str(self.folder / "home")}
+        return {**os.environ, **home, **connected, **address, **self.extra_env}
 
     def argv(self, *arguments: str) -> list[str]:
         """The whole command line."""
@@ -77,10 +73,10 @@ class Command:
     ) -> "subprocess.CompletedProcess[str]":
         """Run to the end; a run that takes a minute is stuck. It is forked where all is loaded already."""
         if any(name.startswith("PYTHON") for name in self.extra_env):
-            return self.budget_reset(*arguments, cwd=cwd, stdin=stdin)
+            return self.run_cold(*arguments, cwd=cwd, stdin=stdin)
         return run_warm(arguments, cwd or self.workspace, self.env, stdin)
 
-    def budget_reset(
+    def run_cold(
         self, *arguments: str, cwd: Path | None = None, stdin: str = ""
     ) -> "subprocess.CompletedProcess[str]":
         """The same, started as a person starts it: for what is about starting."""
@@ -109,6 +105,10 @@ class Command:
             check=False,
         )
 
+    def chat(self, *arguments: str) -> PtyProgram:
+        """The program in a pseudo-terminal."""
+        return PtyProgram(["-m", "graph_agent", *arguments], self.workspace, self.env)
+
     def json(self, *arguments: str) -> Any:
         """Run with `--json` and read what it printed."""
         return json.loads(self(*arguments, "--json").stdout)
@@ -133,3 +133,31 @@ class Command:
         """Kill -9, and wait until it is gone."""
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=10)
+
+
+class Scripted(Command):
+    """The program against a scripted server."""
+
+    server: FakeOpenAI
+
+    def results(self, number: int = -1) -> list[str]:
+        """The tool messages of a request, the newest if none is named."""
+        return self._contents("tool", number)
+
+    def said(self, number: int = -1) -> list[str]:
+        """The same of the user's messages."""
+        return self._contents("user", number)
+
+    def _contents(self, role: str, number: int) -> list[str]:
+        messages = self.server.bodies[number]["messages"]
+        return [str(message["content"]) for message in messages if message["role"] == role]
+
+
+@contextmanager
+def scripted(folder: Path, replies: Sequence[Reply], *, settings: str = "") -> Iterator[Scripted]:
+    """The program against a server that gives these replies and finds no fault with any request."""
+    with FakeOpenAI(replies, strict=True) as server:
+        command = Scripted(folder, server.base_url, settings=settings)
+        command.server = server
+        yield command
+    assert server.faults == []

@@ -3,18 +3,16 @@
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI
-from tests.fakes.pty_program import PtyProgram
 from tests.fakes.waiting import is_running
-from tests.scenarios.command import NO_SANDBOX, Command, until
+from tests.scenarios.command import NO_SANDBOX, Command, scripted, until
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Sequence
 
 _CODES = [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
 _STUBBORN = "trap '' TERM; bash -c 'trap \"\" TERM; echo $$ > child; exec sleep 61' & echo half; wait; echo whole"
@@ -35,24 +33,18 @@ def _child_of(command: Command) -> int:
     return int(child.read_text())
 
 
-def _told(server: FakeOpenAI) -> list[str]:
-    messages: Sequence[dict[str, Any]] = server.bodies[-1]["messages"]
-    return [str(message["content"]) for message in messages if message["role"] == "tool"]
-
-
 @pytest.mark.parametrize(("number", "code"), _CODES)
 def test_cut_while_a_reply_streams_in_the_next_life_asks_the_model_again(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    with FakeOpenAI([TXT("too slow to arrive", pace_s=3), TXT("here I am")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, [TXT("too slow to arrive", pace_s=3), TXT("here I am")]) as command:
         process = _run(command)
-        until(lambda: len(server.bodies) == 1)
+        until(lambda: len(command.server.bodies) == 1)
         time.sleep(0.3)
         ended = _cut(process, number)
         end, result = command.run_json("--resume", "t1")
 
-    assert (ended, end, result["answer"], server.faults) == (code, 0, "here I am", [])
+    assert (ended, end, result["answer"]) == (code, 0, "here I am")
 
 
 @pytest.mark.parametrize(("number", "code"), _CODES)
@@ -60,8 +52,7 @@ def test_cut_inside_a_stubborn_command_nothing_of_it_is_left_and_its_output_is_k
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     script = [TCS(("c1", "bash", {"command": _STUBBORN}), ("c2", "bash", {"command": "touch never"})), TXT("done")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
+    with scripted(tmp_path, script, settings=NO_SANDBOX) as command:
         process = _run(command)
         child = _child_of(command)
         ended = _cut(process, number)
@@ -70,9 +61,9 @@ def test_cut_inside_a_stubborn_command_nothing_of_it_is_left_and_its_output_is_k
         command("run", "--resume", "t1", "--recover", "cancel", "--mode", "bypassPermissions")
         command("run", "and now?", "--thread", "t1")
 
-    assert (ended, is_left, server.faults) == (code, False, [])
+    assert (ended, is_left) == (code, False)
     assert statuses == (["cancelled", "cancelled"] if number is signal.SIGINT else ["interrupted", "pending"])
-    assert _told(server)[0].endswith("look before you repeat it.\nOutput until then:\nhalf")
+    assert command.results()[0].endswith("look before you repeat it.\nOutput until then:\nhalf")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143)])
@@ -81,8 +72,7 @@ def test_cut_between_two_commands_the_first_ends_well_and_the_second_waits_for_t
 ) -> None:
     first = "touch begun; sleep 1; echo one >> log"
     script = [TCS(("c1", "bash", {"command": first}), ("c2", "bash", {"command": "echo two >> log"})), TXT("done")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, script) as command:
         process = _run(command)
         until((command.workspace / "begun").exists)
         ended = _cut(process, number)
@@ -94,15 +84,10 @@ def test_cut_between_two_commands_the_first_ends_well_and_the_second_waits_for_t
     assert (end, result["answer"], (command.workspace / "log").read_text()) == (0, "done", "one\ntwo\n")
 
 
-def _chat(command: Command, *arguments: str) -> PtyProgram:
-    return PtyProgram(["-m", "graph_agent", "chat", "--thread", "t1", *arguments], command.workspace, command.env)
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 3)])
 def test_cut_at_an_approval_the_question_stays_open(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    with FakeOpenAI([TC("c1", "bash", {"command": "echo x >> log"}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
-        chat = _chat(command, "go")
+    with scripted(tmp_path, [TC("c1", "bash", {"command": "echo x >> log"}), TXT("done")]) as command:
+        chat = command.chat("chat", "--thread", "t1", "go")
         chat.sees("[s]top the turn > ")
         chat.signals(number)
         ended = chat.ends()
@@ -110,29 +95,27 @@ def test_cut_at_an_approval_the_question_stays_open(tmp_path: Path, number: sign
         end, _ = command.run_json("--resume", "t1", "--approve", "all")
 
     assert (ended, waiting, end, (command.workspace / "log").read_text()) == (code, ["c1"], 0, "x\n")
-    assert server.faults == []
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129)])
 def test_cut_at_the_prompt_the_chat_leaves_with_the_code_of_the_signal(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    with FakeOpenAI([TXT("hello you"), TXT("again")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
-        chat = _chat(command, "go")
-        chat.sees("hello you")
-        chat.sees("> ")
+    with scripted(tmp_path, [TXT("hello you"), TXT("again")]) as command:
+        chat = command.chat("chat", "--thread", "t1", "go")
+        chat.plays("hello you", "> ")
         chat.signals(number)
         ended = chat.ends()
         end, result = command.run_json("more", "--thread", "t1")
 
-    assert (ended, end, result["answer"], server.faults) == (code, 0, "again", [])
+    assert (ended, end, result["answer"]) == (code, 0, "again")
 
 
 def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_asks_in_the_next_life(tmp_path: Path) -> None:
-    with FakeOpenAI([TC("c1", "bash", {"command": _STUBBORN}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
-        chat = _chat(command, "go", "--mode", "bypassPermissions")
+    with scripted(
+        tmp_path, [TC("c1", "bash", {"command": _STUBBORN}), TXT("done")], settings=NO_SANDBOX
+    ) as command:
+        chat = command.chat("chat", "--thread", "t1", "go", "--mode", "bypassPermissions")
         child = _child_of(command)
         chat.signals(signal.SIGHUP)
         ended = chat.ends()
@@ -143,15 +126,14 @@ def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_asks_in_the_ne
 
 
 def test_a_run_over_its_time_names_the_call_it_broke_off_and_a_bare_resume_finds_it(tmp_path: Path) -> None:
-    with FakeOpenAI([TC("c1", "bash", {"command": "sleep 60"}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, [TC("c1", "bash", {"command": "sleep 60"}), TXT("done")]) as command:
         code, cut = command.run_json("go", "--mode", "bypassPermissions", "--timeout", "2")
         shown = command.json("calls")["calls"]
         end, result = command.run_json("--resume", "--recover", "cancel")
 
     assert (code, cut["status"], cut["interrupted_calls"]) == (5, "limit", shown)
     assert [(call["call_id"], call["status"]) for call in shown] == [("c1", "interrupted")]
-    assert (end, result["answer"], result["thread_id"], server.faults) == (0, "done", cut["thread_id"], [])
+    assert (end, result["answer"], result["thread_id"]) == (0, "done", cut["thread_id"])
 
 
 def test_calls_that_share_an_id_are_named_with_their_thread_by_every_command(tmp_path: Path) -> None:
@@ -175,10 +157,11 @@ _KILLS_ITS_AGENT = "echo x >> log; kill -9 $PPID"
 def test_cut_in_the_recovery_dialogue_the_call_stays_undecided(
     tmp_path: Path, cut: str | signal.Signals, code: int
 ) -> None:
-    with FakeOpenAI([TC("c1", "bash", {"command": _KILLS_ITS_AGENT}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
+    with scripted(
+        tmp_path, [TC("c1", "bash", {"command": _KILLS_ITS_AGENT}), TXT("done")], settings=NO_SANDBOX
+    ) as command:
         _run(command).wait(timeout=30)
-        chat = PtyProgram(["-m", "graph_agent", "resume", "t1"], command.workspace, command.env)
+        chat = command.chat("resume", "t1")
         chat.sees("[c]ancel > ")
         if isinstance(cut, signal.Signals):
             chat.signals(cut)
@@ -190,4 +173,3 @@ def test_cut_in_the_recovery_dialogue_the_call_stays_undecided(
 
     assert (ended, undecided["call_id"], undecided["answer"]) == (code, "c1", None)
     assert (end, result["answer"], (command.workspace / "log").read_text()) == (0, "done", "x\n")
-    assert server.faults == []

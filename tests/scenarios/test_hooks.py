@@ -2,14 +2,18 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import MessageBlocked
 from graph_agent.ports import Outcome, Scope
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
+
+_READ = [calls(("r", "read_a")), text("done")]
 
 
 class Spoken:
@@ -96,19 +100,26 @@ async def test_what_a_hook_says_of_a_result_stands_behind_it_and_changes_nothing
     assert results == ["result of r", "partial"]
 
 
-async def test_killed_in_a_hook_before_it_a_call_never_started_and_a_read_runs_unasked(stage: Stage) -> None:
-    stage.model = ScriptedModel(calls(("r", "read_a")), text("done"))
-    await _killed_in(stage, Spoken(stays_in="before"))
+@pytest.mark.parametrize(
+    ("hook", "replies", "ran", "heard", "told"),
+    [
+        ("before", _READ, ["before r", "after r: success", "turn done: done"], 1, ("tool", "result of r\n[seen]")),
+        ("after", _READ, ["after r: success", "turn done: done"], 1, ("tool", "result of r\n[seen]")),
+        ("turn", [text("done")], [], 0, ("human", "go\n\n[seen]")),
+    ],
+)
+async def test_after_a_kill_within_a_hook_the_turn_continues_and_a_read_runs_once(
+    stage: Stage, hook: str, replies: list[AIMessage], ran: list[str], heard: int, told: tuple[str, str]
+) -> None:
+    stage.model = ScriptedModel(*replies)
+    await _killed_in(stage, Spoken(remark="[seen]", stays_in=hook))
 
-    stage.hooks = later = Spoken()
+    stage.hooks = later = Spoken(remark="[seen]")
     async with stage.life() as session:
         rest = await session.start()
 
-    assert (rest.status, rest.questions) == ("done", ())
-    assert (later.ran[:2], [call_id for call_id, _ in stage.toolbox.ran]) == (
-        ["before r", "after r: success"],
-        ["r"],
-    )
+    assert (rest.status, rest.answer, rest.questions, later.ran) == ("done", "done", (), ran)
+    assert (len(stage.toolbox.ran), stage.model.told()[-1]) == (heard, told)
 
 
 async def test_killed_in_a_hook_before_it_a_write_comes_back_as_never_started(stage: Stage) -> None:
@@ -129,63 +140,26 @@ async def test_killed_in_a_hook_before_it_a_write_comes_back_as_never_started(st
     assert (broken.question.kind, broken.call.get("reason"), stage.toolbox.ran) == ("recovery", "never_started", [])
 
 
-async def test_killed_in_a_hook_after_it_a_call_keeps_its_result_and_the_hook_runs_again(stage: Stage) -> None:
-    stage.model = ScriptedModel(calls(("r", "read_a")), text("done"))
-    await _killed_in(stage, Spoken(stays_in="after"))
-
-    stage.hooks = later = Spoken(remark="[seen]")
-    async with stage.life() as session:
-        rest = await session.start()
-
-    assert (rest.status, len(stage.toolbox.ran), later.ran[0]) == ("done", 1, "after r: success")
-    assert stage.model.told()[-1] == ("tool", "result of r\n[seen]")
-
-
-async def test_killed_in_a_hook_at_its_end_a_turn_has_ended(stage: Stage) -> None:
-    stage.model = ScriptedModel(text("done"))
-    await _killed_in(stage, Spoken(stays_in="turn"))
-
-    stage.hooks = later = Spoken()
-    async with stage.life() as session:
-        rest = await session.start()
-
-    assert (rest.status, rest.answer, later.ran) == ("done", "done", [])
-
-
-async def test_a_stop_within_a_hook_stops_the_turn_and_no_hook_tells_of_its_end(stage: Stage) -> None:
-    stage.model = ScriptedModel(calls(("r", "read_a")), text("done"))
-    stage.hooks = hooks = Spoken(stays_in="before")
+@pytest.mark.parametrize(
+    ("hook", "replies", "status", "answer", "calls_ran", "ran"),
+    [
+        ("before", _READ, "stopped", "", [], ["before r"]),
+        ("after", _READ, "stopped", "", [("r", {})], ["before r", "after r: success"]),
+        ("turn", [text("the answer")], "done", "the answer", [], ["turn done: the answer"]),
+    ],
+)
+async def test_a_stop_within_a_hook_stops_what_has_not_ended(
+    stage: Stage, *, hook: str, replies: list[AIMessage], status: str, answer: str, calls_ran: Any, ran: list[str]
+) -> None:
+    stage.model = ScriptedModel(*replies)
+    stage.hooks = hooks = Spoken(stays_in=hook)
     async with stage.life() as session:
         sending = asyncio.create_task(session.send("go"))
         await hooks.entered.wait()
         rest = await session.stop()
         await sending
 
-    assert (rest.status, stage.toolbox.ran, hooks.ran) == ("stopped", [], ["before r"])
-
-
-async def test_a_stop_within_a_hook_after_a_call_does_not_run_it_again(stage: Stage) -> None:
-    stage.model = ScriptedModel(calls(("r", "read_a")), text("never asked"))
-    stage.hooks = hooks = Spoken(remark="unheard", stays_in="after")
-    async with stage.life() as session:
-        sending = asyncio.create_task(session.send("go"))
-        await hooks.entered.wait()
-        rest = await session.stop()
-        await sending
-
-    assert (rest.status, stage.toolbox.ran, hooks.ran) == ("stopped", [("r", {})], ["before r", "after r: success"])
-
-
-async def test_a_stop_within_the_hook_at_its_end_leaves_the_answer(stage: Stage) -> None:
-    stage.model = ScriptedModel(text("the answer"))
-    stage.hooks = hooks = Spoken(stays_in="turn")
-    async with stage.life() as session:
-        sending = asyncio.create_task(session.send("go"))
-        await hooks.entered.wait()
-        rest = await session.stop()
-        await sending
-
-    assert (rest.status, rest.answer, hooks.ran) == ("done", "the answer", ["turn done: the answer"])
+    assert (rest.status, rest.answer, stage.toolbox.ran, hooks.ran) == (status, answer, calls_ran, ran)
 
 
 async def test_what_hooks_say_of_a_message_stands_behind_it_and_is_not_taken_for_the_users_words(

@@ -89,14 +89,8 @@ def test_the_chat_in_a_hostile_repository_asks_first_and_a_no_leaves_it_without_
     audited.repository.plant()
     chat = PtyProgram(["-m", "graph_agent", "chat"], audited.repository.folder, audited.command.env)
 
-    chat.sees("mcp_servers.started")
-    chat.sees("not model.base_url: a project may not set this")
-    chat.sees("Trust this folder?")
-    chat.enters("n")
-    chat.sees("> ")
-    chat.enters("list")
-    chat.sees("evil.sh")
-    chat.types("\x04")
+    chat.plays("mcp_servers.started", "not model.base_url: a project may not set this", "Trust this folder?")
+    chat.plays("<n", "> ", "<list", "evil.sh", "^\x04")
 
     code, (events, caught) = chat.ends(), audited.got_through
     # The status line tells which sandbox there is, which takes a try.

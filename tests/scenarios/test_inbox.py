@@ -6,17 +6,12 @@ from pathlib import Path
 import pytest
 
 from graph_agent.errors import ModelError
-from tests.fakes.openai_server import TC, TXT, FakeOpenAI
-from tests.fakes.pty_program import PtyProgram
+from tests.fakes.openai_server import TC, TXT
 from tests.fakes.scripted_model import ScriptedModel, text
-from tests.scenarios.command import Command, until
+from tests.scenarios.command import Command, scripted, until
 from tests.scenarios.stage import Stage
 
 _SHARED = "```\n$ echo of my own\nof my own\n```"
-
-
-def _said(server: FakeOpenAI) -> list[str]:
-    return [message["content"] for message in server.bodies[-1]["messages"] if message["role"] == "user"]
 
 
 def _queued(command: Command) -> int:
@@ -26,37 +21,29 @@ def _queued(command: Command) -> int:
 
 def test_a_prompt_that_cannot_be_sent_yet_is_kept_and_sent_once_what_was_open_is_settled(tmp_path: Path) -> None:
     script = [TC("c1", "bash", {"command": "echo x >> log"}), TXT("ran"), TXT("and more"), TXT("and last")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, script) as command:
         first, _ = command.run_json("go", "--thread", "t1")
         second, _ = command.run_json("then this", "--resume", "t1")
         waiting = _queued(command)
         third, result = command.run_json("finally that", "--resume", "t1", "--approve", "all")
 
     assert (first, second, waiting, third, result["answer"]) == (3, 3, 1, 0, "and last")
-    assert (_said(server), _queued(command), server.faults) == (["go", "then this", "finally that"], 0, [])
+    assert (command.said(), _queued(command)) == (["go", "then this", "finally that"], 0)
 
 
 def test_what_is_typed_while_a_turn_runs_survives_a_kill_and_is_sent_next_but_for_what_was_taken_back(
     tmp_path: Path,
 ) -> None:
     script = [TC("c1", "bash", {"command": "touch begun; sleep 60"}), TXT("seen"), TXT("so?"), TXT("good night")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, script) as command:
         own = tmp_path / "home" / "commands" / "say.md"
         own.parent.mkdir(parents=True)
         own.write_text("Say $ARGUMENTS to me.")
-        arguments = ["-m", "graph_agent", "chat", "go", "--thread", "t1", "--mode", "bypassPermissions"]
-        chat = PtyProgram(arguments, command.workspace, command.env)
+        arguments = ["chat", "go", "--thread", "t1", "--mode", "bypassPermissions"]
+        chat = command.chat(*arguments)
         until((command.workspace / "begun").exists)
-        chat.enters("good night")
-        chat.sees("queued: good night")
-        chat.enters("/say goodbye")
-        chat.sees("queued: /say goodbye")
-        chat.enters("never mind")
-        chat.sees("queued: never mind")
-        chat.types("\x1b[A")
-        chat.sees("no longer queued: never mind")
+        chat.plays("<good night", "queued: good night", "</say goodbye", "queued: /say goodbye", "<never mind")
+        chat.plays("queued: never mind", "^\x1b[A", "no longer queued: never mind")
         chat.signals(9)
         chat.ends()
         waiting = _queued(command)
@@ -64,27 +51,20 @@ def test_what_is_typed_while_a_turn_runs_survives_a_kill_and_is_sent_next_but_fo
         code, result = command.run_json("--resume", "t1")
 
     assert (waiting, code, result["answer"], _queued(command)) == (2, 0, "good night", 0)
-    assert (_said(server), server.faults) == (["go", "good night", "Say goodbye to me."], [])
+    assert (command.said()) == (["go", "good night", "Say goodbye to me."])
 
 
 def test_a_message_typed_while_a_turn_runs_is_sent_when_it_ends_with_what_was_shared_before_it(
     tmp_path: Path,
 ) -> None:
-    with FakeOpenAI([TXT("a slow one", pace_s=0.5), TXT("the next one")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
-        chat = PtyProgram(["-m", "graph_agent", "chat", "go"], command.workspace, command.env)
-        until(lambda: len(server.bodies) == 1)
-        chat.enters("!echo of my own")
-        chat.sees("after this turn: !echo")
-        chat.enters("/share")
-        chat.sees("after this turn: /share")
-        chat.enters("more")
-        chat.sees("queued: more")
-        chat.sees("the next one")
-        chat.types("\x04")
+    with scripted(tmp_path, [TXT("a slow one", pace_s=0.5), TXT("the next one")]) as command:
+        chat = command.chat("chat", "go")
+        until(lambda: len(command.server.bodies) == 1)
+        chat.plays("<!echo of my own", "after this turn: !echo", "</share", "after this turn: /share", "<more")
+        chat.plays("queued: more", "the next one", "^\x04")
         code = chat.ends()
 
-    said, more = _said(server)
+    said, more = command.said()
     assert (code, said, more) == (0, "go", f"more\n\nI ran this myself, in the workspace:\n{_SHARED}")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pexpect
 
-from tests.fakes.openai_server import DELAY, TC, TXT, FakeOpenAI
-from tests.scenarios.command import NO_SANDBOX, Command, until
+from tests.fakes.openai_server import DELAY, TC, TXT
+from tests.scenarios.command import NO_SANDBOX, Command, scripted, until
 
 
 def statuses(command: Command) -> dict[str, str]:
@@ -15,22 +15,20 @@ def statuses(command: Command) -> dict[str, str]:
 
 
 def test_killed_in_the_model_request_the_message_is_kept_and_asked_again(tmp_path: Path) -> None:
-    with FakeOpenAI([DELAY(30, TXT("too late")), TXT("here I am")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, [DELAY(30, TXT("too late")), TXT("here I am")]) as command:
         process = command.start("run", "hello", "--thread", "t1")
-        until(lambda: len(server.bodies) == 1)
+        until(lambda: len(command.server.bodies) == 1)
         command.kill(process)
         [thread] = command.json("threads", "list")["threads"]
         code, result = command.run_json("--resume", "t1")
 
-    assert (thread["status"], code, result["answer"], server.faults) == ("resumable", 0, "here I am", [])
-    assert [m["content"] for m in server.bodies[1]["messages"] if m["role"] == "user"] == ["hello"]
+    assert (thread["status"], code, result["answer"]) == ("resumable", 0, "here I am")
+    assert [m["content"] for m in command.server.bodies[1]["messages"] if m["role"] == "user"] == ["hello"]
 
 
 def test_killed_at_the_approval_prompt_the_question_is_asked_again_and_the_call_runs_once(tmp_path: Path) -> None:
     script = [TC("c1", "bash", {"command": "echo x >> log"}), TXT("done")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, script) as command:
         [program, *arguments] = command.argv("chat", "go", "--thread", "t1")
         chat = pexpect.spawn(program, arguments, cwd=str(command.workspace), env=command.env, dimensions=(40, 120))
         chat.expect(r"\[y\]es", timeout=30)
@@ -43,13 +41,12 @@ def test_killed_at_the_approval_prompt_the_question_is_asked_again_and_the_call_
     assert (waiting["call_id"], waiting["arguments"]) == ("c1", {"command": "echo x >> log"})
     assert (paused[0], [call["call_id"] for call in paused[1]["pending_approvals"]]) == (3, ["c1"])
     assert (code, result["answer"], (command.workspace / "log").read_text()) == (0, "done", "x\n")
-    assert (len(server.bodies), server.faults) == (2, [])
+    assert (len(command.server.bodies)) == (2)
 
 
 def test_killed_inside_a_command_it_is_never_run_again_unasked(tmp_path: Path) -> None:
     script = [TC("c1", "bash", {"command": "echo start >> log; sleep 30"}), TXT("done")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
+    with scripted(tmp_path, script, settings=NO_SANDBOX) as command:
         log = command.workspace / "log"
         process = command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions")
         until(log.exists)
@@ -62,13 +59,12 @@ def test_killed_inside_a_command_it_is_never_run_again_unasked(tmp_path: Path) -
     assert re.search(r"Processes of call c1 are still running \(pid \d+.*\). End them with: kill \d+", end.stderr)
     assert (shown, code) == ({"c1": "interrupted"}, 4)
     assert [call["call_id"] for call in result["interrupted_calls"]] == ["c1"]
-    assert (before_a_decision, end.returncode, log.read_text(), server.faults) == ("start\n", 0, "start\n", [])
+    assert (before_a_decision, end.returncode, log.read_text()) == ("start\n", 0, "start\n")
 
 
 def test_an_approval_given_in_another_process_is_enough_to_go_on(tmp_path: Path) -> None:
     script = [TC("c1", "write_file", {"file_path": "a.txt", "content": "hi\n"}), TXT("written")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, script) as command:
         code, paused = command.run_json("write it")
         answered = command.json("approvals", "approve", "c1")
         late = command("approvals", "reject", "c1", "--json")
@@ -76,14 +72,13 @@ def test_an_approval_given_in_another_process_is_enough_to_go_on(tmp_path: Path)
 
     assert (code, [call["tool_name"] for call in paused["pending_approvals"]]) == (3, ["write_file"])
     assert (answered["accepted"], late.returncode, end, result["answer"]) == (True, 1, 0, "written")
-    assert ((command.workspace / "a.txt").read_text(), len(server.bodies)) == ("hi\n", 2)
+    assert ((command.workspace / "a.txt").read_text(), len(command.server.bodies)) == ("hi\n", 2)
 
 
 def test_a_second_process_is_told_who_holds_the_thread_and_can_still_look(tmp_path: Path) -> None:
-    with FakeOpenAI([DELAY(30, TXT("late"))], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, [DELAY(30, TXT("late"))]) as command:
         process = command.start("run", "hello", "--thread", "t1")
-        until(lambda: len(server.bodies) == 1)
+        until(lambda: len(command.server.bodies) == 1)
         code, refused = command.run_json("--resume", "t1")
         status = command.json("inspect", "t1")["status"]
         command.kill(process)

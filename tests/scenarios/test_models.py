@@ -6,8 +6,7 @@ import pytest
 
 from graph_agent.app.opening import open_session
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT, FakeOpenAI, Reply
-from tests.fakes.pty_program import PtyProgram
-from tests.scenarios.command import Command
+from tests.scenarios.command import Command, scripted
 
 NO_TOOLS = ERR(400, {"error": {"message": "registry.ollama.ai/library/fake does not support tools"}})
 
@@ -20,8 +19,7 @@ def test_a_model_without_functions_works_with_the_same_approvals_and_records_and
     tmp_path: Path,
 ) -> None:
     writing = _calling("write_file", '{"file_path": "a.txt", "content": "one </tool_call>\\n"}')
-    with FakeOpenAI([NO_TOOLS, writing, TXT("written"), TXT("hello")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, [NO_TOOLS, writing, TXT("written"), TXT("hello")]) as command:
         first, asked = command.run_json("write", "--thread", "t1")
         second, result = command.run_json("--resume", "t1", "--approve", "all")
         third, _ = command.run_json("hi")
@@ -29,8 +27,8 @@ def test_a_model_without_functions_works_with_the_same_approvals_and_records_and
     assert (first, second, third, result["answer"]) == (3, 0, 0, "written")
     assert [call["tool_name"] for call in asked["pending_approvals"]] == ["write_file"]
     assert (command.workspace / "a.txt").read_text() == "one </tool_call>\n"
-    assert ["tools" in body for body in server.bodies] == [True, False, False, False]
-    assert {message["role"] for body in server.bodies for message in body["messages"]} == {
+    assert ["tools" in body for body in command.server.bodies] == [True, False, False, False]
+    assert {message["role"] for body in command.server.bodies for message in body["messages"]} == {
         "system",
         "user",
         "assistant",
@@ -38,10 +36,10 @@ def test_a_model_without_functions_works_with_the_same_approvals_and_records_and
 
 
 def test_a_call_that_a_model_only_writes_down_does_not_run_and_the_user_is_told(tmp_path: Path) -> None:
-    with FakeOpenAI([_calling("bash", '{"command": "touch t"}')] * 3, strict=True) as server:
-        done = Command(tmp_path, server.base_url)("run", "go", "--mode", "acceptEdits")
+    with scripted(tmp_path, [_calling("bash", '{"command": "touch t"}')] * 3) as command:
+        done = command("run", "go", "--mode", "acceptEdits")
 
-    assert (done.returncode, len(server.requests), list((tmp_path / "workspace").iterdir())) == (0, 3, [])
+    assert (done.returncode, len(command.server.requests), list((tmp_path / "workspace").iterdir())) == (0, 3, [])
     assert 'it was not run. If this model has no function calling, set tool_protocol = "prompt"' in done.stderr
 
 
@@ -64,10 +62,8 @@ def test_another_model_stands_in_for_the_rest_of_the_turn(tmp_path: Path) -> Non
 def test_the_chat_counts_down_to_the_next_try_of_a_model_that_is_busy(tmp_path: Path) -> None:
     with FakeOpenAI([ERR(429, "busy", {"Retry-After": "2"}), DELAY(2.2, TXT("hello"))]) as server:
         command = Command(tmp_path, server.base_url)
-        chat = PtyProgram(["-m", "graph_agent", "chat", "hi"], command.workspace, command.env)
-        chat.sees("asking the model again")
-        chat.sees("hello")
-        chat.enters("/exit")
+        chat = command.chat("chat", "hi")
+        chat.plays("asking the model again", "hello", "</exit")
         code = chat.ends()
 
     assert code == 0

@@ -54,7 +54,7 @@ def test_an_english_chain_does_its_work_and_tells_it_in_english(tmp_path: Path) 
     done = command("run", "--mode", "bypassPermissions", prompt)
 
     assert (command.workspace / "my notes/to do.txt").read_text() == "one\n2 2\nit's three\n"
-    assert done.stdout.startswith("(offline command mode, no model: ")
+    assert done.stdout.startswith("(offline mode, no model: ")
     assert done.stdout.endswith("Error: The command failed: exit code 1.\n\nThe 1 command after it did not run.\n")
     assert (done.returncode, done.stderr.splitlines()[-3]) == (1, "graph-agent: not done: false")
 
@@ -81,5 +81,5 @@ def test_a_chinese_chain_does_its_work_and_tells_it_in_chinese(tmp_path: Path) -
     done = command("run", "--mode", "bypassPermissions", prompt)
 
     assert (command.workspace / "我的 笔记.txt").read_text(encoding="utf-8") == "一\n２ 2\n三，然后列出\n"
-    assert done.stdout.startswith("（offline command mode, no model：")
+    assert done.stdout.startswith("（offline mode, no model：")
     assert "我的 笔记.txt：\n     2\t２ 2\n     3\t三，然后列出\n" in done.stdout

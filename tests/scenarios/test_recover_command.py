@@ -13,7 +13,6 @@ from graph_agent.app.recovery import Decision, decide_calls
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Outcome, Scope
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
-from tests.fakes.pty_program import PtyProgram
 from tests.fakes.scripted_model import ScriptedModel, calls
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.fakes.waiting import is_running
@@ -108,21 +107,16 @@ def test_the_chat_offers_to_end_what_still_runs_before_a_retry(tmp_path: Path, s
     command = _killed_in_a_command(tmp_path, server, ends_orphans=False)
     orphan = _pid(command)
 
-    arguments = ["-m", "graph_agent", "resume", "t1", "--mode", "bypassPermissions"]
-    chat = PtyProgram(arguments, command.workspace, command.env)
-    chat.sees("still running")
-    chat.sees("[e]nd its processes > ")
-    chat.enters("r")
-    chat.sees("cannot be retried while processes of its last attempt are running")
-    chat.enters("e")
-    chat.sees("All processes of the call have ended.")
+    arguments = ["resume", "t1", "--mode", "bypassPermissions"]
+    chat = command.chat(*arguments)
+    chat.plays("still running", "[e]nd its processes > ", "<r")
+    chat.plays("cannot be retried while processes of its last attempt are running", "<e")
+    chat.plays("All processes of the call have ended.")
     runs_after = is_running(orphan)
-    chat.sees("[c]ancel > ")
-    chat.enters("r")
+    chat.plays("[c]ancel > ", "<r")
     until(lambda: (command.workspace / "log").read_text() == "x\nx\n")
     os.kill(_pid(command), signal.SIGKILL)
-    chat.sees("done")
-    chat.types("\x04")
+    chat.plays("done", "^\x04")
 
     assert (chat.ends(), runs_after, server.faults) == (0, False, [])
 

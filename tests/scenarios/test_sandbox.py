@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.openai_server import TC, TXT, FakeOpenAI
-from tests.fakes.pty_program import PtyProgram
+from tests.fakes.openai_server import TC, TXT
 from tests.fakes.walls import needs
-from tests.scenarios.command import NO_SANDBOX, Command, until
+from tests.scenarios.command import NO_SANDBOX, scripted, until
 
 _LEAK = f"echo leaked > /var/lib/graph-agent-leak-{os.getpid()} && echo out || echo kept in"
 _TARGET = Path(f"/var/lib/graph-agent-leak-{os.getpid()}")
@@ -22,31 +21,21 @@ def no_leak() -> Iterator[None]:
     _TARGET.unlink(missing_ok=True)
 
 
-def _chat(command: Command, *arguments: str) -> PtyProgram:
-    return PtyProgram(["-m", "graph_agent", *arguments], command.workspace, command.env)
-
-
 @pytest.mark.skipif(not os.access("/var/lib", os.W_OK), reason="needs a folder outside that this user may write")
 def test_a_command_is_let_out_by_one_answer_which_holds_for_it_alone_and_survives_a_kill(tmp_path: Path) -> None:
     needs("bubblewrap")
     script = [TC("c1", "bash", {"command": _LEAK}), TC("c2", "bash", {"command": _LEAK}), TXT("done")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
-        chat = _chat(command, "chat", "go", "--thread", "t1")
-        chat.sees("bubblewrap: files can be")
-        chat.sees("[o]utside  [s]top the turn > ")
-        chat.enters("y")
-        chat.sees("kept in")
+    with scripted(tmp_path, script) as command:
+        chat = command.chat("chat", "go", "--thread", "t1")
+        chat.plays("bubblewrap: files can be", "[o]utside  [s]top the turn > ", "<y", "kept in")
         was_kept_in = not _TARGET.exists()
-        chat.sees("[o]utside  [s]top the turn > ")
-        chat.enters("o")
-        chat.sees("done")
+        chat.plays("[o]utside  [s]top the turn > ", "<o", "done")
         chat.signals(signal.SIGKILL)
         chat.ends()
         first, second = command.json("calls", "t1")["calls"]
         listed = command("calls", "t1").stdout
 
-    assert (was_kept_in, _TARGET.read_text(), server.faults) == (True, "leaked\n", [])
+    assert (was_kept_in, _TARGET.read_text()) == (True, "leaked\n")
     assert [call.get("outside_sandbox", False) for call in (first, second)] == [False, True]
     assert [call["metadata"].get("sandbox") for call in (first, second)] == ["bubblewrap", None]
     assert listed.count("(outside the sandbox)") == 1
@@ -54,13 +43,11 @@ def test_a_command_is_let_out_by_one_answer_which_holds_for_it_alone_and_survive
 
 def test_headless_commands_are_kept_in_and_the_model_is_told_the_ways_out(tmp_path: Path) -> None:
     needs("bubblewrap")
-    with FakeOpenAI([TC("c1", "bash", {"command": "echo x > /etc/new"}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, [TC("c1", "bash", {"command": "echo x > /etc/new"}), TXT("done")]) as command:
         code, result = command.run_json("go", "--mode", "bypassPermissions")
-        told = [str(message["content"]) for message in server.bodies[-1]["messages"] if message["role"] == "tool"]
 
     assert (code, result["status"], Path("/etc/new").exists()) == (0, "done", False)
-    assert "[it ran in the sandbox, where files can be written in the workspace" in told[0]
+    assert "[it ran in the sandbox, where files can be written in the workspace" in command.results()[0]
 
 
 def test_killed_inside_a_command_all_of_it_is_gone_and_recovery_finds_nothing_running(tmp_path: Path) -> None:
@@ -69,8 +56,7 @@ def test_killed_inside_a_command_all_of_it_is_gone_and_recovery_finds_nothing_ru
         TC("c1", "bash", {"command": "echo half; setsid -f sleep 74.1; touch ready; sleep 74.2"}),
         TXT("done"),
     ]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, script) as command:
         process = command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions")
         until((command.workspace / "ready").exists)
         command.kill(process)
@@ -84,8 +70,9 @@ def test_killed_inside_a_command_all_of_it_is_gone_and_recovery_finds_nothing_ru
 
 
 def test_without_a_sandbox_nothing_runs_where_one_is_required(tmp_path: Path) -> None:
-    with FakeOpenAI([TC("c1", "bash", {"command": "touch witness"}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url, settings='sandbox = "required"\n')
+    with scripted(
+        tmp_path, [TC("c1", "bash", {"command": "touch witness"}), TXT("done")], settings='sandbox = "required"\n'
+    ) as command:
         broken = tmp_path / "sitecustomize.py"
         broken.write_text(
             "import tools.sandbox.sandbox as probe\n"
@@ -94,19 +81,16 @@ def test_without_a_sandbox_nothing_runs_where_one_is_required(tmp_path: Path) ->
         )
         command.extra_env = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"}
         code, _ = command.run_json("go", "--mode", "bypassPermissions")
-        told = [str(message["content"]) for message in server.bodies[-1]["messages"] if message["role"] == "tool"]
 
     assert (code, (command.workspace / "witness").exists()) == (0, False)
-    assert "because there is no sandbox" in told[0]
+    assert "because there is no sandbox" in command.results()[0]
 
 
 def test_switched_off_commands_run_with_the_user_s_rights_and_the_prompt_says_so(tmp_path: Path) -> None:
-    with FakeOpenAI([TC("c1", "bash", {"command": "echo x > ../outside"}), TXT("done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url, settings=NO_SANDBOX)
-        chat = _chat(command, "chat", "go")
-        chat.sees("the setting sandbox is off")
-        chat.enters("y")
-        chat.sees("done")
-        chat.types("\x04")
+    with scripted(
+        tmp_path, [TC("c1", "bash", {"command": "echo x > ../outside"}), TXT("done")], settings=NO_SANDBOX
+    ) as command:
+        chat = command.chat("chat", "go")
+        chat.plays("the setting sandbox is off", "<y", "done", "^\x04")
 
     assert (chat.ends(), (tmp_path / "outside").read_text()) == (0, "x\n")

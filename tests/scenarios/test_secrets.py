@@ -36,7 +36,7 @@ def test_no_key_gets_from_a_tools_output_into_state_blobs_logs_events_exports_or
 
         order = ("run", "go", "--thread", "t", "--output", "stream-json", "--mode", "bypassPermissions")
         # A process started for real has its keys where a child can look for them.
-        ran = bench.command.budget_reset(*order)
+        ran = bench.command.run_cold(*order)
 
         shown = [ran.stdout, ran.stderr]
         for arguments in (

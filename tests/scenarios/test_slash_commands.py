@@ -28,13 +28,8 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
     with FakeOpenAI(replies, strict=True, models=["tiny", "huge"]) as server:
         environment = _environment(tmp_path, server.base_url)
         chat = PtyProgram(["-m", "graph_agent", "chat"], _workspace(tmp_path), environment)
-        chat.sees("> ")
-        chat.enters("plan it")
-        chat.sees("2  huge")
-        chat.sees("by number or name > ")
-        chat.enters("2")
-        chat.sees("Model: huge @ 127.0.0.1")
-        chat.sees("first answer")
+        chat.plays("> ", "<plan it", "2  huge", "by number or name > ", "<2", "Model: huge @ 127.0.0.1")
+        chat.plays("first answer")
 
         for line, shown in (
             ("/help", "/resume ID"),
@@ -50,22 +45,13 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
             ("/model tiny", "model: tiny @ 127.0.0.1"),
             ("/threads", "plan it"),
         ):
-            chat.enters(line)
-            chat.sees(shown)
+            chat.plays(f"<{line}", shown)
 
-        chat.enters("/clear")
-        chat.sees("Return to the previous thread")
+        chat.plays("</clear", "Return to the previous thread")
         first = re.search(r"thread with /resume ([0-9a-f]{32})", chat.output)
         assert first is not None
-        chat.enters("hello again")
-        chat.sees("second answer")
-        chat.enters("/resume zzzzzz")
-        chat.sees("zzzzzz")
-        chat.enters(f"/resume {first[1][:8]}")
-        chat.sees("first answer")
-        chat.enters(f"/resume {first[1]}")
-        chat.sees("already.")
-        chat.enters("/quit")
+        chat.plays("<hello again", "second answer", "</resume zzzzzz", "zzzzzz", f"</resume {first[1][:8]}")
+        chat.plays("first answer", f"</resume {first[1]}", "already.", "</quit")
 
         assert chat.ends() == 0
     assert [body["model"] for body in server.bodies] == ["huge", "huge", "tiny"]
@@ -80,16 +66,9 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
     with FakeOpenAI(replies, strict=True, models=["tiny"]) as server:
         environment = {**_environment(tmp_path, server.base_url), "GRAPH_AGENT_MODEL": "tiny"}
         chat = PtyProgram(["-m", "graph_agent", "chat", "--thread", "origin"], work, environment)
-        chat.sees("> ")
-        chat.enters("say something")
-        chat.sees("first answer")
-        chat.enters("/history")
-        chat.sees("CHECKPOINT")
+        chat.plays("> ", "<say something", "first answer", "</history", "CHECKPOINT")
         rest = re.search(r"([0-9a-f]{8}) \*", chat.output) or pytest.fail(chat.output)
-        chat.enters("write it")
-        chat.sees("[y]es")
-        chat.enters("y")
-        chat.sees("it is written")
+        chat.plays("<write it", "[y]es", "<y", "it is written")
         assert (work / "made.txt").exists()
 
         for line, shown in (
@@ -112,8 +91,7 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
             (f"/fork {rest[1]}", "Forked at checkpoint"),
             ("go on", "here again"),
         ):
-            chat.enters(line)
-            chat.sees(shown)
+            chat.plays(f"<{line}", shown)
             if shown == "Done. The thread is at":
                 chat.sees("> ")
         chat.enters("/quit")
@@ -132,18 +110,11 @@ def test_lines_typed_in_one_breath_are_all_taken_in_their_order_in_the_thread_th
     with FakeOpenAI(answers, strict=True, models=["tiny"]) as server:
         environment = {**_environment(tmp_path, server.base_url), "GRAPH_AGENT_MODEL": "tiny"}
         chat = PtyProgram(["-m", "graph_agent", "chat"], _workspace(tmp_path), environment)
-        chat.sees("> ")
-        chat.enters("say something")
-        chat.sees("first answer")
-        chat.sees("> ")
+        chat.plays("> ", "<say something", "first answer", "> ")
 
         chat.types_at_once("/todo\r/mode plan\rgo on\r/mode acceptEdits\r/clear\ranew\r")
-        chat.sees("mode: plan")
-        chat.sees("second answer")
-        chat.sees("mode: acceptEdits")
-        chat.sees("Return to the previous thread")
-        chat.sees("third answer")
-        chat.enters("/quit")
+        chat.plays("mode: plan", "second answer", "mode: acceptEdits", "Return to the previous thread")
+        chat.plays("third answer", "</quit")
 
         assert chat.ends() == 0
         assert [one["content"] for one in server.bodies[-1]["messages"] if one["role"] == "user"] == ["anew"]
@@ -155,10 +126,8 @@ def test_a_chat_without_a_named_model_never_fails_for_it(tmp_path: Path, answer:
         chat = PtyProgram(
             ["-m", "graph_agent", "chat", "hi"], _workspace(tmp_path), _environment(tmp_path, server.base_url)
         )
-        chat.sees("by number or name > ")
-        chat.types(answer)
-        chat.sees("hello" if "1" in answer else "/retry to try again")
-        chat.types(_CTRL_D)
+        chat.plays("by number or name > ", f"^{answer}", "hello" if "1" in answer else "/retry to try again")
+        chat.plays(f"^{_CTRL_D}")
 
         assert chat.ends() == 0
 
@@ -167,11 +136,7 @@ def test_a_chat_opens_while_its_endpoint_is_down(tmp_path: Path) -> None:
     environment = _environment(tmp_path, "http://127.0.0.1:9/v1")
     chat = PtyProgram(["-m", "graph_agent", "chat"], _workspace(tmp_path), environment)
 
-    chat.sees("> ")
-    chat.enters("/calls")
-    chat.sees("The list of models cannot be read")
-    chat.sees("No calls")
-    chat.types(_CTRL_D)
+    chat.plays("> ", "</calls", "The list of models cannot be read", "No calls", f"^{_CTRL_D}")
 
     assert chat.ends() == 0
 

@@ -1,39 +1,30 @@
-import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.openai_server import TC, TXT, FakeOpenAI
-from tests.fakes.pty_program import PtyProgram
-from tests.scenarios.command import Command, until
+from tests.fakes.openai_server import TC, TXT
+from tests.scenarios.command import scripted, until
 
 _TASK = TC("p1", "new_task", {"prompt": "append a", "description": "keep the log"})
 _SCRIPT = [_TASK, TC("c1", "bash", {"command": "sleep 0.7; echo a >> log.txt"}), TXT("it is kept"), TXT("all done")]
 
 
 def test_a_sub_agent_asks_in_the_chat_by_its_name_and_what_it_was_let_do_is_done_once(tmp_path: Path) -> None:
-    with FakeOpenAI(_SCRIPT, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
-        chat = PtyProgram(["-m", "graph_agent", "chat", "go"], command.workspace, {**os.environ, **command.env})
-        chat.sees("sub-agent 'keep the log' asks")
-        chat.sees("[s]top the turn > ")
+    with scripted(tmp_path, _SCRIPT) as command:
+        chat = command.chat("chat", "go")
+        chat.plays("sub-agent 'keep the log' asks", "[s]top the turn > ")
         [waiting] = command.json("approvals", "list")["approvals"]
         elsewhere = command("run", "go on", "--resume", waiting["thread_id"])
-        chat.enters("y")
-        chat.sees("step 1: $ sleep 0.7")
-        chat.sees("it is kept")
-        chat.sees("all done")
-        chat.types("\x04")
+        chat.plays("<y", "step 1: $ sleep 0.7", "it is kept", "all done", "^\x04")
         code = chat.ends()
 
     assert elsewhere.returncode == 7
-    assert (code, (command.workspace / "log.txt").read_text(), server.faults) == (0, "a\n", [])
+    assert (code, (command.workspace / "log.txt").read_text()) == (0, "a\n")
 
 
 def test_headless_it_ends_with_3_until_another_process_approves_what_the_sub_agent_asks(tmp_path: Path) -> None:
-    with FakeOpenAI(_SCRIPT, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, _SCRIPT) as command:
         asked, told = command.run_json("go", "--thread", "t")
         [waiting] = told["pending_approvals"]
         [listed] = command.json("approvals", "list", "--thread", "t")["approvals"]
@@ -47,7 +38,7 @@ def test_headless_it_ends_with_3_until_another_process_approves_what_the_sub_age
     assert (listed["call_id"], approved.stdout.endswith("graph-agent resume t\n")) == (waiting["call_id"], True)
     assert (asked, still, approved.returncode, ended) == (3, 3, 0, 0)
     assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
-    assert (waiting["tool_name"], waiting["thread_id"] != "t", len(server.bodies)) == ("bash", True, 4)
+    assert (waiting["tool_name"], waiting["thread_id"] != "t", len(command.server.bodies)) == ("bash", True, 4)
 
 
 def test_in_mode_auto_nobody_judges_for_a_sub_agent_since_its_task_is_in_no_words_of_the_user(
@@ -55,12 +46,11 @@ def test_in_mode_auto_nobody_judges_for_a_sub_agent_since_its_task_is_in_no_word
 ) -> None:
     write = TC("c1", "write_file", {"file_path": "a.txt", "content": "a"})
     yes = TXT('{"allow": true, "reason": "it was asked for"}')
-    with FakeOpenAI([_TASK, write, yes, yes], strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, [_TASK, write, yes, yes]) as command:
         asked, told = command.run_json("go", "--mode", "auto")
 
     [waiting] = told["pending_approvals"]
-    assert (asked, waiting["tool_name"], len(server.bodies)) == (3, "write_file", 2)
+    assert (asked, waiting["tool_name"], len(command.server.bodies)) == (3, "write_file", 2)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -69,8 +59,7 @@ def test_cut_while_a_sub_agent_works_its_call_ends_in_order_and_the_parent_goes_
 ) -> None:
     work = {"command": "echo a >> log.txt; sleep 1.5; echo b >> log.txt"}
     script = [_TASK, TC("c1", "bash", work), TXT("then"), TXT("at last")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, script) as command:
         process = command.start("run", "go", "--thread", "t", "--mode", "bypassPermissions")
         until((command.workspace / "log.txt").exists)
         process.send_signal(number)
@@ -89,7 +78,7 @@ def test_cut_while_a_sub_agent_works_its_call_ends_in_order_and_the_parent_goes_
         else {"new_task": "interrupted", "bash": "success"}
     )
     assert (end, last["answer"], threads) == (0, "then" if is_stopped else "at last", ["idle", "idle"])
-    assert ((command.workspace / "log.txt").read_text(), server.faults) == (written, [])
+    assert ((command.workspace / "log.txt").read_text()) == (written)
 
 
 def test_esc_in_the_chat_stops_a_sub_agent_at_work_and_a_hang_up_leaves_the_next_to_be_gone_on_with(
@@ -98,16 +87,12 @@ def test_esc_in_the_chat_stops_a_sub_agent_at_work_and_a_hang_up_leaves_the_next
     slow = TC("c1", "bash", {"command": "echo a >> log.txt; sleep 30"})
     quick = TC("c2", "bash", {"command": "echo b >> log.txt; sleep 1.5; echo c >> log.txt"})
     script = [_TASK, slow, TC("p2", "new_task", {"prompt": "more"}), quick, TXT("noted"), TXT("at last")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
-        arguments = ["-m", "graph_agent", "chat", "go", "--thread", "t", "--mode", "bypassPermissions"]
-        chat = PtyProgram(arguments, command.workspace, {**os.environ, **command.env})
+    with scripted(tmp_path, script) as command:
+        arguments = ["chat", "go", "--thread", "t", "--mode", "bypassPermissions"]
+        chat = command.chat(*arguments)
         log = command.workspace / "log.txt"
         until(log.exists)
-        chat.types("\x1b")
-        chat.sees("Stopped.")
-        chat.sees("> ")
-        chat.enters("and now?")
+        chat.plays("^\x1b", "Stopped.", "> ", "<and now?")
         until(lambda: "b" in log.read_text())
         chat.signals(signal.SIGHUP)
         ended = chat.ends()
@@ -121,15 +106,14 @@ def test_esc_in_the_chat_stops_a_sub_agent_at_work_and_a_hang_up_leaves_the_next
         ("new_task", "cancelled"),
         ("new_task", "interrupted"),
     ]
-    assert (end, last["answer"], log.read_text(), server.faults) == (0, "at last", "a\nb\nc\n", [])
+    assert (end, last["answer"], log.read_text()) == (0, "at last", "a\nb\nc\n")
 
 
 def test_killed_in_a_call_two_sub_agents_deep_it_is_decided_from_the_top_and_goes_on_once(tmp_path: Path) -> None:
     deeper = TC("p2", "new_task", {"prompt": "append a", "description": "write it"})
     work = TC("c1", "bash", {"command": "echo a >> log.txt; sleep 30"})
     script = [_TASK, deeper, work, TXT("written"), TXT("it is kept"), TXT("all done")]
-    with FakeOpenAI(script, strict=True) as server:
-        command = Command(tmp_path, server.base_url)
+    with scripted(tmp_path, script) as command:
         process = command.start("run", "go", "--thread", "t", "--mode", "bypassPermissions")
         until((command.workspace / "log.txt").exists)
         command.kill(process)
@@ -140,19 +124,16 @@ def test_killed_in_a_call_two_sub_agents_deep_it_is_decided_from_the_top_and_goe
 
     assert (asked, resumable["tool_name"], decided.returncode, ended) == (4, "bash", 0, 0)
     assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
-    assert (len(server.bodies), server.faults) == (6, [])
+    assert (len(command.server.bodies)) == (6)
 
 
 def test_in_the_chat_a_budget_that_sub_agents_used_up_asks_whether_they_go_on_and_they_do(tmp_path: Path) -> None:
     looks = [TC(f"l{number}", "ls", {}) for number in range(4)]
-    with FakeOpenAI([_TASK, *looks, TXT("noted"), TXT("all done")], strict=True) as server:
-        command = Command(tmp_path, server.base_url, settings="max_steps = 4\n")
-        chat = PtyProgram(["-m", "graph_agent", "chat", "go"], command.workspace, {**os.environ, **command.env})
+    with scripted(tmp_path, [_TASK, *looks, TXT("noted"), TXT("all done")], settings="max_steps = 4\n") as command:
+        chat = command.chat("chat", "go")
         chat.sees("Continue? [y]es  [n]o > ")
-        asked = len(server.bodies)
-        chat.enters("y")
-        chat.sees("all done")
-        chat.types("\x04")
+        asked = len(command.server.bodies)
+        chat.plays("<y", "all done", "^\x04")
         code = chat.ends()
 
-    assert (code, asked, len(server.bodies), server.faults) == (0, 4, 7, [])
+    assert (code, asked, len(command.server.bodies)) == (0, 4, 7)

@@ -65,18 +65,10 @@ def test_a_trusted_folder_counts_in_every_later_run_until_it_changes(bench: Benc
 
 def test_the_chat_asks_once_before_anything_else(bench: Bench) -> None:
     first = bench.chat("chat")
-    first.sees("mcp_servers.hub")
-    first.sees("Trust this folder?")
-    first.enters("y")
-    first.sees("> ")
-    first.enters("go")
-    first.sees("pong")
-    first.sees("ok")
-    first.types("\x04")
+    first.plays("mcp_servers.hub", "Trust this folder?", "<y", "> ", "<go", "pong", "ok", "^\x04")
     first.ends()
     second = bench.chat("chat")
-    second.sees("> ")
-    second.types("\x04")
+    second.plays("> ", "^\x04")
 
     assert (second.ends(), "Trust this folder?" in second.output) == (0, False)
     assert "Always use tabs." in _system(bench, 0)
@@ -84,8 +76,7 @@ def test_the_chat_asks_once_before_anything_else(bench: Bench) -> None:
 
 def test_leaving_the_question_leaves_the_chat_and_opens_nothing(bench: Bench) -> None:
     chat = bench.chat("chat")
-    chat.sees("Trust this folder?")
-    chat.types("\x03")
+    chat.plays("Trust this folder?", "^\x03")
 
     assert (chat.ends(), bench.server.bodies, Command(bench.folder).json("threads", "list")) == (
         0,

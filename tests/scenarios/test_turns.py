@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import AnswerRefused, ModelError, UsageError
-from graph_agent.ports import AlwaysAllow, Outcome, Scope
+from graph_agent.ports import AlwaysAllow, Outcome, PreparedCall, Scope
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
+from tests.fakes.waiting import until
 from tests.scenarios.stage import Stage
 
 
@@ -345,3 +347,72 @@ async def test_when_the_model_fails_after_an_approved_call_ran_the_turn_goes_on_
 
     assert (failed.status, failed.questions, end.status, end.answer) == ("model_error", (), "done", "done")
     assert [call_id for call_id, _ in stage.toolbox.ran] == ["w"]
+
+
+class _Thinking(ScriptedToolbox):
+    """Its plans take until nobody wants them any more."""
+
+    asked = 0
+
+    async def prepare(
+        self, tool_name: str, arguments: object, scope: Scope, call_id: str = "", attempt: int = 1
+    ) -> PreparedCall:
+        self.asked += 1
+        await asyncio.sleep(60)
+        raise AssertionError("nobody waits so long")
+
+
+async def test_who_stops_the_turn_waits_for_no_tool_that_thinks_about_a_call(tmp_path: Path) -> None:
+    toolbox = _Thinking()
+    stage = Stage(tmp_path / "agent.db", ScriptedModel(calls(("w", "write_a"))), toolbox)
+    async with stage.life() as session:
+        turn = asyncio.create_task(session.send("go"))
+        assert await until(lambda: toolbox.asked == 1)
+
+        rest = await asyncio.wait_for(session.stop(), 10)
+        await asyncio.wait({turn})
+
+    assert rest.status == "stopped"
+    assert toolbox.asked == 1
+
+
+_YES = text('{"allow": true, "reason": "it was asked for"}')
+_NO = text('{"allow": false, "reason": "it reaches further"}')
+
+
+async def test_a_yes_lets_the_call_run_and_stands_in_its_record_with_what_it_used(tmp_path: Path) -> None:
+    model = ScriptedModel(calls(("w", "write_a")), _YES, text("done"))
+    stage = Stage(tmp_path / "a.db", model, has_auto_mode=True)
+
+    async with stage.life(mode="auto") as session:
+        rest = await session.send("write a")
+
+    with read_database(stage.database) as reader:
+        [call] = [view.record for view in reader.calls()]
+    assert (rest.status, rest.answer, rest.usage["requests"]) == ("done", "done", 3)
+    assert (call["status"], call["decision"], call["rule"]) == ("success", "allow", "auto")
+    assert (call["verdict"]["allow"], call["verdict"]["usage"]["total_tokens"]) == (True, 15)
+
+
+async def test_a_no_asks_with_the_judges_reason_and_is_remembered_in_the_turn(tmp_path: Path) -> None:
+    model = ScriptedModel(calls(("w", "write_a")), _NO, calls(("v", "write_a")))
+    stage = Stage(tmp_path / "a.db", model, has_auto_mode=True)
+
+    async with stage.life(mode="auto") as session:
+        rest = await session.send("write a")
+        [asked] = rest.questions
+        await session.decide(asked.question, "approve")
+        again = await session.proceed()
+
+    assert (rest.status, "it reaches further" in asked.call["reason"]) == ("awaiting_approval", True)
+    assert (again.status, len(model.requests)) == ("awaiting_approval", 3)
+
+
+async def test_without_a_model_that_can_judge_every_call_asks(tmp_path: Path) -> None:
+    model = ScriptedModel(calls(("w", "write_a")))
+    stage = Stage(tmp_path / "a.db", model)
+
+    async with stage.life(mode="auto") as session:
+        rest = await session.send("write a")
+
+    assert (rest.status, len(model.requests), stage.toolbox.ran) == ("awaiting_approval", 1, [])

@@ -8,7 +8,7 @@ import contextlib
 import errno
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
@@ -27,7 +27,7 @@ from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Take
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
-from graph_agent.cli.session_target import Opener
+from graph_agent.cli.session_target import Target, resolve_target
 from graph_agent.cli.supervisor import catch_signals
 from graph_agent.cli.views.format import format_count, format_message
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UsageError
@@ -37,34 +37,22 @@ from graph_agent.session.turn_result import TurnResult
 if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
-__all__ = ["Chat", "ChatOptions", "ThreadOpening", "recent_lines"]
+__all__ = ["Chat", "ChatOptions", "recent_lines"]
 
+_KEPT_FLAGS = ("db", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
+"""They hold for whatever thread the chat switches to."""
 _RECENT_TURNS, _RECENT_MESSAGES = 2, 200
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadOpening:
-    """A thread to open."""
-
-    opener: Opener
-    resumes: bool = False
-    """The thread existed before: its pending work comes before any prompt."""
-    last_run: str = ""
-    """Who ran an unfinished thread last and how that ended; empty where nothing is unfinished."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
     """What a chat starts with."""
 
+    target: Target
+    """The first thread."""
+    open: "Callable[[Target, EventBus], Awaitable[Session]]"
+    """Opens a thread with a bus that gets all its events."""
     database: Path
-    switch: "Callable[[str | None, Session], ThreadOpening]"
-    """The thread with this id, or for None a new one, as seen from the current one. Reads the database.
-
-    Raises AgentError where there is no such thread.
-    """
-    reopen: "Callable[[Session], ThreadOpening]"
-    """The thread of a session that is closed."""
     message: str | None = None
     """The first message, given on the command line."""
     introduction: Callable[[], Sequence[str]] = tuple
@@ -74,8 +62,7 @@ class ChatOptions:
 class Chat:
     """One chat in one terminal, from the first prompt to the exit code."""
 
-    def __init__(self, opening: ThreadOpening, terminal: Terminal, console: Console, options: ChatOptions) -> None:
-        self._opening = opening
+    def __init__(self, terminal: Terminal, console: Console, options: ChatOptions) -> None:
         self._terminal = terminal
         self._console = console
         self._options = options
@@ -130,7 +117,7 @@ class Chat:
     async def _talk(self, first: asyncio.Task[str] | None) -> None:
         session, text = await self._open_first(first)
         self._queue.first = message = "" if text is None or is_command(text) else text
-        await self._enter(session, self._opening)
+        await self._enter(session, self._options.target)
         if message and not self._queue.first:
             self._sends_queued = True  # It is queued behind others, and the person wants an answer now.
         elif text is not None:
@@ -147,7 +134,7 @@ class Chat:
 
     async def _open_first(self, first: asyncio.Task[str] | None) -> "tuple[Session, str | None]":
         """The session and the first message, whichever is there sooner."""
-        opening = asyncio.ensure_future(self._open(self._opening))
+        opening = asyncio.ensure_future(self._open(self._options.target))
         try:
             if first is not None:
                 await asyncio.wait({opening, first}, return_when=asyncio.FIRST_COMPLETED)
@@ -165,22 +152,22 @@ class Chat:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _open(self, opening: ThreadOpening) -> "Session":
+    async def _open(self, target: Target) -> "Session":
         self._servers.clear()
         bus = EventBus()
         bus.subscribe(self._turns.show_event)
         bus.subscribe(self._on_event)
-        return await opening.opener(bus)
+        return await self._options.open(target, bus)
 
-    async def _enter(self, session: "Session", opening: ThreadOpening) -> None:
+    async def _enter(self, session: "Session", target: Target) -> None:
         """What comes before any prompt: the last messages, interrupted calls, pending questions."""
-        if opening.resumes:
+        if target.exists:
             await self._queue.keep_first(session)
             with contextlib.suppress(NothingYet):
                 for line in recent_lines(self._options.database, session.thread_id):
                     self._console.print(Text.from_ansi(line), soft_wrap=True)
-            if opening.last_run:
-                self._say(opening.last_run, "bold")
+            if target.last_run:
+                self._say(target.last_run, "bold")
         if session.model_name is None:
             await choose_model(session, self._terminal, self._say)
         await self._finish(session, await self._turns.run(session, session.start()))
@@ -253,15 +240,15 @@ class Chat:
     async def _switch(self, left: "Session", thread: str | None) -> None:
         """Continue in another thread; this one is kept until the other is open."""
         try:
-            opening = await asyncio.to_thread(self._options.switch, thread, left)
-            self._session = session = await self._open(opening)
+            target = await asyncio.to_thread(_switch_target, self._options.target, thread, left)
+            self._session = session = await self._open(target)
         except AgentError as failure:
             self._say(str(failure))
             return
         await self._queue.follow(left, session.thread_id)
         await left.close()
         self._say(f"Return to the previous thread with /resume {left.thread_id}", "dim")
-        await self._enter(session, opening)
+        await self._enter(session, target)
 
     async def _rewind(self, left: "Session", arguments: str) -> None:
         """Rewind the thread, which is released meanwhile, and reopen it; if that fails, the chat ends."""
@@ -279,9 +266,9 @@ class Chat:
             await rewind_from_chat(self._options.database, request, self._turns.confirm)
         except AgentError as failure:
             self._say(str(failure))
-        opening = self._options.reopen(left)
-        self._session = session = await self._open(opening)
-        await self._enter(session, opening)
+        target = _new_target(self._options.target, left, left.thread_id)
+        self._session = session = await self._open(target)
+        await self._enter(session, target)
 
     async def _finish(self, session: "Session", result: TurnResult) -> None:
         """Resolve what is pending after a turn and show how it ended."""
@@ -342,3 +329,30 @@ def recent_lines(database: Path, thread_id: str) -> list[str]:
     earlier = f"… {format_count(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`"
     lines = [line for entry in recent.entries for line in format_message(entry.role, entry.body, full=False)]
     return [earlier, *lines] if recent.earlier else lines
+
+
+def _switch_target(target: Target, thread: str | None, left: "Session") -> Target:
+    """A new thread like the one left, or another one with a mode and folder of its own.
+
+    Raises:
+        UnknownId: there is no such thread.
+        UsageError: it is the current thread.
+    """
+    if thread is None:
+        return _new_target(target, left)
+    found = resolve_target(_kept_flags(target, left), workspace=None, thread=None, resume=thread)
+    if found.thread_id == left.thread_id:
+        raise UsageError(f"You are in thread {left.thread_id} already.")
+    return found
+
+
+def _new_target(target: Target, left: "Session", thread_id: str | None = None) -> Target:
+    """The same thread, or a new one, in the folder and mode of the session that was left."""
+    flags = {**_kept_flags(target, left), "mode": left.mode}
+    return Target(left.workspace, thread_id, exists=thread_id is not None, flags=flags)
+
+
+def _kept_flags(target: Target, left: "Session") -> dict[str, Any]:
+    flags = {name: target.flags[name] for name in _KEPT_FLAGS if name in target.flags}
+    model = {"thread": left.thread_id, "name": left.model_name}
+    return {**flags, "model_left": model} if left.model_name else flags

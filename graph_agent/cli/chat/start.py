@@ -8,7 +8,7 @@ import importlib
 import os
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.utils import is_dumb_terminal
@@ -18,7 +18,7 @@ from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.prompts.keyboard import TypedHistory
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.session_target import Target, open_target, resolve_target
+from graph_agent.cli.session_target import Target, open_target
 from graph_agent.config.paths import data_dir, database_path, make_private_folder
 from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 
 __all__ = ["open_chat"]
-
-_KEPT_FLAGS = ("db", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
-"""They hold for whatever thread the chat switches to."""
 
 
 def open_chat(target: Target, message: str | None) -> int:
@@ -73,7 +70,7 @@ async def _chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
 def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, message: str | None) -> "Chat":
     # These load what the prompt must not wait for.
     from graph_agent.app.project_trust import settings_at
-    from graph_agent.cli.chat.chat import Chat, ChatOptions, ThreadOpening
+    from graph_agent.cli.chat.chat import Chat, ChatOptions
     from graph_agent.cli.chat.turn_runner import Bell
     from graph_agent.cli.log_file import log_to_file
     from graph_agent.cli.render.console import make_console
@@ -82,51 +79,14 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
     # At a question or a turn's end the settings have been read without an error.
     bell = Bell(lambda: not is_dumb_terminal() and settings_at(target.workspace).bell)
 
-    def open_thread(target: Target) -> ThreadOpening:
-        chosen = replace(target, flags={**target.flags, "may_choose_model": True})
+    async def open_session(target: Target, bus: "EventBus") -> "Session":
+        bus.subscribe(completer)
+        bus.subscribe(bell)
+        return await open_target(replace(target, flags={**target.flags, "may_choose_model": True}), bus)
 
-        async def open_session(bus: "EventBus") -> "Session":
-            bus.subscribe(completer)
-            bus.subscribe(bell)
-            return await open_target(chosen, bus)
-
-        return ThreadOpening(open_session, target.exists, target.last_run)
-
-    options = ChatOptions(
-        database=database_path(os.environ, target.flags.get("db")),
-        switch=lambda thread, left: open_thread(_switch_target(target, thread, left)),
-        reopen=lambda left: open_thread(_new_target(target, left, left.thread_id)),
-        message=message,
-        introduction=lambda: _introduction(target),
-    )
-    return Chat(open_thread(target), terminal, make_console(), options)
-
-
-def _switch_target(target: Target, thread: str | None, left: "Session") -> Target:
-    """A new thread like the one left, or another one with a mode and folder of its own.
-
-    Raises:
-        UnknownId: there is no such thread.
-        UsageError: it is the current thread.
-    """
-    if thread is None:
-        return _new_target(target, left)
-    found = resolve_target(_kept_flags(target, left), workspace=None, thread=None, resume=thread)
-    if found.thread_id == left.thread_id:
-        raise UsageError(f"You are in thread {left.thread_id} already.")
-    return found
-
-
-def _new_target(target: Target, left: "Session", thread_id: str | None = None) -> Target:
-    """The same thread, or a new one, in the folder and mode of the session that was left."""
-    flags = {**_kept_flags(target, left), "mode": left.mode}
-    return Target(left.workspace, thread_id, exists=thread_id is not None, flags=flags)
-
-
-def _kept_flags(target: Target, left: "Session") -> dict[str, Any]:
-    flags = {name: target.flags[name] for name in _KEPT_FLAGS if name in target.flags}
-    model = {"thread": left.thread_id, "name": left.model_name}
-    return {**flags, "model_left": model} if left.model_name else flags
+    database = database_path(os.environ, target.flags.get("db"))
+    options = ChatOptions(target, open_session, database, message, lambda: _introduction(target))
+    return Chat(terminal, make_console(), options)
 
 
 def _introduction(target: Target) -> tuple[str, ...]:

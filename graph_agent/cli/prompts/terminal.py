@@ -30,7 +30,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.output import DummyOutput, Output
+from prompt_toolkit.output import DummyOutput
 
 from graph_agent.cli.prompts.keyboard import Keyboard, typed_text
 from graph_agent.cli.prompts.terminal_output import EchoedLine, bracketed_paste, plain_paste, terminal_output
@@ -46,6 +46,15 @@ _ESCAPE_S = 0.1
 """A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
 _ALT_S = 0.05
 """How long the key Esc waits for another one that makes it Alt."""
+
+
+_IS_EMPTY = Condition(lambda: not get_app().current_buffer.text)
+
+
+@Condition
+def _ends_with_backslash() -> bool:
+    document = get_app().current_buffer.document
+    return document.text_before_cursor.endswith("\\") and not document.text_after_cursor
 
 
 class InputInterrupted(Exception):
@@ -248,9 +257,7 @@ class Terminal:
     def _messages(self) -> PromptSession[str]:
         keys = self._line_keys()
 
-        @keys.add("c-x", "c-e")
-        def _open_editor(event: KeyPressEvent) -> None:
-            event.app.create_background_task(self._edit(event.current_buffer))
+        keys.add("c-x", "c-e")(lambda event: event.app.create_background_task(self._edit(event.current_buffer)))
 
         @keys.add("c-c", filter=~is_searching)
         def _clear_or_leave(event: KeyPressEvent) -> None:
@@ -267,16 +274,12 @@ class Terminal:
     @cached_property
     def _answers(self) -> PromptSession[str]:
         keys = self._suspend_key()
-
-        @keys.add("c-d")
-        def _leave(event: KeyPressEvent) -> None:
-            event.app.exit(exception=InputClosed, style="class:exiting")
-
+        keys.add("c-d")(lambda event: event.app.exit(exception=InputClosed, style="class:exiting"))
         return self._session(keys)
 
     @cached_property
     def _busy(self) -> PromptSession[str]:
-        session = self._session(self._turn_keys(), DummyOutput(), **self._editing)
+        session = self._session(self._turn_keys(), is_drawn=False, **self._editing)
         session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
         session.default_buffer.on_text_changed += self._report_change
         session.default_buffer.on_cursor_position_changed += self._report_change
@@ -287,10 +290,10 @@ class Terminal:
         shared = {"history": self._history, "clipboard": self._clipboard}
         return {**shared, "completer": self._completer, "complete_while_typing": False}
 
-    def _session(self, keys: KeyBindings, output: Output | None = None, **options: Any) -> PromptSession[str]:
+    def _session(self, keys: KeyBindings, *, is_drawn: bool = True, **options: Any) -> PromptSession[str]:
         session: PromptSession[str] = PromptSession(
             input=self._source,
-            output=output or (DummyOutput() if self._is_plain else terminal_output()),
+            output=terminal_output() if is_drawn and not self._is_plain else DummyOutput(),
             interrupt_exception=InputInterrupted,
             eof_exception=InputClosed,
             key_bindings=keys,
@@ -321,7 +324,7 @@ class Terminal:
         """The keys of a message, at the prompt and while a turn runs, beside those of prompt_toolkit."""
         keys = self._suspend_key()
 
-        @keys.add("up", filter=~is_searching & Condition(lambda: not get_app().current_buffer.text))
+        @keys.add("up", filter=~is_searching & _IS_EMPTY)
         def _take_back_or_up(event: KeyPressEvent) -> None:
             if self._take_back is None:
                 event.current_buffer.auto_up(count=event.arg)
@@ -329,21 +332,18 @@ class Terminal:
                 # Not a task of the line's: if it ended with the line, the message would be lost.
                 self._taking_back = asyncio.ensure_future(self._take(self._take_back))
 
-        @keys.add("enter", filter=Condition(_ends_with_backslash))
+        @keys.add("enter", filter=_ends_with_backslash)
         def _continue_line(event: KeyPressEvent) -> None:
             event.current_buffer.delete_before_cursor()
             event.current_buffer.insert_text("\n")
 
-        @keys.add("escape", "enter")
-        def _break_line(event: KeyPressEvent) -> None:
-            event.current_buffer.insert_text("\n")
-
+        keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
         return keys
 
     def _turn_keys(self) -> KeyBindings:
         keys = self._line_keys()
 
-        @keys.add("enter", filter=~is_searching & ~Condition(_ends_with_backslash))
+        @keys.add("enter", filter=~is_searching & ~_ends_with_backslash)
         def _enter(event: KeyPressEvent) -> None:
             line = event.current_buffer.text
             _clear(event.current_buffer)
@@ -360,15 +360,11 @@ class Terminal:
             if self._turn is not None:
                 self._turn.stop()
 
-        @keys.add("escape", Keys.Any, filter=~is_searching)
-        def _unknown_alt(event: KeyPressEvent) -> None:
-            """An Alt key without a function is the key alone, as at the prompt."""
-            event.key_processor.feed(event.key_sequence[-1], first=True)
-
-        @keys.add("c-d", filter=Condition(lambda: not get_app().current_buffer.text))
-        def _leave_later(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
-            self._deferred.append(KeyPress(Keys.ControlD, "\x04"))
-
+        # An Alt key without a function is the key alone, as at the prompt.
+        alt = keys.add("escape", Keys.Any, filter=~is_searching)
+        alt(lambda event: event.key_processor.feed(event.key_sequence[-1], first=True))
+        leave = keys.add("c-d", filter=_IS_EMPTY)
+        leave(lambda _: self._deferred.append(KeyPress(Keys.ControlD, "\x04")))
         return keys
 
     async def _take(self, take_back: TakeBack) -> None:
@@ -417,11 +413,6 @@ class Terminal:
         """Stop this job until the shell continues it; commands that run continue."""
         with self.given_away():
             os.kill(0, signal.SIGTSTP)
-
-
-def _ends_with_backslash() -> bool:
-    document = get_app().current_buffer.document
-    return document.text_before_cursor.endswith("\\") and not document.text_after_cursor
 
 
 def _clear(buffer: Buffer) -> None:

@@ -14,6 +14,8 @@ from graph_agent.config.model_choice import (
 from graph_agent.config.sources import load_settings
 from tests.fakes.gguf import LIBRARY
 
+_UNSET = "neither a base URL nor a key is set"
+
 
 def choose(tmp_path: Path, **env: str) -> ModelChoice:
     return choose_model(load_settings({"GRAPH_AGENT_HOME": str(tmp_path), **env}))
@@ -22,29 +24,33 @@ def choose(tmp_path: Path, **env: str) -> ModelChoice:
 @pytest.mark.parametrize(
     ("env", "kind", "reason"),
     [
-        ({}, "offline", "offline command mode, no model, because neither a base URL nor a key is set."),
+        (
+            {},
+            "offline",
+            "No model is connected: neither a base URL nor a key is set. Offline mode runs simple commands.",
+        ),
         (
             {"GRAPH_AGENT_MODEL": "qwen3"},
             "offline",
             (
-                "offline command mode, no model, because neither a base URL nor a key is set "
-                "(the model name 'qwen3' alone does not say where it is)."
+                f"No model is connected: {_UNSET} "
+                "(the model name 'qwen3' alone does not say where it is). Offline mode runs simple commands."
             ),
         ),
         (
             {"OPENAI_BASE_URL": "http://me:pw@localhost:1/v1", "GRAPH_AGENT_MODEL": "m"},
             "endpoint",
-            "m at http://localhost:1/v1, because of OPENAI_BASE_URL.",
+            "Model: m at http://localhost:1/v1, set by OPENAI_BASE_URL.",
         ),
         (
             {"OPENAI_API_KEY": "sk-SECRET"},
             "endpoint",
-            "not named (the only one, or your choice) at https://api.openai.com/v1, because of OPENAI_API_KEY.",
+            "Model: not named (the only one, or your choice) at https://api.openai.com/v1, set by OPENAI_API_KEY.",
         ),
         (
             {"GRAPH_AGENT_MODEL": "fast"},
             "endpoint",
-            "m at http://h/v1, because of the profile 'fast' (GRAPH_AGENT_MODEL).",
+            "Model: m at http://h/v1, set by the profile 'fast' (GRAPH_AGENT_MODEL).",
         ),
     ],
 )
@@ -55,7 +61,7 @@ def test_the_reason_names_the_model_and_the_setting(
 
     choice = choose(tmp_path, **env)
 
-    assert (choice.kind, choice.reason) == (kind, f"Model: {reason}")
+    assert (choice.kind, choice.reason) == (kind, reason)
     assert "OPENAI_API_KEY" in choice.connect
 
 
@@ -73,7 +79,7 @@ def test_a_local_model_answers_if_it_is_usable_and_no_endpoint_is_configured(
 
     assert (local.kind, local.reason) == (
         "local",
-        "Model: tiny (local, limited), because of GRAPH_AGENT_LOCAL_MODEL.",
+        "Model: tiny (local, limited), set by GRAPH_AGENT_LOCAL_MODEL.",
     )
     assert (named.kind, "'qwen3' alone" in named.reason, endpoint.kind) == ("local", True, "endpoint")
     assert (gone.kind, gone.obstacle in gone.reason, "cannot be read" in gone.obstacle) == ("offline", True, True)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.fakes.pty_chat import PtyChat
 
+pytestmark = pytest.mark.slow
+
 _KEYS = "[s]top the turn > "
 _RECOVERY_KEYS = "[c]ancel > "
 _STATUS = "scripted model · mode default"
@@ -178,8 +180,7 @@ def test_keys_typed_before_the_question_appeared_are_no_answer(tmp_path: Path) -
 
     chat.enters("go")
     time.sleep(0.4)
-    chat.enters("y")
-    chat.sees(_KEYS)
+    chat.plays("<y", _KEYS)
     time.sleep(0.4)
 
     assert _play(chat, f"^{_CTRL_C}") == (3, [*_GO, ["queue", "y"]])
@@ -188,8 +189,7 @@ def test_keys_typed_before_the_question_appeared_are_no_answer(tmp_path: Path) -
 def test_a_question_answered_elsewhere_disappears_saying_by_whom(tmp_path: Path) -> None:
     chat = _chat("ask one", tmp_path)
 
-    chat.enters("go")
-    chat.sees(_KEYS)
+    chat.plays("<go", _KEYS)
     chat.elsewhere.write_text('{"call-a": "reject"}')
 
     assert _play(chat, "answered by cli pid 99: no", "hello", _LEAVE) == (0, [*_GO, ["proceed"]])
@@ -204,8 +204,7 @@ def test_an_interrupt_signal_stops_the_turn_and_a_termination_suspends_it(
 ) -> None:
     chat = _chat("slow", tmp_path)
 
-    chat.enters("go")
-    chat.sees("tick [bold]")
+    chat.plays("<go", "tick [bold]")
     chat.signals(number)
 
     assert _play(chat, *(("Stopped.", _LEAVE) if code == 0 else ())) == (code, [*_GO, [action]])
@@ -215,8 +214,7 @@ def test_an_interrupt_signal_stops_the_turn_and_a_termination_suspends_it(
 def test_a_lost_terminal_suspends_the_turn(tmp_path: Path) -> None:
     chat = _chat("slow", tmp_path)
 
-    chat.enters("go")
-    chat.sees("tick [bold]")
+    chat.plays("<go", "tick [bold]")
     chat.hangs_up()
 
     assert chat.log() == [*_GO, ["suspend"]]

@@ -1,8 +1,13 @@
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.chat.read_commands import ReadCommands
+from graph_agent.app.reader import read_database
+from graph_agent.app.rewind import RewindRequest
+from graph_agent.cli.chat.read_commands import ReadCommands, parse_rewind, rewind_from_chat
+from graph_agent.errors import UsageError
+from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage
 
@@ -53,3 +58,48 @@ async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pyt
         "Name a file, for example /export thread.html (.html and .md to read, .json to import).",
     ]
     assert "<title>hi</title>" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("wish", "order"),
+    [
+        ("abcd", RewindRequest("t:abcd")),
+        ("abcd --files-only --force", RewindRequest("t:abcd", scope="files", is_forced=True)),
+        ("--chat-only --dry-run abcd", RewindRequest("t:abcd", scope="chat", is_dry=True)),
+        ("--undo", RewindRequest("t", is_undo=True)),
+    ],
+)
+def test_what_is_typed_is_an_order_about_this_thread_alone(wish: str, order: RewindRequest) -> None:
+    assert parse_rewind(wish, "t") == order
+
+
+@pytest.mark.parametrize(
+    "wish", ["a b", "abcd --undo", "--files-only", "abcd --odd", "abcd --files-only --chat-only"]
+)
+def test_what_is_not_understood_is_refused(wish: str) -> None:
+    with pytest.raises(UsageError, match="Usage: /rewind CHECKPOINT"):
+        parse_rewind(wish, "t")
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_nothing_changes_before_the_person_has_seen_it_and_agreed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, agrees: bool
+) -> None:
+    path = tmp_path / "a.db"
+    first, second = play(path, "one", "two", replies=(text("a"), text("b")))
+    with read_database(path) as reader:
+        [thread] = reader.threads()
+    shown = []
+
+    async def answered() -> bool:
+        shown.append(capsys.readouterr().out)
+        return agrees
+
+    asyncio.run(rewind_from_chat(path, parse_rewind(first, thread.thread_id), answered))
+
+    with read_database(path) as reader:
+        messages = [entry.body["content"] for entry in reader.transcript(thread.thread_id) if entry.role == "user"]
+    assert messages == (["one"] if agrees else ["one", "two"])
+    assert f"Rewind to checkpoint {first}" in shown[0]
+    assert ("Done. The thread is at" in capsys.readouterr().out) == agrees
+    assert first != second

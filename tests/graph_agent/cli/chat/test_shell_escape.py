@@ -103,6 +103,7 @@ async def test_what_it_leaves_running_goes_on_and_keeps_nobody_waiting(chat: _Ch
     assert await chat.says("sleep 1 & echo started") == "started\n"
 
 
+@pytest.mark.slow
 async def test_what_it_leaves_running_may_write_without_end(chat: _Chat, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(5):
         await chat.says("yes $(seq 300) & echo $! > pid")
@@ -127,6 +128,7 @@ async def test_the_model_hears_of_it_only_when_it_is_shared_and_once(chat: _Chat
     assert chat.shown.endswith("Your next message includes the output of: $ echo '```'; false\n")
 
 
+@pytest.mark.slow
 async def test_of_a_long_output_the_end_is_shared(chat: _Chat) -> None:
     await chat.says("seq 20000")
     chat.programs.share()

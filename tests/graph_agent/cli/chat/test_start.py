@@ -10,6 +10,8 @@ from graph_agent.cli.session_target import Target
 from graph_agent.errors import UsageError
 from tests.fakes.pty_program import PtyProgram
 
+pytestmark = pytest.mark.slow
+
 
 def _chat(folder: Path, *arguments: str, **environment: str) -> PtyProgram:
     home = {"GRAPH_AGENT_HOME": str(folder / "home"), **environment}
@@ -27,10 +29,7 @@ def test_without_a_terminal_there_is_no_chat(tmp_path: Path, monkeypatch: pytest
 def test_no_command_on_a_terminal_is_the_chat_and_says_which_model_it_uses(tmp_path: Path) -> None:
     chat = _chat(tmp_path)
 
-    chat.sees("graph-agent")
-    chat.sees("> ")
-    chat.sees("offline command mode, no model")
-    chat.types("\x04")
+    chat.plays("graph-agent", "> ", "No model is connected", "^\x04")
 
     assert chat.ends() == 0
 
@@ -39,9 +38,7 @@ def test_the_first_message_may_come_with_the_command(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     chat = _chat(tmp_path, "chat", "list")
 
-    chat.sees("notes.txt")
-    chat.sees("> ")
-    chat.types("\x04")
+    chat.plays("notes.txt", "> ", "^\x04")
 
     assert chat.ends() == 0
     assert (chat.output.count("OPENAI_API_KEY"), "what works offline" in chat.output) == (
@@ -54,10 +51,7 @@ def test_what_is_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     umask = os.umask(0)
     try:
         chat = _chat(tmp_path)
-        chat.sees("> ")
-        chat.enters("list")
-        chat.sees("home/")
-        chat.types("\x04")
+        chat.plays("> ", "<list", "home/", "^\x04")
         code = chat.ends()
     finally:
         os.umask(umask)
@@ -70,14 +64,10 @@ def test_what_is_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_resumed_chat_shows_the_last_turns_first(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     first = _chat(tmp_path, "chat", "list", "--thread", "t1")
-    first.sees("> ")
-    first.types("\x04")
+    first.plays("> ", "^\x04")
     first.ends()
 
     second = _chat(tmp_path, "resume", "t1")
-    second.sees("list")
-    second.sees("notes.txt")
-    second.sees("> ")
-    second.types("\x04")
+    second.plays("list", "notes.txt", "> ", "^\x04")
 
     assert second.ends() == 0

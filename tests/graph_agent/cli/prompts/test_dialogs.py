@@ -9,6 +9,7 @@ from prompt_toolkit.output import DummyOutput
 
 from graph_agent.app.project_trust import project_at
 from graph_agent.cli.prompts.dialogs import ask_trust, choose_model, find_model
+from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
 from graph_agent.cli.prompts.terminal import InputClosed, Terminal
 from graph_agent.events import EventBus
 from tests.fakes.scripted_session import ScriptedSession
@@ -50,8 +51,20 @@ async def _choose(
     return session.model_name, said
 
 
-async def test_the_only_model_is_taken_without_a_question(tmp_path: Path, keys: PipeInput) -> None:
-    assert await _choose(tmp_path, keys, ("only",)) == ("only", ["Model: only @ scripted"])
+@pytest.mark.parametrize(
+    ("models", "typed", "chosen", "said"),
+    [
+        (("only",), "", "only", "Model: only @ scripted"),
+        (NAMES, "\r", None, "No model is chosen. Choose one with /model NAME."),
+        ((), "", None, "The endpoint lists no models. Choose one with /model NAME."),
+    ],
+)
+async def test_a_model_is_asked_for_where_there_are_several(
+    tmp_path: Path, keys: PipeInput, models: tuple[str, ...], typed: str, chosen: str | None, said: str
+) -> None:
+    name, lines = await _choose(tmp_path, keys, models, typed)
+
+    assert (name, lines[-1], len(lines) > 1) == (chosen, said, len(models) > 1)
 
 
 async def test_one_of_several_is_asked_for_until_the_answer_fits(tmp_path: Path, keys: PipeInput) -> None:
@@ -67,16 +80,6 @@ async def test_one_of_several_is_asked_for_until_the_answer_fits(tmp_path: Path,
         "'gpt' matches no model, or several. An empty line chooses none.",
         "Model: gpt-5-mini @ scripted",
     ]
-
-
-async def test_an_empty_answer_leaves_it_open(tmp_path: Path, keys: PipeInput) -> None:
-    name, said = await _choose(tmp_path, keys, NAMES, "\r")
-
-    assert (name, said[-1]) == (None, "No model is chosen. Choose one with /model NAME.")
-
-
-async def test_an_endpoint_without_a_list_says_so(tmp_path: Path, keys: PipeInput) -> None:
-    assert (await _choose(tmp_path, keys, ()))[1] == ["The endpoint lists no models. Choose one with /model NAME."]
 
 
 @pytest.fixture
@@ -128,3 +131,27 @@ async def test_settings_that_cannot_be_read_are_told_and_not_asked_about(folder:
     said = await _asked(folder, keys, "")
 
     assert (len(said), "is not valid TOML" in said[0], project_at(folder).trust) == (1, True, "untrusted")
+
+
+def _use_editor(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    editor = folder / "my editor"
+    editor.write_text(f"#!/bin/sh\n{script}\n")
+    editor.chmod(0o700)
+    monkeypatch.setenv("VISUAL", f"'{editor}' -x")
+
+
+async def test_the_editor_gets_json_and_what_it_leaves_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _use_editor(tmp_path, monkeypatch, """sed -i 's/old/new é/' "$2" """)
+
+    assert await edit_arguments({"text": "old", "n": [1]}) == {"text": "new é", "n": [1]}
+
+
+async def test_an_editor_that_fails_or_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _use_editor(tmp_path, monkeypatch, "exit 3")
+    with pytest.raises(EditFailed, match="ended with code 3"):
+        await edit_arguments({"a": 1})
+    monkeypatch.setenv("VISUAL", "/no/such/editor")
+    with pytest.raises(EditFailed, match="'/no/such/editor' could not be started"):
+        await edit_arguments({})

@@ -3,17 +3,54 @@ import os
 import pty
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
-from graph_agent.cli.prompts.keyboard import TypedHistory
+from graph_agent.cli.prompts.choices import ALL, APPROVAL, OUTSIDE, choice_line
+from graph_agent.cli.prompts.keyboard import TypedHistory, decode_sequences
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
+from tests.fakes.screen import Screen
+from tests.fakes.waiting import until
 
-_IN_TRANSIT_SECONDS = 0.02
+_IN_TRANSIT_S = 0.02
 """The kernel hands on what is typed a moment later, in the mode the terminal has by then."""
+_ESCAPE_S = 0.3
+"""Longer than a lone Esc takes to be a key."""
+_UP, _CTRL_C, _CTRL_D = "\x1b[A", "\x03", "\x04"
+_KEYS = {
+    "Alt-Enter": "\x1b\r",
+    "Shift-Enter": "\x1b[13;2u",
+    "Alt-b": "\x1bb",
+    "Alt-f": "\x1bf",
+    "Alt-d": "\x1bd",
+    "Alt-Backspace": "\x1b\x7f",
+    "Alt-z, unbound": "\x1bz",
+    "Left": "\x1b[D",
+    "Right": "\x1b[C",
+    "Home": "\x1b[H",
+    "End": "\x1b[F",
+    "Delete": "\x1b[3~",
+    "Ctrl-Left": "\x1b[1;5D",
+    "Ctrl-A": "\x01",
+    "Ctrl-E": "\x05",
+    "Ctrl-K": "\x0b",
+    "Ctrl-U": "\x15",
+    "Ctrl-W": "\x17",
+    "Ctrl-W Ctrl-Y": "\x17\x19",
+    "Ctrl-T": "\x14",
+    "F1": "\x1bOP",
+    "F5": "\x1b[15~",
+    "focus in": "\x1b[I",
+    "focus out": "\x1b[O",
+    "a release in the kitty protocol": "\x1b[97;1:3u",
+    "an unknown sequence": "\x1b[?2026;2$y",
+    "backslash Enter": "\\\r",
+    "a paste of lines": "\x1b[200~x\r\ny\x1b[201~",
+}
 
 
 @pytest.fixture
@@ -22,16 +59,27 @@ def keys() -> Iterator[PipeInput]:
         yield source
 
 
-class _Line:
+@pytest.fixture(params=["", "1"], ids=["drawn", "plain"])
+def any_terminal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_PLAIN", request.param)
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_PLAIN", "1")
+
+
+class _Pty:
     """A terminal at whose other end somebody types."""
 
     def __init__(self) -> None:
         self._master, self._slave = pty.openpty()
         self.source = os.fdopen(self._slave, encoding="utf-8")
+        self.terminal = Terminal(source=create_input(self.source))
 
     def types(self, keys: str) -> None:
         os.write(self._master, keys.encode())
-        time.sleep(_IN_TRANSIT_SECONDS)
+        time.sleep(_IN_TRANSIT_S)
 
     def close(self) -> None:
         self.source.close()
@@ -39,140 +87,348 @@ class _Line:
 
 
 @pytest.fixture
-def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Line]:
+def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Pty]:
     monkeypatch.setenv("TERM", "xterm-256color")
-    made = _Line()
+    made = _Pty()
     yield made
     made.close()
 
 
-@pytest.mark.parametrize("typed", ["more\r", "x\x7fmore\r", "\x04more\r"])
-async def test_what_is_typed_while_something_is_shown_above_the_line_arrives(line: _Line, typed: str) -> None:
-    terminal = Terminal(None, source=create_input(line.source))
+class _Turn:
+    """What the keys of a turn did: lines that were entered, and stops."""
 
-    with terminal.held():
-        message = asyncio.create_task(terminal.message())
+    def __init__(self, *, takes: Callable[[str], bool] = lambda _: True) -> None:
+        self.lines: list[str] = []
+        self.stops: list[str] = []
+        self.changes: list[tuple[str, int]] = []
+        self._takes = takes
+
+    @property
+    def keys(self) -> TurnKeys:
+        return TurnKeys(
+            lambda: self.stops.append("stop"),
+            self._enter,
+            lambda *line: self.changes.append(line),
+            lambda: self.stops.append("hidden"),
+        )
+
+    def _enter(self, line: str) -> bool:
+        self.lines.append(line)
+        return self._takes(line)
+
+
+def _seen(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    screen, written = Screen(60, 10), capsys.readouterr().out
+    assert "\x1b" not in written
+    screen.feed(written)
+    return screen.lines
+
+
+@pytest.mark.parametrize("typed", ["more\r", "x\x7fmore\r", "\x04more\r"])
+async def test_what_is_typed_while_something_is_shown_above_the_line_arrives(line: _Pty, typed: str) -> None:
+    with line.terminal.held():
+        message = asyncio.create_task(line.terminal.message())
         line.types("one ")
         await asyncio.sleep(0.1)
-        terminal.show(lambda: line.types(typed))
+        line.terminal.show(lambda: line.types(typed))
 
         assert await message == "one more"
 
 
-async def test_ctrl_d_typed_while_something_is_shown_leaves(line: _Line) -> None:
-    terminal = Terminal(None, source=create_input(line.source))
-
-    with terminal.held():
-        message = asyncio.create_task(terminal.message())
+async def test_ctrl_d_typed_while_something_is_shown_leaves(line: _Pty) -> None:
+    with line.terminal.held():
+        message = asyncio.create_task(line.terminal.message())
         await asyncio.sleep(0.1)
-        terminal.show(lambda: line.types("\x04"))
+        line.terminal.show(lambda: line.types(_CTRL_D))
 
         with pytest.raises(InputClosed):
             await message
 
 
 async def test_what_is_shown_while_a_line_is_typed_stands_above_it(
-    line: _Line, capsys: pytest.CaptureFixture[str]
+    line: _Pty, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    terminal = Terminal(None, source=create_input(line.source))
+    def write() -> None:
+        sys.stdout.write("output\n")
 
-    def write_news() -> None:
-        sys.stdout.write("news\n")
-
-    message = asyncio.create_task(terminal.message())
+    message = asyncio.create_task(line.terminal.message())
     line.types("half")
     shown = ""
     while "half" not in shown:
         await asyncio.sleep(0.01)
         shown += capsys.readouterr().out
-    terminal.show(write_news)
+    line.terminal.show(write)
     line.types(" whole\r")
     await message
 
     shown += capsys.readouterr().out
-    assert shown.index("half") < shown.index("news\n") < shown.index("whole")
+    assert shown.index("half") < shown.index("output\n") < shown.index("whole")
 
 
-async def test_ctrl_c_clears_a_line_and_interrupts_when_it_comes_twice_at_an_empty_one(keys: PipeInput) -> None:
-    keys.send_text("abc\x03d\r\x03\x03")
-    terminal = Terminal(None, source=keys)
+@pytest.mark.parametrize("key", _KEYS.values(), ids=_KEYS)
+async def test_a_key_edits_the_line_during_a_turn_as_at_the_prompt_and_stops_nothing(
+    keys: PipeInput, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    read = keys.read_keys
+    monkeypatch.setattr(keys, "read_keys", lambda: decode_sequences(read()))  # as the keyboard of a terminal does
+    terminal, turn = Terminal(source=keys), _Turn()
 
-    assert await terminal.message() == "d"
-    with pytest.raises(InputInterrupted):
-        await terminal.message()
+    async def type_line() -> None:
+        for part in ("one two", key, "3", "\r"):
+            keys.send_text(part)
+            await asyncio.sleep(0.01)
 
+    async with terminal.during_turn(turn.keys):
+        await type_line()
+        await until(lambda: bool(turn.lines))
+        await asyncio.sleep(_ESCAPE_S if "\x1b" in key else 0)
+    message = asyncio.create_task(terminal.message())
+    await type_line()
 
-async def test_a_question_that_is_gone_gives_no_answer(keys: PipeInput) -> None:
-    assert await Terminal(None, source=keys).answer("? ", asyncio.sleep(0.05)) is None
-
-
-async def test_keys_of_a_turn_wait_for_the_next_message(keys: PipeInput) -> None:
-    terminal, stops = Terminal(None, source=keys), list[str]()
-
-    async with terminal.during_turn(TurnKeys(lambda: stops.append("stop"))):
-        keys.send_text("typed ahead\r")
-        await asyncio.sleep(0.1)
-
-    assert (await terminal.message(), stops) == ("typed ahead", [])
-
-
-async def test_keys_that_came_with_the_last_line_count_as_typed_during_the_turn(keys: PipeInput) -> None:
-    terminal, lines, stops = Terminal(None, source=keys), list[str](), list[str]()
-    keys.send_text("go\rnext\r\x03rest")
-    await terminal.message()
-
-    def take(line: str) -> bool:
-        lines.append(line)
-        return True
-
-    async with terminal.during_turn(TurnKeys(lambda: stops.append("stop"), take)):
-        await asyncio.sleep(0.05)
-    keys.send_text(" of it\r")
-
-    assert (lines, stops, await terminal.message()) == (["next"], ["stop"], "rest of it")
+    assert (turn.stops, turn.lines) == ([], [await message])
 
 
-async def test_an_escape_that_came_with_the_last_line_stops_the_turn_of_it(keys: PipeInput) -> None:
-    terminal, stops = Terminal(None, source=keys), list[str]()
+@pytest.mark.parametrize("key", ["\x1b", _CTRL_C, "half a line\x1b"])
+async def test_a_lone_escape_and_ctrl_c_stop_the_turn_and_keep_the_line(keys: PipeInput, key: str) -> None:
+    terminal, turn = Terminal(source=keys), _Turn()
+
+    async with terminal.during_turn(turn.keys):
+        keys.send_text(key)
+        await until(lambda: bool(turn.stops))
+    keys.send_text("\r")
+
+    assert (turn.stops, await terminal.message()) == (["stop"], key.rstrip("\x1b\x03"))
+
+
+async def test_an_escape_that_came_with_the_last_line_stops_its_turn(keys: PipeInput) -> None:
+    terminal, turn = Terminal(source=keys), _Turn()
     keys.send_text("go\r\x1b")
     await terminal.message()
 
-    async with terminal.during_turn(TurnKeys(lambda: stops.append("stop"))):
-        await asyncio.sleep(0.5)
+    async with terminal.during_turn(turn.keys):
+        await until(lambda: bool(turn.stops))
 
-    assert stops == ["stop"]
+    assert turn.stops == ["stop"]
 
 
-@pytest.mark.parametrize("plain", ["", "1"])
-async def test_what_is_taken_back_at_the_instant_a_line_is_entered_is_on_that_line_or_on_the_next(
-    keys: PipeInput, monkeypatch: pytest.MonkeyPatch, plain: str
+async def test_the_line_of_a_turn_is_continued_at_the_prompt_where_its_cursor_was(keys: PipeInput) -> None:
+    terminal, turn = Terminal(source=keys), _Turn()
+
+    async with terminal.during_turn(turn.keys):
+        keys.send_text("half\x1b[D")
+        await until(lambda: turn.changes[-1:] == [("half", 3)])
+    keys.send_text("X\r")
+
+    assert await terminal.message() == "halXf"
+
+
+@pytest.mark.usefixtures("any_terminal")
+async def test_ctrl_z_stops_the_job_and_keeps_the_line(keys: PipeInput, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, turn = Terminal(source=keys), _Turn()
+    monkeypatch.setattr("os.kill", lambda *_: turn.stops.append("stopped"))
+    keys.send_text("half\x1a whole\r")
+
+    assert (await terminal.message(), turn.stops) == ("half whole", ["stopped"])
+    async with terminal.during_turn(turn.keys):
+        keys.send_text("ne\x1axt")
+        await until(lambda: turn.changes[-1:] == [("next", 4)])
+    keys.send_text("\r")
+
+    assert (await terminal.message(), turn.stops) == ("next", ["stopped", "hidden", "stopped"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "messages"),
+    [
+        pytest.param("one\\\rtwo\r", ["one\ntwo"], id="a backslash before Enter"),
+        pytest.param("one\\\r\\\rtwo\r", ["one\n\ntwo"], id="two of them"),
+        pytest.param("a\\b\r", ["a\\b"], id="a backslash within"),
+        pytest.param("x\\\x1b[D\r", ["x\\"], id="a backslash behind the cursor"),
+        pytest.param("one\x1b\rtwo\r", ["one\ntwo"], id="Alt-Enter"),
+        pytest.param("abc\x03d\r", ["d"], id="Ctrl-C clears a line"),
+        pytest.param(
+            "\x1b[200~one\r\ntwo\x1b[201~\x1b\rthree\rleft over", ["one\ntwo\nthree", "left over"], id="paste"
+        ),
+        pytest.param("\x12hi\x03mine\r", ["mine"], id="after a search that was left"),
+    ],
+)
+@pytest.mark.usefixtures("any_terminal")
+async def test_what_is_typed_becomes_messages(keys: PipeInput, typed: str, messages: list[str]) -> None:
+    terminal = Terminal(InMemoryHistory(["hi there"]), source=keys)
+    keys.send_text(typed)
+
+    first, *rest = messages
+    assert await terminal.message() == first
+    for message in rest:
+        keys.send_text("\r")
+        assert await terminal.message() == message
+
+
+async def test_ctrl_c_interrupts_when_it_comes_twice_at_an_empty_line(keys: PipeInput) -> None:
+    keys.send_text(_CTRL_C * 2)
+
+    with pytest.raises(InputInterrupted):
+        await Terminal(source=keys).message()
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("one\x7f two\r", "on two"),
+        ("日本\x7f語\r", "日語"),
+        ("one two\x17three\r", "one three"),
+        ("one\x15two\r", "two"),
+        ("one\x03two\r", "two"),
+        ("on\x1b[De\r", "oen"),
+    ],
+)
+@pytest.mark.usefixtures("plain")
+async def test_on_a_plain_terminal_the_screen_shows_what_is_entered(
+    keys: PipeInput, capsys: pytest.CaptureFixture[str], typed: str, text: str
 ) -> None:
-    monkeypatch.setenv("GRAPH_AGENT_PLAIN", plain)
+    keys.send_text(typed)
+
+    assert (await Terminal(source=keys).message(), _seen(capsys)) == (text, [f"> {text}"])
+
+
+@pytest.mark.usefixtures("plain")
+async def test_on_a_plain_terminal_up_and_down_go_through_the_history(
+    keys: PipeInput, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(InMemoryHistory(["first", "second"]), source=keys)
+    message = asyncio.create_task(terminal.message())
+    await asyncio.sleep(0.1)
+    keys.send_text(f"{_UP}{_UP}{_UP}\x1b[B!\r")
+
+    assert (await message, _seen(capsys)) == ("second!", ["> second!"])
+
+
+@pytest.mark.usefixtures("plain")
+async def test_on_a_plain_terminal_output_comes_between_the_line_and_its_continuation(
+    keys: PipeInput, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write() -> None:
+        sys.stdout.write("output\n")
+
+    terminal = Terminal(source=keys)
+    message = asyncio.create_task(terminal.message())
+    keys.send_text("half")
+    await asyncio.sleep(0.05)
+    terminal.show(write)
+    keys.send_text(" whole\r")
+
+    assert (await message, _seen(capsys)) == ("half whole", ["> half", "output", "> half whole"])
+
+
+@pytest.mark.parametrize(
+    ("key", "raised"), [(_CTRL_C, InputInterrupted), (_CTRL_D, InputClosed), (f"abc{_CTRL_D}", InputClosed)]
+)
+@pytest.mark.usefixtures("any_terminal")
+async def test_leaving_a_question_works_with_something_typed_too(
+    keys: PipeInput, key: str, raised: type[Exception]
+) -> None:
+    keys.send_text(key)
+
+    with pytest.raises(raised):
+        await Terminal(source=keys).answer("? ")
+
+
+async def test_a_question_left_within_a_search_does_not_hand_its_keys_to_the_next(keys: PipeInput) -> None:
+    terminal = Terminal(InMemoryHistory(["hi there"]), source=keys)
+
+    keys.send_text(f"\x12hi{_CTRL_D}")
+    with pytest.raises(InputClosed):
+        await terminal.answer("? ")
+    keys.send_text("y\r")
+    assert await terminal.answer("? ") == "y"
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+async def test_the_choices_of_a_question_are_folded_between_words(
+    keys: PipeInput, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((columns, 24)))
+    choices = choice_line((*APPROVAL, OUTSIDE, ALL))
+    keys.send_text("y\r")
+
+    answer = await Terminal(source=keys).answer(choices)
+
+    screen = Screen(columns, 24)
+    screen.feed(capfd.readouterr().out)
+    assert (answer, " ".join(screen.lines).split()) == ("y", [*choices.split(), "y"])
+    assert all(word in choices.split() for line in screen.lines for word in line.split()[:-1])
+
+
+async def test_a_question_that_is_gone_gives_no_answer(keys: PipeInput) -> None:
+    assert await Terminal(source=keys).answer("? ", asyncio.sleep(0.05)) is None
+
+
+async def test_keys_that_came_with_the_last_line_count_as_typed_during_the_turn(keys: PipeInput) -> None:
+    terminal, turn = Terminal(source=keys), _Turn()
+    keys.send_text("go\rnext\r\x03rest")
+    await terminal.message()
+
+    async with terminal.during_turn(turn.keys):
+        await until(lambda: turn.changes[-1:] == [("rest", 4)])
+    keys.send_text(" of it\r")
+
+    assert (turn.lines, turn.stops, await terminal.message()) == (["next"], ["stop"], "rest of it")
+
+
+async def test_a_line_that_the_turn_does_not_take_waits_for_the_next_prompt(keys: PipeInput) -> None:
+    terminal, turn = Terminal(source=keys), _Turn(takes=lambda line: not line.startswith("/"))
+
+    async with terminal.during_turn(turn.keys):
+        keys.send_text("nexx\x7ft\r/calls\r")
+        await until(lambda: len(turn.lines) == 2)
+
+    assert (await terminal.message(), turn.lines, turn.stops) == ("/calls", ["next", "/calls"], [])
+
+
+async def test_dropped_keys_answer_nothing(keys: PipeInput) -> None:
+    terminal, turn = Terminal(source=keys), _Turn(takes=lambda _: False)
+    async with terminal.during_turn(turn.keys):
+        keys.send_text("y\r")
+        await until(lambda: bool(turn.lines))
+
+    terminal.drop_typed_ahead()
+
+    assert await terminal.answer("? ", asyncio.sleep(0.05)) is None
+
+
+def _queued_after(steps: int) -> Callable[[], Awaitable[str | None]]:
+    async def newest() -> str | None:
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        return "queued "
+
+    return newest
+
+
+@pytest.mark.usefixtures("any_terminal")
+@pytest.mark.slow
+async def test_a_message_taken_back_as_a_line_is_entered_is_on_that_line_or_the_next(keys: PipeInput) -> None:
     for steps in range(15):
-
-        async def newest(steps: int = steps) -> str | None:
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            return "queued "
-
-        terminal = Terminal(None, source=keys)
-        keys.send_text("\x1b[Aabc\r")
-        first = await terminal.message(newest)
+        terminal = Terminal(source=keys)
+        keys.send_text(f"{_UP}abc\r")
+        first = await terminal.message(_queued_after(steps))
         await asyncio.sleep(0.01)
         keys.send_text("next\r")
 
         assert (first, await terminal.message()) in (("queued abc", "next"), ("abc", "queued next")), steps
 
 
-async def test_dropped_keys_answer_nothing(keys: PipeInput) -> None:
-    terminal = Terminal(None, source=keys)
-    async with terminal.during_turn(TurnKeys(lambda: None)):
-        keys.send_text("y\r")
+async def test_once_nothing_is_queued_any_more_up_is_for_the_history(keys: PipeInput) -> None:
+    async def nothing() -> str | None:
+        return None
+
+    message = asyncio.create_task(Terminal(InMemoryHistory(["earlier"]), source=keys).message(nothing))
+    await asyncio.sleep(0.1)
+    for key in (_UP, _UP, "\r"):
+        keys.send_text(key)
         await asyncio.sleep(0.05)
 
-    terminal.drop_typed_ahead()
-
-    assert await terminal.answer("? ", asyncio.sleep(0.05)) is None
+    assert await message == "earlier"
 
 
 async def test_what_was_entered_is_kept_in_the_history_file(keys: PipeInput, tmp_path: Path) -> None:
@@ -182,17 +438,3 @@ async def test_what_was_entered_is_kept_in_the_history_file(keys: PipeInput, tmp
     await Terminal(TypedHistory(history), source=keys).message()
 
     assert "+remember me" in history.read_text().splitlines()
-
-
-async def test_a_line_entered_while_a_turn_runs_is_handed_over_and_what_follows_waits(keys: PipeInput) -> None:
-    terminal, lines = Terminal(None, source=keys), list[str]()
-
-    def take(line: str) -> bool:
-        lines.append(line)
-        return not line.startswith("/")
-
-    async with terminal.during_turn(TurnKeys(lambda: None, take)):
-        keys.send_text("nexx\x7ft\r/calls\r")
-        await asyncio.sleep(0.05)
-
-    assert (await terminal.message(), lines) == ("/calls", ["next", "/calls"])

@@ -1,8 +1,9 @@
 from pathlib import Path
 
+import pytest
 from rich.text import Text
 
-from graph_agent.cli.render.approval_page import approval_page, recovery_page
+from graph_agent.cli.render.approval_page import approval_page, mixed_alphabets, recovery_page
 from graph_agent.ports import no_sandbox_info
 from tests.fakes.scripted_session import approval, recovery
 
@@ -115,3 +116,16 @@ def test_a_recovery_shows_what_happened_times_output_and_finding() -> None:
         "  │ half",
         "  finding: not applied: the file is as before",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("g\u0456t status", [("g\u0456t", "U+0456 CYRILLIC SMALL LETTER BYELORUSSIAN-UKRAINIAN I")]),
+        ("r\u039c r\u039c", [("r\u039c", "U+039C GREEK CAPITAL LETTER MU")]),
+        ("привет мир, größe, naïve, 漢字kana, x²", []),
+        ("plain", []),
+    ],
+)
+def test_words_that_mix_latin_letters_with_others_are_told(text: str, found: list[tuple[str, str]]) -> None:
+    assert list(mixed_alphabets({"command": text, "timeout": 5})) == found

@@ -150,6 +150,7 @@ def test_a_long_code_block_is_printed_while_it_arrives_and_never_cut_within_a_st
     assert (len(early) > 100, len(inside)) == (True, 1)
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(_PIECES, st.text(max_size=6)), max_size=40), st.integers(10, 60))
 def test_the_lines_fit_and_do_not_depend_on_the_pieces_a_text_comes_in(pieces: list[str], width: int) -> None:
     stream = MarkdownStream(Console(width=width))
@@ -163,6 +164,7 @@ def test_the_lines_fit_and_do_not_depend_on_the_pieces_a_text_comes_in(pieces: l
     assert all(line.cell_len <= width for line in shown)
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1).map(lambda word: f" {word} "))
 @example(" \u115f ")
 def test_no_word_is_lost_between_marks(word: str) -> None:
@@ -174,6 +176,7 @@ def test_no_word_is_lost_between_marks(word: str) -> None:
     assert shown.count(escape(word.strip())) >= 8
 
 
+@pytest.mark.slow
 def test_of_a_long_table_that_arrives_only_the_rows_with_room_on_the_screen_are_drawn() -> None:
     stream = MarkdownStream(Console(width=40, height=10))
     stream.add("|a|b|\n|-|-|\n" + "|1|2|\n" * 1_000)

@@ -138,7 +138,7 @@ def test_a_local_model_is_set_shown_and_removed(home: Path) -> None:
     facts = (used["file"], used["known"], used["header"]["licence"], used["answers"])
     assert facts == (str(model), None, "mit", "local")
     assert (shown["answers"], removed["answers"]) == ("local", "offline")
-    assert (text[0].startswith("Model: offline command mode, no model"), "model local FILE" in text[1]) == (
+    assert (text[0].startswith("No model is connected: "), "model local FILE" in text[1]) == (
         True,
         True,
     )

@@ -78,6 +78,6 @@ def test_the_commands_are_listed_in_two_columns_of_equal_width_in_either_languag
 
 def test_the_notice_names_the_mode_and_how_to_list_the_commands() -> None:
     for chinese, word in ((False, "help"), (True, "帮助")):
-        told = format_notice("offline command mode, no model", chinese=chinese)
+        told = format_notice("offline mode, no model", chinese=chinese)
 
-        assert ("offline command mode, no model" in told, word in told) == (True, True)
+        assert ("offline mode, no model" in told, word in told) == (True, True)

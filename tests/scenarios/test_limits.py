@@ -1,5 +1,6 @@
 """What is used is counted once, wherever a life ends, and a used-up budget pauses the turn, resumable."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ from langchain_core.messages import AIMessage
 from graph_agent.app.reader import read_database
 from graph_agent.errors import ModelError
 from graph_agent.ports.usage import Budget, Meter, Rate, usage_report
+from tests.fakes.openai_replies import Reply
+from tests.fakes.openai_server import TC, TXT
 from tests.fakes.scripted_model import ScriptedModel, text
+from tests.scenarios.command import scripted
 from tests.scenarios.stage import Stage
 
 _METER = Meter({"scripted": Rate(input=1_000, output=1_000)}, "EUR")
@@ -115,3 +119,42 @@ async def test_a_prompt_too_long_for_the_budget_is_not_sent(tmp_path: Path) -> N
 
     assert (rest.status, model.requests) == ("limit", [])
     assert "raise max_tokens to continue" in str(told)
+
+
+def _failing(number: int) -> Reply:
+    return TC(f"f{number}", "bash", {"command": "echo x >> tries; exit 1"})
+
+
+def _late(number: int) -> Reply:
+    return TC(f"l{number}", "bash", {"command": f"sleep 3{number}", "timeout": 0.2})
+
+
+def _unknown(number: int) -> Reply:
+    return TC(f"u{number}", "no_such_tool", {"number": number})
+
+
+@pytest.mark.parametrize(
+    ("asking", "times", "why"),
+    [
+        (_failing, 4, "this very call of bash failed 3 times in a row"),
+        (_late, 4, "bash ran into its time limit 3 times in a row"),
+        (
+            _unknown,
+            5,
+            "5 calls of no_such_tool in a row could not run: it is unknown, or its arguments were unusable",
+        ),
+    ],
+)
+def test_a_run_that_goes_wrong_again_and_again_ends_at_a_limit_and_can_be_gone_on_with(
+    asking: Callable[[int], Reply], times: int, why: str, tmp_path: Path
+) -> None:
+    script = [asking(number) for number in range(times)]
+    with scripted(tmp_path, [*script, TXT("another way")]) as command:
+        code, paused = command.run_json("go", "--thread", "t1", "--mode", "bypassPermissions")
+        asked = len(command.server.bodies)
+        later, done = command.run_json("--resume", "t1", "--mode", "bypassPermissions")
+
+    assert (code, paused["status"], paused["error"]) == (5, "limit", f"the turn was paused at a limit: {why}")
+    assert (asked, later, done["answer"]) == (times, 0, "another way")
+    tries = command.workspace / "tries"
+    assert not tries.exists() or tries.read_text() == "x\n" * 3

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.chat.command_table import expand_command
+from graph_agent.cli.chat.command_table import COMMANDS, expand_command
 from graph_agent.errors import UsageError
 
 
@@ -53,3 +53,7 @@ def test_a_command_that_is_none_is_not_sent_to_the_model(commands: Path, text: s
 def test_an_empty_command_is_nothing_to_do(commands: Path) -> None:
     with pytest.raises(UsageError, match="/empty expands to an empty message"):
         expand_command("/empty", commands, trusted_once=False)
+
+
+def test_the_usage_of_a_command_begins_with_its_name() -> None:
+    assert [name for name, command in COMMANDS.items() if command.usage.split()[0] != f"/{name}"] == []

@@ -24,7 +24,7 @@ from graph_agent.events import (
 from tests.fakes.screen import Screen
 
 
-def _told(*events: Event) -> str:
+def _shown(*events: Event) -> str:
     stream = io.StringIO()
     story = TurnDisplay(Console(file=stream, width=60, markup=False, highlight=False, emoji=False))
     for number, event in enumerate(events, 1):
@@ -33,66 +33,91 @@ def _told(*events: Event) -> str:
     return re.sub(r"\d+\.\d s", "N s", stream.getvalue())
 
 
-def test_streamed_text_is_told_once_and_ends_its_line() -> None:
-    assert _told(TextDelta("[/a] "), TextDelta("b\x1b[2J"), ModelMessage("[/a] b\x1b[2J")) == "[/a] b\\x1b[2J\n"
+_OUTPUT = "".join(f"line {number}\n" for number in range(1, 12))
+_DIFF = {"diff": {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "added": 1, "removed": 1}}
+_DIFF_LINES = ["       --- a", "       +++ a", "       @@ -1 +1 @@", "     1 -x", "     1 +y"]
+_PLAN = [{"content": f"step {number}", "status": "pending"} for number in range(12)]
 
 
-def test_a_reply_that_did_not_stream_is_told_whole() -> None:
-    assert _told(ModelMessage("one [bold]\ntwo")) == "one [bold]\ntwo\n"
-
-
-def test_a_call_is_told_at_its_start_and_end_with_the_tail_of_its_output() -> None:
-    output = "".join(f"line {number}\n" for number in range(1, 12))
-
-    told = _told(
-        ToolCallCreated({"call_id": "c1", "tool_name": "bash", "summary": "seq 11"}),
-        ToolCallStarted("c1", "bash", "seq 11", attempt=2),
-        ToolCallProgress("c1", "shell_output", "line 1\n"),
-        ToolCallFinished("c1", "bash", "success", "seq 11", output),
-    )
-
-    assert told.splitlines() == [
-        "● bash seq 11 (attempt 2)",
-        "✓ bash seq 11  success N s",
-        "  … 3 more lines; show them with /calls c1",
-        *(f"  │ line {number}" for number in range(4, 12)),
-    ]
-
-
-def test_offline_a_call_leaves_its_output_to_the_answer() -> None:
-    told = _told(
-        SessionOpened("t", "", "/w", OFFLINE_LABEL, "default"),
-        ToolCallFinished("c1", "ls", "success", "ls .", "a.txt\n"),
-        ModelMessage(".:\na.txt"),
-    )
-
-    assert told == "✓ ls .  success\n.:\na.txt\n"
-
-
-def test_a_finished_write_shows_its_diff_instead_of_its_words() -> None:
-    diff = {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "added": 1, "removed": 1}
-
-    told = _told(ToolCallFinished("c1", "write_file", "success", "a", "wrote a", metadata={"diff": diff}))
-
-    assert told.splitlines()[-2:] == ["     1 -x", "     1 +y"]
-    assert "wrote a" not in told
-
-
-def test_a_change_that_was_seen_with_its_question_is_not_shown_again() -> None:
-    diff = {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "added": 1, "removed": 1}
-
-    told = _told(
-        ToolCallDecided("c1", "approve", "you"),
-        ToolCallFinished("c1", "write_file", "success", "a", metadata={"diff": diff}),
-    )
-
-    assert told == "✓ write_file a  success\n"
-
-
-def test_what_an_interrupted_call_wrote_is_left_to_its_question() -> None:
-    told = _told(ToolCallFinished("c1", "bash", "interrupted", "ls", "half\n", reason="outcome_unknown"))
-
-    assert told == "! bash ls  interrupted  outcome_unknown\n"
+@pytest.mark.parametrize(
+    ("events", "lines"),
+    [
+        pytest.param(
+            [TextDelta("[/a] "), TextDelta("b\x1b[2J"), ModelMessage("[/a] b\x1b[2J")],
+            ["[/a] b\\x1b[2J"],
+            id="streamed text is shown once",
+        ),
+        pytest.param([ModelMessage("one [bold]\ntwo")], ["one [bold]", "two"], id="a reply that did not stream"),
+        pytest.param(
+            [
+                ToolCallCreated({"call_id": "c1", "tool_name": "bash", "summary": "seq 11"}),
+                ToolCallStarted("c1", "bash", "seq 11", attempt=2),
+                ToolCallProgress("c1", "shell_output", "line 1\n"),
+                ToolCallFinished("c1", "bash", "success", "seq 11", _OUTPUT),
+            ],
+            [
+                "● bash seq 11 (attempt 2)",
+                "✓ bash seq 11  success N s",
+                "  … 3 more lines; show them with /calls c1",
+                *(f"  │ line {number}" for number in range(4, 12)),
+            ],
+            id="a call at its start and end with the tail of its output",
+        ),
+        pytest.param(
+            [
+                SessionOpened("t", "", "/w", OFFLINE_LABEL, "default"),
+                ToolCallFinished("c1", "ls", "success", "ls .", "a.txt\n"),
+                ModelMessage(".:\na.txt"),
+            ],
+            ["✓ ls .  success", ".:", "a.txt"],
+            id="offline the answer has the output",
+        ),
+        pytest.param(
+            [ToolCallFinished("c1", "write_file", "success", "a", "wrote a", metadata=_DIFF)],
+            ["✓ write_file a  success", *_DIFF_LINES],
+            id="a diff instead of words",
+        ),
+        pytest.param(
+            [
+                ToolCallDecided("c1", "approve", "you"),
+                ToolCallFinished("c1", "write_file", "success", "a", metadata=_DIFF),
+            ],
+            ["✓ write_file a  success"],
+            id="a change that was seen with its question",
+        ),
+        pytest.param(
+            [ToolCallFinished("c1", "bash", "interrupted", "ls", "half\n", reason="outcome_unknown")],
+            ["! bash ls  interrupted  outcome_unknown"],
+            id="the output of an interrupted call is left to its question",
+        ),
+        pytest.param(
+            [ToolCallFinished("c1", "bash", "cancelled", "ls", reason="not now"), WarningIssued("careful [x]")],
+            ["- bash ls  cancelled  not now", "! careful [x]"],
+            id="a reason and a warning",
+        ),
+        pytest.param(
+            [ToolCallFinished("c1", "todo_write", "success", "plan", "words", metadata={"todo": _PLAN})],
+            ["✓ todo_write plan  success", *(f"  [ ] step {number}" for number in range(12))],
+            id="a whole plan as a checklist",
+        ),
+        pytest.param(
+            [
+                ToolCallFinished(
+                    "c1", "attempt_completion", "success", "done", metadata={"answer": f"{_OUTPUT}\x1b[2J"}
+                )
+            ],
+            ["✓ attempt_completion done  success", *_OUTPUT.splitlines(), "\\x1b[2J"],
+            id="a declared result whole",
+        ),
+        pytest.param(
+            [ToolCallFinished("c1", "read_file", "success", output="     1\tx = 1\n")],
+            ["✓ read_file  success", "  │      1  x = 1"],
+            id="tabs are room and no escapes",
+        ),
+    ],
+)
+def test_events_become_lines(events: list[Event], lines: list[str]) -> None:
+    assert _shown(*events).splitlines() == lines
 
 
 def test_on_a_terminal_a_start_is_seen_in_the_live_line_alone() -> None:
@@ -207,33 +232,3 @@ def test_when_the_model_is_asked_again_its_first_words_stay_apart_from_the_next(
     seen.tells(ModelMessage("a whole answer"))
 
     assert seen.looks() == ["half a", "! The connection broke.", "a whole answer"]
-
-
-def test_a_call_that_ended_badly_says_why_in_one_line() -> None:
-    told = _told(ToolCallFinished("c1", "bash", "cancelled", "ls", reason="not now"), WarningIssued("careful [x]"))
-
-    assert told == "- bash ls  cancelled  not now\n! careful [x]\n"
-
-
-def test_a_plan_is_told_as_a_checklist_whole() -> None:
-    plan = [{"content": f"step {number}", "status": "pending"} for number in range(12)]
-
-    told = _told(ToolCallFinished("c1", "todo_write", "success", "plan", "words", metadata={"todo": plan}))
-
-    assert told.splitlines()[1:] == [f"  [ ] step {number}" for number in range(12)]
-
-
-def test_a_declared_result_is_told_whole_and_plainly() -> None:
-    answer = "".join(f"line {number}\n" for number in range(12)) + "\x1b[2J"
-
-    told = _told(
-        ToolCallFinished("c1", "attempt_completion", "success", "complete", answer, metadata={"answer": answer})
-    )
-
-    assert told.splitlines()[1:] == [*(f"line {number}" for number in range(12)), "\\x1b[2J"]
-
-
-def test_tabs_in_an_output_are_room_and_no_escapes() -> None:
-    assert "  │      1  x = 1\n" in _told(
-        ToolCallFinished("call_a", "read_file", "success", output="     1\tx = 1\n")
-    )

@@ -1,0 +1,227 @@
+import asyncio
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.input import create_pipe_input
+from rich.console import Console
+
+from graph_agent.cli.chat.chat import recent_lines
+from graph_agent.cli.chat.turn_runner import Bell, TurnRunner, format_result, format_status, has_fresh_budget
+from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.render.console import make_console
+from graph_agent.cli.render.turn_display import TurnDisplay
+from graph_agent.events import EventBus, TurnEnded, TurnStarted, TurnStatus
+from graph_agent.ports.usage import usage_report
+from graph_agent.session.turn_result import TurnResult
+from tests.fakes.database_rows import Rows
+from tests.fakes.pty_chat import PtyChat
+from tests.fakes.scripted_session import ScriptedSession, rest
+
+_UP, _BACKSPACE = "\x1b[A", "\x7f"
+
+
+@pytest.mark.slow
+def test_a_command_typed_while_a_turn_runs_is_said_and_run_after_it(tmp_path: Path) -> None:
+    chat = PtyChat("short", tmp_path)
+    chat.sees("> ")
+
+    chat.plays("<go", "sleep 60", "</mode plan", "after this turn: /mode plan", "exit code 3", "mode: plan")
+    chat.plays("^\x04")
+
+    assert (chat.ends(), chat.log()) == (0, [["start"], ["send", "go"]])
+
+
+@pytest.mark.slow
+def test_up_on_an_empty_line_takes_the_newest_message_back_and_what_became_of_it_is_sent(tmp_path: Path) -> None:
+    chat = PtyChat("slow", tmp_path)
+    chat.sees("> ")
+
+    chat.plays("<go", "tick [bold]", "<first", "<second", "queued: second", f"^{_UP}")
+    chat.plays("no longer queued: second", "< thought", "queued: second thought", f"^{_UP}")
+    chat.plays("no longer queued: second thought")
+    chat.types(_BACKSPACE * len("second thought"))
+    chat.plays("^\x1b", "1 message queued: Enter to send, Up to edit the last", f"^{_UP}")
+    chat.plays("no longer queued: first", "< of all", "hello", "^\x04")
+
+    assert (chat.ends(), chat.log()[-2:]) == (0, [["take back", "first"], ["send", "first of all"]])
+
+
+@pytest.mark.slow
+def test_a_stop_lets_what_is_queued_wait_until_enter_is_pressed(tmp_path: Path) -> None:
+    chat = PtyChat("slow", tmp_path)
+    chat.sees("> ")
+
+    chat.plays("<go", "tick [bold]", "<instead", "queued: instead", "^\x1b", "1 message queued", "^\r")
+    chat.plays("> instead", "hello", "^\x04")
+
+    assert (chat.ends(), chat.log()[-2:]) == (0, [["stop"], ["send", "instead"]])
+
+
+class _Deaf(ScriptedSession):
+    """Its first stop comes before there is anything to stop."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(EventBus(), folder)
+        self.stops = 0
+        self.ended = asyncio.Event()
+
+    async def start(self) -> TurnResult:
+        await self.ended.wait()
+        return rest("stopped")
+
+    async def stop(self) -> TurnResult:
+        self.stops += 1
+        if self.stops > 1:
+            self.ended.set()
+        return rest("stopped")
+
+
+async def test_where_a_stop_came_too_early_the_next_one_stops(tmp_path: Path) -> None:
+    session, shown = _Deaf(tmp_path), io.StringIO()
+    with create_pipe_input() as keys:
+        turning = TurnRunner(Terminal(None, source=keys), TurnDisplay(Console(file=shown)))
+        running = asyncio.create_task(turning.run(session, session.start()))
+        for _ in range(2):
+            keys.send_text("\x03")
+            await asyncio.sleep(0.2)
+        ended = await asyncio.wait_for(running, 5)
+
+    assert (ended.status, session.stops, shown.getvalue()) == ("stopped", 2, "stopping …\n")
+
+
+_USED = usage_report({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, "requests": 2})
+
+
+def test_a_turn_that_asked_a_model_ends_with_what_it_used() -> None:
+    assert list(format_result(rest(usage=_USED))) == [
+        ("2 requests, 12,000 in, 345 out, cost unknown", "dim"),
+    ]
+    assert list(format_result(rest(usage=usage_report({"requests": 3})))) == []
+
+
+def test_an_error_and_what_to_do_about_it_are_told_once() -> None:
+    failed = rest("model_error", error="down")
+    paused = rest("limit", error="the turn was paused", budget="max_tokens")
+
+    assert [text for text, _ in format_result(failed)] == [
+        "down",
+        "No answer from the model. /retry to try again.",
+    ]
+    assert [text for text, _ in format_result(paused, was_asked=True)] == [
+        "Send new instructions, or continue with /retry."
+    ]
+
+
+def test_only_a_budget_of_the_turn_is_fresh_when_one_goes_on() -> None:
+    budgets = ("max_steps", "max_tokens", "max_cost", "max_thread_tokens", "")
+
+    assert [has_fresh_budget(rest("limit", budget=name)) for name in budgets] == [True, True, True, False, False]
+
+
+def test_the_status_line_says_tokens_and_cost_once_there_are_any(tmp_path: Path) -> None:
+    session = ScriptedSession(EventBus(), tmp_path)
+
+    assert format_status(session, "no sandbox", {}) == (
+        "scripted model · mode default · no sandbox · thread thread-1"
+    )
+    assert format_status(session, "no sandbox", _USED) == (
+        "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread thread-1"
+    )
+
+
+def test_a_narrow_status_line_loses_what_matters_least_and_never_the_thread(tmp_path: Path) -> None:
+    session = ScriptedSession(EventBus(), tmp_path)
+
+    assert [format_status(session, "no sandbox", _USED, width) for width in (83, 70, 60, 40, 30, 5)] == [
+        "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread-1",
+        "scripted model · default · no sandbox · 12.3k tokens · thread-1",
+        "scripted model · default · 12.3k tokens · thread-1",
+        "default · 12.3k tokens · thread-1",
+        "default · thread-1",
+        "thre…",
+    ]
+
+
+@pytest.mark.parametrize(("typed", "agrees"), [("y\r", True), ("YES\r", True), ("\r", False), ("\x03", False)])
+async def test_whoever_does_not_say_yes_once_asked_does_not_agree_and_what_was_typed_before_is_kept(
+    typed: str, agrees: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_PLAIN", "1")
+    console = make_console(io.StringIO())
+    with create_pipe_input() as keys:
+        terminal = Terminal(None, source=keys)
+        story = TurnDisplay(console)
+        keys.send_text("yes\r")
+        asyncio.get_running_loop().call_later(0.02, keys.send_text, typed)
+
+        agreed = await TurnRunner(terminal, story).confirm()
+        keys.send_text("and more\r")
+
+        assert (agreed, await terminal.message()) == (agrees, "yes\nand more")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Iterator[Rows]:
+    written = Rows(tmp_path / "graph-agent.db")
+    written.thread()
+    written.message("system", {"content": "be good"})
+    yield written
+    written.close()
+
+
+def test_the_last_two_turns_are_shown_with_their_results(rows: Rows) -> None:
+    for number in (1, 2, 3):
+        rows.message("user", {"content": f"question {number}"})
+        rows.message("assistant", {"content": "", "tool_calls": [{"name": "ls", "id": f"c{number}", "args": {}}]})
+        rows.message("tool", {"content": f"result {number} [red]\x1b[2J", "tool_call_id": f"c{number}"})
+
+    assert recent_lines(rows.path, "t1") == [
+        "… 3 earlier messages: /inspect or `graph-agent threads show`",
+        "user",
+        "  question 2",
+        "assistant",
+        "  → ls c2 {}",
+        "tool c2",
+        "  result 2 [red]\\x1b[2J",
+        "user",
+        "  question 3",
+        "assistant",
+        "  → ls c3 {}",
+        "tool c3",
+        "  result 3 [red]\\x1b[2J",
+    ]
+
+
+def test_a_short_conversation_is_shown_whole(rows: Rows) -> None:
+    rows.message("user", {"content": "hi"})
+
+    assert recent_lines(rows.path, "t1") == ["user", "  hi"]
+
+
+def _rings(capsys: pytest.CaptureFixture[str], *statuses: TurnStatus, is_wanted: bool = True) -> int:
+    bus = EventBus()
+    bus.subscribe(Bell(lambda: is_wanted))
+    for status in statuses:
+        bus.publish(TurnStarted("go"))
+        bus.publish(TurnEnded(status))
+    return capsys.readouterr().out.count("\a")
+
+
+def test_the_bell_rings_when_a_question_waits_and_not_after_a_short_turn(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert _rings(capsys, "done", "awaiting_approval", "stopped", "interrupted", "model_error") == 2
+
+
+def test_the_bell_rings_when_a_long_turn_has_ended(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graph_agent.cli.chat.turn_runner._LONG_TURN_S", 0.0)
+
+    assert _rings(capsys, "done", "model_error") == 2
+
+
+def test_without_the_setting_the_bell_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _rings(capsys, "awaiting_approval", is_wanted=False) == 0
