@@ -1,20 +1,18 @@
 import json
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
 
-from tests.cases.bench import Bench, SetUp
-from tests.fakes.openai_server import CUT, ERR, SSE, TC, TXT
+from tests.cases.bench import SetUp
+from tests.fakes.openai_server import CUT, ERR, SSE, TC, TXT, Reply
 
 _SECRET = "SECRET-9"  # noqa: S105 - made up
 _BUSY = ERR(429, {"error": {"message": "rate limit reached"}}, {"Retry-After": "1"})
-
-
-def _gaps(bench: Bench) -> list[float]:
-    moments = [request.at for request in bench.server.requests]
-    return [after - before for before, after in pairwise(moments)]
 
 
 def test_a_busy_provider_is_waited_for_as_it_asks_and_the_user_sees_why(set_up: SetUp) -> None:
@@ -22,34 +20,11 @@ def test_a_busy_provider_is_waited_for_as_it_asks_and_the_user_sees_why(set_up: 
 
     ran = bench.run()
 
-    gaps = _gaps(bench)
+    moments = [request.at for request in bench.server.requests]
+    gaps = [after - before for before, after in pairwise(moments)]
     assert (ran.ending, len(gaps), min(gaps) >= 1) == ((0, "ok"), 2, True)
     told = [line for line in ran.err.splitlines() if "Waiting" in line]
     assert [("429" in line, "rate limit reached" in line) for line in told] == [(True, True)] * 2
-
-
-def test_other_passing_failures_are_waited_for_alike(set_up: SetUp) -> None:
-    overloaded = SSE(['RAW {"error":{"message":"overloaded","type":"overloaded_error"}}'])
-    bench = set_up(
-        ERR(503, "soon", {"Retry-After": "1"}),
-        TC("c1", "ls", {}),
-        ERR(529),
-        TC("c2", "ls", {}),
-        overloaded,
-        TXT("ok"),
-    )
-
-    ran = bench.run()
-
-    assert (ran.ending, len(bench.server.requests), _gaps(bench)[0] >= 1) == ((0, "ok"), 6, True)
-
-
-def test_a_wait_of_an_hour_is_not_begun(set_up: SetUp) -> None:
-    bench = set_up(ERR(429, "come back later", {"Retry-After": "3600"}))
-
-    ran = bench.run()
-
-    assert (ran.code, len(bench.server.requests), "3600" in ran.err) == (6, 1, True)
 
 
 def test_a_refused_key_is_final_at_once_and_the_key_is_nowhere(set_up: SetUp) -> None:
@@ -106,28 +81,6 @@ def test_a_reply_that_breaks_off_leaves_nothing_and_is_asked_for_again(set_up: S
     assert ("c9" in later, "half" in later, len(bench.server.bodies), bench.server.faults) == (False, False, 5, [])
 
 
-def test_a_whole_reply_that_breaks_off_is_asked_for_again(set_up: SetUp) -> None:
-    write = TC("c1", "write_file", {"file_path": "x.txt", "content": "whole\n"})
-    bench = set_up(CUT(write), write, TXT("ok"))
-
-    ran = bench.run("go", "--no-stream")
-
-    assert (ran.ending, bench.read("x.txt"), ran.err.count("was cut off"), len(bench.server.bodies)) == (
-        (0, "ok"),
-        b"whole\n",
-        1,
-        3,
-    )
-
-
-def test_an_empty_reply_is_asked_for_again_and_never_kept(set_up: SetUp) -> None:
-    bench = set_up(TXT(""), SSE([{"content": None}, {"content": " \n"}], "stop"), TXT("ok"))
-
-    ran = bench.run()
-
-    assert (ran.ending, len(bench.server.bodies), bench.server.faults) == ((0, "ok"), 3, [])
-
-
 def test_where_nobody_listens_the_run_ends_soon_and_can_be_gone_on_with(set_up: SetUp) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
@@ -143,3 +96,77 @@ def test_where_nobody_listens_the_run_ends_soon_and_can_be_gone_on_with(set_up: 
     asked = [message["content"] for message in bench.server.bodies[0]["messages"] if message["role"] == "user"]
     assert (failed.code, address in failed.err, took < 12, ended.ending) == (6, True, True, (0, "here"))
     assert asked == ["hello"]
+
+
+_LIMIT = "maximum context length is 8192 tokens, you requested 9001"
+_OVERFLOWS: dict[str, Reply] = {
+    "by a code": ERR(400, {"error": {"code": "context_length_exceeded", "message": _LIMIT}}),
+    "within a stream": SSE(['RAW {"error":{"message":"prompt is too long: 9001 tokens > 8192 maximum"}}']),
+}
+
+
+@pytest.mark.parametrize("way", _OVERFLOWS)
+def test_a_conversation_too_long_for_the_model_ends_the_turn_and_says_what_to_do(set_up: SetUp, way: str) -> None:
+    bench = set_up(after=_OVERFLOWS[way])
+
+    ran = bench.run("hi", "--thread", "t1")
+    asked = len(bench.server.bodies)
+    bench.server.after = TXT("ok")
+    later = bench.run("shorter", "--resume", "t1")
+
+    lengths = [len(str(body["messages"])) for body in bench.server.bodies[:asked]]
+    assert (ran.code, ran.out, 1 <= asked <= 4, later.ending) == (6, "", True, (0, "ok"))
+    assert (lengths, "9001" in str(bench.server.bodies)) == (sorted(lengths, reverse=True), False)
+    assert ("too long" in ran.err, "larger model" in ran.err) == (True, True)
+
+
+def test_turns_go_on_where_the_model_takes_no_more_and_each_refusal_is_followed_by_less(set_up: SetUp) -> None:
+    bench = set_up(most_chars=30_000, after=TXT("ok"))
+
+    ends = [bench.run(f"{number} " + "some words " * 364, "--thread", "t1").ending for number in range(10)]
+    shown = bench.command.json("threads", "show", "t1")
+
+    lengths = [len(str(body["messages"])) for body in bench.server.bodies]
+    assert (ends, bench.server.faults) == ([(0, "ok")] * 10, [])
+    assert 1 <= len(bench.server.too_long) <= 2
+    assert all(lengths[at + 1] < lengths[at] for at in bench.server.too_long)
+    assert str(shown).count("some words " * 364) == 10
+
+
+def test_no_other_host_is_reached_and_nothing_waits_for_one(set_up: SetUp) -> None:
+    with _recording_proxy() as (address, connections):
+        variables = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+        env = {**dict.fromkeys(variables, address), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+        unknown = TC("c1", "ls", {"path": "."}, usage=None)
+        bench = set_up(unknown, TXT("one", usage=None), unknown, TXT("two", usage=None), env=env)
+        empty = bench.folder / "empty"
+        empty.mkdir()
+        caches = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "TIKTOKEN_CACHE_DIR", "HF_HOME"), str(empty))
+        bench.command.extra_env = {**env, **caches, "GRAPH_AGENT_MODEL": "gpt-4o"}
+
+        first = bench.run("go", "--thread", "t1")
+        second = bench.run("more", "--resume", "t1")
+
+    moments = [request.at for request in bench.server.requests]
+    assert (first.ending, second.ending, connections, list(empty.iterdir())) == ((0, "one"), (0, "two"), [], [])
+    assert (moments[1] - moments[0] < 1, moments[3] - moments[2] < 1) == (True, True)
+
+
+@contextmanager
+def _recording_proxy() -> Iterator[tuple[str, list[str]]]:
+    """A proxy that notes what it is asked for and closes the connection."""
+    asked: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def listen() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    asked.append(connection.recv(200).decode("latin-1"))
+
+        threading.Thread(target=listen, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", asked
+        listening.shutdown(socket.SHUT_RDWR)

@@ -122,24 +122,6 @@ def test_a_long_turn_runs_to_its_end_and_a_step_limit_pauses_it(set_up: SetUp) -
     assert (bench.read("log") or b"").split() == [str(number).encode() for number in range(60)]
 
 
-def test_a_torn_database_is_named_and_left_as_it_is(set_up: SetUp) -> None:
-    bench = set_up(TXT("one"), TXT("two"))
-    bench.run("hello", "--thread", "t1")
-    bench.run("again", "--resume", "t1")
-    [database] = bench.home.rglob("graph-agent.db")
-    database.write_bytes(database.read_bytes()[:-100])
-    torn = database.read_bytes()
-
-    ran = bench.ask("more", "--resume", "t1")
-    looks = [bench.command(*words) for words in (("threads", "list"), ("inspect", "t1"), ("calls", "t1"))]
-
-    told = "".join(look.stdout + look.stderr for look in looks)
-    assert (ran.code, "torn" in ran.err, "backup" in ran.err, str(database) in ran.err) == (1, True, True, True)
-    assert [words in told for words in ("Traceback", "Error:", "a fault of graph-agent")] == [False] * 3
-    assert [look.returncode in (0, 1) and bool(look.stdout + look.stderr) for look in looks] == [True] * 3
-    assert (database.read_bytes(), len(bench.server.bodies)) == (torn, 2)
-
-
 def test_a_torn_log_of_a_killed_process_costs_at_most_what_was_written_last(set_up: SetUp) -> None:
     bench = set_up(TXT("one"), TC("c1", "bash", {"command": "echo begun >> log; sleep 30"}), TXT("two"))
     bench.run("hello", "--thread", "t1")

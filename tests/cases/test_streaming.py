@@ -5,125 +5,34 @@ import pytest
 
 from tests.cases.bench import SetUp
 from tests.fakes.openai_server import SSE, TC, TXT, Reply
+from tests.graph_agent.model.reply_shapes import ARGUMENTS, FRAGMENTS, as_sent
 
 _READ_A = '{"file_path":"a.txt"}'
-_READ_B = '{"file_path":"b.txt"}'
+_SHAPES = [
+    shape
+    for shape in (*FRAGMENTS, *ARGUMENTS)
+    if shape.calls and all(arguments.get("path") in ("a", "b") for _, arguments in shape.calls)
+]
+"""All ways in which calls of read_file for one or two files arrive; `path` is an alias that the tool takes."""
 
 
 def _piece(arguments: Any, **fields: Any) -> dict[str, Any]:
-    """One streamed fragment of one call; `name` goes into the function, all else beside it."""
+    """One streamed piece of one call; `name` goes into the function, all else beside it."""
     function = {"arguments": arguments} if arguments is not None else {}
     if "name" in fields:
         function["name"] = fields.pop("name")
     return {"t": [{**fields, "function": function}]}
 
 
-_ONE_CALL: dict[str, list[dict[str, Any]]] = {
-    "index null, id repeated": [
-        _piece("", index=None, id="0", type="function", name="read_file"),
-        _piece('{"file_path": "', index=None, id="0", name=None),
-        _piece("a.txt", index=None, id="0", name=None),
-        _piece('"}', index=None, id="0", name=None),
-    ],
-    "no index, later no id": [_piece('{"file_', id="c1", name="read_file"), _piece('path":"a.txt"}')],
-    "later ids and names empty": [
-        _piece("", index=0, id="c1", name="read_file"),
-        _piece('{"file_path"', index=0, id="", name=""),
-        _piece(':"a.txt"}', index=0, id=None, name=None),
-    ],
-    "index begins at one": [
-        _piece('{"file_pa', index=1, id="c1", name="read_file"),
-        _piece('th":"a.txt"}', index=1),
-    ],
-    "arguments come later": [_piece(None, index=0, id="c1", name="read_file"), _piece(_READ_A, index=0)],
-    "name in two pieces": [
-        _piece("", index=0, id="c1", name="read_"),
-        _piece("", index=0, name="file"),
-        _piece(_READ_A, index=0),
-    ],
-    "no id at all": [_piece(_READ_A, index=0, name="read_file")],
-    "index is a text": [_piece(_READ_A, index="0", id="c1", name="read_file")],
-    "arguments are an object": [_piece({"file_path": "a.txt"}, index=0, id="c1", name="read_file")],
-    "encoded twice": [_piece(json.dumps(_READ_A), index=0, id="c1", name="read_file")],
-    "an empty last piece": [_piece(_READ_A, index=0, id="c1", name="read_file"), _piece("", index=0, id="c1")],
-    "name in pieces, each with the id": [
-        _piece("", id="c1", name="read_"),
-        _piece("", id="c1", name="file"),
-        _piece(_READ_A, id="c1"),
-    ],
-    "name that grows": [_piece("", index=0, id="c1", name="read"), _piece(_READ_A, index=0, name="read_file")],
-    "an empty object before": [_piece("{}", index=0, id="c1", name="read_file"), _piece(_READ_A, index=0)],
-    "sent twice": [_piece(_READ_A + _READ_A, index=0, id="c1", name="read_file")],
-    "in the older field": [{"function_call": {"name": "read_file", "arguments": _READ_A}}],
-    "no list": [{"t": _piece(_READ_A, index=0, id="c1", name="read_file")["t"][0]}],
-    "finished before the call": [_piece(_READ_A, index=0, id="c1", name="read_file"), {"content": ""}],
-}
-"""Ways in which one call arrives."""
+def test_calls_in_odd_pieces_are_run_once_each_and_keep_the_history_valid(set_up: SetUp) -> None:
+    bench = set_up(*map(as_sent, _SHAPES), TXT("ok"))
+    bench.write(a="AAA\n", b="BBB\n")
 
-_TWO_CALLS: dict[str, list[dict[str, Any]]] = {
-    "both at index 0": [
-        _piece(_READ_A, index=0, id="c1", type="function", name="read_file"),
-        _piece(_READ_B, index=0, id="c2", type="function", name="read_file"),
-    ],
-    "one id for both": [_piece(_READ_A, id="same", name="read_file"), _piece(_READ_B, id="same", name="read_file")],
-    "empty id for both": [
-        _piece(_READ_A, index=0, id="", name="read_file"),
-        _piece(_READ_B, index=1, id="", name="read_file"),
-    ],
-    "no ids": [_piece(_READ_A, index=0, name="read_file"), _piece(_READ_B, index=1, name="read_file")],
-    "interleaved": [
-        _piece("", index=0, id="c1", name="read_file"),
-        _piece("", index=1, id="c2", name="read_file"),
-        _piece('{"file_path"', index=0),
-        _piece('{"file_path"', index=1),
-        _piece(':"a.txt"}', index=0),
-        _piece(':"b.txt"}', index=1),
-    ],
-    "in pieces at index null": [
-        _piece('{"file_path"', index=None, id="c1", name="read_file"),
-        _piece(':"a.txt"}', index=None, id="c1"),
-        _piece('{"file_path"', index=None, id="c2", name="read_file"),
-        _piece(':"b.txt"}', index=None, id="c2"),
-    ],
-    "both in one chunk": [
-        {
-            "t": [
-                {"index": 0, "id": "c1", "function": {"name": "read_file", "arguments": _READ_A}},
-                {"index": 1, "id": "c2", "function": {"name": "read_file", "arguments": _READ_B}},
-            ]
-        }
-    ],
-}
-"""Ways in which two calls arrive."""
+    ran = bench.run("go", "--max-steps", "200")
 
-
-def test_one_call_in_odd_pieces_is_read_once(set_up: SetUp) -> None:
-    bench = set_up(*(SSE(pieces, "tool_calls") for pieces in _ONE_CALL.values()), TXT("ok"))
-    bench.write(a_txt="AAA\n")
-
-    ran = bench.run()
-
-    read = {way: [text.count("AAA") for text in step] for way, step in zip(_ONE_CALL, bench.steps(), strict=True)}
+    steps = [["a" if "AAA" in text else "b" if "BBB" in text else text for text in step] for step in bench.steps()]
+    assert steps == [[arguments["path"] for _, arguments in shape.calls] for shape in _SHAPES]
     assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
-    assert read == {way: [1] for way in _ONE_CALL}
-    assert [json.loads(sent) for sent in bench.sent_arguments(len(_ONE_CALL) + 1)] == [
-        {"file_path": "a.txt"} for _ in _ONE_CALL
-    ]
-
-
-def test_two_calls_stay_two_and_each_gets_its_own_result(set_up: SetUp) -> None:
-    bench = set_up(*(SSE(pieces, "tool_calls") for pieces in _TWO_CALLS.values()), TXT("ok"))
-    bench.write(a_txt="AAA\n", b_txt="BBB\n")
-
-    ran = bench.run()
-
-    read = {
-        way: [[mark in text for mark in ("AAA", "BBB")] for text in step]
-        for way, step in zip(_TWO_CALLS, bench.steps(), strict=True)
-    }
-    first_ids = [message["tool_call_id"] for message in bench.server.bodies[1]["messages"][-2:]]
-    assert (ran.ending, bench.server.faults, first_ids) == ((0, "ok"), [], ["c1", "c2"])
-    assert read == {way: [[True, False], [False, True]] for way in _TWO_CALLS}
 
 
 def test_whole_replies_may_hold_objects_for_arguments_and_any_reason_to_finish(set_up: SetUp) -> None:
@@ -178,18 +87,7 @@ def test_texts_for_numbers_are_taken_and_nonsense_is_named(set_up: SetUp) -> Non
 
 
 _NOTHING = 'RAW {"id":"x","object":"chat.completion.chunk","choices":[]}'
-_HELLO = [{"role": "assistant", "content": "hel"}, {"content": "lo"}]
 _STOP = 'RAW {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
-
-
-@pytest.mark.parametrize("is_marked_done", [True, False])
-def test_chunks_without_choices_or_usage_disturb_no_text(set_up: SetUp, is_marked_done: bool) -> None:
-    chunks = [_NOTHING, *_HELLO, _STOP, 'RAW {"choices":[],"usage":null}', 'RAW {"choices":[]}']
-    bench = set_up(SSE(chunks, done=is_marked_done))
-
-    ran = bench.run()
-
-    assert (ran.ending, len(bench.server.bodies)) == ((0, "hello"), 1)
 
 
 def test_chunks_without_choices_or_usage_disturb_no_call(set_up: SetUp) -> None:
@@ -247,17 +145,6 @@ def test_thinking_in_the_text_is_neither_answer_nor_argument(set_up: SetUp, stre
 
     [result], [sent] = bench.results(2), bench.sent_arguments(2)
     assert (ran.ending, "seen.txt" in result, json.loads(sent)) == ((0, "ok"), True, {"path": "."})
-
-
-def test_a_call_without_arguments_is_a_call_with_none(set_up: SetUp) -> None:
-    streams = [[_piece(text, index=0, id="c1", name="ls")] for text in ("", "null", "{}", " ", None)]
-    bench = set_up(*(SSE(pieces, "tool_calls") for pieces in streams), TXT("ok"))
-    bench.write(seen_txt="x")
-
-    ran = bench.run()
-
-    assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
-    assert [["seen.txt" in text for text in step] for step in bench.steps()] == [[True]] * 5
 
 
 def test_arguments_that_are_no_object_are_never_run_and_the_history_stays_valid(set_up: SetUp) -> None:

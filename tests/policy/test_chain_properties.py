@@ -12,6 +12,7 @@ from graph_agent.toolbox.facts import PolicyContext, command_facts
 from policy import MODES, CallFacts, PathFact, PolicySettings, evaluate, parse_rules, parse_shell
 from tools.base import CommandTarget
 
+pytestmark = pytest.mark.slow
 _WS = Path("/nowhere/ws")
 _STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 

@@ -4,7 +4,6 @@ It decides from a seed; a request that is repeated after a kill gets another ans
 asks for carries markers, as in the crash trials. Knows nothing of the product.
 """
 
-import json
 import random
 import re
 from collections.abc import Sequence
@@ -13,9 +12,8 @@ from uuid import UUID
 
 from tests.crash.play import Wanted
 from tests.crash.world import World
-from tests.fakes.openai_replies import RAW
-from tests.fakes.openai_server import CUT, ERR, SSE, TCS, TXT, FakeOpenAI, Reply
-from tests.graph_agent.model.reply_shapes import ARGUMENTS, ENDINGS, FRAGMENTS, TEXTS, Shape
+from tests.fakes.openai_server import CUT, ERR, TCS, TXT, FakeOpenAI, Reply
+from tests.graph_agent.model.reply_shapes import ARGUMENTS, ENDINGS, FRAGMENTS, TEXTS, Shape, as_sent
 
 __all__ = ["MoodyServer"]
 
@@ -63,7 +61,7 @@ class MoodyServer(FakeOpenAI):
             return self._in_a_mood()
         self.steps += 1
         if self._chance.random() < 0.2:
-            return _as_sent(self._chance.choice(_SHAPES))
+            return as_sent(self._chance.choice(_SHAPES))
         said = _messages_since_the_user(body["messages"])
         if said >= _MESSAGES_OF_A_TURN or self._chance.random() < 0.1:
             return TXT(f"this is over {'and that is all ' * self._chance.randint(0, 20)}")
@@ -75,7 +73,7 @@ class MoodyServer(FakeOpenAI):
             ERR(500),
             CUT(TXT("this breaks off")),
             CUT(TCS((self._hex(), "read_file", {"file_path": "read.txt"}))),
-            _as_sent(self._chance.choice(_BROKEN)),
+            as_sent(self._chance.choice(_BROKEN)),
         )
         return self._chance.choice(moods)
 
@@ -98,15 +96,3 @@ def _messages_since_the_user(messages: Sequence[dict[str, Any]]) -> int:
 def _newest_shell(messages: Sequence[dict[str, Any]]) -> str:
     told = re.findall(r"in the background as (sh\d+)", "\n".join(str(one.get("content")) for one in messages))
     return told[-1] if told else "none"
-
-
-def _as_sent(shape: Shape) -> Reply:
-    """The shape as exact events; what is no delta is sent as it stands."""
-    events = [_event(chunk) for chunk in shape.chunks]
-    return SSE(events, finish=shape.finish, done=shape.done)
-
-
-def _event(chunk: Any) -> Any:
-    if isinstance(chunk, str):
-        return f"{RAW}{chunk}"
-    return f"{RAW}{json.dumps(chunk)}" if "choices" in chunk or "error" in chunk else chunk

@@ -4,7 +4,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ARGUMENTS", "ENDINGS", "FRAGMENTS", "OFFERED", "TEXTS", "Shape"]
+from tests.fakes.openai_replies import RAW, SSE, Reply
+
+__all__ = ["ARGUMENTS", "ENDINGS", "FRAGMENTS", "OFFERED", "TEXTS", "Shape", "as_sent"]
 
 OFFERED = ("read_file", "bash", "ls")
 """Names of the tools that every request of these tables offers."""
@@ -33,6 +35,16 @@ class Shape:
     """Name of the exception where nothing of the reply is taken."""
     whole: bool = False
     """The chunks are `message` objects of a reply that is not streamed."""
+
+
+def as_sent(shape: Shape) -> Reply:
+    """The shape as exact events of the fake server; what is no delta is sent as it stands."""
+    events = []
+    for chunk in shape.chunks:
+        is_raw = isinstance(chunk, str) or "choices" in chunk or "error" in chunk
+        text = chunk if isinstance(chunk, str) else json.dumps(chunk)
+        events.append(f"{RAW}{text}" if is_raw else chunk)
+    return SSE(events, finish=shape.finish, done=shape.done)
 
 
 def _p(index: Any = 0, call_id: Any = None, name: Any = None, arguments: Any = None) -> Any:

@@ -127,6 +127,7 @@ def test_words_in_single_quotes_come_back_as_they_were(words: list[str]) -> None
     assert found.unclear_reason == ("" if "#" not in quoted or "\\\n" not in quoted else found.unclear_reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

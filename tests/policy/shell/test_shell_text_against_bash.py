@@ -100,6 +100,7 @@ def _surprises(stubs: _Stubs, seed: int, clear_texts: int) -> list[str]:
     return surprises
 
 
+@pytest.mark.slow
 def test_bash_runs_nothing_that_a_clear_text_did_not_show(tmp_path: Path) -> None:
     assert _surprises(_Stubs(tmp_path), seed=1, clear_texts=150) == []
 

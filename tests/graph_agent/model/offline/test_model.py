@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -224,6 +225,7 @@ async def test_text_and_calls_are_streamed() -> None:
     assert shown[-1] == Delta("tool_call", '{"path": "."}', 0, "ls")
 
 
+@pytest.mark.slow
 @given(st.text(), st.lists(st.sampled_from(ALL)), st.booleans())
 @settings(max_examples=150, deadline=None)
 async def test_no_prompt_and_no_history_crashes_it(prompt: str, tools: list[str], is_error: bool) -> None:

@@ -255,6 +255,7 @@ def test_no_text_crashes_the_parser(text: str) -> None:
     assert isinstance(parse(text), tuple | NotUnderstood)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", [" ", "replace a by b in ", "append a to ", "x then ", '"', "在 a 中 把 ", "then list "]
 )
@@ -265,6 +266,7 @@ def test_repetitive_text_of_full_length_is_parsed_in_time(piece: str) -> None:
     assert isinstance(parse(text), tuple | NotUnderstood)
 
 
+@pytest.mark.slow
 @given(
     st.one_of(st.text(), st.lists(_WORDS, max_size=12).map(" ".join), st.lists(_WORDS, max_size=12).map("".join))
 )

@@ -9,6 +9,7 @@ from graph_agent.model.openai.errors import BrokenReply
 from graph_agent.model.openai.stream import DONE, ReplyStream
 from tests.graph_agent.model.reply_shapes import OFFERED
 
+pytestmark = pytest.mark.slow
 EXAMPLES = settings(max_examples=150, deadline=None)
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -1,6 +1,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ def test_equal_calls_keep_positions_of_their_own() -> None:
     assert positions == [(0, "ls", "{}"), (1, "ls", "{}")]
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(), st.recursive(st.none() | st.floats() | st.text() | st.integers(), st.lists)))
 def test_whatever_arrives_the_value_can_be_sent_back(raw: Any) -> None:
     value = parse_arguments(raw).value
