@@ -48,6 +48,7 @@ def _run(tree: Path, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_three_files_are_all_a_new_tool_takes(tree: Path, tmp_path: Path) -> None:
     tests = ("tests/contracts/test_tools.py", "tests/tools/file_ops/test_count_lines.py")
 

@@ -7,7 +7,6 @@ from tests.fakes.tool_ports import ToolSurroundings
 from tools.base import (
     BaseTool,
     InterruptedCall,
-    MemoryFileStates,
     PathTarget,
     Reconciliation,
     ShellOutput,
@@ -125,18 +124,12 @@ async def test_a_tool_without_a_context_keeps_its_own_file_states(tmp_path: Path
     tool = MyTool()
     tool.workspace = tmp_path
 
-    await tool.context_or_default(None).file_states.set("", "/f", "digest")
-
-    assert await tool.context_or_default(None).file_states.get("", "/f") == "digest"
-    assert tool.context_or_default(None).workspace == tmp_path.resolve()
-
-
-async def test_file_states_are_kept_per_thread() -> None:
-    states = MemoryFileStates()
-
+    states = tool.context_or_default(None).file_states
     await states.set("t1", "/f", "d1")
     await states.set("t1", "/f", "d2")
 
+    again = tool.context_or_default(None)
+    assert (again.file_states, again.workspace) == (states, tmp_path.resolve())
     assert (await states.get("t1", "/f"), await states.get("t2", "/f")) == ("d2", None)
 
 
@@ -182,23 +175,12 @@ async def _where(text: str, times: int, context: ToolContext) -> ToolResult:
     return ToolResult(f"{text}{times} in {context.call_id}")
 
 
-async def test_a_function_becomes_a_tool(tmp_path: Path) -> None:
+async def test_a_function_becomes_a_tool_and_gets_the_context_it_declares(tmp_path: Path) -> None:
     tool = create_tool("shout", "Shouts.", Words, _shout, kind=ToolKind.READONLY, tags=("loud",))
+    where, context = create_tool("where", "Tells.", Words, _where), ToolSurroundings(tmp_path).context()
 
-    result = await execute(tool, {"text": "ha", "times": 2}, ToolSurroundings(tmp_path).context())
-
-    assert result == ToolResult("HAHA")
+    assert await execute(tool, {"text": "ha", "times": 2}, context) == ToolResult("HAHA")
     assert (tool.name, tool.kind, tool.tags) == ("shout", ToolKind.READONLY, ("loud",))
-
-
-async def test_a_function_that_declares_the_context_gets_it(tmp_path: Path) -> None:
-    tool = create_tool("where", "Tells.", Words, _where)
-
-    result = await execute(tool, {"text": "x"}, ToolSurroundings(tmp_path).context())
-
-    assert result == ToolResult("x1 in c1")
-
-
-def test_an_attribute_tools_do_not_have_is_refused() -> None:
+    assert await execute(where, {"text": "x"}, context) == ToolResult("x1 in c1")
     with pytest.raises(TypeError, match="no attribute colour"):
         create_tool("shout", "Shouts.", Words, _shout, colour="red")

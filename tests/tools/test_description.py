@@ -17,9 +17,6 @@ def test_every_part_of_a_description_is_rendered() -> None:
     assert description.render() == (
         'Finds.\nIn files.\nNotes:\n- narrow\nImportant:\n- no globs\nExamples:\n- {"pattern": "x"} one\n- {}'
     )
-
-
-def test_a_short_description_is_rendered_alone() -> None:
     assert ToolDescription("Finds.").render() == "Finds."
 
 

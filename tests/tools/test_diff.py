@@ -8,37 +8,31 @@ from tools.diff import diff_texts
 _DIGESTS = ("0" * 64, "1" * 64)
 
 
-def test_a_change_is_shown_with_its_surroundings() -> None:
-    diff = diff_texts("f", "a\nb\nc\n", "a\nB\nc\nd\n", digests=_DIGESTS)
-
-    assert diff.unified == "--- f\n+++ f\n@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d\n"
-    assert (diff.added, diff.removed) == (2, 1)
+_LINES = [f"{number}\n" for number in range(5000)]
 
 
-def test_a_new_file_comes_from_nothing() -> None:
-    diff = diff_texts("f", None, "a\n", digests=(None, "1" * 64))
+@pytest.mark.parametrize(
+    ("before", "after", "body", "counts"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\nd\n", "--- f\n+++ f\n@@ -1,3 +1,4 @@\n a\n-b\n+B\n c\n+d\n", (2, 1)),
+        (None, "a\n", "--- /dev/null\n+++ f\n@@ -0,0 +1 @@\n+a\n", (1, 0)),
+        ("a", "a\n", "--- f\n+++ f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n", (1, 1)),
+        ("a\n", "a\n", "", (0, 0)),
+        (
+            "".join(_LINES),
+            "".join([*_LINES[:100], "new\n", *_LINES[102:]]),
+            "--- f\n+++ f\n@@ -98,8 +98,7 @@\n 97\n 98\n 99\n-100\n-101\n+new\n 102\n 103\n 104\n",
+            (1, 2),
+        ),
+    ],
+    ids=["changed", "new-file", "no-final-newline", "unchanged", "many-lines"],
+)
+def test_a_change_is_shown_with_its_surroundings(
+    before: str | None, after: str, body: str, counts: tuple[int, int]
+) -> None:
+    diff = diff_texts("f", before, after, digests=_DIGESTS)
 
-    assert diff.unified == "--- /dev/null\n+++ f\n@@ -0,0 +1 @@\n+a\n"
-
-
-def test_a_missing_final_newline_is_told() -> None:
-    diff = diff_texts("f", "a", "a\n", digests=_DIGESTS)
-
-    assert diff.unified == "--- f\n+++ f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"
-
-
-def test_no_change_is_an_empty_diff() -> None:
-    assert diff_texts("f", "a\n", "a\n", digests=_DIGESTS).unified == ""
-
-
-def test_a_huge_change_is_one_exact_hunk() -> None:
-    old = [f"{number}\n" for number in range(5000)]
-    new = [*old[:100], "new\n", *old[102:]]
-
-    diff = diff_texts("f", "".join(old), "".join(new), digests=_DIGESTS)
-
-    assert diff.unified == ("--- f\n+++ f\n@@ -98,8 +98,7 @@\n 97\n 98\n 99\n-100\n-101\n+new\n 102\n 103\n 104\n")
-    assert (diff.added, diff.removed) == (1, 2)
+    assert (diff.unified, (diff.added, diff.removed)) == (body, counts)
 
 
 def test_of_large_texts_only_the_lines_around_the_change_are_looked_at_one_by_one(

@@ -92,24 +92,25 @@ def test_a_class_gives_a_fresh_tool_for_each_call_and_a_tool_itself(tmp_path: Pa
     assert same.make() is one
 
 
-def test_a_module_gives_the_tools_it_declares_and_none_it_imports(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        ("", ["whisper"]),
+        ("def create_tools(workspace):\n    return [Shout(workspace=workspace)]\n", ["shout"]),
+    ],
+    ids=["declared", "create_tools"],
+)
+def test_a_module_gives_the_tools_it_declares_and_none_it_imports(
+    tmp_path: Path, more: str, names: list[str]
+) -> None:
     text = (
         "from tests.tools.test_plugins import Shout\n"
         "class Base(Shout):\n    name = ''\n"
         "class Whisper(Base):\n    name = 'whisper'\n"
     )
 
-    assert _names(load_plugin(source_from_text("mine.py", text), tmp_path)) == ["whisper"]
-
-
-def test_create_tools_says_what_a_module_gives(tmp_path: Path) -> None:
-    text = (
-        "from tests.tools.test_plugins import Shout\n"
-        "class Whisper(Shout):\n    name = 'whisper'\n"
-        "def create_tools(workspace):\n    return [Shout(workspace=workspace)]\n"
-    )
-
-    assert _names(load_plugin(source_from_text("mine.py", text), tmp_path)) == ["shout"]
+    assert _names(load_plugin(source_from_text("mine.py", text + more), tmp_path)) == names
+    assert load_plugin(source_from_text("mine.py", ""), tmp_path).problems == ("mine.py: it has no tools",)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +128,6 @@ def test_what_is_no_tool_is_told(text: str, told: str, tmp_path: Path) -> None:
         load_plugin(source_from_text("mine.py", text), tmp_path)
 
 
-def test_a_module_without_tools_is_told(tmp_path: Path) -> None:
-    assert load_plugin(source_from_text("mine.py", ""), tmp_path) == LoadedPlugin(
-        problems=("mine.py: it has no tools",)
-    )
-
-
 def test_one_bad_tool_leaves_its_neighbours(tmp_path: Path) -> None:
     found = load_plugin(_from([Nameless, Shout]), tmp_path)
 
@@ -140,35 +135,6 @@ def test_one_bad_tool_leaves_its_neighbours(tmp_path: Path) -> None:
     assert found.problems == (
         "here: Nameless cannot be used: name = '': 1 to 64 letters, digits, _ or - are expected",
     )
-
-
-class Arguments(BaseModel):
-    text: str
-    times: int = 1
-
-
-class Sound(BaseTool):
-    name = "sound"
-    description = "Makes a sound."
-    args_schema: type[BaseModel] = Arguments
-
-    async def execute(self, *, text: str, times: int = 1) -> ToolResult:
-        return ToolResult(text * times)
-
-
-class Blocking(Sound):
-    def execute(self, *, text: str, times: int = 1) -> ToolResult:  # type: ignore[override]  # what is to be told
-        return ToolResult(text * times)
-
-
-class Deaf(Sound):
-    async def execute(self, *, text: str) -> ToolResult:  # type: ignore[override]  # what is to be told
-        return ToolResult(text)
-
-
-class Anything(Sound):
-    async def execute(self, **arguments: Any) -> ToolResult:
-        return ToolResult(str(arguments))
 
 
 class Opaque:
@@ -181,13 +147,8 @@ class Odd(BaseModel):
     it: Opaque
 
 
-@pytest.mark.parametrize("kind", [Sound, Anything])
-def test_a_sound_declaration_has_nothing_against_it(kind: type[Sound]) -> None:
-    assert declaration_problems(kind()) == ""
-
-
 @pytest.mark.parametrize(
-    ("attribute", "value", "told"),
+    ("attribute", "value", "problem"),
     [
         ("name", "two words", "name = 'two words': 1 to 64 letters, digits, _ or - are expected"),
         ("name", 7, "name = 7: 1 to 64 letters, digits, _ or - are expected"),
@@ -202,26 +163,45 @@ def test_a_sound_declaration_has_nothing_against_it(kind: type[Sound]) -> None:
         ("args_schema", {"text": "str"}, "args_schema = {'text': 'str'}: a pydantic model is expected"),
     ],
 )
-def test_each_wrong_attribute_is_told_with_what_is_expected(attribute: str, value: object, told: str) -> None:
-    tool = Sound()
+def test_each_wrong_attribute_is_named_with_what_is_expected(attribute: str, value: object, problem: str) -> None:
+    tool = Shout()
     setattr(tool, attribute, value)
 
-    assert declaration_problems(tool) == told
+    assert declaration_problems(tool) == problem
 
 
-def test_an_argument_that_execute_does_not_take_is_told() -> None:
-    assert declaration_problems(Deaf()) == "execute takes no times, which Arguments declares"
+class Blocking(Shout):
+    def execute(self, *, text: str) -> ToolResult:  # type: ignore[override]  # what is reported
+        return ToolResult(text)
 
 
-def test_a_blocking_execute_is_told() -> None:
-    assert declaration_problems(Blocking()) == "execute is not declared as `async def`"
+class Deaf(Shout):
+    async def execute(self) -> ToolResult:  # type: ignore[override]  # what is reported
+        return ToolResult("")
 
 
-def test_arguments_without_a_json_schema_are_told() -> None:
-    class Strange(Anything):
-        args_schema = Odd
+class Anything(Shout):
+    async def execute(self, **arguments: Any) -> ToolResult:
+        return ToolResult(str(arguments))
 
-    assert declaration_problems(Strange()).startswith("args_schema = Odd: it has no JSON schema (")
+
+class Strange(Anything):
+    args_schema = Odd  # type: ignore[assignment]  # what is reported
+
+
+@pytest.mark.parametrize(
+    ("tool", "problem"),
+    [
+        (Shout, ""),
+        (Anything, ""),
+        (Deaf, "execute takes no text, which Word declares"),
+        (Blocking, "execute is not declared as `async def`"),
+        (Strange, "args_schema = Odd: it has no JSON schema ("),
+    ],
+)
+def test_execute_has_to_take_what_the_schema_declares(tool: type[BaseTool], problem: str) -> None:
+    assert declaration_problems(tool()).startswith(problem)
+    assert bool(problem) == bool(declaration_problems(tool()))
 
 
 @pytest.mark.parametrize(

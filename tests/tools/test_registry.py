@@ -83,34 +83,15 @@ def test_search_looks_at_name_display_name_and_short_description(text: str, foun
     assert _names(_filled().search(text)) == found
 
 
-def test_plan_mode_offers_read_only_tools_and_those_marked_for_it() -> None:
+def test_what_is_offered_is_declared_and_nothing_hidden() -> None:
     registry = _filled()
 
-    offered = [item["function"]["name"] for item in registry.declarations("plan")]
+    plan = [item["function"] for item in registry.declarations("plan")]
+    shown = [item["function"] for item in registry.declarations("default", frozenset({"looker", "planner"}))]
 
-    assert offered == ["looker", "planner"]
-
-
-def test_hidden_tools_are_not_declared() -> None:
-    declared = _filled().declarations("default", frozenset({"looker", "planner"}))
-
-    assert [item["function"]["name"] for item in declared] == ["painter"]
-    assert declared[0]["function"]["strict"] is True
-
-
-def test_a_description_in_parts_is_rendered_into_one_text() -> None:
-    looker = _filled().declarations()[0]["function"]
-
-    assert looker["description"] == "Looks at stars\nNight only.\nNotes:\n- bring a coat"
-
-
-def test_a_name_is_given_once() -> None:
-    registry = _filled()
-
-    with pytest.raises(ValueError, match="'looker' is already registered"):
-        registry.register(Looker(), origin="plugin")
-
-    assert registry.origin("looker") == "builtin"
+    assert [function["name"] for function in plan] == ["looker", "planner"]
+    assert plan[0]["description"] == "Looks at stars\nNight only.\nNotes:\n- bring a coat"
+    assert [(function["name"], function["strict"]) for function in shown] == [("painter", True)]
 
 
 @pytest.mark.parametrize("user_first", [True, False])
@@ -129,37 +110,33 @@ def test_a_users_tool_replaces_a_system_tool_whoever_comes_first(*, user_first: 
     assert [item["function"]["description"] for item in registry.declarations()] == ["the user's own"]
 
 
-def test_only_named_tools_can_be_registered() -> None:
+def test_a_name_is_given_once_and_to_tools_only() -> None:
+    registry = _filled()
+
+    with pytest.raises(ValueError, match="'looker' is already registered"):
+        registry.register(Looker(), origin="plugin")
     with pytest.raises(TypeError, match="has a name"):
-        ToolRegistry().register(BaseTool())
+        registry.register(BaseTool())
+    assert registry.origin("looker") == "builtin"
 
 
-def test_listeners_hear_of_changes_until_they_stop() -> None:
+def test_listeners_hear_of_changes_until_they_stop_and_mcp_tools_go_together() -> None:
     registry = ToolRegistry()
     heard: list[RegistryChange] = []
     stop = registry.listen(heard.append)
+    of_server = Looker()
+    of_server.name = "mcp__sky__look"
 
-    registry.register(Looker(), origin="plugin")
-    registry.unregister("looker")
+    registry.register_mcp_tools([of_server])
+    gone = registry.unregister_mcp_tools("mcp__sky__")
     stop()
     registry.register(Painter())
 
-    assert heard == [
-        RegistryChange("looker", "registered", "plugin"),
-        RegistryChange("looker", "unregistered", "plugin"),
+    assert (gone, registry.names()) == (["mcp__sky__look"], ["painter"])
+    assert [(change.name, change.what, change.origin) for change in heard] == [
+        ("mcp__sky__look", "registered", "mcp"),
+        ("mcp__sky__look", "unregistered", "mcp"),
     ]
-
-
-def test_mcp_tools_come_and_go_together() -> None:
-    registry = _filled()
-    ours = Looker()
-    ours.name = "mcp__sky__look"
-    registry.register_mcp_tools([ours])
-
-    gone = registry.unregister_mcp_tools("mcp__sky__")
-
-    assert gone == ["mcp__sky__look"]
-    assert registry.size == 3
 
 
 async def test_a_factory_makes_one_instance_to_describe_and_one_per_call(tmp_path: object) -> None:
@@ -232,9 +209,6 @@ _KNOWN = ["read_file", "write_file", "edit_file", "bash", "grep", "mcp__Files__R
 )
 def test_names_are_found_whatever_their_case_and_white_space(written: str, meant: str | None) -> None:
     assert resolve_tool_name(written, _KNOWN) == meant
-
-
-def test_an_alias_without_its_tool_finds_nothing() -> None:
     assert resolve_tool_name("read", ["bash"]) is None
 
 

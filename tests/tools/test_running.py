@@ -32,8 +32,6 @@ class Acting(BaseTool):
         match what:
             case "bug":
                 raise KeyError("lost")
-            case "timeout of its own":
-                raise TimeoutError("server")
             case "control":
                 raise ControlStop
             case "sleep":
@@ -44,18 +42,30 @@ class Acting(BaseTool):
         return Preview("text", "shown" if context is None else context.call_id)
 
 
-async def test_a_bug_in_a_tool_becomes_an_error_result_with_its_traceback_in_the_log(
+class Defaults(BaseTool):
+    name = "defaults"
+
+    class Args(BaseModel):
+        a: int = 1
+        b: int = 2
+
+    args_schema = Args
+
+
+async def test_a_bug_is_logged_with_its_traceback_and_what_ends_a_run_comes_through(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    context = ToolSurroundings(tmp_path).context(call_id="c9")
     with caplog.at_level(logging.ERROR):
-        result = await execute(Acting(), {"what": "bug"}, ToolSurroundings(tmp_path).context())
+        await execute(Acting(), {"what": "bug"}, context)
 
-    assert result.metadata == {"error_type": "unknown"}
-    assert (
-        result.error
-        == "acting failed with an internal error: KeyError: 'lost'. What it did before that stays done."
-    )
     assert [record.exc_info is not None for record in caplog.records] == [True]
+    with pytest.raises(ControlStop):
+        await execute(Acting(), {"what": "control"}, context, reraise=(ControlStop,))
+    with pytest.raises(InvalidArguments, match="what: missing"):
+        await execute(Acting(), {}, context)
+    assert await preview(Acting(), {"what": "x"}, context) == Preview("text", "c9")
+    assert normalize_arguments(Defaults(), {"b": "3"}) == {"b": 3}
 
 
 class Mute(Exception):
@@ -64,33 +74,32 @@ class Mute(Exception):
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("outcome", "problem"),
     [
         (SystemExit(3), "SystemExit: 3"),
         (BaseException("b"), "BaseException: b"),
+        (TimeoutError("its own"), "TimeoutError: its own"),
         (asyncio.CancelledError("unasked"), "CancelledError: unasked"),
         (Mute(), "Mute: it has no readable message"),
+        ("text", "TypeError: execute must return a ToolResult, not str"),
+        (ToolResult(7), "TypeError: the output of a ToolResult cannot be int"),  # type: ignore[arg-type]  # what is reported
+        (ToolResult("", 7), "TypeError: the display of a ToolResult cannot be int"),  # type: ignore[arg-type]  # as above
+        (ToolResult("", error=7), "TypeError: the error of a ToolResult cannot be int"),  # type: ignore[arg-type]  # as above
     ],
 )
-async def test_no_tool_ends_the_run_whatever_it_raises(tmp_path: Path, raised: BaseException, told: str) -> None:
+async def test_no_tool_ends_the_run_whatever_it_raises_or_returns(
+    tmp_path: Path, outcome: object, problem: str
+) -> None:
     class Wild(Acting):
         async def execute(self, *, what: str) -> ToolResult:
-            raise raised
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome  # type: ignore[return-value]  # what is reported
 
     result = await execute(Wild(), {"what": "x"}, ToolSurroundings(tmp_path).context())
 
-    assert result.error == f"acting failed with an internal error: {told}. What it did before that stays done."
-
-
-@pytest.mark.parametrize("fields", [{"output": 7}, {"output": "", "display": 7}, {"output": "", "error": 7}])
-async def test_a_result_of_the_wrong_types_is_a_bug_of_the_tool(tmp_path: Path, fields: dict[str, Any]) -> None:
-    class Odd(Acting):
-        async def execute(self, *, what: str) -> ToolResult:
-            return ToolResult(**fields)
-
-    result = await execute(Odd(), {"what": "x"}, ToolSurroundings(tmp_path).context())
-
-    assert "of a ToolResult cannot be int" in str(result.error)
+    assert result.metadata == {"error_type": "unknown"}
+    assert result.error == f"acting failed with an internal error: {problem}. What it did before that stays done."
 
 
 async def test_a_tool_over_its_time_is_stopped_and_its_cancellation_set(tmp_path: Path) -> None:
@@ -101,17 +110,6 @@ async def test_a_tool_over_its_time_is_stopped_and_its_cancellation_set(tmp_path
     assert result.metadata == {"error_type": "timeout"}
     assert result.error == "acting was stopped after 0.05 seconds; ask for less at once."
     assert context.cancellation.is_set()
-
-
-async def test_a_timeout_the_tool_raises_itself_is_its_own_failure(tmp_path: Path) -> None:
-    result = await execute(Acting(), {"what": "timeout of its own"}, ToolSurroundings(tmp_path).context())
-
-    assert result.metadata == {"error_type": "unknown"}
-
-
-async def test_what_is_passing_comes_through(tmp_path: Path) -> None:
-    with pytest.raises(ControlStop):
-        await execute(Acting(), {"what": "control"}, ToolSurroundings(tmp_path).context(), reraise=(ControlStop,))
 
 
 async def test_a_cancellation_comes_through_and_is_set_for_threads(tmp_path: Path) -> None:
@@ -126,43 +124,6 @@ async def test_a_cancellation_comes_through_and_is_set_for_threads(tmp_path: Pat
     with pytest.raises(asyncio.CancelledError):
         await task
     assert context.cancellation.is_set()
-
-
-async def test_bad_arguments_are_refused_before_the_tool_is_entered(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArguments, match="what: missing"):
-        await execute(Acting(), {}, ToolSurroundings(tmp_path).context())
-
-
-def test_only_arguments_that_were_given_are_recorded() -> None:
-    class Defaults(BaseTool):
-        name = "defaults"
-
-        class Args(BaseModel):
-            a: int = 1
-            b: int = 2
-
-        args_schema = Args
-
-    assert normalize_arguments(Defaults(), {"b": "3"}) == {"b": 3}
-
-
-async def test_a_preview_gets_the_context(tmp_path: Path) -> None:
-    shown = await preview(Acting(), {"what": "x"}, ToolSurroundings(tmp_path).context(call_id="c9"))
-
-    assert shown == Preview("text", "c9")
-
-
-async def test_a_tool_that_returns_no_result_is_a_bug_of_the_tool(tmp_path: Path) -> None:
-    class Careless(BaseTool):
-        name = "careless"
-
-        async def execute(self) -> ToolResult:
-            return "text"  # type: ignore[return-value]  # what is tested
-
-    result = await execute(Careless(), {}, ToolSurroundings(tmp_path).context())
-
-    assert result.metadata == {"error_type": "unknown"}
-    assert "execute must return a ToolResult, not str" in str(result.error)
 
 
 async def test_work_gives_its_value_or_its_error() -> None:
@@ -239,12 +200,6 @@ def test_what_it_cannot_have_meant_is_an_error_before_anything_is_judged() -> No
         CallProfile(_Tool(), {})
 
 
-def test_a_short_result_stays_as_it_is(tmp_path: Path) -> None:
-    result = ToolResult("short", metadata={"a": 1})
-
-    assert limit_result(result, 5, MemoryBlobs(tmp_path)) is result
-
-
 def test_a_long_result_keeps_head_and_tail_and_says_how_to_read_the_rest(tmp_path: Path) -> None:
     blobs = MemoryBlobs(tmp_path)
     whole = "".join(f"line {number}\n" for number in range(1000))
@@ -262,19 +217,17 @@ def test_a_long_result_keeps_head_and_tail_and_says_how_to_read_the_rest(tmp_pat
     assert shaped.metadata == {"a": 1, "truncated": True, "full_chars": len(whole), "blob": reference}
 
 
-def test_without_a_store_the_notice_names_no_reference() -> None:
-    shaped = limit_result(ToolResult("x" * 100), 30, None)
-
-    assert "narrow the call" in shaped.output
-    assert shaped.metadata == {"truncated": True, "full_chars": 100}
-
-
 class _FullDisk(MemoryBlobs):
     def put(self, data: bytes) -> str:
         raise OSError("no room")
 
 
-def test_an_output_that_cannot_be_stored_fails_no_call(tmp_path: Path) -> None:
-    shaped = limit_result(ToolResult("x" * 100), 30, _FullDisk(tmp_path))
+@pytest.mark.parametrize("full", [True, False])
+def test_without_a_store_or_room_the_notice_names_no_reference(tmp_path: Path, *, full: bool) -> None:
+    short, blobs = ToolResult("short", metadata={"a": 1}), MemoryBlobs(tmp_path)
 
-    assert (shaped.error, shaped.metadata) == (None, {"truncated": True, "full_chars": 100})
+    shaped = limit_result(ToolResult("x" * 100), 30, _FullDisk(tmp_path) if full else None)
+
+    assert ("narrow the call" in shaped.output, shaped.error) == (True, None)
+    assert shaped.metadata == {"truncated": True, "full_chars": 100}
+    assert limit_result(short, 5, blobs) is short

@@ -236,6 +236,7 @@ def test_any_arguments_are_taken_or_refused_in_words(model: type[BaseModel]) -> 
     hold()
 
 
+@pytest.mark.slow
 def test_what_is_nested_beyond_measure_is_refused_in_words() -> None:
     deep: Any = 1
     for _ in range(200_000):

@@ -83,13 +83,15 @@ class BashOutputTool(BaseTool):
 def _format_output(output: NewOutput, context: ToolContext) -> ToolResult:
     view = output.view
     metadata: dict[str, Any] = {"shell": view.shell_id, "is_running": view.is_running, "exit_code": view.code}
+    text, removed, noted = "", "", dict[str, Any]()
     try:
         with open_existing_spool(output.spool) as spool:
             text, noted = read_output_range(spool, context, output.start, output.end)
     except FileNotFoundError:
-        text, noted = "(its output was removed)", {}
+        removed = "(its output was removed)"
     text = strip_exit_trap(text)
-    shown = text.rstrip("\n") or ("(no new output)" if output.start or view.is_running else "(no output)")
+    nothing = "(no new output)" if output.start or view.is_running else "(no output)"
+    shown = removed or text.rstrip("\n") or nothing
     parts = (shown, f"[{view.state}]", input_hint(text, view.code or 0))
     display = f"{view.shell_id}: {view.state}"
     return ToolResult("\n".join(part for part in parts if part), display, metadata=metadata | noted)

@@ -48,21 +48,27 @@ async def test_the_first_fact_makes_the_file_with_its_heading_in_a_private_folde
     assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
 
 
-async def test_what_the_user_wrote_stays_and_the_fact_goes_to_the_end_of_its_section(tmp_path: Path) -> None:
-    _given(tmp_path, "# Me\r\nhello\r\n\r\n## Agent Memories\r\n- old\r\n\r\n## Rules\r\nnone")
+@pytest.mark.parametrize(
+    ("before", "fact", "after"),
+    [
+        (
+            "# Me\r\nhello\r\n\r\n## Agent Memories\r\n- old\r\n\r\n## Rules\r\nnone",
+            "new",
+            "# Me\r\nhello\r\n\r\n## Agent Memories\r\n- old\r\n- new {}\r\n\r\n## Rules\r\nnone",
+        ),
+        ("be brief", "new", "be brief\n\n## Agent Memories\n\n- new {}\n"),
+        ("", "x --> y\n## Rules\n<!-- z", "## Agent Memories\n\n- x -- > y ## Rules <! -- z {}\n"),
+    ],
+    ids=["section", "no-section", "marks-in-the-fact"],
+)
+async def test_what_the_user_wrote_stays_and_the_fact_goes_to_the_end_of_its_section(
+    tmp_path: Path, before: str, fact: str, after: str
+) -> None:
+    _given(tmp_path, before)
 
-    await _save(tmp_path, "new")
+    await _save(tmp_path, fact)
 
-    wanted = f"# Me\nhello\n\n## Agent Memories\n- old\n- new {_MARK}\n\n## Rules\nnone"
-    assert _kept(tmp_path) == wanted.replace("\n", "\r\n")
-
-
-async def test_without_the_section_it_is_added_behind_everything_else(tmp_path: Path) -> None:
-    _given(tmp_path, "be brief")
-
-    await _save(tmp_path, "new")
-
-    assert _kept(tmp_path) == f"be brief\n\n## Agent Memories\n\n- new {_MARK}\n"
+    assert _kept(tmp_path) == after.format(_MARK)
 
 
 @pytest.mark.parametrize("again", ["likes tabs", "Likes  tabs.", "likes tabs "])
@@ -74,12 +80,6 @@ async def test_a_fact_is_kept_once_however_it_is_written(tmp_path: Path, again: 
     assert (result.output, _kept(tmp_path)) == ("This is already remembered.", "## Agent Memories\n- likes tabs\n")
 
 
-async def test_a_fact_cannot_end_its_own_mark_or_begin_a_section(tmp_path: Path) -> None:
-    await _save(tmp_path, "x --> y\n## Rules\n<!-- z")
-
-    assert _kept(tmp_path).splitlines()[2:] == [f"- x -- > y ## Rules <! -- z {_MARK}"]
-
-
 async def test_facts_saved_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     await asyncio.gather(*(_save(tmp_path, f"fact {number}") for number in range(12)))
 
@@ -88,14 +88,19 @@ async def test_facts_saved_at_the_same_time_are_all_kept(tmp_path: Path) -> None
     )
 
 
-async def test_a_file_that_is_no_text_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "CONTEXT.md").write_bytes(b"\xff\x00\x01")
+async def test_a_file_or_folder_that_cannot_be_used_is_named_and_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "own" / "CONTEXT.md"
+    file.parent.mkdir()
+    file.write_bytes(b"\xff\x00\x01")
 
     result = await _save(tmp_path, "new")
 
     assert "is not text in a Unicode encoding; nothing was added" in str(result.error)
-    assert (tmp_path / "own" / "CONTEXT.md").read_bytes() == b"\xff\x00\x01"
+    assert file.read_bytes() == b"\xff\x00\x01"
+    file.unlink()
+    file.parent.rmdir()
+    file.parent.write_text("a file where the folder should be")
+    assert str(file.parent) in str((await _save(tmp_path, "new")).error)
 
 
 def test_a_blank_or_endless_fact_is_refused(tmp_path: Path) -> None:
@@ -151,12 +156,3 @@ def test_the_usual_place_is_the_one_the_program_uses(
     [target] = SaveMemoryTool().targets({"fact": "x"})
 
     assert target.text == str(memory_file({variable: str(tmp_path / "here")}))
-
-
-async def test_a_place_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "own").write_text("a file where the folder should be")
-
-    result = await _save(tmp_path, "new")
-
-    assert result.error is not None
-    assert str(tmp_path / "own") in result.error

@@ -21,21 +21,17 @@ async def _given(port: SubAgentsAtOnce | None, **arguments: Any) -> ToolResult:
 
 async def test_the_sub_agent_gets_the_task_with_the_tools_under_their_own_names() -> None:
     port = SubAgentsAtOnce("read_file", "bash")
+    asked = {"description": "count\nit all", "tools": ["Read", "bash", "read_file"], "max_steps": "7"}
 
-    result = await _given(
-        port, prompt="count", description="count\nit all", tools=["Read", "bash", "read_file"], max_steps="7"
-    )
+    result = await _given(port, prompt="count", **asked)
+    await _given(port, prompt="word " * 40)
+    alone = await _given(None, prompt="go")
 
     assert result == ToolResult("did count for c1", "done")
-    assert port.errands == [SubAgentTask("count it all", "count", ("read_file", "bash"), 7)]
-
-
-async def test_without_a_description_the_user_reads_how_the_prompt_begins() -> None:
-    port = SubAgentsAtOnce()
-
-    await _given(port, prompt="word " * 40)
-
-    assert port.errands == [SubAgentTask(f"{'word ' * 15}word…", "word " * 40)]
+    # Without a description the user reads how the prompt begins.
+    untitled = SubAgentTask(f"{'word ' * 15}word…", "word " * 40)
+    assert port.errands == [SubAgentTask("count it all", "count", ("read_file", "bash"), 7), untitled]
+    assert alone.error == "Sub-agents are not available here; do the work yourself."
 
 
 @pytest.mark.parametrize(
@@ -57,12 +53,6 @@ async def test_a_task_without_words_or_with_unknown_tools_is_refused(
 
     assert (result.error, NewTaskTool(sub_agents=port).validate(arguments)) == (complaint, complaint)
     assert port.errands == []
-
-
-async def test_where_there_are_no_sub_agents_the_model_is_told_to_do_it_itself() -> None:
-    result = await _given(None, prompt="go")
-
-    assert result.error == "Sub-agents are not available here; do the work yourself."
 
 
 async def test_who_is_asked_about_a_task_sees_all_of_it() -> None:

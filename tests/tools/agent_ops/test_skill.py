@@ -51,10 +51,9 @@ async def test_a_skill_is_told_with_the_files_that_lie_beside_it(tool: SkillTool
         f"1. Tag.\n2. Push.\n\n[This skill's folder is {folder}. It also contains, readable with `file`:\n"
         "- logo.png\n- notes.md\n- scripts/tag.sh\n]"
     )
-
-
-async def test_a_file_of_it_is_read(tool: SkillTool) -> None:
     assert (await tool.execute(name="release", file="scripts/tag.sh")).output == "git tag\n"
+    assert tool.validate({"name": "x"}) == "name: there is no skill 'x'; choose one of release, bare."
+    assert tool.suggest_rule({"name": "release", "file": ""}) == "skill(release)"
 
 
 @pytest.mark.parametrize(
@@ -77,11 +76,3 @@ async def test_nothing_else_is_read(tool: SkillTool, folder: Path, file: str, to
 
     assert result.output == ""
     assert told in (result.error or "")
-
-
-def test_a_skill_that_is_not_there_is_answered_with_those_that_are(tool: SkillTool) -> None:
-    assert tool.validate({"name": "x"}) == "name: there is no skill 'x'; choose one of release, bare."
-
-
-def test_rules_name_the_skill(tool: SkillTool) -> None:
-    assert tool.suggest_rule({"name": "release", "file": ""}) == "skill(release)"

@@ -32,18 +32,25 @@ async def _write(items: Any) -> ToolResult:
     return await execute(tool, normalize_arguments(tool, {"items": items}), ToolContext(Path("/w")))
 
 
-async def test_a_plan_is_handed_to_the_state_and_told_as_a_checklist() -> None:
-    assert await _write(_PLAN) == ToolResult(_CHECKLIST, _SO_FAR, metadata={"todo": _PLAN})
-
-
-async def test_a_step_without_a_status_is_still_to_do_and_stands_on_one_line() -> None:
-    result = await _write([{"content": "  look\n at it "}])
-
-    assert result.metadata == {"todo": [{"content": "look at it", "status": "pending"}]}
-
-
-async def test_an_empty_plan_clears_the_one_before() -> None:
-    assert await _write([]) == ToolResult("The plan is empty.", "plan: 0 of 0 done", metadata={"todo": []})
+@pytest.mark.parametrize(
+    ("items", "result"),
+    [
+        (_PLAN, ToolResult(_CHECKLIST, _SO_FAR, metadata={"todo": _PLAN})),
+        (
+            [{"content": "  look\n at it "}],
+            ToolResult(
+                "[ ] look at it",
+                "plan: 0 of 1 done",
+                metadata={"todo": [{"content": "look at it", "status": "pending"}]},
+            ),
+        ),
+        ([], ToolResult("The plan is empty.", "plan: 0 of 0 done", metadata={"todo": []})),
+    ],
+    ids=["steps", "no-status", "empty"],
+)
+async def test_a_plan_becomes_state_and_a_checklist(items: Any, result: ToolResult) -> None:
+    assert await _write(items) == result
+    assert await execute(TodoReadTool(), {}, ToolContext(Path("/w"), todo=_PLAN)) == ToolResult(_CHECKLIST, _SO_FAR)
 
 
 async def test_two_steps_at_once_are_refused_before_and_while_running() -> None:
@@ -62,20 +69,9 @@ def test_plans_that_say_nothing_or_too_much_are_refused(items: list[dict[str, st
         normalize_arguments(TodoWriteTool(), {"items": items})
 
 
-async def test_reading_shows_the_plan_of_the_thread() -> None:
-    context = ToolContext(Path("/w"), todo=_PLAN)
+def test_both_are_offered_while_planning_and_writing_never_runs_beside_another() -> None:
+    registry, tool, arguments = ToolRegistry(), TodoWriteTool(), {"items": _PLAN}
+    registry.register_all([tool, TodoReadTool()])
 
-    assert await execute(TodoReadTool(), {}, context) == ToolResult(_CHECKLIST, _SO_FAR)
-
-
-def test_both_are_offered_while_planning() -> None:
-    registry = ToolRegistry()
-    registry.register_all([TodoWriteTool(), TodoReadTool()])
-
-    assert [tool.name for tool in registry.offered("plan")] == ["todo_write", "todo_read"]
-
-
-def test_writing_a_plan_may_be_repeated_but_never_runs_beside_another() -> None:
-    tool, arguments = TodoWriteTool(), {"items": _PLAN}
-
+    assert [offered.name for offered in registry.offered("plan")] == ["todo_write", "todo_read"]
     assert (tool.is_read_only(arguments), tool.is_concurrency_safe(arguments)) == (True, False)

@@ -38,17 +38,11 @@ async def test_tools_are_found_by_name_or_by_the_most_words(query: str, names: l
     assert [f"## {name}\n" in result.output for name in names] == [True] * len(names)
 
 
-async def test_a_search_in_vain_names_what_there_is() -> None:
+async def test_a_search_in_vain_names_what_there_is_and_an_empty_one_is_refused() -> None:
     result = await SEARCH.execute(query="zzz")
 
-    assert (result.output, result.error, result.metadata) == (
-        "No tool matches 'zzz'. Deferred tools: open_ticket, send_mail, plain.",
-        None,
-        {"found": 0},
-    )
-
-
-async def test_an_empty_search_is_refused() -> None:
+    found = "No tool matches 'zzz'. Deferred tools: open_ticket, send_mail, plain."
+    assert (result.output, result.error, result.metadata) == (found, None, {"found": 0})
     assert SEARCH.validate({"query": " "}) == (await SEARCH.execute(query=" ")).error
 
 

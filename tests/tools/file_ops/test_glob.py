@@ -64,11 +64,13 @@ async def test_a_left_out_entry_is_found_where_pattern_or_path_names_it(
     assert (await _glob(around, pattern, path)).output.splitlines()[0] == first
 
 
-async def test_an_absolute_pattern_is_searched_and_judged_where_it_points(around: ToolSurroundings) -> None:
-    pattern = f"{around.workspace}/src/*.py"
+async def test_an_absolute_pattern_is_searched_and_evaluated_where_it_points(around: ToolSurroundings) -> None:
+    pattern, tool = f"{around.workspace}/src/*.py", GlobTool()
 
     assert (await _glob(around, pattern)).output.splitlines()[0] == "src/new.py"
-    assert GlobTool().targets({"pattern": "/etc/*.conf"}) == [PathTarget("/etc")]
+    assert tool.targets({"pattern": "/etc/*.conf"}) == [PathTarget("/etc")]
+    assert tool.display_call({"pattern": "*.py"}) == "glob '*.py'"
+    assert tool.display_call({"pattern": "*.py", "path": "src"}) == "glob '*.py' in src"
 
 
 @pytest.mark.parametrize(
@@ -87,14 +89,16 @@ async def test_what_cannot_be_searched_is_an_error_and_never_no_match(
     assert (await _glob(around, pattern, path)).metadata == {"error_type": kind}
 
 
-async def test_many_files_are_cut_and_the_total_is_said(around: ToolSurroundings) -> None:
+async def test_many_files_are_cut_and_a_cancelled_call_has_no_result(around: ToolSurroundings) -> None:
     for number in range(250):
         (around.workspace / f"f{number}.many").touch()
+    cancelled = around.context()
+    cancelled.cancellation.set()
 
-    result = await _glob(around, "*.many")
+    lines = (await _glob(around, "*.many")).output.splitlines()
 
-    lines = result.output.splitlines()
     assert (len(lines), "the newest 200 of 250 files" in lines[-1]) == (201, True)
+    assert (await GlobTool().execute(pattern="*", context=cancelled)).metadata == {"error_type": "cancelled"}
 
 
 async def test_what_a_rule_hides_is_left_out_through_links_too_and_counted(around: ToolSurroundings) -> None:
@@ -116,20 +120,6 @@ async def test_a_link_to_a_folder_is_not_followed_and_a_name_that_is_no_text_is_
     (around.workspace / os.fsdecode(b"b\xff\n.rs")).touch()
 
     assert (await _glob(around, "**/*.rs")).output.splitlines()[0] == r"b\xff\x0a.rs"
-
-
-def test_the_call_is_told_with_pattern_and_place() -> None:
-    tool = GlobTool()
-
-    assert tool.display_call({"pattern": "*.py"}) == "glob '*.py'"
-    assert tool.display_call({"pattern": "*.py", "path": "src"}) == "glob '*.py' in src"
-
-
-async def test_a_stopped_call_ends_without_a_result(around: ToolSurroundings) -> None:
-    context = around.context()
-    context.cancellation.set()
-
-    assert (await GlobTool().execute(pattern="*", context=context)).metadata == {"error_type": "cancelled"}
 
 
 async def test_a_link_that_the_pattern_names_is_gone_through(around: ToolSurroundings) -> None:

@@ -39,34 +39,67 @@ async def _grep(around: ToolSurroundings, pattern: str, **arguments: Any) -> Too
     return await GrepTool().execute(pattern=pattern, tool_context=around.context(), **arguments)
 
 
+_TEXTS = {"a.txt": b"x -n y\n->z\n--flag\n", "b.txt": b"foo(bar\nfoo.bar\n"}
+_HITS = {"new.txt": b"hit\nhit\n", "old.txt": b"hit\n", "none.txt": b"miss\n"}
+_LINES = {"a.txt": b"1\nhit 2\n3\nhit 4\n5\n6\n7\nhit 8\n"}
+_TREE = {"src/a.py": b"hit\n", "b.txt": b"hit\n", "out/c.py": b"hit\n", ".gitignore": b"out/\n", ".d.py": b"hit"}
+_BINARY = {"a.bin": b"\0\1hit\xff\n", "b.txt": b"hit\n"}
+_LEFT_OUT = "src/a.py:1:hit\n[left out: 2 hidden, 1 git-ignored]"
+
+
 @pytest.mark.parametrize(
-    ("pattern", "output"),
+    ("files", "pattern", "arguments", "output"),
     [
-        ("-n", "a.txt:1:x -n y"),
-        ("->", "a.txt:2:->z"),
-        ("--flag", "a.txt:3:--flag"),
-        ("-e", "No match for '-e' in 1 file."),
+        (_TEXTS, "-n", {}, "a.txt:1:x -n y"),
+        (_TEXTS, "->", {}, "a.txt:2:->z"),
+        (_TEXTS, "--flag", {}, "a.txt:3:--flag"),
+        (_TEXTS, "-e", {}, "No match for '-e' in 2 files."),
+        (_TEXTS, "foo(", {"literal": True}, "b.txt:1:foo(bar"),
+        (_HITS, "hit", {"output_mode": "files_with_matches"}, "new.txt\nold.txt"),
+        (_HITS, "hit", {"output_mode": "count"}, "new.txt:2\nold.txt:1"),
+        (
+            _LINES,
+            "hit",
+            {"context": 1},
+            "a.txt-1-1\na.txt:2:hit 2\na.txt-3-3\na.txt:4:hit 4\na.txt-5-5\n--\na.txt-7-7\na.txt:8:hit 8",
+        ),
+        ({"a.txt": b"x end\r\ny end\rz end\n"}, "end$", {}, "a.txt:1:x end\na.txt:2:y end\na.txt:3:z end"),
+        (_TREE, "hit", {"include": "*.py"}, _LEFT_OUT),
+        (_TREE, "hit", {"include": "**/*.py"}, _LEFT_OUT),
+        (_TREE, "hit", {"include": "src/*.{py,pyi}"}, _LEFT_OUT),
+        ({".env": b"hit\n"}, "hit", {"include": ".env"}, ".env:1:hit"),
+        ({".env": b"hit\n"}, "hit", {"path": ".env"}, ".env:1:hit"),
+        (_BINARY, "hit", {}, "a.bin: binary file matches\nb.txt:1:hit\n[1 binary]"),
+        (_BINARY, "other", {}, "No match for 'other' in 2 files."),
     ],
 )
-async def test_a_pattern_that_looks_like_an_option_is_a_pattern(
-    around: ToolSurroundings, pattern: str, output: str
+async def test_what_is_found_and_how_it_is_shown(
+    around: ToolSurroundings, files: dict[str, bytes], pattern: str, arguments: dict[str, Any], output: str
 ) -> None:
-    _write(around, {"a.txt": b"x -n y\n->z\n--flag\n"})
+    _write(around, files)
 
-    assert (await _grep(around, pattern)).output == output
-
-
-@pytest.mark.parametrize("pattern", ["foo(", "[z-a]", "", "(", "a**"])
-async def test_a_pattern_that_is_none_is_an_error(around: ToolSurroundings, pattern: str) -> None:
-    _write(around, {"a.txt": b"foo(bar\n"})
-
-    assert (await _grep(around, pattern)).metadata == {"error_type": "validation"}
+    assert (await _grep(around, pattern, **arguments)).output == output
 
 
-async def test_a_literal_is_taken_as_it_is(around: ToolSurroundings) -> None:
-    _write(around, {"a.txt": b"foo(bar\nfoo.bar\n"})
+@pytest.mark.parametrize(
+    ("pattern", "path", "kind"),
+    [
+        *((pattern, ".", "validation") for pattern in ("foo(", "[z-a]", "", "(", "a**")),
+        ("x", "none", "not_found"),
+        ("x", "/proc", "permission"),
+        ("x", "/sys/kernel", "permission"),
+    ],
+)
+async def test_what_cannot_be_searched_is_an_error(
+    around: ToolSurroundings, pattern: str, path: str, kind: str
+) -> None:
+    _write(around, _TEXTS)
+    cancelled = around.context()
+    cancelled.cancellation.set()
 
-    assert (await _grep(around, "foo(", literal=True)).output == "a.txt:1:foo(bar"
+    assert (await _grep(around, pattern, path=path)).metadata == {"error_type": kind}
+    stopped = await GrepTool().execute(pattern="foo", tool_context=cancelled)
+    assert stopped.metadata == {"error_type": "cancelled"}
 
 
 async def test_newest_files_come_first_and_the_total_is_said(around: ToolSurroundings) -> None:
@@ -80,23 +113,6 @@ async def test_newest_files_come_first_and_the_total_is_said(around: ToolSurroun
     )
 
 
-@pytest.mark.parametrize(
-    ("mode", "output"), [("files_with_matches", "new.txt\nold.txt"), ("count", "new.txt:2\nold.txt:1")]
-)
-async def test_files_or_counts_alone_can_be_asked_for(around: ToolSurroundings, mode: str, output: str) -> None:
-    _write(around, {"new.txt": b"hit\nhit\n", "old.txt": b"hit\n", "none.txt": b"miss\n"})
-
-    assert (await _grep(around, "hit", output_mode=mode)).output == output
-
-
-async def test_lines_around_are_shown_once_and_gaps_are_marked(around: ToolSurroundings) -> None:
-    _write(around, {"a.txt": b"1\nhit 2\n3\nhit 4\n5\n6\n7\nhit 8\n"})
-
-    assert (await _grep(around, "hit", context=1)).output == (
-        "a.txt-1-1\na.txt:2:hit 2\na.txt-3-3\na.txt:4:hit 4\na.txt-5-5\n--\na.txt-7-7\na.txt:8:hit 8"
-    )
-
-
 async def test_a_pattern_spans_lines_only_when_asked(around: ToolSurroundings) -> None:
     _write(around, {"a.txt": b"one\r\ntwo\r\nthree\r\n"})
 
@@ -106,30 +122,6 @@ async def test_a_pattern_spans_lines_only_when_asked(around: ToolSurroundings) -
         f"No match for '{shown}' in 1 file.{note}"
         for shown, note in (("e\\x0at", _ONLY_MULTILINE), (r"e\nt", _ONLY_MULTILINE), (r"e\\nt", ""))
     ]
-
-
-@pytest.mark.parametrize("include", ["*.py", "**/*.py", "src/*.{py,pyi}"])
-async def test_include_narrows_and_reveals_nothing_ignored(around: ToolSurroundings, include: str) -> None:
-    _write(
-        around,
-        {"src/a.py": b"hit\n", "b.txt": b"hit\n", "out/c.py": b"hit\n", ".gitignore": b"out/\n", ".d.py": b"hit"},
-    )
-
-    assert (await _grep(around, "hit", include=include)).output.splitlines()[0] == "src/a.py:1:hit"
-
-
-async def test_include_and_path_that_name_a_hidden_file_find_it(around: ToolSurroundings) -> None:
-    _write(around, {".env": b"hit\n"})
-
-    by_include, by_path = await _grep(around, "hit", include=".env"), await _grep(around, "hit", path=".env")
-
-    assert (by_include.output, by_path.output) == (".env:1:hit", ".env:1:hit")
-
-
-async def test_line_ends_of_every_kind_end_a_line(around: ToolSurroundings) -> None:
-    _write(around, {"a.txt": b"x end\r\ny end\rz end\n"})
-
-    assert (await _grep(around, "end$")).output == "a.txt:1:x end\na.txt:2:y end\na.txt:3:z end"
 
 
 @pytest.mark.parametrize(
@@ -147,13 +139,6 @@ async def test_text_in_other_encodings_is_searched_as_it_reads(
     _write(around, {"a.txt": data})
 
     assert (await _grep(around, pattern)).metadata["matches"] == 1
-
-
-async def test_a_binary_file_is_named_and_not_shown(around: ToolSurroundings) -> None:
-    _write(around, {"a.bin": b"\0\1hit\xff\n", "b.txt": b"hit\n"})
-
-    assert (await _grep(around, "hit")).output == "a.bin: binary file matches\nb.txt:1:hit\n[1 binary]"
-    assert (await _grep(around, "other")).output == "No match for 'other' in 2 files."
 
 
 async def test_a_huge_line_is_cut_around_the_match_and_other_files_still_come(around: ToolSurroundings) -> None:
@@ -187,20 +172,3 @@ async def test_a_pipe_does_not_block_and_a_link_is_not_followed(around: ToolSurr
 
     assert (await _grep(around, "hit")).output == "No match for 'hit' in 0 files."
     assert by_name.error == "'pipe' is a named pipe; only regular files can be used."
-
-
-@pytest.mark.parametrize(
-    ("path", "kind"), [("none", "not_found"), ("/proc", "permission"), ("/sys/kernel", "permission")]
-)
-async def test_a_place_that_cannot_be_searched_is_an_error(around: ToolSurroundings, path: str, kind: str) -> None:
-    assert (await _grep(around, "x", path=path)).metadata == {"error_type": kind}
-
-
-async def test_a_stopped_call_ends_without_a_result(around: ToolSurroundings) -> None:
-    _write(around, {"a.txt": b"hit\n"})
-    context = around.context()
-    context.cancellation.set()
-
-    result = await GrepTool().execute(pattern="hit", tool_context=context)
-
-    assert result.metadata == {"error_type": "cancelled"}

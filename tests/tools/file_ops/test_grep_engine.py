@@ -114,15 +114,13 @@ def test_a_search_that_is_given_up_waits_for_no_program(tmp_path: Path, monkeypa
 
 
 def test_a_line_matches_once_and_a_spanning_match_knows_its_lines() -> None:
-    lines = ["aa b", "b", "", "a"]
+    lines = split_lines("aa b\r\nb\r\ra\x0c\n")
+    by_line = LineSearch(compile_pattern("a"), RequiredTexts(("a",)), is_multiline=False)
+    spanning = LineSearch(compile_pattern("b\nb"), RequiredTexts(), is_multiline=True)
 
-    assert LineSearch(compile_pattern("a"), RequiredTexts(("a",)), is_multiline=False).hits(lines) == [
-        SearchHit(0, 0, 0),
-        SearchHit(3, 3, 0),
-    ]
-    assert LineSearch(compile_pattern("b\nb"), RequiredTexts(), is_multiline=True).hits(lines) == [
-        SearchHit(0, 1, 3)
-    ]
+    assert lines == ["aa b", "b", "", "a\x0c"]
+    assert by_line.hits(lines) == [SearchHit(0, 0, 0), SearchHit(3, 3, 0)]
+    assert spanning.hits(lines) == [SearchHit(0, 1, 3)]
 
 
 def test_a_pattern_that_runs_away_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,10 +129,6 @@ def test_a_pattern_that_runs_away_is_stopped(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(BadPattern, match="nested repetitions"):
         search.hits(["a" * 5_000 + "c"] * 50)
-
-
-def test_lines_end_as_editors_see_them() -> None:
-    assert split_lines("a\r\nb\rc\x0cd\n") == ["a", "b", "c\x0cd"]
 
 
 @pytest.mark.parametrize(
@@ -168,21 +162,16 @@ def test_only_what_every_match_must_hold_is_taken_for_certain(pattern: str, text
     assert required_texts(pattern, is_literal=False) == RequiredTexts(tuple(texts))
 
 
-def test_where_case_is_ignored_only_letters_that_have_no_case_beyond_ascii_are_certain() -> None:
-    assert required_texts("(?i)Needle|skill", is_literal=False) == RequiredTexts(
-        ("Needle", "ll"), ignores_case=True
-    )
+def test_what_is_certain_with_ignored_case_and_in_a_literal() -> None:
+    ignoring = required_texts("(?i)Needle|skill", is_literal=False)
+    literal = required_texts("é(x|y)\nlonger than that", is_literal=True)
 
-
-def test_the_longest_line_of_ascii_in_a_literal_is_certain() -> None:
-    assert required_texts("é(x|y)\nlonger than that", is_literal=True) == RequiredTexts(("longer than that",))
-
-
-def test_a_match_is_possible_where_one_of_the_texts_stands_or_nothing_is_known() -> None:
+    # Some letters have a further case beyond ASCII.
+    assert ignoring == RequiredTexts(("Needle", "ll"), ignores_case=True)
+    assert literal == RequiredTexts(("longer than that",))
     known = RequiredTexts(("one", "two"))
-
-    assert (known.may_match("a two"), known.may_match("a three"), RequiredTexts().may_match("a")) == (
+    assert [known.may_match("a two"), known.may_match("a three"), RequiredTexts().may_match("a")] == [
         True,
         False,
         True,
-    )
+    ]

@@ -27,17 +27,20 @@ def test_images_are_known_by_their_beginning(data: bytes, kind: str | None) -> N
     assert media_type_of(data) == kind
 
 
-async def test_reading_an_image_gives_a_line_and_a_reference(tmp_path: Path) -> None:
+async def test_a_whole_image_is_shown_by_its_reference_and_a_broken_one_only_named(tmp_path: Path) -> None:
     around = ToolSurroundings(tmp_path)
     (around.workspace / "a.png").write_bytes(_PNG)
+    (around.workspace / "cut.png").write_bytes(_PNG[:-6])
 
     result = await ReadFileTool().execute(file_path="a.png", context=around.context())
+    broken = await ReadFileTool().execute(file_path="cut.png", context=around.context())
 
     [image] = result.metadata["images"]
-    assert result.output.startswith(
-        f"a.png is an image: image/png, {len(_PNG)} bytes. To models that see, it is shown"
-    )
+    line = f"a.png is an image: image/png, {len(_PNG)} bytes. To models that see, it is shown"
+    assert result.output.startswith(line)
     assert (image["media_type"], around.blobs.get(image["blob"])) == ("image/png", _PNG)
+    line = f"cut.png is an image: image/png, {len(_PNG) - 6} bytes; it is broken or cut off, so it cannot be shown."
+    assert (broken.output, broken.metadata.get("images")) == (line, None)
 
 
 def test_an_image_that_is_too_large_or_cannot_be_kept_is_only_named(tmp_path: Path) -> None:
@@ -46,16 +49,6 @@ def test_an_image_that_is_too_large_or_cannot_be_kept_is_only_named(tmp_path: Pa
 
     assert ("too large to be shown" in large.output, large.metadata) == (True, {})
     assert ("cannot be shown here" in unkept.output, unkept.metadata) == (True, {})
-
-
-async def test_a_broken_image_is_named_and_never_kept_for_a_model(tmp_path: Path) -> None:
-    around = ToolSurroundings(tmp_path)
-    (around.workspace / "cut.png").write_bytes(_PNG[:-6])
-
-    result = await ReadFileTool().execute(file_path="cut.png", context=around.context())
-
-    told = f"cut.png is an image: image/png, {len(_PNG) - 6} bytes; it is broken or cut off, so it cannot be shown."
-    assert (result.output, result.metadata.get("images")) == (told, None)
 
 
 _JPEG = b"\xff\xd8\xff\xe0head\xff\xda\x00\x08picture\xff\xd9"
@@ -87,11 +80,10 @@ def test_a_whole_image_is_whole_also_with_something_behind_it(data: bytes, media
     ("data", "media_type", "shortest"),
     [(_PNG, "image/png", 8), (_JPEG, "image/jpeg", 3), (_GIF, "image/gif", 6), (_WEBP, "image/webp", 12)],
 )
-def test_no_beginning_of_an_image_is_a_whole_one(data: bytes, media_type: str, shortest: int) -> None:
-    assert [end for end in range(shortest, len(data)) if is_whole_image(data[:end], media_type)] == []
-
-
-def test_a_png_with_a_changed_byte_anywhere_behind_its_signature_is_not_whole() -> None:
+def test_no_beginning_of_an_image_and_no_changed_png_is_a_whole_one(
+    data: bytes, media_type: str, shortest: int
+) -> None:
     changed = [_PNG[:at] + bytes([_PNG[at] ^ 1]) + _PNG[at + 1 :] for at in range(8, len(_PNG))]
 
-    assert [at for at, data in enumerate(changed) if is_whole_image(data, "image/png")] == []
+    assert [end for end in range(shortest, len(data)) if is_whole_image(data[:end], media_type)] == []
+    assert [at for at, png in enumerate(changed) if is_whole_image(png, "image/png")] == []

@@ -43,22 +43,21 @@ async def test_a_folder_shows_types_and_sizes_and_counts_what_it_leaves_out(arou
     )
 
 
-async def test_depth_shows_more_levels(around: ToolSurroundings) -> None:
-    result = await _ls(around, "src", depth=2)
+@pytest.mark.parametrize(
+    ("path", "depth", "output"),
+    [
+        (".hidden", 1, "x  1 bytes"),
+        ("build", 1, "o.log  2 bytes"),
+        ("x.log", 1, "x.log  0 bytes"),
+        ("src", 10, "deep/\n  er/\nm.py  0 bytes\nself -> ."),
+    ],
+)
+async def test_what_is_named_is_shown_and_links_are_not_entered(
+    around: ToolSurroundings, path: str, depth: int, output: str
+) -> None:
+    (around.workspace / "src" / "self").symlink_to(".")
 
-    assert result.output == "deep/\n  er/\nm.py  0 bytes"
-
-
-@pytest.mark.parametrize(("path", "output"), [(".hidden", "x  1 bytes"), ("build", "o.log  2 bytes")])
-async def test_a_left_out_folder_named_literally_is_shown(around: ToolSurroundings, path: str, output: str) -> None:
-    assert (await _ls(around, path)).output == output
-
-
-async def test_a_file_is_shown_alone(around: ToolSurroundings) -> None:
-    assert (await _ls(around, "x.log")).output == "x.log  0 bytes"
-
-
-async def test_a_missing_folder_is_not_found(around: ToolSurroundings) -> None:
+    assert (await _ls(around, path, depth)).output == output
     assert (await _ls(around, "none")).metadata == {"error_type": "not_found"}
 
 
@@ -80,11 +79,3 @@ async def test_names_cannot_break_the_listing(around: ToolSurroundings) -> None:
 
     assert "a\\x0ab\\x1b[1A  0 bytes" in result.output.splitlines()
     assert "link -> c\\x0ad\\xff" in result.output.splitlines()
-
-
-async def test_links_are_shown_and_not_entered(around: ToolSurroundings) -> None:
-    (around.workspace / "src" / "self").symlink_to(".")
-
-    result = await _ls(around, "src", depth=10)
-
-    assert result.output.count("self -> .") == 1

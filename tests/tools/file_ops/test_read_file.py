@@ -66,44 +66,6 @@ async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_
     assert (changed.output, short_again) == ("     1\tone\n     2\t2", short)
 
 
-async def test_a_range_says_what_it_is_a_part_of(around: ToolSurroundings) -> None:
-    (around.workspace / "f.txt").write_text("".join(f"{number}\n" for number in range(1, 11)))
-
-    result = await _read(around, "f.txt", offset=4, limit=2)
-
-    assert result.output == "     4\t4\n     5\t5\n[lines 4 to 5 of 10; continue with offset=6]"
-
-
-async def test_a_range_behind_the_end_is_an_error(around: ToolSurroundings) -> None:
-    (around.workspace / "f.txt").write_text("1\n")
-
-    result = await _read(around, "f.txt", offset=5)
-
-    assert result.error == "'f.txt' has 1 lines; offset 5 is beyond its end."
-
-
-async def test_a_range_that_begins_nowhere_is_an_error(around: ToolSurroundings) -> None:
-    (around.workspace / "f.txt").write_text("1\n")
-
-    results = [await _read(around, "f.txt", offset=0), await _read(around, "f.txt", limit=-1)]
-
-    assert ["begin at 1" in (result.error or "") for result in results] == [True, True]
-
-
-async def test_an_empty_file_is_said_to_be_empty(around: ToolSurroundings) -> None:
-    (around.workspace / "f.txt").write_text("")
-
-    assert (await _read(around, "f.txt")).output == "(the file is empty)"
-
-
-async def test_long_lines_are_cut_with_a_notice(around: ToolSurroundings) -> None:
-    (around.workspace / "f.txt").write_text("x" * 3000)
-
-    result = await _read(around, "f.txt")
-
-    assert result.output == f"     1\t{'x' * 2000} [… line cut, it has 3000 characters]"
-
-
 async def test_a_result_stays_bounded_and_says_where_to_go_on(around: ToolSurroundings) -> None:
     (around.workspace / "f.txt").write_text(("y" * 1999 + "\n") * 100)
 
@@ -113,25 +75,33 @@ async def test_a_result_stays_bounded_and_says_where_to_go_on(around: ToolSurrou
     assert result.output.endswith("[lines 1 to 44 of 100; continue with offset=45]")
 
 
-async def test_an_encoding_that_is_not_utf_8_is_named(around: ToolSurroundings) -> None:
-    (around.workspace / "f.txt").write_bytes("\ufeffcafé\n".encode("utf-16-le"))
+@pytest.mark.parametrize(
+    ("data", "asked", "shown"),
+    [
+        (b"1\n2\n3\n4\n5\n", {"offset": 2, "limit": 1}, "     2\t2\n[lines 2 to 2 of 5; continue with offset=3]"),
+        (b"1\n", {"offset": 5}, "'f.x' has 1 lines; offset 5 is beyond its end."),
+        (b"1\n", {"offset": 0}, "offset 0 and limit 2000: both begin at 1."),
+        (b"1\n", {"limit": -1}, "offset 1 and limit -1: both begin at 1."),
+        (b"", {}, "(the file is empty)"),
+        (b"x" * 3000, {}, f"     1\t{'x' * 2000} [… line cut, it has 3000 characters]"),
+        ("\ufeffé\n".encode("utf-16-le"), {}, "     1\té\n[encoding utf-16-le, kept when the file is written]"),
+        (b"\x7fELF\0\0", {}, "'f.x' is a binary file (6 bytes), not text; use a program that knows its format."),
+    ],
+    ids=["range", "beyond-the-end", "offset-0", "limit-below-0", "empty", "long-line", "utf-16", "binary"],
+)  # fmt: skip
+async def test_lines_or_the_reason_why_there_are_none(
+    around: ToolSurroundings, data: bytes, asked: dict[str, int], shown: str
+) -> None:
+    (around.workspace / "f.x").write_bytes(data)
 
-    result = await _read(around, "f.txt")
+    result = await _read(around, "f.x", **asked)
 
-    assert result.output == "     1\tcafé\n[encoding utf-16-le, kept when the file is written]"
-
-
-async def test_a_binary_file_is_refused(around: ToolSurroundings) -> None:
-    (around.workspace / "f.bin").write_bytes(b"\x7fELF\0\0")
-
-    result = await _read(around, "f.bin")
-
-    assert result.metadata == {"error_type": "validation"}
-    assert result.error == "'f.bin' is a binary file (6 bytes), not text; use a program that knows its format."
+    assert (result.error or result.output) == shown
 
 
 @pytest.mark.parametrize(
-    ("given", "kind"), [("none.txt", "not_found"), (".", "validation"), ("/dev/zero", "validation")]
+    ("given", "kind"),
+    [("none", "not_found"), (".", "validation"), ("/dev/zero", "validation"), ("blob:sha256:00", "not_found")],
 )
 async def test_what_cannot_be_read_is_an_error_with_its_kind(
     around: ToolSurroundings, given: str, kind: str
@@ -149,40 +119,18 @@ async def test_a_stored_output_is_read_by_its_reference(around: ToolSurroundings
     assert result.output == "     2\tb\n[lines 2 to 2 of 3; continue with offset=3]"
 
 
-async def test_an_unknown_reference_is_not_found(around: ToolSurroundings) -> None:
-    result = await _read(around, "blob:sha256:00")
-
-    assert result.metadata == {"error_type": "not_found"}
-
-
 async def test_a_huge_file_gives_the_asked_range_with_bounded_memory(around: ToolSurroundings) -> None:
     path = around.workspace / "huge"
-    path.write_bytes(b"first\nsecond\n")
+    path.write_bytes(b"first\nsecond\n" + b"x\n" * 3000)
+    few = around.context(limits=Limits(file_bytes=100, scan_bytes=4000))
+    beyond = await ReadFileTool().execute(file_path="huge", offset=3001, limit=5, context=few)
     os.truncate(path, 1 << 40)
 
     result = await _read(around, "huge", offset=2, limit=1)
 
     assert result.output.startswith("     2\tsecond\n[the file has 1099511627776 bytes")
     assert await around.file_states.get("t1", str(path)) is None
-
-
-async def test_a_range_too_far_into_a_huge_file_is_given_up(around: ToolSurroundings) -> None:
-    path = around.workspace / "huge"
-    path.write_bytes(b"x\n" * 3000)
-    context = around.context(limits=Limits(file_bytes=100, scan_bytes=4000))
-
-    result = await ReadFileTool().execute(file_path="huge", offset=3001, limit=5, context=context)
-
-    assert result.error is not None
-    assert "only its first 4000 bytes were searched" in result.error
-
-
-async def test_without_a_context_the_tools_own_workspace_counts(tmp_path: Path) -> None:
-    (tmp_path / "f.txt").write_text("x")
-
-    result = await ReadFileTool(workspace=tmp_path).execute(file_path="f.txt")
-
-    assert result.output == "     1\tx"
+    assert "only its first 4000 bytes were searched" in str(beyond.error)
 
 
 def _split(text: str) -> list[str]:
@@ -229,31 +177,25 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "f"
 
 
-def test_lines_are_found_across_the_pieces(path: Path) -> None:
-    assert _far(path, 2, 1) == (["second"], False)
-    assert _far(path, 4, 5) == (["last"], False)
-    assert _far(path, 5, 5) == ([], False)
+@pytest.mark.parametrize(
+    ("first", "count", "found"), [(2, 1, (["second"], False)), (4, 5, (["last"], False)), (5, 5, ([], False))]
+)
+def test_lines_are_found_across_the_pieces(
+    path: Path, first: int, count: int, found: tuple[list[str], bool]
+) -> None:
+    assert _far(path, first, count) == found
 
 
-def test_long_lines_are_kept_only_up_to_a_bound(path: Path) -> None:
-    found, _ = _far(path, 1, 3, Limits(line_chars=10))
+def test_a_scan_keeps_little_of_each_line_and_ends_at_its_limit_or_a_cancellation(path: Path) -> None:
+    lines, _ = _far(path, 1, 3, Limits(line_chars=10))
 
-    assert [len(line) for line in found] == [44, 6, 44]
-
-
-def test_the_bound_on_scanned_bytes_is_told(path: Path) -> None:
+    assert [len(line) for line in lines] == [44, 6, 44]
     assert _far(path, 4, 1, Limits(scan_bytes=1024 * 1024)) == ([], True)
-
-
-def test_a_cancellation_ends_the_scan(path: Path) -> None:
     assert _far(path, 4, 1, cancelled=True) == ([], False)
 
 
-def test_lines_are_numbered_from_the_first_one_on() -> None:
+def test_lines_are_numbered_from_the_first_one_on_and_cut_with_their_length() -> None:
     assert numbered(["a", "", "b"], 9, 10) == "     9\ta\n    10\t\n    11\tb"
-
-
-def test_a_line_over_the_limit_is_cut_with_its_length() -> None:
     assert numbered(["abcdef"], 1, 3) == "     1\tabc [… line cut, it has 6 characters]"
 
 
@@ -285,16 +227,6 @@ def test_cells_and_outputs_stand_below_each_other() -> None:
         "--- output of cell 2 ---\n<Figure>\n[image/png, not shown]\n"
         "--- output of cell 2 ---\nValueError: bad\n"
     )
-
-
-def test_a_long_output_is_shortened() -> None:
-    output = {"output_type": "stream", "text": "x\n" * 5_000}
-    book = {"nbformat": 4, "cells": [{"cell_type": "code", "source": "", "outputs": [output]}]}
-
-    shown = as_cells(json.dumps(book)) or ""
-
-    assert len(shown) < 2_200
-    assert "the output has 10000 characters" in shown
 
 
 @pytest.mark.parametrize(

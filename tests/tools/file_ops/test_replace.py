@@ -11,7 +11,6 @@ from tools.file_ops.replace import (
     ReplaceError,
     Replacement,
     ReplaceResult,
-    common_ends,
     describe_nearest,
     find_similar,
     merge_lines,
@@ -159,14 +158,6 @@ def test_lines_and_their_ends_make_up_the_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "shared"),
-    [(["a", "b"], ["a", "b"], (2, 0)), (["a", "x", "c"], ["a", "c"], (1, 1)), (["a"], ["b"], (0, 0))],
-)
-def test_shared_ends_do_not_overlap(one: list[str], other: list[str], shared: tuple[int, int]) -> None:
-    assert common_ends(one, other) == shared
-
-
-@pytest.mark.parametrize(
     ("found", "new", "expected"),
     [
         ("a\r\nb\nc", "a\nB\nc", "a\r\nB\nc"),
@@ -218,33 +209,27 @@ def test_indentation_is_carried_over_by_one_rule_or_not_at_all(
 )
 def test_each_level_overlooks_what_it_names_and_no_more(wanted: str, text: str, found_by: list[bool]) -> None:
     assert [bool(find_similar(wanted, text, level)) for level in LEVELS] == found_by
-
-
-def test_every_place_is_found() -> None:
     assert find_similar("a  b", "a b\na   b\n", LEVELS[-1]) == [(0, 3), (4, 9)]
 
 
-def test_the_place_that_shares_most_lines_is_shown_with_the_first_difference() -> None:
-    text = "def f():\n    return 1\n\ndef g():\n    return 2\n"
+@pytest.mark.parametrize(
+    ("wanted", "text", "shown"),
+    [
+        (
+            "def g():\n    return 3\n",
+            "def f():\n    return 1\n\ndef g():\n    return 2\n",
+            "4\tdef g():\n     5\t    return 2\nThe first difference is in line 5: the file has '    return 2'",
+        ),
+        ("total = price * tax", "a = 1\ntotal = price + tax\nb = 2\n", "     2\ttotal = price + tax"),
+        ("\xe9 x", "e\u0301 x\n", r"the file has 'e\u0301 x', old_string has '\xe9 x'"),
+        ("quite different", "a\nb\n", ""),
+    ],
+    ids=["equal-lines", "equal-words", "invisible-difference", "nothing-near"],
+)
+def test_the_most_similar_text_is_shown_with_the_first_difference(wanted: str, text: str, shown: str) -> None:
+    nearest = describe_nearest(wanted, text)
 
-    assert describe_nearest("def g():\n    return 3\n", text) == (
-        "The most similar text is:\n     4\tdef g():\n     5\t    return 2\n"
-        "The first difference is in line 5: the file has '    return 2', old_string has '    return 3'."
-    )
-
-
-def test_without_an_equal_line_the_words_decide() -> None:
-    assert "     2\ttotal = price + tax" in describe_nearest(
-        "total = price * tax", "a = 1\ntotal = price + tax\nb = 2\n"
-    )
-
-
-def test_a_difference_that_cannot_be_seen_is_written_out() -> None:
-    assert r"the file has 'e\u0301 x', old_string has '\xe9 x'" in describe_nearest("\xe9 x", "e\u0301 x\n")
-
-
-def test_nothing_is_shown_where_nothing_is_near() -> None:
-    assert describe_nearest("quite different", "a\nb\n") == ""
+    assert (shown in nearest, bool(nearest)) == (True, bool(shown))
 
 
 def test_a_large_file_is_searched_quickly_and_little_is_shown() -> None:

@@ -29,24 +29,17 @@ def _names(folder: Path) -> list[str]:
 
 
 def test_protected_names_are_found_some_levels_down_but_not_searched(tmp_path: Path) -> None:
-    for name in (".vscode/.env", "a/b/.envrc", "node_modules/p/.env", "a/b/c/d/e/.env", "src/main.py"):
+    for name in (".vscode/.env", "a/b/.envrc", "node_modules/p/.env", "a/b/c/d/e/.env", "src/main.py", "real/x"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
+    # A link closes what it leads to, if that is in the folder.
+    (tmp_path / ".idea").symlink_to("real")
+    (tmp_path / ".mcp.json").symlink_to("/etc")
 
     found = set(protected_mounts(tmp_path, NAMES))
 
-    assert found == {Mount(tmp_path / ".vscode", "read"), Mount(tmp_path / "a/b/.envrc", "read")}
-
-
-def test_a_link_under_a_protected_name_closes_its_target_in_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / ".idea").symlink_to("real")
-    (tmp_path / ".vscode").symlink_to("/etc")
-
-    assert list(protected_mounts(tmp_path, NAMES)) == [Mount(tmp_path / "real", "read")]
-
-
-def test_an_unreadable_folder_has_no_protected_paths(tmp_path: Path) -> None:
+    closed = (".vscode", "a/b/.envrc", "real")
+    assert found == {Mount(tmp_path / name, "read") for name in closed}
     assert list(protected_mounts(tmp_path / "gone", NAMES)) == []
 
 
@@ -104,23 +97,17 @@ def test_an_unconfirmed_git_file_is_closed_and_opens_nothing(tmp_path: Path, tex
     assert list(repository_mounts(pointer)) == [Mount(pointer, "read")]
 
 
-def test_absent_names_have_placeholders_which_are_gone_afterwards(tmp_path: Path) -> None:
+def test_absent_names_have_placeholders_until_the_last_holder_of_the_folder_is_done(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
 
     with placeholders((tmp_path, tmp_path / "gone"), _FEW) as placed:
         kinds = {path.name: path.is_socket() for path in placed}
-
-    assert kinds == {".vscode": False, ".envrc": True, ".gitattributes": False}
-    assert _names(tmp_path) == [".git"]
-
-
-def test_only_the_last_holder_of_a_folder_removes_placeholders(tmp_path: Path) -> None:
-    with placeholders((tmp_path,), _FEW):
         with placeholders((tmp_path,), _FEW) as inner:
-            both = len(inner)
+            again = len(inner)
         left = _names(tmp_path)
 
-    assert (both, left, _names(tmp_path)) == (4, [".envrc", ".git", ".gitattributes", ".vscode"], [])
+    assert (kinds, again) == ({".vscode": False, ".envrc": True, ".gitattributes": False}, 3)
+    assert (left, _names(tmp_path)) == ([".envrc", ".git", ".gitattributes", ".vscode"], [".git"])
 
 
 def test_placeholders_of_a_dead_process_are_removed_and_lookalikes_are_not(tmp_path: Path) -> None:
@@ -142,6 +129,7 @@ def test_new_and_changed_paths_are_restored_and_named(tmp_path: Path) -> None:
     (git / "config").touch()
     (tmp_path / ".vscode").symlink_to("settings")
     watched = watched_paths((tmp_path,), _FEW, [git])
+    unchanged = restore(watched)
     (git / "commondir").write_text("evil")
     (tmp_path / ".bashrc").touch()
     (git / "hooks").mkdir()
@@ -151,14 +139,10 @@ def test_new_and_changed_paths_are_restored_and_named(tmp_path: Path) -> None:
 
     restored = restore(watched)
 
-    assert WatchedPath(git / "config", None) not in watched
+    assert (WatchedPath(git / "config", None) in watched, unchanged) == (False, ())
     assert set(restored) == {git / "commondir", git / "hooks", tmp_path / ".vscode", tmp_path / ".bashrc"}
     assert (_names(tmp_path), _names(git)) == ([".git", ".vscode"], ["config"])
     assert (tmp_path / ".vscode").readlink() == Path("settings")
-
-
-def test_nothing_is_restored_if_nothing_changed(tmp_path: Path) -> None:
-    assert restore(watched_paths((tmp_path,), _FEW, [tmp_path])) == ()
 
 
 def test_existing_key_stores_are_found_with_links_resolved(tmp_path: Path) -> None:
@@ -180,22 +164,14 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("temporary")
-def test_a_name_has_one_folder_that_nobody_else_can_enter() -> None:
-    folder = private_folder("t1")
-
-    assert (private_folder("t1") == folder, private_folder("t2") == folder) == (True, False)
-    assert (folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
-
-
-@pytest.mark.usefixtures("temporary")
-def test_an_old_folder_is_removed_when_another_is_created() -> None:
-    old = private_folder("old")
+def test_a_name_has_one_folder_that_nobody_else_can_enter_until_it_is_old() -> None:
+    folder, old, empty = private_folder("t1"), private_folder("old"), empty_file()
     (old / "file").touch()
     os.utime(old, (0, 0))
 
-    private_folder("new")
-
-    assert not old.exists()
+    assert (private_folder("t1") == folder, private_folder("t2") == folder, old.exists()) == (True, False, False)
+    assert (folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
+    assert (empty_file(), empty.read_bytes(), empty.stat().st_mode & 0o733) == (empty, b"", 0o400)
 
 
 def test_a_link_in_place_of_the_folder_is_not_followed(temporary: Path) -> None:
@@ -204,10 +180,3 @@ def test_a_link_in_place_of_the_folder_is_not_followed(temporary: Path) -> None:
 
     with pytest.raises(PermissionError, match="only you can enter"):
         private_folder("t1")
-
-
-@pytest.mark.usefixtures("temporary")
-def test_the_empty_file_is_empty_and_read_only() -> None:
-    path = empty_file()
-
-    assert (empty_file(), path.read_bytes(), path.stat().st_mode & 0o733) == (path, b"", 0o400)

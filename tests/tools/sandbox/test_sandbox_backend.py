@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.walls import needs
+from tools.sandbox import sandbox
 from tools.sandbox.protected_paths import Mount, SandboxRules, is_folder, ordered_mounts, path_exists
 from tools.sandbox.sandbox import NAMESPACE_OPTIONS, bubblewrap_arguments, detect_backend
 
@@ -19,20 +20,15 @@ def _program(folder: Path, text: str) -> None:
     (folder / "bwrap").chmod(0o755)
 
 
-def test_bubblewrap_is_used_if_it_starts(programs: Path) -> None:
-    _program(programs, "#!/bin/sh\nexit 0\n")
-
-    found = detect_backend()
-
-    assert (found.kind, found.program, found.why) == ("bubblewrap", str(programs / "bwrap"), "")
-
-
-def test_without_bubblewrap_landlock_is_used_with_the_reason(programs: Path) -> None:
+def test_bubblewrap_is_used_if_it_starts_and_landlock_otherwise_with_the_reason(programs: Path) -> None:
     needs("landlock")
 
-    found = detect_backend()
+    without = detect_backend()
+    _program(programs, "#!/bin/sh\nexit 0\n")
+    detect_backend_again = sandbox._detect_backend.__wrapped__(str(programs))
 
-    assert (found.kind, found.why) == ("landlock", "bubblewrap (bwrap) is not installed")
+    assert (without.kind, without.why) == ("landlock", "bubblewrap (bwrap) is not installed")
+    assert (detect_backend_again.kind, detect_backend_again.program) == ("bubblewrap", str(programs / "bwrap"))
 
 
 @pytest.mark.parametrize(
@@ -45,21 +41,17 @@ def test_without_bubblewrap_landlock_is_used_with_the_reason(programs: Path) -> 
         ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "/proc cannot be mounted here"),
         ("something new", "something new"),
         ("", "exit code 1"),
+        (None, "OSError"),
     ],
 )
-def test_the_reason_of_a_failure_is_given(programs: Path, message: str, why: str) -> None:
-    _program(programs, f'#!/bin/sh\necho "{message}" >&2\nexit 1\n')
+def test_the_reason_of_a_failure_is_given(programs: Path, message: str | None, why: str) -> None:
+    script = f'#!/bin/sh\necho "{message}" >&2\nexit 1\n'
+    _program(programs, "not a program" if message is None else script)
 
     found = detect_backend()
 
     assert found.kind != "bubblewrap"
     assert f"{programs / 'bwrap'} does not work here: {why}" in found.why
-
-
-def test_a_file_that_is_not_a_program_is_not_used(programs: Path) -> None:
-    _program(programs, "not a program")
-
-    assert "does not work here: OSError" in detect_backend().why
 
 
 def test_a_program_of_the_current_folder_is_never_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +79,9 @@ def test_bubblewrap_comes_first_and_the_caller_appends_the_command(tmp_path: Pat
 
     assert (tuple(words[: len(NAMESPACE_OPTIONS) + 1]), words[-1]) == (("/usr/bin/bwrap", *NAMESPACE_OPTIONS), "--")
     assert "--share-net" not in words
-
-
-def test_an_open_network_is_shared(tmp_path: Path) -> None:
     assert "--share-net" in bubblewrap_arguments("bwrap", SandboxRules((tmp_path,), network=True), tmp_path, ())
+    # A workspace that is the temporary folder itself is not replaced.
+    assert ("--bind", "/tmp", "/tmp") in _mounts(SandboxRules((Path("/tmp"),)), tmp_path)
 
 
 def test_the_workspace_is_mounted_over_the_private_folder_and_closed_paths_over_both(tmp_path: Path) -> None:
@@ -102,10 +93,6 @@ def test_the_workspace_is_mounted_over_the_private_folder_and_closed_paths_over_
 
     assert mounts[0] == ("--bind", str(private), "/tmp")
     assert mounts[-2:] == [("--bind", str(workspace), str(workspace)), ("--ro-bind", str(closed), str(closed))]
-
-
-def test_a_workspace_that_is_the_temporary_folder_is_not_replaced(tmp_path: Path) -> None:
-    assert ("--bind", "/tmp", "/tmp") in _mounts(SandboxRules((Path("/tmp"),)), tmp_path)
 
 
 def test_hidden_folders_and_files_appear_empty(tmp_path: Path) -> None:
@@ -153,15 +140,6 @@ def test_outer_folders_come_first_and_the_strictest_mount_of_a_path_wins() -> No
     assert list(ordered_mounts(mounts)) == [Mount(home, "empty"), Mount(inner, "write"), Mount(key, "empty")]
 
 
-def test_files_folders_and_absent_paths_are_told_apart(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    paths = (tmp_path, tmp_path / "file", tmp_path / "gone")
-
-    found = [(path_exists(path), is_folder(path)) for path in paths]
-
-    assert found == [(True, True), (True, False), (False, False)]
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: another user's view, which root alone can take")
 def test_a_path_in_a_folder_that_may_not_be_entered_counts_as_absent(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
@@ -173,4 +151,10 @@ def test_a_path_in_a_folder_that_may_not_be_entered_counts_as_absent(tmp_path: P
     finally:
         os.seteuid(0)
 
+    here, gone = closed / "file", closed / "gone"
     assert found == (False, False)
+    assert [(path_exists(path), is_folder(path)) for path in (closed, here, gone)] == [
+        (True, True),
+        (True, False),
+        (False, False),
+    ]

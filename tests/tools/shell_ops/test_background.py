@@ -23,27 +23,20 @@ from tools.shell_ops.process import ProcessTraces, command_line, start_time
 from tools.shell_ops.shell_command import ShellCommand
 
 
-class _Refusing:
-    def __init__(self, refusal: Exception) -> None:
-        self._refusal = refusal
-
-    async def start(self, run: ShellCommand) -> ShellView:
-        raise self._refusal
-
-
 @pytest.mark.parametrize(
-    ("refusal", "told"),
+    ("refusal", "error"),
     [
         (TooManyShells("8 run already"), "8 run already"),
         (OSError(12, "Cannot allocate memory"), "The command could not be started: Cannot allocate memory."),
     ],
 )
-async def test_a_refusal_is_a_result_that_says_why(tmp_path: Path, refusal: Exception, told: str) -> None:
-    context = ToolSurroundings(tmp_path).context()
+async def test_a_refusal_is_a_result_that_says_why(tmp_path: Path, refusal: Exception, error: str) -> None:
+    context, shells = ToolSurroundings(tmp_path).context(), AsyncMock(BackgroundShells)
+    shells.start.side_effect = refusal
 
-    result = await start_in_background(ShellCommand("true", 1, context.workspace, context), _Refusing(refusal))  # type: ignore[arg-type]  # only starts
+    result = await start_in_background(ShellCommand("true", 1, context.workspace, context), shells)
 
-    assert (result.error, result.metadata) == (told, {"error_type": "execution"})
+    assert (result.error, result.metadata) == (error, {"error_type": "execution"})
 
 
 async def test_only_the_newest_of_many_shells_are_named(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ async def test_an_interrupted_call_that_is_repeated_loses_nothing(life: Backgrou
     assert again.output.startswith("two\n[exit code 0")
 
 
+@pytest.mark.slow
 async def test_it_waits_a_moment_for_new_output(life: Background) -> None:
     await life.start("until [ -e go ]; do sleep 0.05; done; sleep 0.4; echo late; sleep 61")
     _let_on(life, "go")
@@ -80,39 +81,41 @@ async def test_long_output_is_cut_in_the_middle_and_can_be_read_in_full(tmp_path
     assert life.blobs.get(result.metadata["blob"]).startswith(b"1\n2\n3\n")
 
 
-async def test_a_syntax_error_shows_only_what_the_model_wrote(life: Background) -> None:
-    await life.start("echo 'unclosed")
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("read a < /dev/tty || exit 9", ["without a terminal and without input"]),
+        ("echo 'unclosed", ["unexpected EOF"]),
+    ],
+)
+async def test_hints_are_shown_and_nothing_that_preceded_the_command(
+    life: Background, command: str, parts: list[str]
+) -> None:
+    await life.start(command)
 
     output = (await life.output("sh1")).output
-    assert ("trap" in output, "unexpected EOF" in output) == (False, True)
+    assert ("trap" in output, [part for part in parts if part not in output]) == (False, [])
 
 
-async def test_a_program_that_needs_a_terminal_gets_a_hint(life: Background) -> None:
-    await life.start("read a < /dev/tty || exit 9")
+async def test_what_is_shown_of_an_ended_removed_or_foreign_shell(life: Background) -> None:
+    await life.start("echo out; exit 2")
+    state = "exit code 2, that of the last command; earlier ones may have failed"
 
-    assert "without a terminal and without input" in (await life.output("sh1")).output
-
-
-async def test_removed_output_is_reported(life: Background) -> None:
-    await life.start("true")
+    killed = await life.kill("sh1")
+    foreign = await life.output("sh1", thread="t2")
     life.blobs.drop_spools("t1")
+    removed = await life.output("sh1")
 
-    assert (await life.output("sh1")).output == "(its output was removed)\n[exit code 0]"
+    assert killed.output == f"sh1: {state}. bash_output shows the 4 bytes not read yet."
+    assert foreign.metadata["error_type"] == "not_found"
+    assert removed.output == f"(its output was removed)\n[{state}]"
 
 
 @pytest.mark.parametrize("shell", ["sh9", "nonsense", "", "sh1 ; x", "sh99999999999999999999"])
 async def test_an_unknown_id_is_answered_with_the_known_ones(life: Background, shell: str) -> None:
     await life.start("true")
 
-    result = await life.output(shell)
-
-    assert result.error == f"This thread has no background shell {shell!r}: it has sh1."
-
-
-async def test_a_shell_is_not_visible_to_another_thread(life: Background) -> None:
-    await life.start("echo secret")
-
-    assert (await life.output("sh1", thread="t2")).metadata["error_type"] == "not_found"
+    assert (await life.output(shell)).error == f"This thread has no background shell {shell!r}: it has sh1."
 
 
 async def test_without_a_session_there_are_no_background_shells(tmp_path: Path) -> None:
@@ -121,6 +124,7 @@ async def test_without_a_session_there_are_no_background_shells(tmp_path: Path) 
     assert result.error == "Background shells are not available here; run the command without background."
 
 
+@pytest.mark.slow
 async def test_a_shell_ends_with_processes_that_ignore_sigterm_or_left_its_session(life: Background) -> None:
     await life.start(
         "trap '' TERM; echo $$ > pid; setsid sleep 61.1 & echo $! > other; while :; do sleep 0.1; done"
@@ -131,13 +135,6 @@ async def test_a_shell_ends_with_processes_that_ignore_sigterm_or_left_its_sessi
 
     assert (result.output, [is_running(pid) for pid in pids]) == ("sh1: ended by bash_kill.", [False, False])
     assert life.events == []
-
-
-async def test_a_shell_that_has_ended_is_left_alone(life: Background) -> None:
-    await life.start("echo out; exit 2")
-
-    told = "sh1: exit code 2, that of the last command; earlier ones may have failed"
-    assert (await life.kill("sh1")).output == f"{told}. bash_output shows the 4 bytes not read yet."
 
 
 async def test_the_outcome_is_reconciled_after_the_agent_was_killed(life: Background) -> None:

@@ -43,15 +43,17 @@ async def test_in_the_sandbox_an_exit_code_is_not_a_signal(tmp_path: Path) -> No
     assert result.metadata["exit_code"] == 200
 
 
-def test_it_is_offered_only_where_it_is_installed_and_not_by_the_workspace(
+async def test_it_is_offered_only_where_it_is_installed_and_not_by_the_workspace(
     pwsh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offered = "powershell" in {tool.name for tool in create_default_tools(workspace=tmp_path / "elsewhere")}
     own = find_powershell(pwsh.parent)
     monkeypatch.setenv("PATH", "/nowhere")
+    removed = await PowershellTool(workspace=tmp_path).execute(command="ls")
 
     assert (offered, own, find_powershell(tmp_path / "elsewhere")) == (True, None, None)
     assert "powershell" not in {tool.name for tool in create_default_tools(workspace=tmp_path)}
+    assert removed.error == "PowerShell (pwsh) is not installed here; use bash."
 
 
 @pytest.mark.usefixtures("pwsh")
@@ -67,38 +69,18 @@ def test_it_is_offered_only_where_it_is_installed_and_not_by_the_workspace(
         ("bypassPermissions", "Remove-Item -Recurse -Force /", "deny"),
         ("bypassPermissions", "get-disk 1 | Clear-Disk -RemoveData", "deny"),
         ("bypassPermissions", "rm -r ~", "deny"),
+        ("default", "$x = 1; Invoke-WebRequest a.example", "deny"),
     ],
 )
 async def test_no_rule_lets_an_unparsed_command_run_without_asking(
     tmp_path: Path, mode: str, command: str, verdict: str
 ) -> None:
-    world = World(tmp_path, allow=["powershell", "powershell(ls)", "powershell(*)"])
+    deny = ["powershell(Invoke-WebRequest *)"] if "Invoke" in command else []
+    world = World(tmp_path, allow=["powershell", "powershell(ls)", "powershell(*)"], deny=deny)
 
     plan = await world.plan("powershell", mode, command=command)
     proposal = await world.box.propose("powershell", {"command": command}, Scope("t1", "default"))
 
     assert (plan.verdict, plan.risk, plan.summary) == (verdict, "high", f"PS> {command}")
     assert proposal.rules == ()
-
-
-@pytest.mark.usefixtures("pwsh")
-async def test_a_deny_rule_holds_for_what_it_names(tmp_path: Path) -> None:
-    world = World(tmp_path, deny=["powershell(Invoke-WebRequest *)"])
-
-    assert (await world.plan("powershell", command="$x = 1; Invoke-WebRequest a.example")).verdict == "deny"
-
-
-async def test_an_error_is_returned_if_powershell_was_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-
-    result = await PowershellTool(workspace=tmp_path).execute(command="ls")
-
-    assert result.error == "PowerShell (pwsh) is not installed here; use bash."
-
-
-def test_its_command_is_declared_as_not_for_bash() -> None:
-    target = CommandTarget("ls", "", is_bash=False)
-
-    assert PowershellTool().targets({"command": "ls"}) == [target]
+    assert PowershellTool().targets({"command": command}) == [CommandTarget(command, "", is_bash=False)]

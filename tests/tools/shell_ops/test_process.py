@@ -104,18 +104,13 @@ def test_a_daemon_that_writes_to_the_spool_belongs_to_the_call_and_a_reader_does
     os.kill(reader, signal.SIGKILL)
 
 
-def test_a_command_without_a_start_time_has_no_processes(started: ExitStack) -> None:
-    process = _start(started, "sleep", "60")
-
-    assert find_processes(ProcessTraces(process.pid, "")) == []
-
-
 def test_a_process_with_a_reused_number_is_not_included(started: ExitStack) -> None:
     process = _start(started, "sleep", "60")
     began = start_time(process.pid)
 
     assert _pids(ProcessTraces(process.pid, began)) == [process.pid]
     assert _pids(ProcessTraces(process.pid, str(int(began) - 1))) == []
+    assert (_pids(ProcessTraces(process.pid, "")), start_time(2**22 + 1)) == ([], "")
 
 
 def test_children_in_sessions_of_their_own_belong_to_a_living_command(started: ExitStack) -> None:
@@ -150,7 +145,3 @@ def test_a_command_line_has_the_process_number(started: ExitStack) -> None:
 
     assert command_line(process.pid) == f"sleep 60 (pid {process.pid})"
     assert command_line(2**22 + 1) == f"pid {2**22 + 1}"
-
-
-def test_a_process_that_does_not_exist_has_no_start_time() -> None:
-    assert start_time(2**22 + 1) == ""

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.tool_ports import MemoryProcesses, ToolSurroundings
+from tests.fakes.tool_ports import ToolSurroundings
 from tests.fakes.waiting import is_running, names_in, until
 from tests.fakes.walls import needs, sandbox
-from tools.base import ToolContext, ToolResult
+from tools.base import ToolResult
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 from tools.shell_ops.bash import BashTool
 from tools.shell_ops.shell_command import INTERACTION_OFF, child_environment
@@ -40,28 +40,10 @@ def _command_line(pid: str) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize(
-    ("command", "told"),
-    [
-        (
-            "echo out; echo err >&2; exit 3",
-            "out\nerr\n[exit code 3, that of the last command; earlier ones may have",
-        ),
-        ("true", "(no output)\n[exit code 0]"),
-        ("kill -9 $$", "(no output)\n[killed by signal SIGKILL]"),
-        ("kill 0", "(no output)\n[exit code 143, which usually means signal SIGTERM]"),
-        ("exit 137", "(no output)\n[exit code 137, which usually means signal SIGKILL]"),
-        ("exec sh -c 'exit 137'", "(no output)\n[exit code 137, which usually means signal SIGKILL]"),
-        ("trap '' EXIT; exit 137", "(no output)\n[exit code 137, which usually means signal SIGKILL, that of"),
-        ("sh -c 'kill -SEGV $$'", "exit code 139, which usually means signal SIGSEGV]"),
-        ("cat; read x; echo got=$x", "got=\n[exit code 0"),
-        ("if; then", "bash: -c: line 1: syntax error near unexpected token `;'"),
-    ],
-)
-async def test_output_exit_codes_and_signals_are_the_same_in_a_sandbox(
-    around: ToolSurroundings, command: str, told: str
-) -> None:
-    assert told in (await _bash(around, command)).output
+async def test_a_signal_to_the_whole_group_reaches_only_the_command(around: ToolSurroundings) -> None:
+    result = await _bash(around, "kill 0")
+
+    assert result.output == "(no output)\n[exit code 143, which usually means signal SIGTERM]"
 
 
 async def test_the_environment_is_the_same_as_without_a_sandbox(around: ToolSurroundings, tmp_path: Path) -> None:
@@ -76,29 +58,7 @@ async def test_the_environment_is_the_same_as_without_a_sandbox(around: ToolSurr
     assert inside.output == outside.output
 
 
-async def test_the_command_waits_until_its_group_is_recorded(around: ToolSurroundings) -> None:
-    await _bash(around, "touch witness")
-
-    ((_, _, group, started),) = around.processes.recorded
-    assert (around.processes.had_run, group > 1, started.isdigit()) == ([False], True, True)
-    assert (around.workspace / "witness").exists()
-
-
-class _Unable(MemoryProcesses):
-    async def record(self, context: ToolContext, group: int, start_time: str) -> None:
-        await super().record(context, group, start_time)
-        raise OSError("disk full")
-
-
-async def test_a_command_whose_group_cannot_be_recorded_never_runs(around: ToolSurroundings) -> None:
-    began = time.monotonic()
-
-    with pytest.raises(OSError, match="disk full"):
-        await _bash(around, "touch witness", processes=_Unable())
-
-    assert (names_in(str(around.workspace)), time.monotonic() - began < 2) == ([], True)
-
-
+@pytest.mark.slow
 async def test_leftover_processes_are_named_and_ended_wherever_they_went(around: ToolSurroundings) -> None:
     command = (
         "sleep 71.1 & setsid -f sleep 71.2 >/dev/null 2>&1; env -i setsid -f sleep 71.3 >/dev/null 2>&1; sleep 0.2"
@@ -117,6 +77,7 @@ async def test_a_process_that_ends_right_after_the_command_is_let_finish(around:
     assert ("ended with the call" in result.output, (around.workspace / "copy").read_text()) == (False, "one\n")
 
 
+@pytest.mark.slow
 async def test_at_its_time_limit_a_command_is_asked_to_end_before_it_is_killed(around: ToolSurroundings) -> None:
     command = "trap 'echo asked > asked; exit' TERM; echo before; while :; do sleep 0.05; done"
 
@@ -126,6 +87,7 @@ async def test_at_its_time_limit_a_command_is_asked_to_end_before_it_is_killed(a
     assert (around.workspace / "asked").read_text() == "asked\n"
 
 
+@pytest.mark.slow
 async def test_a_cancellation_ends_everything_and_keeps_the_partial_output(around: ToolSurroundings) -> None:
     task = asyncio.ensure_future(_bash(around, "echo started; setsid -f sleep 72.1; sleep 72.2"))
     await until(lambda: _is_there("sleep 72.1") and _is_there("sleep 72.2"))
@@ -136,24 +98,6 @@ async def test_a_cancellation_ends_everything_and_keeps_the_partial_output(aroun
         await task
     assert not _is_there("sleep 72.")
     assert around.blobs.spool("t1", "c1", 1).read_text() == "started\n"
-
-
-async def test_a_changed_folder_is_kept(around: ToolSurroundings) -> None:
-    (around.workspace / "sub").mkdir()
-
-    first = await _bash(around, "cd sub")
-
-    assert first.metadata["cwd"] == str(around.workspace / "sub")
-
-
-async def test_descriptors_are_closed(around: ToolSurroundings) -> None:
-    await _bash(around, "true")
-    before = len(names_in("/proc/self/fd"))
-
-    await _bash(around, "true")
-
-    # What tests before this one left is given back meanwhile, too.
-    assert len(names_in("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize(
@@ -196,15 +140,16 @@ _AGENT = """
 import asyncio, sys
 from pathlib import Path
 from tools.base import ToolContext
-from tools.sandbox import Sandbox, Terms
+from tools.sandbox import Sandbox, SandboxRules
 from tools.shell_ops.bash import BashTool
 
 workspace = Path(sys.argv[1])
-context = ToolContext(workspace, sandbox=Sandbox(Terms((workspace,))))
+context = ToolContext(workspace, sandbox=Sandbox(SandboxRules((workspace,))))
 asyncio.run(BashTool().execute(command=sys.argv[2], context=context))
 """
 
 
+@pytest.mark.slow
 def test_a_command_dies_with_the_agent(tmp_path: Path) -> None:
     needs("bubblewrap")
     command = "setsid -f env -i sleep 73.1 >/dev/null 2>&1; touch ready; sleep 73.2"
@@ -213,74 +158,30 @@ def test_a_command_dies_with_the_agent(tmp_path: Path) -> None:
     while not (tmp_path / "ready").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
 
+    was_running = _is_there("sleep 73.1") and _is_there("sleep 73.2")
     os.kill(agent.pid, signal.SIGKILL)
     agent.wait()
 
     while _is_there("sleep 73.") and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert (_is_there("sleep 73."), is_running(agent.pid)) == (False, False)
+    assert (was_running, _is_there("sleep 73."), is_running(agent.pid)) == (True, False, False)
 
 
 _SECRETS = (
-    "ANTHROPIC_API_KEY",
-    "AWS_ACCESS_KEY_ID",
-    "AWS_PROFILE",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AZURE_CLIENT_SECRET",
-    "AZURE_OPENAI_API_KEY",
-    "CARGO_REGISTRY_TOKEN",
-    "CI_JOB_TOKEN",
-    "CLOUDFLARE_API_TOKEN",
-    "DATABASE_URL",
-    "DOCKER_AUTH_CONFIG",
-    "GEMINI_API_KEY",
-    "GH_TOKEN",
-    "GITHUB_TOKEN",
-    "GITLAB_TOKEN",
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "GPG_AGENT_INFO",
-    "GRAPH_AGENT_BASE_URL",
-    "HF_TOKEN",
-    "KUBECONFIG",
-    "LANGSMITH_API_KEY",
-    "MYSQL_PWD",
-    "NETRC",
-    "NPM_TOKEN",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "OPENROUTER_API_KEY",
-    "PGPASSWORD",
-    "PIP_INDEX_URL",
-    "SENTRY_AUTH_TOKEN",
-    "SLACK_BOT_TOKEN",
-    "SSH_AUTH_SOCK",
-    "STRIPE_SECRET_KEY",
-    "TWINE_PASSWORD",
-    "UV_INDEX_URL",
-    "VAULT_TOKEN",
-)
+    "ANTHROPIC_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+    "AZURE_CLIENT_SECRET", "AZURE_OPENAI_API_KEY", "CARGO_REGISTRY_TOKEN", "CI_JOB_TOKEN",
+    "CLOUDFLARE_API_TOKEN", "DATABASE_URL", "DOCKER_AUTH_CONFIG", "GEMINI_API_KEY", "GH_TOKEN",
+    "GITHUB_TOKEN", "GITLAB_TOKEN", "GOOGLE_APPLICATION_CREDENTIALS", "GPG_AGENT_INFO",
+    "GRAPH_AGENT_BASE_URL", "HF_TOKEN", "KUBECONFIG", "LANGSMITH_API_KEY", "MYSQL_PWD", "NETRC", "NPM_TOKEN",
+    "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY", "PGPASSWORD", "PIP_INDEX_URL",
+    "SENTRY_AUTH_TOKEN", "SLACK_BOT_TOKEN", "SSH_AUTH_SOCK", "STRIPE_SECRET_KEY", "TWINE_PASSWORD",
+    "UV_INDEX_URL", "VAULT_TOKEN",
+)  # fmt: skip
 _RUNS_SOMETHING = (
-    "BASH_ENV",
-    "BASH_FUNC_git%%",
-    "DYLD_INSERT_LIBRARIES",
-    "ENV",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_SSH_COMMAND",
-    "IFS",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "LESSOPEN",
-    "NODE_OPTIONS",
-    "PERL5OPT",
-    "PROMPT_COMMAND",
-    "PS4",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "RIPGREP_CONFIG_PATH",
-    "RUBYOPT",
-    "SHELLOPTS",
-)
+    "BASH_ENV", "BASH_FUNC_git%%", "DYLD_INSERT_LIBRARIES", "ENV", "GIT_EXTERNAL_DIFF", "GIT_SSH_COMMAND",
+    "IFS", "LD_LIBRARY_PATH", "LD_PRELOAD", "LESSOPEN", "NODE_OPTIONS", "PERL5OPT", "PROMPT_COMMAND", "PS4",
+    "PYTHONPATH", "PYTHONSTARTUP", "RIPGREP_CONFIG_PATH", "RUBYOPT", "SHELLOPTS",
+)  # fmt: skip
 
 
 def test_only_listed_variables_are_inherited_and_interaction_is_off() -> None:
@@ -288,13 +189,10 @@ def test_only_listed_variables_are_inherited_and_interaction_is_off() -> None:
     source = {**kept, **dict.fromkeys((*_SECRETS, *_RUNS_SOMETHING), "sk-secret"), "PAGER": "less", "EDITOR": "vi"}
 
     assert child_environment(source) == {**kept, **INTERACTION_OFF}
+    assert child_environment({})["PATH"] == "/usr/local/bin:/usr/bin:/bin"
 
 
 def test_proxy_variables_are_inherited_with_their_password() -> None:
     proxy = {"https_proxy": "http://me:geheim@proxy:3128"}
 
     assert child_environment(proxy)["https_proxy"] == proxy["https_proxy"]
-
-
-def test_path_is_always_set() -> None:
-    assert child_environment({})["PATH"] == "/usr/local/bin:/usr/bin:/bin"

@@ -7,24 +7,30 @@ from tests.fakes.waiting import is_running, until
 from tools.shell_ops.user_command import UserCommandResult, run_user_command
 
 
-async def test_the_text_is_its_stdin_and_its_stderr_is_kept(tmp_path: Path) -> None:
-    ended = await run_user_command(
-        "cat > got; echo out; printf '\\033[31mno\\n' >&2; exit 2", "ü" * 100_000, tmp_path, 20
-    )
+@pytest.mark.parametrize(
+    ("command", "text", "captures", "expected"),
+    [
+        (
+            "cat > got; echo out; printf '\\033[31mno\\n' >&2; exit 2",
+            "ü" * 100_000,
+            False,
+            UserCommandResult(2, "no"),
+        ),
+        ("cat > got; printf '\\033[31mout\\n'; echo no >&2", "in", True, UserCommandResult(0, "no", stdout="out")),
+        ("kill -9 $$", "x" * 1_000_000, False, UserCommandResult(-9)),
+    ],
+    ids=["stderr", "stdout", "unread-input"],
+)
+async def test_the_text_is_its_stdin_and_the_beginning_of_its_output_is_kept(
+    tmp_path: Path, command: str, text: str, expected: UserCommandResult, *, captures: bool
+) -> None:
+    (tmp_path / "got").write_text(text)
 
-    assert (ended, (tmp_path / "got").read_text()) == (UserCommandResult(2, "no"), "ü" * 100_000)
+    assert await run_user_command(command, text, tmp_path, 20, capture_stdout=captures) == expected
+    assert (tmp_path / "got").read_text() == text
 
 
-async def test_stdout_is_kept_if_it_is_captured(tmp_path: Path) -> None:
-    ended = await run_user_command("printf '\\033[31mout\\n'; echo no >&2", "", tmp_path, 20, capture_stdout=True)
-
-    assert ended == UserCommandResult(0, "no", stdout="out")
-
-
-async def test_a_command_that_does_not_read_its_stdin_may_end(tmp_path: Path) -> None:
-    assert await run_user_command("kill -9 $$", "x" * 1_000_000, tmp_path, 20) == UserCommandResult(-9)
-
-
+@pytest.mark.slow
 async def test_at_its_time_limit_it_is_ended_with_all_it_started(tmp_path: Path) -> None:
     ended = await run_user_command("(sleep 0.7; touch late) & sleep 30", "", tmp_path, 0.2)
 

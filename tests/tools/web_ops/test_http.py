@@ -41,25 +41,16 @@ def test_a_host_is_named_as_rules_name_it(text: str, target: str) -> None:
     ],
 )
 def test_what_cannot_be_fetched_is_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(BadAddress, match=why):
+    with pytest.raises(BadAddress, match=why) as refused:
         parse_address(text)
+    assert "secret" not in str(refused.value)
 
 
-def test_a_password_is_not_repeated_in_the_complaint() -> None:
-    with pytest.raises(BadAddress) as complaint:
-        parse_address("http://user:secret@h/")
-
-    assert "secret" not in str(complaint.value)
-
-
-@pytest.mark.parametrize("location", ["file:/etc/passwd", "http://u:p@h/", "http://h:x/"])
-def test_a_redirection_leads_only_to_what_could_be_asked_for(location: str) -> None:
-    with pytest.raises(BadAddress):
-        parse_address("http://h/a").redirect(location)
-
-
-def test_a_redirection_is_read_relative_to_where_it_was_met() -> None:
+def test_a_redirect_is_relative_to_its_page_and_checked_like_any_address() -> None:
     assert str(parse_address("http://h/a/b").redirect("../c").url) == "http://h/c"
+    for location in ("file:/etc/passwd", "http://u:p@h/", "http://h:x/"):
+        with pytest.raises(BadAddress):
+            parse_address("http://h/a").redirect(location)
 
 
 @pytest.mark.parametrize(
@@ -72,28 +63,12 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "127.0.0.1",
-        "10.1.2.3",
-        "172.16.0.1",
-        "192.168.0.1",
-        "169.254.169.254",
-        "100.64.0.1",
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1", "224.0.0.1",
+        "255.255.255.255", "240.0.0.1", "::1", "::", "fe80::1%eth0", "fd00::1", "ff02::1", "::ffff:127.0.0.1",
+        "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:0:0:0:0:80ff:fffe", "no address",
         "0.0.0.0",  # noqa: S104 - nothing listens
-        "224.0.0.1",
-        "255.255.255.255",
-        "240.0.0.1",
-        "::1",
-        "::",
-        "fe80::1%eth0",
-        "fd00::1",
-        "ff02::1",
-        "::ffff:127.0.0.1",
-        "64:ff9b::7f00:1",
-        "2002:7f00:1::",
-        "2001:0:0:0:0:0:80ff:fffe",
-        "no address",
     ],
-)
+)  # fmt: skip
 def test_an_address_that_is_private_or_wraps_one_is_not_public(address: str) -> None:
     assert not is_public(address)
 

@@ -27,11 +27,6 @@ def _open(host: str) -> HostPermission:
     return HostPermission(may_follow=True, may_be_private=True)
 
 
-def _home(host: str) -> HostPermission:
-    """Only this machine by its number: other names of it are other hosts."""
-    return HostPermission(may_be_private=True, may_follow=host.startswith("127.0.0.1"))
-
-
 async def _fetched(
     url: str, leave: Callable[[str], HostPermission] = _open, tool: WebFetchTool | None = None, **more: Any
 ) -> ToolResult:
@@ -62,6 +57,7 @@ async def test_a_page_comes_as_markdown_without_what_nobody_sees() -> None:
         (Answer("é".encode("latin-1"), "text/plain; charset=nonsense"), "\N{REPLACEMENT CHARACTER}"),
         (Answer(b'<meta charset="gbk"><p>' + "中".encode("gbk"), "text/html"), "中"),
         (Answer(b"<html><p>untyped", ""), "untyped"),
+        (Answer(b"<div>" * 5_000 + b"too deep for its layout", "text/html"), "too deep for its layout"),
         (packed(b"packed words"), "packed words"),
         (Answer(b""), "(no text)"),
     ],
@@ -81,6 +77,7 @@ async def test_text_comes_as_text_in_whatever_encoding(answer: Answer, text: str
         (Answer(b"MZ\0\0", "text/plain"), "is text/plain, 4 bytes, not text"),
         (Answer(b"x", headers={"Content-Encoding": "br"}), "it is compressed as 'br', which was not requested"),
         (Answer(b"no gzip", headers={"Content-Encoding": "gzip"}), "could not be fetched"),
+        (Answer(b"gone", status=404), "The server answered with status 404."),
         (Answer(status=302, headers={"Location": "/"}), "was redirected 10 times"),
         (Answer(status=302, headers={"Location": "file:/etc/passwd"}), "Its redirect is invalid"),
     ],
@@ -93,34 +90,13 @@ async def test_what_is_no_page_of_text_is_an_error_that_says_what_it_is(answer: 
     assert complaint in result.error
 
 
-async def test_an_error_page_is_an_error_and_is_shown() -> None:
-    with WebSite({}) as site:
-        result = await _fetched(site.url("/missing"))
-
-    assert result.error == "The server answered with status 404."
-    assert result.output.endswith("nothing here")
-
-
-async def test_a_page_is_cut_at_its_limit_and_says_so() -> None:
-    with WebSite({"/": Answer(b"a" * 5_000_000)}) as site:
+@pytest.mark.parametrize("answer", [Answer(b"a" * 5_000_000), packed(b"a" * 50_000_000)], ids=["plain", "packed"])
+async def test_a_page_is_cut_at_its_limit_and_says_so(answer: Answer) -> None:
+    with WebSite({"/": answer}) as site:
         result = await _fetched(site.url())
 
     assert result.metadata["bytes"] == http.MAX_BYTES
     assert result.output.endswith(f"[the page is longer; only its first {http.MAX_BYTES} bytes were fetched]")
-
-
-async def test_few_packed_bytes_do_not_become_many() -> None:
-    with WebSite({"/": packed(b"a" * 50_000_000)}) as site:
-        result = await _fetched(site.url())
-
-    assert result.metadata["bytes"] == http.MAX_BYTES
-
-
-async def test_a_page_nested_too_deep_for_its_layout_still_gives_its_words() -> None:
-    with WebSite({"/": Answer(b"<div>" * 5_000 + b"deep", "text/html")}) as site:
-        result = await _fetched(site.url())
-
-    assert result.output.endswith("deep")
 
 
 async def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,42 +120,31 @@ async def test_this_machine_is_not_asked_unless_a_rule_names_it(host: str) -> No
     assert (result.metadata, site.asked) == ({"error_type": "permission"}, [])
 
 
-async def test_a_redirection_to_another_host_is_told_and_not_followed() -> None:
-    with (
-        WebSite({}) as other,
-        WebSite({"/": Answer(status=301, headers={"Location": other.url("/x", "localhost")})}) as site,
-    ):
-        result = await _fetched(site.url(), _home)
+@pytest.mark.parametrize(
+    ("target", "permission", "refusal"),
+    [
+        (
+            "",
+            HostPermission(),
+            "It redirects to another host: {}. Call web_fetch with that address if it is the page",
+        ),
+        ("", HostPermission(is_denied=True, may_follow=True), "It redirects to {}, which a rule denies."),
+        ("http://169.254.169.254/latest", HostPermission(may_follow=True), "169.254.169.254, which is not public"),
+    ],
+    ids=["unknown", "denied", "private"],
+)
+async def test_a_redirect_to_another_host_is_followed_only_if_the_rules_allow_it(
+    target: str, permission: HostPermission, refusal: str
+) -> None:
+    def permission_of(host: str) -> HostPermission:
+        return _open(host) if host.startswith("127.0.0.1") else permission
 
-    assert result.error == (
-        f"It redirects to another host: {other.url('/x', 'localhost')}. "
-        "Call web_fetch with that address if it is the page you want."
-    )
-    assert other.asked == []
+    with WebSite({}) as other:
+        place = target or other.url("/x", "localhost")
+        with WebSite({"/": Answer(status=301, headers={"Location": place})}) as site:
+            result = await _fetched(site.url(), permission_of)
 
-
-async def test_a_redirection_into_a_private_network_is_refused_though_the_host_may_be_followed() -> None:
-    def leave(host: str) -> HostPermission:
-        return HostPermission(may_follow=True, may_be_private=host.startswith("127.0.0.1"))
-
-    with WebSite({"/": Answer(status=307, headers={"Location": "http://169.254.169.254/latest"})}) as site:
-        result = await _fetched(site.url(), leave)
-
-    assert result.error is not None
-    assert "169.254.169.254, which is not public" in result.error
-
-
-async def test_a_redirection_to_a_denied_host_is_refused() -> None:
-    def leave(host: str) -> HostPermission:
-        return HostPermission(is_denied=host.startswith("localhost"), may_be_private=True, may_follow=True)
-
-    with (
-        WebSite({}) as other,
-        WebSite({"/": Answer(status=302, headers={"Location": other.url("/x", "localhost")})}) as site,
-    ):
-        result = await _fetched(site.url(), leave)
-
-    assert result.error == f"It redirects to {other.url('/x', 'localhost')}, which a rule denies."
+    assert refusal.format(place) in str(result.error)
     assert other.asked == []
 
 
@@ -221,19 +186,9 @@ async def test_a_proxy_of_the_environment_is_asked_and_private_hosts_stay_refuse
 
 @pytest.mark.parametrize("url", ["file:/etc/passwd", "http://u:p@h/"])
 def test_an_address_that_cannot_be_fetched_is_refused_before_anyone_is_asked(url: str) -> None:
+    errors = [httpx.ReadTimeout(""), httpx.ReadError("reset by peer"), httpx.ReadError("")]
+
     with pytest.raises(InvalidArguments, match="url"):
         normalize_arguments(WebFetchTool(), {"url": url})
-
-
-def test_the_host_is_what_rules_are_about() -> None:
     assert WebFetchTool().suggest_rule({"url": "https://h:8443/secret?q=1"}) == "web_fetch(h:8443)"
-
-
-def test_silence_is_told_as_silence_and_other_faults_in_their_own_words() -> None:
-    faults = [httpx.ReadTimeout(""), httpx.ReadError("reset by peer"), httpx.ReadError("")]
-
-    assert [http.describe_error(fault) for fault in faults] == [
-        "no data for 20 seconds",
-        "reset by peer",
-        "ReadError",
-    ]
+    assert [*map(http.describe_error, errors)] == ["no data for 20 seconds", "reset by peer", "ReadError"]

@@ -7,7 +7,6 @@ import pytest
 from tests.fakes.web_site import Answer, WebSite, packed
 from tools import create_default_tools
 from tools.base import ToolContext, ToolKind, ToolResult, ToolRiskLevel
-from tools.result import ToolErrorType
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
 from tools.web_ops import web_search
@@ -34,7 +33,11 @@ async def _found(*titles: str) -> ToolResult:
         )
 
 
-async def test_results_come_as_title_address_and_words() -> None:
+async def test_results_come_as_title_address_and_words_and_a_failure_as_a_result() -> None:
+    nothing = await _found()
+    tool = WebSearchTool(provider=SearchProvider("searxng", "http://127.0.0.1:9"))
+    failed = await execute(tool, {"query": "a"}, ToolContext(Path("/w")))
+
     assert await _found("one", "two", "three") == ToolResult(
         "1. one\n   http://x/one\n   of one\n\n2. two\n   http://x/two\n   of two",
         "2 results",
@@ -43,21 +46,8 @@ async def test_results_come_as_title_address_and_words() -> None:
             "results": [{"title": "one", "url": "http://x/one"}, {"title": "two", "url": "http://x/two"}],
         },
     )
-
-
-async def test_nothing_found_is_no_failure() -> None:
-    nothing = await _found()
-
     assert (nothing.output, nothing.error) == ("No results for 'a'.", None)
-
-
-async def test_a_failure_is_a_result() -> None:
-    tool = WebSearchTool(provider=SearchProvider("searxng", "http://127.0.0.1:9"))
-
-    failed = await execute(tool, {"query": "a"}, ToolContext(Path("/w")))
-
-    assert failed.error is not None
-    assert "is SearXNG running?" in failed.error
+    assert "is SearXNG running? The setting web_search.url says where." in str(failed.error)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": " "}, {"query": "a", "limit": 0}, {"query": "q" * 401}])
@@ -110,18 +100,16 @@ def test_each_service_gets_its_own_request(
 
 
 @pytest.mark.parametrize(
-    ("provider", "answer"),
-    [
-        (SEARXNG, {"results": [{"title": "T", "url": "http://x/", "content": "words"}]}),
-        (
-            BRAVE,
-            {"web": {"results": [{"title": "T", "url": "http://x/", "description": "<strong>words</strong>"}]}},
-        ),
-        (TAVILY, {"results": [{"title": "T", "url": "http://x/", "content": "words", "score": 1}]}),
-    ],
+    ("provider", "place", "snippet"),
+    [(SEARXNG, "", "content"), (BRAVE, "web", "description"), (TAVILY, "", "content")],
+    ids=["searxng", "brave", "tavily"],
 )
-def test_each_answer_is_read(provider: SearchProvider, answer: Any) -> None:
-    assert parse_hits(provider, answer, 5) == [SearchHit("T", "http://x/", "words")]
+def test_each_answer_is_read(provider: SearchProvider, place: str, snippet: str) -> None:
+    results = {"results": [{"title": "T", "url": "http://x/", snippet: "<strong>words</strong>", "score": 1}]}
+
+    assert parse_hits(provider, {place: results} if place else results, 5) == [SearchHit("T", "http://x/", "words")]
+    # A service that found nothing on the web may leave that part out.
+    assert parse_hits(BRAVE, {"type": "search"}, 5) == []
 
 
 def test_results_are_cleaned_counted_and_told_once() -> None:
@@ -140,10 +128,6 @@ def test_results_are_cleaned_counted_and_told_once() -> None:
         SearchHit("a ]0;b c & d 1 < 2", "http://x/a%20b", f"{'w' * 399}…"),
         SearchHit("https://y/", "https://y/", ""),
     ]
-
-
-def test_a_service_that_found_nothing_on_the_web_says_so_by_leaving_it_out() -> None:
-    assert parse_hits(BRAVE, {"type": "search"}, 5) == []
 
 
 @pytest.mark.parametrize("answer", [[], {}, {"results": 3}, "text", None])
@@ -190,36 +174,26 @@ async def test_what_goes_wrong_is_told_with_what_to_do(answer: Answer, said: str
     assert said in str(caught.value)
 
 
-async def test_a_key_that_is_not_taken_is_told_with_where_it_is_set_and_never_shown() -> None:
-    site = WebSite({}, post={"/search": Answer(b'{"detail": "no"}', status=401)})
-    with site, pytest.raises(FetchError) as caught:
-        await search_web(SearchProvider("tavily", site.url(""), "sk-key"), "a", 5)
-
-    assert str(caught.value) == (
-        f"{site.url('')} answered 401: it rejects the key. The user sets it: web_search.api_key, or TAVILY_API_KEY."
-    )
-
-
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("http://127.0.0.1:9", "cannot be reached: is SearXNG running? The setting web_search.url says where."),
-        ("http://u:p@x", "could not be searched: it contains a user name or password"),
-    ],
-)
-async def test_a_server_that_is_not_there_is_told_with_the_setting(url: str, said: str) -> None:
-    with pytest.raises(FetchError) as caught:
-        await search_web(SearchProvider("searxng", url), "a", 5)
-
-    assert said in str(caught.value)
-
-
-async def test_a_server_that_keeps_silent_is_left_alone_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rejected_key_a_password_and_silence_are_reported_without_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(web_search, "_SECONDS", 0.2)
-    with WebSite({PAGE: Answer(RESULTS, delay_s=20)}) as site, pytest.raises(FetchError) as caught:
-        await search_web(SearchProvider("searxng", site.url("")), "a", 5)
+    silent = WebSite({PAGE: Answer(RESULTS, delay_s=20)}, post={"/search": Answer(b'{"detail": "no"}', status=401)})
+    with silent as site:
+        place = site.url("")
+        providers = {
+            "timeout": SearchProvider("searxng", place),
+            "password": SearchProvider("searxng", "http://u:p@x"),
+            "key": SearchProvider("tavily", place, "sk-key"),
+        }
+        errors = {}
+        for name, provider in providers.items():
+            with pytest.raises(FetchError) as caught:
+                await search_web(provider, "a", 5)
+            errors[name] = str(caught.value)
 
-    assert (caught.value.kind, "did not answer in 0.2 seconds" in str(caught.value)) == (
-        ToolErrorType.TIMEOUT,
-        True,
+    assert errors["timeout"] == f"{place} did not answer in 0.2 seconds."
+    assert "could not be searched: it contains a user name or password" in errors["password"]
+    assert errors["key"] == (
+        f"{place} answered 401: it rejects the key. The user sets it: web_search.api_key, or TAVILY_API_KEY."
     )
