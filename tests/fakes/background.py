@@ -39,11 +39,11 @@ class Background:
         self._journal = SqliteJournal(database, blobs, clock)
         self._folder = folder
         # Of this test alone: by marks made of it, processes are found and ended wherever they are.
-        self._owner = f"the life in {folder}"
+        self._owner = f"the run in {folder}"
         self._calls = 0
         self.processes: ProcessRecorder = RecordedProcesses(self._journal.record_process)
 
-    def next_life(self, **options: Any) -> "Background":
+    def next_run(self, **options: Any) -> "Background":
         """What a later process has: the same database, and no shell of its own."""
         return Background(self._folder, self.database, self.around, **options)
 

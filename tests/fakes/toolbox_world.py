@@ -1,4 +1,4 @@
-"""A toolbox over the real tools in a temporary workspace: calls are judged and run as the graph would do it."""
+"""A toolbox over the real tools in a temporary workspace: calls are prepared and run as the graph does it."""
 
 from pathlib import Path
 from typing import Any
@@ -45,25 +45,25 @@ class World:
         self.box: GraphToolbox = kind(registry, workspace=self.workspace, policy=settings, dependencies=ports)
 
     async def plan(self, tool: str, mode: str = "default", **arguments: Any) -> PreparedCall:
-        """Judge a call."""
+        """Prepare a call."""
         return await self.box.prepare(tool, arguments, Scope("t1", mode))
 
     async def run(
         self, tool: str, *, cwd: str = "", preview: dict[str, Any] | None = None, **arguments: Any
     ) -> Outcome:
-        """Run a call nobody judged."""
+        """Run a call that was not prepared."""
         call = call_of(tool, arguments)
         if preview is not None:
             call["preview"] = preview
         return await self.box.run(call, Scope("t1", "default", cwd))
 
     async def go_through(self, tool: str, mode: str = "default", **arguments: Any) -> tuple[PreparedCall, Outcome]:
-        """Judge a call and run it at once, whoever would have had to say yes."""
+        """Prepare a call and run it at once, also if it needs approval."""
         plan = await self.plan(tool, mode, **arguments)
         return plan, await self.run_as(plan)
 
     async def run_as(self, plan: PreparedCall) -> Outcome:
-        """Run a call that was judged."""
+        """Run a prepared call."""
         call = call_of(plan.tool_name, plan.arguments)
         call["paths"] = list(plan.paths)
         if plan.preview is not None:
@@ -72,11 +72,11 @@ class World:
 
     async def _record(self, thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
         if self._stale:
-            raise StaleOwner(f"{call_id} belongs to another life since {started}, group {group}")
+            raise StaleOwner(f"{call_id} belongs to another run since {started}, group {group}")
         self.processes.append((thread_id, call_id, attempt))
 
-    def _report(self, call_id: str, told: ProgressReport) -> None:
-        self.progress.append((call_id, told.kind, told.text))
+    def _report(self, call_id: str, report: ProgressReport) -> None:
+        self.progress.append((call_id, report.kind, report.text))
 
 
 def call_of(tool: str, arguments: dict[str, Any]) -> ToolCallInfo:

@@ -6,7 +6,7 @@ from graph_agent.toolbox.file_restore import RestorableFiles
 from tools.files import sha256_hex
 
 
-async def test_an_image_keeps_the_content_from_which_the_file_comes_back(tmp_path: Path) -> None:
+async def test_a_file_is_restored_from_its_image(tmp_path: Path) -> None:
     workspace, blobs = tmp_path / "ws", FileBlobs(tmp_path / "blobs")
     workspace.mkdir()
     file = workspace / "a.txt"
@@ -25,7 +25,7 @@ async def test_an_image_keeps_the_content_from_which_the_file_comes_back(tmp_pat
     assert file.read_bytes() == b"one"
 
 
-async def test_what_cannot_be_put_back_is_told_in_a_sentence(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_restored_is_explained(tmp_path: Path) -> None:
     workspace = tmp_path / "ws"
     workspace.mkdir()
     files = RestorableFiles(workspace, FileBlobs(tmp_path / "blobs"))
@@ -36,7 +36,7 @@ async def test_what_cannot_be_put_back_is_told_in_a_sentence(tmp_path: Path) -> 
     assert await files.image(str(workspace / "nothing")) == FileImage()
 
 
-async def test_files_of_a_further_folder_of_the_thread_come_back_too(tmp_path: Path) -> None:
+async def test_files_of_further_folders_are_restored_too(tmp_path: Path) -> None:
     for name in ("ws", "lib"):
         (tmp_path / name).mkdir()
     file = tmp_path / "lib" / "a.txt"

@@ -32,12 +32,12 @@ def _call(tool: str) -> ToolCallInfo:
     return call_of(tool, {"command": "make"})
 
 
-async def test_a_hook_gets_the_call_as_json_and_silence_lets_it_run(tmp_path: Path) -> None:
+async def test_a_hook_gets_the_call_as_json_and_allows_it_by_exit_code_0(tmp_path: Path) -> None:
     hooked = Hooked(tmp_path, before_tool=[{"command": "cat > before"}], after_tool=[{"command": "cat > after"}])
 
     objections = (await hooked.before(), await hooked.after(), hooked.warned)
 
-    told = {
+    common = {
         "hook_event_name": "before_tool",
         "workspace": str(tmp_path),
         "cwd": "/w/inner",
@@ -51,37 +51,34 @@ async def test_a_hook_gets_the_call_as_json_and_silence_lets_it_run(tmp_path: Pa
     }
     response = {"status": "error", "output": "half", "error": "it broke"}
     assert objections == ("", "", [])
-    assert json.loads((tmp_path / "before").read_text()) == told
+    assert json.loads((tmp_path / "before").read_text()) == common
     assert json.loads((tmp_path / "after").read_text()) == {
-        **told,
+        **common,
         "hook_event_name": "after_tool",
         "tool_response": response,
     }
 
 
-async def test_exit_code_2_blocks_with_what_was_said_and_ends_the_row(tmp_path: Path) -> None:
-    hooked = Hooked(
-        tmp_path,
-        before_tool=[{"command": "echo 'not sk-very-secret' >&2; exit 2"}, {"command": "touch second"}],
-    )
+async def test_exit_code_2_blocks_with_its_reason_and_runs_no_further_hook(tmp_path: Path) -> None:
+    hooks = [{"command": "echo 'not sk-very-secret' >&2; exit 2"}, {"command": "touch second"}]
 
-    blocked = await hooked.before()
+    blocked = await Hooked(tmp_path, before_tool=hooks).before()
 
-    assert blocked == ("blocked by the hook \"echo 'not sk-very-secret' >&2; exit 2\": not **************")
+    assert blocked == "blocked by the hook \"echo 'not sk-very-secret' >&2; exit 2\": not **************"
     assert not (tmp_path / "second").exists()
 
 
-async def test_a_hook_runs_for_the_tools_its_matcher_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tool", "is_matched"),
+    [("bash", False), ("write_file", True), ("mcp__hub__ping", True), ("overwrite_file", False)],
+)
+async def test_a_hook_runs_for_the_tools_its_matcher_names(tmp_path: Path, tool: str, is_matched: bool) -> None:
     hooked = Hooked(tmp_path, before_tool=[{"matcher": "Write_File | mcp__*", "command": "exit 2"}])
 
-    spoken = [
-        bool(await hooked.before(tool)) for tool in ("bash", "write_file", "mcp__hub__ping", "overwrite_file")
-    ]
-
-    assert spoken == [False, True, True, False]
+    assert bool(await hooked.before(tool)) == is_matched
 
 
-async def test_a_hook_that_fails_is_told_and_blocks_only_where_it_is_to(tmp_path: Path) -> None:
+async def test_a_failed_hook_is_reported_and_blocks_only_if_it_is_set_to(tmp_path: Path) -> None:
     failing = {"command": "./gone.sh", "timeout": 5}
     slow = {"command": "sleep 20", "timeout": 0.2, "on_failure": "block"}
     hooked = Hooked(tmp_path, before_tool=[failing, slow])
@@ -93,11 +90,9 @@ async def test_a_hook_that_fails_is_told_and_blocks_only_where_it_is_to(tmp_path
     assert warned.startswith("hook before_tool './gone.sh' failed, the call runs anyway: exit code 127: ")
 
 
-async def test_after_a_call_exit_code_2_speaks_to_the_model_and_a_failure_to_the_user_alone(tmp_path: Path) -> None:
-    hooked = Hooked(
-        tmp_path,
-        after_tool=[{"command": "exit 1"}, {"command": "echo lint >&2; exit 2"}, {"command": "exit 2"}],
-    )
+async def test_after_a_call_exit_code_2_addresses_the_model_and_a_failure_only_the_user(tmp_path: Path) -> None:
+    hooks = [{"command": "exit 1"}, {"command": "echo lint >&2; exit 2"}, {"command": "exit 2"}]
+    hooked = Hooked(tmp_path, after_tool=hooks)
 
     assert await hooked.after() == (
         "[The hook 'echo lint >&2; exit 2' says: lint]\n[The hook 'exit 2' says: it objects, and gave no reason]"
@@ -114,7 +109,7 @@ async def test_a_folder_that_is_gone_is_a_failure_and_no_crash(tmp_path: Path) -
     assert warned.startswith("hook turn_end 'true' failed: it could not be started (")
 
 
-async def test_what_a_hook_writes_when_a_session_starts_is_for_the_model(tmp_path: Path) -> None:
+async def test_stdout_of_a_session_start_hook_is_for_the_model(tmp_path: Path) -> None:
     hooked = Hooked(
         tmp_path,
         session_start=[
@@ -138,15 +133,13 @@ async def test_what_a_hook_writes_when_a_session_starts_is_for_the_model(tmp_pat
     }
 
 
-async def test_a_hook_reads_each_message_and_what_it_writes_goes_behind_it(tmp_path: Path) -> None:
+async def test_a_hook_reads_each_message_and_adds_its_stdout(tmp_path: Path) -> None:
     hooked = Hooked(tmp_path, user_prompt=[{"command": "cat > read; echo sk-very-secret"}, {"command": "exit 1"}])
 
     said = await hooked.hooks.message_submitted("t1", "hello", "plan")
 
-    assert (hooked.hooks.has_message_hooks, said) == (
-        True,
-        "[The hook 'cat > read; echo sk-very-secret' says: **************]",
-    )
+    assert hooked.hooks.has_message_hooks
+    assert said == "[The hook 'cat > read; echo sk-very-secret' says: **************]"
     assert json.loads((tmp_path / "read").read_text())["prompt"] == "hello"
     assert hooked.warned == ["hook user_prompt 'exit 1' failed, the message is sent: exit code 1"]
 
@@ -158,7 +151,7 @@ async def test_a_hook_reads_each_message_and_what_it_writes_goes_behind_it(tmp_p
         ({"command": "exit 1", "on_failure": "block"}, "because the hook 'exit 1' failed: exit code 1"),
     ],
 )
-async def test_a_hook_may_keep_a_message_back(tmp_path: Path, hook: dict[str, Any], words: str) -> None:
+async def test_a_hook_may_block_a_message(tmp_path: Path, hook: dict[str, Any], words: str) -> None:
     hooked = Hooked(tmp_path, user_prompt=[hook, {"command": "touch second"}])
 
     with pytest.raises(MessageBlocked, match="the message is not sent, ") as refusal:

@@ -31,7 +31,7 @@ def registry(tmp_path: Path) -> ToolRegistry:
         ("read", {"path": "a\0b"}, "deny", "unusable path"),
     ],
 )
-def test_a_call_is_judged_by_its_name_whether_or_not_there_is_such_a_tool(
+def test_a_call_is_evaluated_by_its_name_also_without_such_a_tool(
     tool: str, arguments: dict[str, Any], verdict: str, rule: str, registry: ToolRegistry, tmp_path: Path
 ) -> None:
     rules = parse_rules(allow=["bash(git status)"], deny=["web_fetch(h)"])

@@ -138,7 +138,7 @@ async def test_consent_to_an_older_file_does_not_cover_the_newer_one(world: Worl
     assert path.read_text() == "theirs\n"
 
 
-async def test_what_cannot_be_known_is_not_intended_and_stays_unknown(world: World) -> None:
+async def test_an_effect_that_cannot_be_known_has_no_intent_and_stays_unknown(world: World) -> None:
     scope = Scope("t1", "default")
 
     calls = [("bash", {"command": "x"}), ("read_file", {"file_path": "x"}), ("nobody", {}), ("ls", {})]
@@ -150,7 +150,7 @@ async def test_what_cannot_be_known_is_not_intended_and_stays_unknown(world: Wor
     assert [finding.verdict for finding in findings] == ["unknown", "unknown", "not_applied"]
 
 
-async def test_a_command_is_recorded_reported_and_told(world: World) -> None:
+async def test_a_command_is_recorded_and_its_progress_reported(world: World) -> None:
     (world.workspace / "sub").mkdir()
 
     outcome = await world.run("bash", cwd=str(world.workspace / "sub"), command="pwd")
@@ -162,7 +162,7 @@ async def test_a_command_is_recorded_reported_and_told(world: World) -> None:
     assert world.around.blobs.spool("t1", "c1", 2).read_text() == f"{world.workspace / 'sub'}\n"
 
 
-async def test_a_life_that_lost_the_call_does_not_run_it(tmp_path: Path) -> None:
+async def test_a_run_that_lost_the_call_does_not_execute_it(tmp_path: Path) -> None:
     world = World(tmp_path, stale=True)
 
     with pytest.raises(StaleOwner):
@@ -184,7 +184,7 @@ async def test_cancelling_a_run_stops_the_command(world: World) -> None:
     assert not (world.workspace / "witness").exists()
 
 
-async def test_a_bug_in_a_tool_is_an_outcome_wherever_it_strikes(
+async def test_a_bug_in_a_tool_is_an_error_outcome_wherever_it_occurs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = World(tmp_path, Faulty())
@@ -283,7 +283,7 @@ def test_tools_of_servers_are_deferred_above_a_number_and_come_last_once_loaded(
     assert _names(build_declarations(registry, "default", denied, loaded, {})) == names
 
 
-def test_what_was_loaded_leaves_everything_before_it_as_it_was() -> None:
+def test_a_loaded_tool_changes_nothing_before_it() -> None:
     registry, denied = _registry(Later(), servers=3)
 
     before = build_declarations(registry, "default", denied, (), {})
@@ -293,15 +293,15 @@ def test_what_was_loaded_leaves_everything_before_it_as_it_was() -> None:
     assert "- later\n- mcp__s__0\n" in before[-1]["function"]["description"]
 
 
-async def test_what_is_denied_is_neither_named_nor_found() -> None:
+async def test_a_denied_tool_is_neither_named_nor_found() -> None:
     registry, denied = _registry(Later(), servers=3, deny=["later", "mcp__s__the 1"])
     search = registry.get("tool_search")
     assert search is not None
 
-    told = build_declarations(registry, "default", denied, ("later", "mcp__s__1"), {})
+    declared = build_declarations(registry, "default", denied, ("later", "mcp__s__1"), {})
     found = await search.execute(query="later mcp__s__1 mcp__s__2")
 
-    assert _names(told) == ["reads", "tool_search"]
+    assert _names(declared) == ["reads", "tool_search"]
     assert found.metadata == {"loaded_tools": ["mcp__s__2"]}
 
 

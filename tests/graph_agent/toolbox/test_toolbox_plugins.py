@@ -58,7 +58,7 @@ class _Odd(BaseTool):
     async def predict_effect(
         self, args: Mapping[str, Any], context: ToolContext | None = None
     ) -> FileEffect | None:
-        _act("foresee", args)
+        _act("predict", args)
         return None
 
     async def reconcile(self, call: InterruptedCall) -> Reconciliation:
@@ -107,26 +107,31 @@ async def test_a_plug_in_that_hangs_or_leaves_while_its_call_is_planned_makes_it
     assert hangs.reason.startswith("odd did not answer about this call within 0.5 seconds")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["sleeps", "leaves"])
-async def test_one_that_cannot_foresee_runs_and_one_that_cannot_tell_what_became_of_a_call_leaves_that_unknown(
+async def test_a_plug_in_that_cannot_predict_its_effect_runs_and_one_that_cannot_reconcile_leaves_it_unknown(
     how: str, tmp_path: Path
 ) -> None:
     world = World(tmp_path, _Odd(), origin="plugin")
-    foreseeing = call_of("odd", {"at": "foresee", "how": how})
+    predicting = call_of("odd", {"at": "predict", "how": how})
     looking = call_of("odd", {"at": "reconcile", "how": how})
     scope = Scope("t1", "default")
 
-    intent = await world.box.record_intent(foreseeing, scope)
-    outcome = await world.box.run(foreseeing, scope)
+    intent = await world.box.record_intent(predicting, scope)
+    outcome = await world.box.run(predicting, scope)
     finding = await world.box.reconcile(looking, None, scope)
 
     assert (intent, outcome.output, finding.verdict) == (None, "done", "unknown")
 
 
-async def test_one_that_takes_too_long_to_describe_itself_is_offered_as_it_declared_itself(tmp_path: Path) -> None:
+async def test_a_plug_in_that_takes_too_long_to_describe_itself_keeps_its_declared_description(
+    tmp_path: Path,
+) -> None:
     world = World(tmp_path, _Describing(), origin="plugin")
 
     await world.box.load_descriptions()
 
-    told = {item["function"]["name"]: item["function"]["description"] for item in world.box.declarations("default")}
-    assert told["odd"] == "declared"
+    found = {
+        item["function"]["name"]: item["function"]["description"] for item in world.box.declarations("default")
+    }
+    assert found["odd"] == "declared"

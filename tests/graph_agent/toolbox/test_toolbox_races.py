@@ -1,4 +1,4 @@
-"""Links that are swapped all the while calls are judged and run: nothing outside is ever read or written."""
+"""Links that are swapped while calls are prepared and run: nothing outside is ever read or written."""
 
 import os
 import threading
@@ -44,6 +44,7 @@ class _Swapper:
             thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["d", "d/data"])
 @pytest.mark.parametrize(
     ("tool", "arguments"),
@@ -74,15 +75,15 @@ async def test_no_swap_of_a_link_lets_a_call_leave_the_workspace(
     else:
         (world.workspace / "d").mkdir()
         swapper = _Swapper(world.workspace / "d" / "data", inside / "data", outside / "data")
-    told: list[str] = []
+    texts: list[str] = []
 
     with swapper.at_work():
         while swapper.swaps < _SWAPS:
             plan = await world.plan(tool, "acceptEdits", **arguments)
             if plan.verdict == "allow":
                 outcome = await world.run_as(plan)
-                told.append(f"{outcome.output} {outcome.error}")
+                texts.append(f"{outcome.output} {outcome.error}")
 
-    leaked = [text for text in told if _OUTSIDE in text or "name-of-a-secret" in text]
-    assert (leaked, len(told) > 0) == ([], True)
+    leaked = [text for text in texts if _OUTSIDE in text or "name-of-a-secret" in text]
+    assert (leaked, len(texts) > 0) == ([], True)
     assert {path.name: path.read_text() for path in outside.iterdir()} == {"data": _OUTSIDE, "name-of-a-secret": ""}

@@ -49,7 +49,7 @@ async def test_an_interrupted_call_that_is_repeated_loses_nothing(life: Backgrou
     _let_on(life, "go")
     await life.output("sh1", call="r2")
 
-    again = await life.next_life().output("sh1", call="r2")
+    again = await life.next_run().output("sh1", call="r2")
 
     assert again.output.startswith("two\n[exit code 0")
 
