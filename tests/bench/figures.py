@@ -1,12 +1,18 @@
-"""What a row of the table comes to: ours, the reference, and what was promised. Measures nothing."""
+"""What a row of the table consists of, and how ours and the reference are timed in turns on the same machine."""
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.bench.ground import Ground
 
-__all__ = ["Figure", "Measure", "Row", "Spread"]
+__all__ = ["AGENT", "PYTHON", "Figure", "Measure", "Row", "Spread", "in_turns", "pairs", "process_s", "seconds"]
+
+PYTHON = sys.executable
+AGENT = (PYTHON, "-m", "graph_agent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +69,30 @@ class Row:
 
     name: str
     measure: Measure
+
+
+def pairs(ours: Callable[[], float], reference: Callable[[], float], runs: int) -> tuple[Spread, Spread]:
+    """Measure both in turns; the first of each warms the caches and does not count."""
+    mine, theirs = zip(*[(ours(), reference()) for _ in range(runs + 1)][1:], strict=True)
+    return Spread.of(mine), Spread.of(theirs)
+
+
+def in_turns(
+    ours: Sequence[str], reference: Sequence[str], env: Mapping[str, str], runs: int
+) -> tuple[Spread, Spread]:
+    """Seconds of two commands."""
+    return pairs(lambda: process_s(ours, env), lambda: process_s(reference, env), runs)
+
+
+def process_s(command: Sequence[str], env: Mapping[str, str]) -> float:
+    """How long a process takes, from its start to its end."""
+    return seconds(
+        lambda: subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long the work takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

@@ -1,14 +1,14 @@
-"""How soon something is there: help, listings, the prompt, the first model request."""
+"""How soon something is there: help, listings, the prompt, the first model request, with a slow MCP server too."""
 
+import json
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.bench.figures import Figure, Row, Spread
+from tests.bench.figures import AGENT, PYTHON, Figure, Row, Spread, in_turns, pairs, process_s
 from tests.bench.ground import Ground, home_of
-from tests.bench.timing import AGENT, PYTHON, in_turns, pairs, process_s
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.pty_program import PtyProgram
 
@@ -19,6 +19,8 @@ _READER = "import sqlite3, json, typer, rich"
 _TERMINAL = "import prompt_toolkit, rich, typer, sqlite3"
 _GRAPH = "import langgraph.graph, langchain_openai"
 _CTRL_D = "\x04"
+_DEMO = Path(__file__).parents[1] / "fakes" / "mcp_demo.py"
+_START_S = 5
 _KEYS = 60
 _BETWEEN_KEYS_S = 0.04
 
@@ -92,7 +94,7 @@ def _our_run(server: FakeOpenAI, folder: Path) -> Sequence[str]:
 
 
 def _plain_run(server: FakeOpenAI, folder: Path) -> Sequence[str]:
-    return [PYTHON, "-m", "tests.bench.plain_agent", server.base_url, str(folder / "plain.db"), str(folder)]
+    return [PYTHON, "-m", "tests.bench.references", "plain", server.base_url, str(folder / "plain.db"), str(folder)]
 
 
 def _request_s(ground: Ground, command: Callable[[FakeOpenAI, Path], Sequence[str]]) -> float:
@@ -105,6 +107,33 @@ def _request_s(ground: Ground, command: Callable[[FakeOpenAI, Path], Sequence[st
         return server.requests[0].at - began
 
 
+def _slow_start(ground: Ground) -> Iterator[Figure]:
+    slow, none = ground.fresh("servers"), ground.fresh("servers")
+    settings = {"command": PYTHON, "args": [str(_DEMO), "--wait", str(_START_S)]}
+    table = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+    (slow / "home").mkdir()
+    (slow / "home" / "config.toml").write_text(f"[mcp_servers.slow]\n{table}", encoding="utf-8")
+    trusted = subprocess.run(
+        [*AGENT, "mcp", "trust", "slow"], env=home_of(slow), cwd=slow, check=False, capture_output=True, text=True
+    )
+    if trusted.returncode:
+        raise RuntimeError(f"the server was not trusted: {trusted.stderr}")
+    with FakeOpenAI() as server:
+        ours, reference = pairs(partial(_turn_s, slow, server), partial(_turn_s, none, server), ground.runs)
+    yield Figure("chat, first request, an MCP server takes 5 s", ours, "s", 1.25, reference, "without a server")
+
+
+def _turn_s(folder: Path, server: FakeOpenAI) -> float:
+    environment: Mapping[str, str] = home_of(folder, server)
+    before = len(server.requests)
+    began = time.monotonic()
+    program = PtyProgram(["-m", "graph_agent", "chat", "hello"], folder, environment)
+    program.sees("end")
+    program.types(_CTRL_D)
+    program.ends()
+    return server.requests[before].at - began
+
+
 ROWS = (
     Row("version", _against_import("--version", imports=_TYPER, target=1.5)),
     Row("help", _against_import("--help", imports=_TYPER, target=1.5)),
@@ -114,4 +143,5 @@ ROWS = (
     Row("approvals", _against_import("approvals", "list", imports=_READER, target=3)),
     Row("prompt", _prompt),
     Row("first-request", _first_request),
+    Row("mcp", _slow_start),
 )

@@ -1,30 +1,34 @@
-"""What a step costs beside the model: an agent's time between two requests, less that of a bare loop."""
+"""What a step costs beside the model, and how many sessions can work at once while the model takes its time.
+
+The cost is an agent's time between two requests, less that of a bare loop.
+"""
 
 import json
 import statistics
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.bench.figures import Figure, Row, Spread
+from tests.bench.figures import AGENT, PYTHON, Figure, Row, Spread
 from tests.bench.ground import Ground, home_of
-from tests.bench.timing import AGENT, PYTHON
 from tests.fakes.openai_server import TC, FakeOpenAI, Reply
 
-__all__ = ["ROWS", "Clock", "book", "reads"]
+__all__ = ["ROWS"]
 
 _RESULT_LINES = 50
 _LINE = "{:07} a line of a book, with words enough to make eighty characters of it together\n"
 _AROUND = 8
 _EARLY, _MIDDLE, _LATE = 10, 300, 1_000
+_LATENCY_S = 0.5
 _PLAIN = "create_agent, approvals, SqliteSaver, durability=sync"
 
 Command = Callable[[FakeOpenAI, Path, int], Sequence[str]]
 
 
-class Clock(FakeOpenAI):
+class _Clock(FakeOpenAI):
     """Notes when each request came; keeps the bodies of a few only, since those of a long thread are large."""
 
     def __init__(self, replies: Sequence[Reply], kept: frozenset[int]) -> None:
@@ -53,13 +57,13 @@ class _Played:
         return statistics.median(gaps) * 1000
 
 
-def book(folder: Path, steps: int) -> None:
+def _book(folder: Path, steps: int) -> None:
     """A file that each step reads four kilobytes further into."""
     lines = (_LINE.format(number) for number in range(steps * _RESULT_LINES + _RESULT_LINES))
     (folder / "book.txt").write_text("".join(lines), encoding="utf-8")
 
 
-def reads(steps: int) -> list[Reply]:
+def _reads(steps: int) -> list[Reply]:
     """A model that reads the book to its end."""
     places = (
         {"file_path": "book.txt", "offset": at * _RESULT_LINES + 1, "limit": _RESULT_LINES} for at in range(steps)
@@ -72,15 +76,15 @@ def _ours(server: FakeOpenAI, folder: Path, steps: int) -> Sequence[str]:
 
 
 def _plain(server: FakeOpenAI, folder: Path, steps: int) -> Sequence[str]:
-    return [PYTHON, "-m", "tests.bench.plain_agent", server.base_url, str(folder / "plain.db"), str(folder)]
+    return [PYTHON, "-m", "tests.bench.references", "plain", server.base_url, str(folder / "plain.db"), str(folder)]
 
 
 def _own_ms(ground: Ground, command: Command, marks: Sequence[int]) -> dict[int, float]:
     """The own time of the steps around each mark."""
     folder, steps = ground.fresh("steps"), marks[-1] + _AROUND + 2
-    book(folder, steps)
+    _book(folder, steps)
     around = frozenset(at for mark in marks for at in range(mark - _AROUND, mark + _AROUND + 1))
-    with Clock(reads(steps), around) as server:
+    with _Clock(_reads(steps), around) as server:
         _run(command(server, folder, steps), folder, server)
         played = _Played(tuple(server.came), dict(server.kept))
     return {mark: played.step_ms(mark) - _bare_ms(folder, played, mark) for mark in marks}
@@ -91,8 +95,8 @@ def _bare_ms(folder: Path, played: _Played, mark: int) -> float:
     recorded = folder / f"recorded-{mark}.jsonl"
     # The first one is sent twice: making the client and its connection is no part of a step.
     recorded.write_text("\n".join(played.kept[at] for at in (numbers[0], *numbers)), encoding="utf-8")
-    with Clock(reads(len(numbers) + 1), frozenset()) as server:
-        _run([PYTHON, "-m", "tests.bench.bare_loop", server.base_url, str(recorded)], folder, server)
+    with _Clock(_reads(len(numbers) + 1), frozenset()) as server:
+        _run([PYTHON, "-m", "tests.bench.references", "bare", server.base_url, str(recorded)], folder, server)
         return _Played(server.came[1:], {}).step_ms(_AROUND)
 
 
@@ -118,4 +122,54 @@ def _late(ground: Ground) -> Iterator[Figure]:
     yield Figure(f"own time of a step, step {late}", ours, "ms", 1.5, early, f"step {_EARLY}")
 
 
-ROWS = (Row("step", _against_plain), Row("late-step", _late))
+class _Meeting(FakeOpenAI):
+    """Answers nobody before all have asked once, so that nobody's start is measured."""
+
+    def __init__(self, replies: list[Reply], expected: int) -> None:
+        self._all_here = threading.Barrier(expected)
+        super().__init__(replies, by_history=True)
+
+    def answer(self, raw: bytes, headers: Mapping[str, str]) -> Reply:
+        """Wait at the first request, note all others."""
+        reply = super().answer(raw, headers)
+        if reply is self.replies[0]:
+            self._all_here.wait(timeout=300)
+        return reply
+
+
+def _at_once(ground: Ground) -> Iterator[Figure]:
+    steps = 10 if ground.quick else 20
+    rounds = [
+        (_steps_per_s(ground, 8, steps), _steps_per_s(ground, 1, steps)) for _ in range(1 if ground.quick else 3)
+    ]
+    eight, one = (Spread.of([both[side] for both in rounds]) for side in (0, 1))
+    yield Figure("8 sessions at once, model takes 0.5 s", eight, "steps/s", 6, one, "one session", is_least=True)
+    _steps_per_s(ground, 32, steps)
+    yield Figure("32 sessions at once, sessions that failed", Spread.one(0), "", 0)
+
+
+def _steps_per_s(ground: Ground, sessions: int, steps: int) -> float:
+    folder = ground.fresh("sessions")
+    _book(folder, steps)
+    replies = [replace(reply, delay_s=_LATENCY_S) for reply in _reads(steps)]
+    with _Meeting(replies, sessions) as server:
+        running = [_start_session(folder, server, number) for number in range(sessions)]
+        ended = [(one.communicate(timeout=600), one.returncode) for one in running]
+        came = [request.at for request in server.requests]
+    if failed := [said[1] for said, code in ended if code != 0]:
+        raise RuntimeError(f"{len(failed)} of {sessions} sessions failed: {failed[0]!r}")
+    return sessions * steps / (came[-1] - came[sessions - 1])
+
+
+def _start_session(folder: Path, server: FakeOpenAI, number: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*AGENT, "run", "go", "--thread", f"session-{number}", "--workspace", str(folder)],
+        env=home_of(folder, server),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+ROWS = (Row("step", _against_plain), Row("late-step", _late), Row("sessions", _at_once))

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.bench.figures import Figure, Row, Spread
+from tests.bench.figures import AGENT, Figure, Row, Spread, in_turns, pairs
 from tests.bench.ground import Ground, home_of
 from tests.bench.starting import prompt_s
-from tests.bench.timing import AGENT, in_turns, pairs
 from tests.peak import peak_mb
 from tests.scenarios.growing import PER_TURN, RESULT, Growth, grow
 from tests.scenarios.stage import THREAD

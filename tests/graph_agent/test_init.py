@@ -35,6 +35,7 @@ def program(text: str, folder: Path, environment: Mapping[str, str], *arguments:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_the_programs_of_the_page_work_as_they_stand(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "project/prices.py").write_text("print('total 8.35')\n")

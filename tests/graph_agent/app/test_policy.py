@@ -53,6 +53,7 @@ async def test_a_rule_that_does_not_mean_what_its_examples_say_judges_nothing(tm
         await check_policy("bash", {"command": "ls"}, settings, tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_servers_tool_is_judged_by_each_of_its_names_under_rules_that_speak_of_it_by_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +85,7 @@ def _file(tmp_path: Path, *lines: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", sorted(_CASES.glob("*.jsonl")), ids=lambda file: file.stem)
 def test_nothing_labelled_is_decided_otherwise(file: Path) -> None:
     scored, score = run_policy_cases(file)

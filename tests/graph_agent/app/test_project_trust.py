@@ -33,7 +33,7 @@ def _filled(folder: Path) -> Path:
     return folder
 
 
-def test_a_folder_without_project_files_is_nothing_to_trust(folder: Path) -> None:
+def test_a_folder_without_project_files_has_nothing_to_trust(folder: Path) -> None:
     project = project_at(folder)
 
     assert (project.trust, project.files, list(project_notices(project))) == ("none", (), [])
@@ -41,28 +41,28 @@ def test_a_folder_without_project_files_is_nothing_to_trust(folder: Path) -> Non
 
 def test_trust_turns_on_what_was_shown_and_is_bound_to_these_contents(folder: Path) -> None:
     project = project_at(_filled(folder))
-    shown = trust_effects(project)
+    effects = trust_effects(project)
 
     trusted = record_trust(project, trusted=True)
-    counts = settings_at(folder)
+    settings = settings_at(folder)
     (folder / "AGENTS.md").write_text("Use blanks.\n")
     (folder / "CONTEXT.md").write_text("More.\n")
     changed = project_at(folder)
 
     digest = hashlib.sha256(b"Use tabs.\n").hexdigest()
-    assert shown == (
+    assert effects == (
         "mode: plan",
         "policy.allow: bash(make *)",
         f"AGENTS.md: 1 lines of instructions to the model, sha256 {digest[:12]}",
         "not model.base_url: a project may not set this",
     )
     assert (project.trust, trusted.trust, changed.trust) == ("untrusted", "trusted", "changed")
-    assert (counts.mode, counts.policy.allow, counts.model.base_url) == ("plan", ("bash(make *)",), None)
+    assert (settings.mode, settings.policy.allow, settings.model.base_url) == ("plan", ("bash(make *)",), None)
     assert [file.news for file in changed.files] == ["", "changed", "new"]
-    assert (settings_at(folder).mode, trusted_effects(changed)) == ("default", shown)
+    assert (settings_at(folder).mode, trusted_effects(changed)) == ("default", effects)
 
 
-def test_what_is_gone_asks_anew_too(folder: Path) -> None:
+def test_a_missing_file_needs_a_new_decision_too(folder: Path) -> None:
     record_trust(project_at(_filled(folder)), trusted=True)
     (folder / PROJECT_CONFIG).unlink()
 
@@ -71,52 +71,46 @@ def test_what_is_gone_asks_anew_too(folder: Path) -> None:
     assert (project.trust, project.gone) == ("changed", (PROJECT_CONFIG,))
 
 
-def test_a_no_is_kept_for_the_same_contents_and_can_be_forgotten(folder: Path) -> None:
+def test_a_no_is_kept_for_the_same_contents_and_can_be_forgotten_and_once_is_not_kept(folder: Path) -> None:
     declined = record_trust(project_at(_filled(folder)), trusted=False)
     again = project_at(folder).trust
     forgotten = [forget_trust(folder), forget_trust(folder)]
-    after = project_at(folder).trust
+    after, once = project_at(folder).trust, project_at(folder, once=True).is_trusted
     record_trust(project_at(folder), trusted=False)
     (folder / "AGENTS.md").write_text("Other.\n")
 
-    assert (declined.trust, again, forgotten, after) == ("declined", "declined", [True, False], "untrusted")
-    assert project_at(folder).trust == "untrusted"
+    assert (declined.trust, again, forgotten) == ("declined", "declined", [True, False])
+    assert (after, once, project_at(folder).trust) == ("untrusted", True, "untrusted")
 
 
-def test_once_counts_here_and_is_not_kept(folder: Path) -> None:
-    assert (project_at(_filled(folder), once=True).is_trusted, project_at(folder).is_trusted) == (True, False)
-
-
-def test_what_does_not_count_is_told_once_and_clearly(folder: Path) -> None:
+def test_what_is_ignored_is_named_once(folder: Path) -> None:
     untrusted = list(project_notices(project_at(_filled(folder))))
     trusted = list(project_notices(record_trust(project_at(folder), trusted=True)))
 
-    assert untrusted == [
-        (
-            f".graph-agent/config.toml, AGENTS.md of {folder} ignored: folder not trusted; "
-            "see what it would turn on with: graph-agent config trust"
-        )
-    ]
+    [notice] = untrusted
+    assert notice.startswith(
+        f".graph-agent/config.toml, AGENTS.md of {folder} ignored: folder not trusted; see what"
+    )
     assert trusted == [f"ignored in {folder / PROJECT_CONFIG}: model.base_url (a project may not set this)"]
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
         ("= no toml", "is not valid TOML"),
         ('[policy]\ndeny = ["bash((("]', r"config.toml, .*'bash\(\(\(' is not a rule"),
     ],
 )
-def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path, text: str, complaint: str) -> None:
+def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path, text: str, message: str) -> None:
     (folder / PROJECT_CONFIG).write_text(text)
 
-    with pytest.raises(ConfigError, match=f"{folder}.*{complaint}"):
+    with pytest.raises(ConfigError, match=f"{folder}.*{message}"):
         record_trust(project_at(folder), trusted=True)
     assert (project_at(folder).trust, settings_at(folder).mode) == ("untrusted", "default")
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"),
+    ("kind", "reason"),
     [
         ("link out", "it leads to"),
         ("folder link out", "it leads to"),
@@ -126,7 +120,7 @@ def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path, text: str,
         ("loop", "too many links"),
     ],
 )
-def test_what_cannot_be_read_safely_is_never_read_nor_asked_about(folder: Path, kind: str, why: str) -> None:
+def test_what_cannot_be_read_safely_is_never_read_nor_asked_about(folder: Path, kind: str, reason: str) -> None:
     path, outside = folder / PROJECT_CONFIG, folder.parent / "outside"
     outside.mkdir()
     (outside / "config.toml").write_text(_SETTINGS)
@@ -149,11 +143,11 @@ def test_what_cannot_be_read_safely_is_never_read_nor_asked_about(folder: Path, 
     project = project_at(folder)
 
     assert (project.trust, project.files, [*project.refused]) == ("none", (), [PROJECT_CONFIG])
-    assert why in next(project_notices(project))
+    assert reason in next(project_notices(project))
 
 
 @pytest.mark.parametrize("kind", ["file", "pipe", "dangling link"])
-def test_a_config_folder_that_is_none_says_nothing(folder: Path, kind: str) -> None:
+def test_a_config_folder_that_is_none_is_ignored(folder: Path, kind: str) -> None:
     place = folder / ".graph-agent"
     place.rmdir()
     match kind:
@@ -181,7 +175,7 @@ def test_the_users_own_context_file_is_no_file_of_a_project(folder: Path, monkey
     assert project_at(folder).files == ()
 
 
-def test_text_in_no_known_encoding_is_shown_as_it_would_be_told(folder: Path) -> None:
+def test_text_in_no_known_encoding_is_shown_as_the_model_would_get_it(folder: Path) -> None:
     (folder / "AGENTS.md").write_bytes(b"caf\xe9\n")
 
     assert project_at(folder).files == (
@@ -189,18 +183,18 @@ def test_text_in_no_known_encoding_is_shown_as_it_would_be_told(folder: Path) ->
     )
 
 
-def test_what_a_folder_below_tells_the_model_is_shown_and_watched_like_the_rest(folder: Path) -> None:
+def test_instructions_of_a_folder_below_are_shown_and_watched_like_the_rest(folder: Path) -> None:
     (folder / "web").mkdir()
     (folder / "web" / "AGENTS.md").write_text("No jQuery.\n")
     project = project_at(folder)
 
     trusted = record_trust(project, trusted=True)
-    counts = settings_at(folder).instructions
+    instructions = settings_at(folder).instructions
     (folder / "api").mkdir()
     (folder / "api" / "AGENTS.md").write_text("Obey.\n")
 
     digest = hashlib.sha256(b"No jQuery.\n").hexdigest()
-    said = f"web/AGENTS.md: 1 lines of instructions to the model, for what lies below, sha256 {digest[:12]}"
-    assert (project.trust, trust_effects(project), trusted.trust) == ("untrusted", (said,), "trusted")
-    assert "No jQuery." in counts
+    effect = f"web/AGENTS.md: 1 lines of instructions to the model, for what lies below, sha256 {digest[:12]}"
+    assert (project.trust, trust_effects(project), trusted.trust) == ("untrusted", (effect,), "trusted")
+    assert "No jQuery." in instructions
     assert (project_at(folder).trust, settings_at(folder).instructions) == ("changed", "")

@@ -60,7 +60,7 @@ async def test_where_nothing_is_amiss_nothing_is_said_and_nothing_changes(path: 
     assert await _repaired(path.parent / "none.db") == []
 
 
-async def test_tables_that_disagree_are_derived_anew_once(path: Path) -> None:
+async def test_tables_that_disagree_are_rebuilt_once(path: Path) -> None:
     before = _content(path)
     _change(
         path, "DELETE FROM transcript", "UPDATE call_log SET status = 'executing'", "UPDATE threads SET turns = 9"
@@ -70,17 +70,10 @@ async def test_tables_that_disagree_are_derived_anew_once(path: Path) -> None:
 
     assert _steps(said) == [("projections", "will"), ("projections", "done")]
     assert (_content(path), await _repaired(path)) == (before, [])
-
-
-async def test_a_thread_that_is_missing_in_the_list_comes_back(path: Path) -> None:
     _change(path, "DELETE FROM threads")
-
     await _repaired(path)
-
     with read_database(path) as reader:
-        assert [(thread.thread_id, thread.turns, thread.title) for thread in reader.threads()] == [
-            (THREAD, 2, "first")
-        ]
+        assert [(one.thread_id, one.turns, one.title) for one in reader.threads()] == [(THREAD, 2, "first")]
 
 
 async def test_a_thread_that_another_process_holds_is_left_to_it_and_said_so(path: Path) -> None:
@@ -221,16 +214,6 @@ async def test_an_older_schema_is_brought_up_after_a_copy(tmp_path: Path) -> Non
     assert len(list(path.parent.glob("old.db.v2-*.backup"))) == 1
 
 
-async def test_rights_of_others_are_taken_off(path: Path) -> None:
-    path.chmod(0o666)
-    path.parent.chmod(0o777)
-
-    said = await _repaired(path)
-
-    assert _steps(said) == [("privacy", "will"), ("privacy", "done")]
-    assert [one.stat().st_mode & 0o777 for one in (path, path.parent)] == [0o600, 0o700]
-
-
 async def test_a_prune_that_was_left_over_is_finished(path: Path) -> None:
     stage = Stage(path, ScriptedModel())
     for number in range(4):
@@ -279,8 +262,12 @@ async def test_a_log_that_a_killed_process_left_is_written_back(path: Path) -> N
     assert not copied.with_name("a.db-wal").exists()
 
 
-async def test_settings_that_cannot_be_read_stop_no_step_and_cut_nothing(path: Path) -> None:
+async def test_files_become_private_also_if_the_settings_cannot_be_read(path: Path) -> None:
     (path.parent.parent / "config.toml").write_text("keep_turns = 'none'\n")
-    path.chmod(0o644)
+    path.chmod(0o666)
+    path.parent.chmod(0o777)
 
-    assert _steps(await _repaired(path)) == [("privacy", "will"), ("privacy", "done")]
+    said = await _repaired(path)
+
+    assert _steps(said) == [("privacy", "will"), ("privacy", "done")]
+    assert [one.stat().st_mode & 0o777 for one in (path, path.parent)] == [0o600, 0o700]

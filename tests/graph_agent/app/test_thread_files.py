@@ -141,6 +141,7 @@ async def test_contents_come_along_and_those_that_were_gone_are_counted(source: 
     assert (done.missing, FileBlobs(blob_dir(tmp_path / "b.db")).get(reference)) == (1, b"before")
 
 
+@pytest.mark.slow
 def test_killed_before_any_statement_an_import_and_a_deletion_leave_all_or_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.graph_agent.app.sweep", str(tmp_path)]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=55).stdout

@@ -61,6 +61,7 @@ async def two_turns(stage: Stage) -> None:
         await approve_all(session, await session.send("t2"))
 
 
+@pytest.mark.slow
 async def test_forked_at_each_checkpoint_a_thread_ends_with_every_call_run_once_and_the_origin_as_it_was(
     stage: Stage,
 ) -> None:

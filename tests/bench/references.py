@@ -1,14 +1,19 @@
-"""The reference: LangChain's create_agent with approvals and SqliteSaver, on the same tools, as a program.
+"""The references, as programs that play one turn.
 
-python -m tests.bench.plain_agent BASE_URL DATABASE WORKSPACE      plays one turn
+python -m tests.bench.references plain BASE_URL DATABASE WORKSPACE     LangChain's create_agent with approvals and
+                                                                       SqliteSaver, on the same tools
+python -m tests.bench.references bare BASE_URL RECORDED                no agent: ChatOpenAI sends requests that an
+                                                                       agent sent before, one body a line
 """
 
 import importlib
+import json
 import sqlite3
 import sys
 from pathlib import Path
 from typing import Any
 
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.tools import StructuredTool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite import SqliteSaver
@@ -35,7 +40,7 @@ def _as_langchain(tool: BaseTool, workspace: Path) -> StructuredTool:
     )
 
 
-def main(base_url: str, database: Path, workspace: Path) -> None:
+def _play_plain(base_url: str, database: Path, workspace: Path) -> None:
     """Play until the scripted model says a text."""
     # Not a dependency of the project: an import statement would fail the type checker where it is missing.
     agents = importlib.import_module("langchain.agents")
@@ -52,5 +57,26 @@ def main(base_url: str, database: Path, workspace: Path) -> None:
     )
 
 
+def _play_bare(base_url: str, recorded: Path) -> None:
+    """Send each body's messages and tools, streamed where it was."""
+    bodies = [json.loads(line) for line in recorded.read_text(encoding="utf-8").splitlines()]
+    messages = [convert_to_messages(body["messages"]) for body in bodies]
+    model = ChatOpenAI(model="fake-model", base_url=base_url, api_key=lambda: "any").bind(tools=bodies[0]["tools"])
+    for body, conversation in zip(bodies, messages, strict=True):
+        _ask(model, conversation, streams=bool(body.get("stream")))
+
+
+def _ask(model: Any, conversation: list[BaseMessage], *, streams: bool) -> None:
+    if not streams:
+        model.invoke(conversation)
+        return
+    for _ in model.stream(conversation):
+        pass
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    match sys.argv[1:]:
+        case ["plain", base_url, database, workspace]:
+            _play_plain(base_url, Path(database), Path(workspace))
+        case ["bare", base_url, recorded]:
+            _play_bare(base_url, Path(recorded))
