@@ -17,19 +17,19 @@ from typer.main import get_command
 
 from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, write_examples
 from graph_agent.cli.commands import session
-from graph_agent.cli.commands.approvals import approvals_app, recover_command
-from graph_agent.cli.commands.config import config_app, mcp_app, memory_app, model_app
-from graph_agent.cli.commands.inspect import (
+from graph_agent.cli.commands.approvals import approvals_app, policy_app, recover_command, tools_app
+from graph_agent.cli.commands.config import config_app, doctor_command, mcp_app, memory_app, model_app
+from graph_agent.cli.commands.threads import (
     calls_command,
+    compact_command,
     diff_command,
+    fork_command,
     graph_command,
     history_command,
     inspect_command,
+    rewind_command,
+    threads_app,
 )
-from graph_agent.cli.commands.policy import policy_app, tools_app
-from graph_agent.cli.commands.system import demo_command, doctor_command
-from graph_agent.cli.commands.threads import threads_app
-from graph_agent.cli.commands.time_travel import compact_command, fork_command, rewind_command
 from graph_agent.cli.exit_codes import run_guarded
 from graph_agent.cli.options import DEBUG_HELP
 from graph_agent.cli.startup import parse_run_options, print_result_on_signal, print_version
@@ -113,7 +113,7 @@ _PROGRAMS = {
     "graph": single_command(graph_command),
     "diff": single_command(diff_command),
     "doctor": single_command(doctor_command),
-    "demo": single_command(demo_command),
+    "demo": single_command(session.demo),
     "threads": threads_app,
     "approvals": approvals_app,
     "policy": policy_app,

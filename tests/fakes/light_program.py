@@ -5,10 +5,8 @@ import sys
 import typer
 
 from graph_agent.cli.command_types import PlainCommand, PlainGroup
-from graph_agent.cli.commands.approvals import approvals_app, recover_command
-from graph_agent.cli.commands.inspect import calls_command, graph_command, inspect_command
-from graph_agent.cli.commands.policy import policy_app
-from graph_agent.cli.commands.threads import threads_app
+from graph_agent.cli.commands.approvals import approvals_app, policy_app, recover_command
+from graph_agent.cli.commands.threads import calls_command, graph_command, inspect_command, threads_app
 from graph_agent.cli.exit_codes import run_guarded
 
 __all__ = ["app"]

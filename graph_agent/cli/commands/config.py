@@ -1,15 +1,16 @@
-"""The `config`, `model`, `memory` and `mcp` commands."""
+"""The `config`, `model`, `memory`, `mcp` and `doctor` commands."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from graph_agent.cli.command_types import PlainCommand, ServerCommand, command_group
-from graph_agent.cli.options import AsJson, Database
+from graph_agent.cli.options import AsJson, Database, resolve_database
 
-__all__ = ["Scope", "config_app", "mcp_app", "memory_app", "model_app"]
+__all__ = ["Scope", "config_app", "doctor_command", "mcp_app", "memory_app", "model_app"]
 
 config_app = command_group("Show and change settings; trust a project folder.")
 
@@ -271,3 +272,25 @@ def try_command_mcp(name: _NameMcp, as_json: AsJson = False) -> None:
     from graph_agent.cli.views.mcp import print_test
 
     print_test(name, as_json=as_json)
+
+
+def doctor_command(
+    backup: Annotated[
+        Path | None, Option("--backup", metavar="FILE", help="Back up the database (safe while in use).")
+    ] = None,
+    repair: Annotated[bool, Option("--repair", help="Fix what can be fixed; a damaged file is kept.")] = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check versions, settings, model, programs, database, permissions and terminal. Exit code 1 on failure."""
+    from graph_agent.cli.views.doctor import copy_database, print_checks
+
+    if backup is not None:
+        copy_database(resolve_database(db), backup, as_json=as_json)
+    if repair:
+        from graph_agent.app.repair import repair as apply_rewind
+        from graph_agent.cli.views.doctor import repair_installation
+
+        repair_installation(resolve_database(db), apply_rewind, as_json=as_json)
+    elif backup is None:
+        print_checks(resolve_database(db), as_json=as_json)

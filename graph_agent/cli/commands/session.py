@@ -1,4 +1,4 @@
-"""The commands that run a session: `chat`, `resume` and `run`. Each body loads its own modules."""
+"""The commands that run a session: `chat`, `resume`, `run` and `demo`. Each body loads its own modules."""
 
 import signal
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from graph_agent.cli.session_target import Target
 
 
-__all__ = ["Output", "Recover", "chat", "resume", "run"]
+__all__ = ["Output", "Recover", "chat", "demo", "resume", "run"]
 
 
 class Output(StrEnum):
@@ -153,6 +153,16 @@ def run(
         _restore_ctrl_c()
         code = run_headless(request, lambda bus: open_target(target, bus), restore_signals)
     raise typer.Exit(code)
+
+
+def demo(
+    yes: Annotated[bool, Option("--yes", help="Answer the questions automatically.")] = False,
+    keep: Annotated[bool, Option("--keep", help="Keep the files of the demo.")] = False,
+) -> None:
+    """Show an approval, kill -9 during a call, its recovery and a rewind. Offline, one minute, throwaway files."""
+    from graph_agent.cli.demo.script import run_demo
+
+    run_demo(is_asking=not yes, is_kept=keep)
 
 
 def _flags(

@@ -1,7 +1,8 @@
-"""The `threads` commands."""
+"""The commands that read the state of threads, and those that change, copy or delete it."""
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -9,7 +10,24 @@ from typer import Argument, Option
 from graph_agent.cli.command_types import PlainCommand, command_group
 from graph_agent.cli.options import AsJson, Database, default_workspace, resolve_database
 
-__all__ = ["Format", "threads_app"]
+if TYPE_CHECKING:
+    from graph_agent.app.rewind import RewindRequest
+    from graph_agent.ports import RewindScope
+    from graph_agent.session.time_travel import RewindPlan
+
+
+__all__ = [
+    "Format",
+    "calls_command",
+    "compact_command",
+    "diff_command",
+    "fork_command",
+    "graph_command",
+    "history_command",
+    "inspect_command",
+    "rewind_command",
+    "threads_app",
+]
 
 
 class Format(StrEnum):
@@ -47,7 +65,7 @@ def show_command(
 
 
 @threads_app.command("diff", cls=PlainCommand)
-def diff_command(
+def diff_files_command(
     thread: Annotated[str, Argument(help="Thread id. Default: the newest thread here.")] = "",
     db: Database = None,
     as_json: AsJson = False,
@@ -185,3 +203,183 @@ def import_command(
     from graph_agent.cli.views.thread_files import print_imported
 
     print_imported(run(import_thread(resolve_database(db), file, as_id=as_id)), as_json=as_json)
+
+
+def inspect_command(
+    target: Annotated[
+        str, Argument(metavar="[ID]", help="Thread, checkpoint or call id. Default: the newest thread here.")
+    ] = "",
+    *,
+    path: Annotated[
+        str | None, Option("--path", metavar="PATH", help="Only this value, e.g. messages.3.content.")
+    ] = None,
+    full: Annotated[bool, Option("--full", help="Do not shorten anything.")] = False,
+    watched: Annotated[
+        bool, Option("--watch", help="Print again on every change; with --json one line each time.")
+    ] = False,
+    until: Annotated[
+        str | None,
+        Option("--until", metavar="STATUS", help="Watch until the thread has this status: idle, waiting, ..."),
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the state of the graph: next nodes, tasks, interrupts, pending writes, calls, values, messages."""
+    from graph_agent.cli.views.inspection import inspect_state, watch_state
+
+    if not (watched or until):
+        inspect_state(resolve_database(db), target, default_workspace(db), path=path, as_json=as_json, full=full)
+        return
+    if path is not None:
+        raise typer.BadParameter("--path cannot be combined with --watch or --until.")
+    watch_state(resolve_database(db), target, default_workspace(db), until=until, as_json=as_json, full=full)
+
+
+def calls_command(
+    thread: Annotated[str | None, Argument(help="Thread, checkpoint or call id. Default: all threads.")] = None,
+    status: Annotated[str | None, Option("--status", help="Only calls with this status.")] = None,
+    tool: Annotated[str | None, Option("--tool", help="Only calls of this tool.")] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the call log: every call with status, risk, time and attempt. With a call id, the whole call."""
+    from graph_agent.cli.views.calls import list_calls
+
+    list_calls(resolve_database(db), thread, status=status, tool=tool, as_json=as_json)
+
+
+def history_command(
+    thread: Annotated[str, Argument(help="Thread, checkpoint or call id. Default: the newest thread here.")] = "",
+    last: Annotated[int | None, Option("--last", min=1, help="Only the newest N.")] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the checkpoints of a thread, newest first. Resume, fork, rewind and inspect take their ids."""
+    from graph_agent.cli.views.inspection import show_history
+
+    show_history(resolve_database(db), thread, default_workspace(db), last=last, as_json=as_json)
+
+
+_ID = "Checkpoint id, or a thread id for its newest checkpoint."
+
+
+def diff_command(
+    old: Annotated[str, Argument(metavar="A", help=_ID)],
+    new: Annotated[str, Argument(metavar="B", help=f"{_ID} May be of another thread.")],
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Diff the state of two checkpoints. Messages and calls are compared by id."""
+    from graph_agent.cli.views.inspection import show_difference
+
+    show_difference(resolve_database(db), old, new, default_workspace(db), as_json=as_json)
+
+
+def graph_command(
+    target: Annotated[
+        str, Argument(metavar="[ID]", help="Thread, checkpoint or call id: marks its current node, shows visits.")
+    ] = "",
+    *,
+    format_name: Annotated[
+        str | None, Option("--format", metavar="terminal|mermaid", help="Default: by the file name of --output.")
+    ] = None,
+    output: Annotated[
+        Path | None, Option("--output", metavar="FILE", help="Write to FILE instead of the terminal.")
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the nodes and edges of the graph, or print Mermaid. With an ID, mark the thread's current node."""
+    from graph_agent.cli.views.graph import show_graph
+
+    database = resolve_database(db) if target or db else None
+    show_graph(database, target, default_workspace(db), format_name=format_name, output=output, as_json=as_json)
+
+
+def fork_command(
+    checkpoint: Annotated[
+        str, Argument(metavar="CHECKPOINT", help="Checkpoint id, or a thread id for its newest one.")
+    ],
+    *,
+    as_id: Annotated[
+        str | None, Option("--as", metavar="ID", help="Id of the new thread. Default: generated.")
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a new thread from a checkpoint; the original is unchanged."""
+    from asyncio import run
+
+    from graph_agent.app.threads import fork
+    from graph_agent.cli.views.time_travel import print_fork
+
+    print_fork(
+        run(fork(resolve_database(db), checkpoint, thread_id=as_id, workspace=default_workspace(db))),
+        as_json=as_json,
+    )
+
+
+def rewind_command(
+    checkpoint: Annotated[
+        str, Argument(metavar="[CHECKPOINT]", help="Checkpoint id; with --undo a thread id.")
+    ] = "",
+    *,
+    files_only: Annotated[bool, Option("--files-only", help="Keep the conversation.")] = False,
+    chat_only: Annotated[bool, Option("--chat-only", help="Keep the files.")] = False,
+    undo: Annotated[bool, Option("--undo", help="Undo the thread's last rewind.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show what would change.")] = False,
+    force: Annotated[bool, Option("--force", help="Also restore files that something else changed.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask for confirmation.")] = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Restore the conversation and files to a checkpoint, after a preview."""
+    from graph_agent.app.rewind import RewindRequest
+
+    if not checkpoint and not undo:
+        raise typer.BadParameter("Name a CHECKPOINT, or undo the last rewind with --undo.")
+    if as_json and not (yes or dry_run):
+        raise typer.BadParameter("--json cannot ask for confirmation; add --yes or --dry-run.")
+    scope = _scope(files_only=files_only, chat_only=chat_only)
+    order = RewindRequest(checkpoint, default_workspace(db), scope, is_undo=undo, is_dry=dry_run, is_forced=force)
+    _rewind(order, db, is_settled=yes, as_json=as_json)
+
+
+def _scope(*, files_only: bool, chat_only: bool) -> "RewindScope":
+    if files_only and chat_only:
+        raise typer.BadParameter(
+            "--files-only and --chat-only cannot be combined. Without them, both are restored."
+        )
+    return "files" if files_only else "chat" if chat_only else "both"
+
+
+def _rewind(order: "RewindRequest", db: str | None, *, is_settled: bool, as_json: bool) -> None:
+    from asyncio import run
+
+    from graph_agent.app.rewind import rewind
+    from graph_agent.cli.views.time_travel import confirm_rewind, print_rewind
+
+    shown = []
+
+    def consents(seen: "RewindPlan") -> bool:
+        if is_settled:
+            return True
+        shown.append(seen)
+        return confirm_rewind(seen)
+
+    done = run(rewind(resolve_database(db), order, consents))
+    print_rewind(done, is_dry=order.is_dry, as_json=as_json, was_shown=bool(shown))
+
+
+def compact_command(
+    thread: Annotated[str, Argument(metavar="THREAD", help="Thread id.")],
+    *,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compact the context that is sent to the model. The full transcript is kept."""
+    from asyncio import run
+
+    from graph_agent.cli.headless.run import compact
+
+    run(compact(thread, db, as_json=as_json))

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from graph_agent.cli.main import app
 from tests.fakes.mcp_servers import demo
+from tests.graph_agent.cli.commands import type_command
 
 __all__ = ["configure", "mcp", "settle"]
 
@@ -24,7 +24,7 @@ def settle(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def mcp(*arguments: str) -> Result:
     """Type `graph-agent mcp ...` on a wide terminal."""
-    return CliRunner().invoke(app, ["mcp", *arguments], env={"COLUMNS": "200"})
+    return type_command("mcp", *arguments, COLUMNS="200")
 
 
 def configure(home: Path, *arguments: str) -> None:

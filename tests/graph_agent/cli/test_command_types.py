@@ -2,7 +2,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,16 +15,10 @@ from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeComman
 from tests.fakes.database_rows import Rows, record_of
 
 _ROOT = Path(__file__).parents[3]
-_HEAVY = {
-    "langgraph",
-    "langchain_core",
-    "langchain_openai",
-    "openai",
-    "pydantic",
-    "langsmith",
-    "httpx",
-    "prompt_toolkit",
-}
+_MODEL = {"langgraph", "langchain_core", "langchain_openai", "openai", "langsmith", "httpx", "prompt_toolkit"}
+_VALIDATION = _MODEL | {"pydantic"}
+_READER = _VALIDATION | {"rich"}
+_COMMAND_LINE = _READER | {"sqlite3", "ormsgpack", "asyncio"}
 _PROBE = """
 import json, sys
 from graph_agent.cli.main import main
@@ -67,69 +61,53 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command",
+    ("line", "code", "not_loaded", "most_modules"),
     [
-        ["threads", "list"],
-        ["threads", "list", "--json"],
-        ["threads", "show", "thread-0000"],
-        ["inspect", "thread-0000"],
-        ["calls"],
-        ["approvals", "list"],
-        ["tools", "stats"],
+        *(
+            (f"{line} --db DB", 0, _READER, 300)
+            for line in (
+                *("threads list", "threads list --json", "threads show thread-0000", "inspect thread-0000"),
+                *("calls", "approvals list", "tools stats"),
+            )
+        ),
+        *((line, 0, _MODEL, 1000) for line in ("tools list", "tools show bash", "config show")),
+        *(
+            (line, 0, _COMMAND_LINE, 240)
+            for line in (*("--version", "--help", "threads --help", "approvals approve --help", "inspect --help"),)
+        ),
+        ("chat --workspace /no/such/folder --add-dir more", 2, _VALIDATION, 1000),
     ],
 )
-def test_read_only_commands_load_little(path: Path, command: list[str]) -> None:
-    code, packages, count = _loaded_by([*command, "--db", str(path)])
+def test_a_command_loads_only_what_it_needs(
+    path: Path, line: str, code: int, not_loaded: set[str], most_modules: int
+) -> None:
+    exit_code, packages, count = _loaded_by(line.replace("DB", str(path)).split())
 
-    assert code == 0
-    assert packages & _HEAVY == set()
-    assert "rich" not in packages
-    assert count < 300
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [["tools", "list"], ["tools", "show", "bash"], ["config", "show"]])
-def test_tools_and_settings_are_shown_without_the_model_stack(command: list[str]) -> None:
-    code, packages, _ = _loaded_by(command)
-
-    assert code == 0
-    assert packages & (_HEAVY - {"pydantic"}) == set()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    [["--help"], ["threads", "--help"], ["approvals", "approve", "--help"], ["inspect", "--help"], ["--version"]],
-)
-def test_help_loads_nothing_but_the_command_line_itself(command: list[str]) -> None:
-    code, packages, count = _loaded_by(command)
-
-    assert code == 0
-    assert packages & (_HEAVY | {"sqlite3", "ormsgpack", "rich", "asyncio"}) == set()
-    assert count < 240
+    assert (exit_code, packages & not_loaded, count < most_modules) == (code, set(), True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["resume", ""], ["tools", "show", ""], ["config", "set", ""], ["run", "--mo"]])
 def test_completion_loads_little(path: Path, words: list[str]) -> None:
-    code, packages, count = _loaded_by(
-        ["graph-agent", *words], {"GRAPH_AGENT_DB": str(path), "_GRAPH_AGENT_COMPLETE": "words"}
-    )
+    environment = {"GRAPH_AGENT_DB": str(path), "_GRAPH_AGENT_COMPLETE": "words"}
 
-    assert code == 0
-    assert packages & (_HEAVY - {"pydantic"} | {"rich"}) == set()
+    code, packages, count = _loaded_by(["graph-agent", *words], environment)
+
+    assert (code, packages & (_MODEL | {"rich"})) == (0, set())
     assert count < 300 or "pydantic" in packages
+
+
+def _program_of(function: Callable[..., None], kind: type[PlainCommand] = PlainCommand) -> typer.Typer:
+    """A program with one command in a group."""
+    program = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
+    program.callback()(lambda: None)
+    program.command("show", cls=kind)(function)
+    return program
 
 
 def test_strings_and_flags_pass_through_and_other_types_are_validated() -> None:
     taken: list[object] = []
-    program = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
 
-    @program.callback()
-    def root() -> None:
-        pass
-
-    @program.command(cls=PlainCommand)
     def show(
         name: str,
         note: Annotated[str | None, typer.Option()] = None,
@@ -140,13 +118,13 @@ def test_strings_and_flags_pass_through_and_other_types_are_validated() -> None:
     ) -> None:
         taken.extend((name, note, loud, count, most, list(tag or ())))
 
-    runner = CliRunner()
-    codes = [
-        runner.invoke(program, ["show", "a name", "--loud", "--count", "3"]).exit_code,
-        runner.invoke(program, ["show", "", "--note", "7", "--most", "8", "--tag", "x", "--tag", ""]).exit_code,
-        runner.invoke(program, ["show", "a", "--count", "many"]).exit_code,
-        runner.invoke(program, ["show"]).exit_code,
-    ]
+    lines: tuple[list[str], ...] = (
+        ["a name", "--loud", "--count", "3"],
+        ["", "--note", "7", "--most", "8", "--tag", "x", "--tag", ""],
+        ["a", "--count", "many"],
+        [],
+    )
+    codes = [CliRunner().invoke(_program_of(show), ["show", *line]).exit_code for line in lines]
 
     assert codes == [0, 0, 2, 2]
     assert taken == ["a name", None, True, 3, None, [], "", "7", False, 1, 8, ["x", ""]]
@@ -154,45 +132,37 @@ def test_strings_and_flags_pass_through_and_other_types_are_validated() -> None:
 
 def test_an_empty_id_is_refused_but_may_be_left_out() -> None:
     taken: list[object] = []
-    program = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
 
-    @program.callback()
-    def root() -> None:
-        pass
-
-    @program.command(cls=ResumeCommand)
     def show(
         thread: Annotated[str, typer.Argument()] = "", resume: Annotated[str | None, typer.Option()] = None
     ) -> None:
         taken.append((thread, resume))
 
-    runner = CliRunner()
-    lines = [["a"], [""], ["--resume", ""], ["--resume="], ["--resume", "b", ""]]
-    refused = [runner.invoke(program, ["show", *line]).exit_code for line in lines]
-    taken_at = [runner.invoke(program, ["show", *line]).exit_code for line in ([], ["--resume"], ["a", "--resume"])]
+    program = _program_of(show, ResumeCommand)
+    lines: tuple[list[str], ...] = (
+        ["a"],
+        [""],
+        ["--resume", ""],
+        ["--resume="],
+        ["--resume", "b", ""],
+        [],
+        ["--resume"],
+        ["a", "--resume"],
+    )
+    codes = [CliRunner().invoke(program, ["show", *line]).exit_code for line in lines]
 
-    assert (refused, taken_at) == ([0, 2, 2, 2, 2], [0, 0, 0])
+    assert codes == [0, 2, 2, 2, 2, 0, 0, 0]
     assert taken == [("a", None), ("", None), ("", ""), ("a", "")]
-
-
-def test_the_options_of_chat_are_parsed_without_pydantic() -> None:
-    code, packages, _ = _loaded_by(["chat", "--workspace", "/no/such/folder", "--add-dir", "more"])
-
-    assert code == 2
-    assert packages & _HEAVY == set()
 
 
 def test_an_invalid_choice_is_reported_without_the_librarys_prefix() -> None:
     class Colour(StrEnum):
         red = "red"
 
-    program = typer.Typer(rich_markup_mode=None, add_completion=False)
-
-    @program.command(cls=PlainCommand)
     def paint(colour: Annotated[Colour, typer.Option("--colour")] = Colour.red) -> None:
         pass
 
-    refused = CliRunner().invoke(program, ["--colour", "green"])
+    refused = CliRunner().invoke(_program_of(paint), ["show", "--colour", "green"])
 
     assert refused.exit_code == 2
     assert "Invalid value for '--colour': 'green' is not one of 'red'." in refused.output
@@ -200,10 +170,10 @@ def test_an_invalid_choice_is_reported_without_the_librarys_prefix() -> None:
 
 def test_the_command_list_does_not_cut_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     app = typer.Typer(cls=PlainGroup, rich_markup_mode=None, add_completion=False)
-    told = "What this command does takes so many words that no line of eighty columns holds all of them. More."
+    summary = "What this command does takes so many words that no line of eighty columns holds all of them. More."
     for name in ("one", "two"):
-        app.command(name, cls=PlainCommand, help=told)(lambda: None)
+        app.command(name, cls=PlainCommand, help=summary)(lambda: None)
 
     shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
 
-    assert " ".join(shown.split()).count(told.removesuffix(". More.")) == 2
+    assert " ".join(shown.split()).count(summary.removesuffix(". More.")) == 2

@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from graph_agent.cli.exit_codes import ExitCode, exit_code_of, run_guarded
+from graph_agent.cli.exit_codes import exit_code_of, run_guarded
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.session.turn_result import TurnStatus
 from tests.fakes.scripted_session import approval, recovery, rest
@@ -72,29 +72,24 @@ def test_an_exception_becomes_a_message_and_an_exit_code(
 
 
 @pytest.mark.slow
-def test_a_bug_is_one_line_and_its_traceback_is_in_a_private_file(tmp_path: Path) -> None:
-    program = _program("def command():\n    raise ZeroDivisionError('two\\nlines')", tmp_path)
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_a_bug_is_one_line_and_its_traceback_is_in_a_private_file_if_one_can_be_written(
+    tmp_path: Path, is_writable: bool
+) -> None:
+    home = tmp_path if is_writable else tmp_path / "file"
+    if not is_writable:
+        home.touch()
+    program = _program("def command():\n    raise ZeroDivisionError('two\\nlines')", home)
 
     out, err = program.communicate()
 
     log = tmp_path / "data" / "logs" / "graph-agent.log"
-    assert (program.returncode, out) == (1, "")
-    assert err == (
-        f"graph-agent: Unexpected ZeroDivisionError: two\\nlines. This is a bug in graph-agent. Details: {log}\n"
-    )
-    assert "Traceback" in log.read_text()
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (log.parent, log)] == [0o700, 0o600]
-
-
-@pytest.mark.slow
-def test_a_bug_without_a_writable_log_is_still_one_line(tmp_path: Path) -> None:
-    blocker = tmp_path / "file"
-    blocker.write_text("")
-    program = _program("def command():\n    raise ZeroDivisionError('x')", blocker)
-
-    _, err = program.communicate()
-
-    assert (program.returncode, err.count("\n"), "could not be written" in err) == (1, 1, True)
+    details = f"Details: {log}" if is_writable else "The details could not be written to the log file."
+    message = "Unexpected ZeroDivisionError: two\\nlines. This is a bug in graph-agent."
+    assert (program.returncode, out, err) == (1, "", f"graph-agent: {message} {details}\n")
+    if is_writable:
+        assert "Traceback" in log.read_text()
+        assert [stat.S_IMODE(path.stat().st_mode) for path in (log.parent, log)] == [0o700, 0o600]
 
 
 def test_a_closed_pipe_is_not_reported(tmp_path: Path) -> None:
@@ -138,9 +133,9 @@ def test_a_full_disk_is_reported_as_such(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["--version"], ["--help"], ["config", "path"], ["threads", "export", "shop"]])
-@pytest.mark.parametrize(("place", "told"), [(">/dev/full", "o space left"), (">&-", ""), ("2>/dev/full", "")])
+@pytest.mark.parametrize(("place", "shown"), [(">/dev/full", "o space left"), (">&-", ""), ("2>/dev/full", "")])
 def test_an_output_that_cannot_be_written_is_one_line_and_exits_with_1(
-    exportable: Path, command: list[str], place: str, told: str
+    exportable: Path, command: list[str], place: str, shown: str
 ) -> None:
     words = shlex.join([sys.executable, "-m", "graph_agent", *command])
 
@@ -153,8 +148,8 @@ def test_an_output_that_cannot_be_written_is_one_line_and_exits_with_1(
         check=False,
     )
 
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1) if told else (0, 0)
-    assert told in ended.stderr
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1) if shown else (0, 0)
+    assert shown in ended.stderr
 
 
 @pytest.mark.slow
@@ -214,36 +209,26 @@ def test_characters_the_terminal_cannot_encode_do_not_break_the_output(tmp_path:
     assert (program.returncode, re.sub("é|\\\\xe9", "e", out)) == (0, "\\ud800 e\n")
 
 
-_APPROVAL = approval("call-a", "bash", {"command": "ls"})
-_RECOVERY = recovery("call-b", "bash", {"command": "make"})
+_CODES: dict[TurnStatus, int] = {
+    "done": 0,
+    "failed": 1,
+    "resumable": 1,
+    "awaiting_approval": 3,
+    "interrupted": 4,
+    "limit": 5,
+    "model_error": 6,
+    "held": 7,
+    "stopped": 130,
+}
 
 
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        ("done", 0),
-        ("failed", 1),
-        ("resumable", 1),
-        ("awaiting_approval", 3),
-        ("interrupted", 4),
-        ("limit", 5),
-        ("model_error", 6),
-        ("held", 7),
-        ("stopped", 130),
-    ],
-)
-def test_each_turn_status_has_an_exit_code(status: TurnStatus, code: int) -> None:
-    assert exit_code_of(rest(status)) == code
+def test_each_turn_status_has_an_exit_code() -> None:
+    assert {status: exit_code_of(rest(status)) for status in get_args(TurnStatus)} == _CODES
 
 
-def test_every_turn_status_has_an_exit_code() -> None:
-    assert [exit_code_of(rest(status)) for status in get_args(TurnStatus)].count(ExitCode.DONE) == 1
+def test_open_questions_and_unmet_requests_have_exit_codes_of_their_own() -> None:
+    waiting = (approval("call-a", "bash", {"command": "ls"}), recovery("call-b", "bash", {"command": "make"}))
 
-
-def test_open_approvals_exit_with_3_and_open_recovery_with_4() -> None:
-    assert exit_code_of(rest("awaiting_approval", questions=(_APPROVAL,))) == 3
-    assert exit_code_of(rest("awaiting_approval", questions=(_APPROVAL, _RECOVERY))) == 4
-
-
-def test_a_turn_with_an_unmet_request_fails() -> None:
+    assert exit_code_of(rest("awaiting_approval", questions=waiting[:1])) == 3
+    assert exit_code_of(rest("awaiting_approval", questions=waiting)) == 4
     assert exit_code_of(rest("done", "Not understood", unmet="not understood")) == 1

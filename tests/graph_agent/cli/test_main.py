@@ -21,17 +21,6 @@ from tests.architecture.checkout import ROOT
 from tests.fakes.typed_words import PROGRAM, understood
 from tests.scenarios.command import Command
 
-_HEAVY = (
-    "langgraph",
-    "langchain_core",
-    "langchain_openai",
-    "openai",
-    "rich",
-    "prompt_toolkit",
-    "sqlite3",
-    "asyncio",
-)
-
 
 def _run(*arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -45,12 +34,6 @@ def _run(*arguments: str, options: tuple[str, ...] = ()) -> subprocess.Completed
     )
 
 
-def test_version_is_one_line() -> None:
-    ended = _run("--version")
-
-    assert (ended.returncode, ended.stdout.split()[0], ended.stdout.count("\n")) == (0, "graph-agent", 1)
-
-
 def test_help_lists_the_commands_without_escapes() -> None:
     ended = _run("--help")
 
@@ -59,24 +42,11 @@ def test_help_lists_the_commands_without_escapes() -> None:
     assert "\x1b" not in ended.stdout
 
 
-@pytest.mark.parametrize("argument", ["--version", "--help"])
-def test_version_and_help_load_nothing_heavy(argument: str) -> None:
-    ended = _run(argument, options=("-X", "importtime"))
+@pytest.mark.parametrize(("arguments", "message"), [((), "Usage: graph-agent"), (("frobnicate",), "frobnicate")])
+def test_no_command_and_an_unknown_one_are_usage_errors_on_stderr(arguments: tuple[str, ...], message: str) -> None:
+    ended = _run(*arguments)
 
-    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in ended.stderr.splitlines()}
-    assert loaded & set(_HEAVY) == set()
-
-
-def test_no_command_and_empty_stdin_is_a_usage_error_on_stderr() -> None:
-    ended = _run()
-
-    assert (ended.returncode, ended.stdout, ended.stderr.startswith("Usage: graph-agent")) == (2, "", True)
-
-
-def test_an_unknown_command_is_a_usage_error() -> None:
-    ended = _run("frobnicate")
-
-    assert (ended.returncode, ended.stdout, "frobnicate" in ended.stderr) == (2, "", True)
+    assert (ended.returncode, ended.stdout, message in ended.stderr) == (2, "", True)
 
 
 _MADE: list[str] = []
@@ -139,41 +109,13 @@ LOOKS = {
 """What can be asked where nothing is there yet, and the keys of its object."""
 
 ASKS_FOR = (
-    "threads show",
-    "threads diff",
-    "threads prune",
-    "threads rename {} x",
-    "threads delete {} --yes",
-    "threads export",
-    "threads import",
-    "approvals approve",
-    "approvals reject",
-    "approvals edit {} --arguments {{}}",
-    "approvals answer {} x",
-    "recover",
-    "recover --retry",
-    "calls",
-    "history",
-    "inspect",
-    "graph",
-    "diff {} {}",
-    "fork",
-    "rewind {} --yes",
-    "compact",
-    "resume",
-    "run --resume",
-    "run x --resume",
-    "tools show",
-    "policy revoke",
-    "policy test",
-    "policy check {} {{}} --workspace /nowhere",
-    "config explain",
-    "config set {} x",
-    "config trust",
-    "mcp test",
-    "mcp trust",
-    "mcp remove",
-    "model local",
+    *("threads show", "threads diff", "threads prune", "threads rename {} x", "threads delete {} --yes"),
+    *("threads export", "threads import", "approvals approve", "approvals reject"),
+    *("approvals edit {} --arguments {{}}", "approvals answer {} x", "recover", "recover --retry"),
+    *("calls", "history", "inspect", "graph", "diff {} {}", "fork", "rewind {} --yes", "compact"),
+    *("resume", "run --resume", "run x --resume", "tools show", "policy revoke", "policy test"),
+    *("policy check {} {{}} --workspace /nowhere", "config explain", "config set {} x", "config trust"),
+    *("mcp test", "mcp trust", "mcp remove", "model local"),
 )
 """Commands that name something; here it is not there."""
 
@@ -253,6 +195,7 @@ def _example_paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 def test_every_command_has_examples_and_every_example_its_command() -> None:
     assert sorted(EXAMPLES) == sorted(_example_paths(PROGRAM))
+    assert (find_examples("graph-agent"), find_examples("program unknown")) == (EXAMPLES[""], ())
 
 
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if path])
@@ -265,10 +208,6 @@ def test_an_example_can_be_typed_as_it_stands(path: str) -> None:
         assert (program, context.command_path) == ("graph-agent", f"graph-agent {path}")
 
 
-def test_a_command_without_examples_has_none_to_show() -> None:
-    assert (find_examples("graph-agent"), find_examples("program unknown")) == (EXAMPLES[""], ())
-
-
 def test_every_exit_code_has_its_meaning_in_help_and_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -278,4 +217,7 @@ def test_every_exit_code_has_its_meaning_in_help_and_in_the_readme() -> None:
 
 
 def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (print_version(), capsys.readouterr().out) == (0, f"graph-agent {version('graph-agent')}\n")
+    line = f"graph-agent {version('graph-agent')}\n"
+
+    assert (print_version(), capsys.readouterr().out) == (0, line)
+    assert _run("--version").stdout == line

@@ -15,7 +15,7 @@ from graph_agent.cli.session_target import (
     require_folder,
     resolve_target,
 )
-from graph_agent.errors import NothingYet, UnknownId, UsageError
+from graph_agent.errors import AgentError, NothingYet, UnknownId, UsageError
 from tests.fakes.database_rows import Rows
 
 
@@ -24,40 +24,35 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_only_given_flags_are_passed_on(tmp_path: Path) -> None:
+def test_a_new_session_is_in_the_named_or_current_folder_with_the_given_flags(tmp_path: Path) -> None:
     flags = {"model": None, "mode": "plan", "no_stream": False, "max_steps": 3}
+    (tmp_path / "other").mkdir()
 
-    assert resolve_target(flags, workspace=None, thread=None, resume=None) == Target(
-        tmp_path, flags={"mode": "plan", "max_steps": 3}
-    )
+    plain = resolve_target(flags, workspace=None, thread=None, resume=None)
+    named = resolve_target({}, workspace=str(tmp_path / "other"), thread="fix-42", resume=None)
 
-
-def test_a_new_thread_is_created_in_the_current_folder(tmp_path: Path) -> None:
-    assert resolve_target({}, workspace=None, thread="fix-42", resume=None) == Target(
-        tmp_path, "fix-42", exists=False
-    )
+    assert plain == Target(tmp_path, flags={"mode": "plan", "max_steps": 3})
+    assert named == Target(tmp_path / "other", "fix-42", exists=False)
 
 
-@pytest.mark.parametrize("name", ["", "  ", " a", "two\nlines", "\x1b[2J", "x" * 101])
-def test_an_invalid_thread_id_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="is not a valid id"):
-        resolve_target({}, workspace=None, thread=name, resume=None)
-
-
-def test_a_named_folder_is_the_workspace(tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-
-    assert resolve_target({}, workspace=str(other), thread=None, resume=None).workspace == other
-
-
-def test_contradicting_options_and_missing_folders_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be combined"):
-        resolve_target({}, workspace=None, thread="a", resume="b")
-    with pytest.raises(UsageError, match="is not a folder"):
-        resolve_target({}, workspace=str(tmp_path / "none"), thread=None, resume=None)
-    with pytest.raises(NothingYet):
-        resolve_target({}, workspace=None, thread=None, resume="abcd")
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        *(
+            ({"thread": name}, UsageError, "is not a valid id")
+            for name in ("", "  ", " a", "two\nlines", "\x1b[2J")
+        ),
+        ({"thread": "x" * 101}, UsageError, "is not a valid id"),
+        ({"thread": "a", "resume": "b"}, UsageError, "cannot be combined"),
+        ({"workspace": "none"}, UsageError, "is not a folder"),
+        ({"resume": "abcd"}, NothingYet, "nothing yet"),
+    ],
+)
+def test_invalid_ids_missing_folders_and_contradictions_are_refused(
+    options: dict[str, str], error: type[AgentError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        resolve_target({}, **{"workspace": None, "thread": None, "resume": None, **options})
 
 
 @pytest.fixture
@@ -73,27 +68,27 @@ def rows(tmp_path: Path) -> Iterator[Rows]:
     written.close()
 
 
-def test_an_existing_thread_keeps_its_workspace(rows: Rows) -> None:
+@pytest.mark.parametrize(
+    ("text", "workspace", "found"),
+    [
+        ("bbbb", "/elsewhere", ResumePoint("thread-bbbb", Path("/b"))),
+        ("", "/a", ResumePoint("thread-aaaa", Path("/a"))),
+        ("head-aaaa", "/", ResumePoint("thread-aaaa", Path("/a"))),
+        ("older-aaaa", "/", ResumePoint("thread-aaaa", Path("/a"), "older-aaaa")),
+    ],
+    ids=["the end of an id", "the newest thread of the folder", "the newest checkpoint", "an older checkpoint"],
+)
+def test_a_thread_is_resumed_in_its_workspace(rows: Rows, text: str, workspace: str, found: ResumePoint) -> None:
+    assert find_resume_point(text, str(rows.path), Path(workspace)) == found
+
+
+def test_only_the_exact_id_of_an_existing_thread_is_found(rows: Rows, tmp_path: Path) -> None:
     db = str(rows.path)
 
-    assert find_resume_point("bbbb", db, Path("/elsewhere")) == ResumePoint("thread-bbbb", Path("/b"))
     assert find_thread("thread-aaaa", db) == ResumePoint("thread-aaaa", Path("/a"))
-
-
-def test_an_empty_id_means_the_newest_thread_of_the_folder(rows: Rows) -> None:
-    assert find_resume_point("", str(rows.path), Path("/a")) == ResumePoint("thread-aaaa", Path("/a"))
+    assert [find_thread("thread", db), find_thread("x", str(tmp_path / "none.db"))] == [None, None]
     with pytest.raises(UnknownId, match="/elsewhere"):
-        find_resume_point("", str(rows.path), Path("/elsewhere"))
-
-
-def test_only_an_older_checkpoint_is_named_beside_the_thread(rows: Rows) -> None:
-    found = [find_resume_point(name, str(rows.path), Path("/")) for name in ("head-aaaa", "older-aaaa")]
-
-    assert found == [ResumePoint("thread-aaaa", Path("/a")), ResumePoint("thread-aaaa", Path("/a"), "older-aaaa")]
-
-
-def test_a_thread_that_does_not_exist_is_not_found(rows: Rows, tmp_path: Path) -> None:
-    assert [find_thread("thread", str(rows.path)), find_thread("x", str(tmp_path / "none.db"))] == [None, None]
+        find_resume_point("", db, Path("/elsewhere"))
 
 
 def test_an_unfinished_thread_names_the_previous_session(rows: Rows) -> None:
@@ -101,14 +96,9 @@ def test_an_unfinished_thread_names_the_previous_session(rows: Rows) -> None:
     rows.lease("thread-cccc", pid=1, host="box", since="2026-11-28T01:00:00Z")
     rows.lease("thread-aaaa", pid=1, host="box")
 
-    told = [find_resume_point(name, str(rows.path), Path("/")).last_run for name in ("cccc", "thread-aaaa")]
+    shown = [find_resume_point(name, str(rows.path), Path("/")).last_run for name in ("cccc", "thread-aaaa")]
 
-    assert told == ["The previous session (pid 1 on box, started at 2026-11-28T01:00:00Z) ended unexpectedly.", ""]
-
-
-def test_resuming_needs_a_database(tmp_path: Path) -> None:
-    with pytest.raises(NothingYet):
-        find_resume_point("aaaa", str(tmp_path / "none.db"), tmp_path)
+    assert shown == ["The previous session (pid 1 on box, started at 2026-11-28T01:00:00Z) ended unexpectedly.", ""]
 
 
 def test_a_missing_workspace_is_an_error_with_a_hint(tmp_path: Path) -> None:
@@ -143,6 +133,8 @@ def _graph_agent(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.Comp
         (("run", "x", "--workspace", "no-such-folder"), "'no-such-folder' is not a folder"),
         (("run", "x", "--thread", "a", "--resume", "b"), "cannot be combined"),
         (("run", "x", "--approve", "all"), "a new thread has none"),
+        (("resume",), "there is nothing yet"),
+        (("run", "--resume", "abcd1234"), "there is nothing yet"),
         (("chat",), "No terminal found"),
     ],
 )
@@ -155,14 +147,6 @@ def test_wrong_usage_of_a_session_command_exits_with_2(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [("resume",), ("run", "--resume", "abcd1234")])
-def test_resuming_without_a_database_is_an_error_of_one_line(tmp_path: Path, command: tuple[str, ...]) -> None:
-    ended = _graph_agent(*command, cwd=tmp_path)
-
-    assert (ended.returncode, ended.stderr.count("\n"), "there is nothing yet" in ended.stderr) == (2, 1, True)
-
-
-@pytest.mark.slow
 def test_a_prompt_is_read_from_stdin(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
 
@@ -172,24 +156,16 @@ def test_a_prompt_is_read_from_stdin(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_named_thread_is_created_and_then_continued(tmp_path: Path) -> None:
+def test_a_named_thread_is_created_continued_and_its_last_answer_printed_again(tmp_path: Path) -> None:
     runs = [_graph_agent("run", "list", "--thread", "t1", "--output", "json", cwd=tmp_path) for _ in range(2)]
-    listed = _graph_agent("threads", "list", "--json", cwd=tmp_path)
-
-    threads = json.loads(listed.stdout)["threads"]
-    assert [json.loads(run.stdout)["thread_id"] for run in runs] == ["t1", "t1"]
-    assert [(thread["thread_id"], thread["turns"], thread["workspace"]) for thread in threads] == [
-        ("t1", 2, str(tmp_path))
-    ]
-
-
-@pytest.mark.slow
-def test_resuming_an_idle_thread_without_a_prompt_prints_its_last_answer(tmp_path: Path) -> None:
-    first = _graph_agent("run", "list", "--thread", "t1", cwd=tmp_path)
-
     again = _graph_agent("run", "--resume", "t1", cwd=tmp_path)
+    threads = json.loads(_graph_agent("threads", "list", "--json", cwd=tmp_path).stdout)["threads"]
 
-    assert (again.returncode, again.stdout) == (0, first.stdout)
+    results = [json.loads(run.stdout) for run in runs]
+    assert [result["thread_id"] for result in results] == ["t1", "t1"]
+    assert (again.returncode, again.stdout.strip()) == (0, results[1]["answer"].strip())
+    shown = [(thread["thread_id"], thread["turns"], thread["workspace"]) for thread in threads]
+    assert shown == [("t1", 2, str(tmp_path))]
 
 
 @pytest.mark.slow

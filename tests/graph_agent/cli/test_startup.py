@@ -81,19 +81,19 @@ def test_the_output_format_of_a_run_is_parsed_early(line: str, asked: tuple[str,
     assert parse_run_options(line.split()) == asked
 
 
-_A_PROGRAM = """
+_OBSERVES_GC = """
 import gc, sys
 from pathlib import Path
 
 searches = []
-gc.callbacks.append(lambda phase, told: searches.append((phase, told["generation"])))
+gc.callbacks.append(lambda phase, info: searches.append((phase, info["generation"])))
 usual = gc.get_threshold()
 from graph_agent.__main__ import main
 
 sys.argv = ["graph-agent", "run", "list files"]
 main()
-told = ("start", 2) in searches, gc.get_freeze_count() > 0, gc.get_threshold() == usual
-Path("told").write_text(str(told))
+seen = ("start", 2) in searches, gc.get_freeze_count() > 0, gc.get_threshold() == usual
+Path("seen").write_text(str(seen))
 """
 
 
@@ -102,14 +102,14 @@ def test_loading_runs_no_full_garbage_collection_and_is_exempt_from_later_ones(t
     (tmp_path / "work").mkdir()
 
     subprocess.run(
-        [sys.executable, "-c", _A_PROGRAM],
+        [sys.executable, "-c", _OBSERVES_GC],
         cwd=tmp_path / "work",
         env={**os.environ, "GRAPH_AGENT_HOME": str(tmp_path / "home")},
         capture_output=True,
         check=True,
     )
 
-    assert (tmp_path / "work/told").read_text() == "(False, True, True)"
+    assert (tmp_path / "work/seen").read_text() == "(False, True, True)"
 
 
 @pytest.fixture
@@ -123,26 +123,21 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
         handler.close()
 
 
-def test_the_file_appears_with_the_first_record_and_is_private_under_any_umask(log: Path) -> None:
+def test_the_log_appears_with_the_first_record_is_private_and_holds_tracebacks(log: Path) -> None:
     umask = os.umask(0)
     try:
         log_to_file()
         before = log.exists()
         logging.getLogger("some.library").warning("careful")
-    finally:
-        os.umask(umask)
-
-    assert (before, stat.S_IMODE(log.stat().st_mode), "careful" in log.read_text()) == (False, 0o600, True)
-
-
-def test_a_traceback_names_the_error_and_the_line(log: Path) -> None:
-    try:
         dict[str, int]()["gone"]
     except KeyError as error:
         path = log_traceback(error)
+    finally:
+        os.umask(umask)
 
-    assert path == log
-    assert log.read_text().splitlines()[-1] == "KeyError: 'gone'"
+    text = log.read_text()
+    assert (before, path, stat.S_IMODE(log.stat().st_mode), "careful" in text) == (False, log, 0o600, True)
+    assert text.splitlines()[-1] == "KeyError: 'gone'"
 
 
 @pytest.mark.slow
@@ -168,7 +163,7 @@ def test_a_log_that_cannot_be_written_stays_silent(log: Path, capsys: pytest.Cap
     assert (capsys.readouterr().err, log_traceback(KeyError("gone"))) == ("", None)
 
 
-_GC_PROGRAM = """
+_PRINTS = """
 import os, sys
 from graph_agent.cli.startup import reserve_stdout
 print("before")
@@ -180,13 +175,13 @@ os.write(1, b"descriptor\\n")
 
 
 def test_stdout_is_the_writers_alone_and_others_reach_stderr() -> None:
-    done = subprocess.run([sys.executable, "-c", _GC_PROGRAM], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", _PRINTS], capture_output=True, text=True, check=True)
 
     assert (done.stdout, sorted(done.stderr.splitlines())) == ("before\nown\n", ["descriptor", "others"])
 
 
 def test_a_closed_pipe_raises_in_the_writer_and_is_silent_at_exit() -> None:
-    program = f"{_GC_PROGRAM}\ntry:\n    write('x')\nexcept BrokenPipeError:\n    sys.stderr.write('gone')\n"
+    program = f"{_PRINTS}\ntry:\n    write('x')\nexcept BrokenPipeError:\n    sys.stderr.write('gone')\n"
     program = program.replace('print("before")\n', "").replace('write("own\\n")\n', "sys.stdin.read()\n")
     with subprocess.Popen(
         [sys.executable, "-c", program],
@@ -198,9 +193,9 @@ def test_a_closed_pipe_raises_in_the_writer_and_is_silent_at_exit() -> None:
         assert process.stdout is not None
         process.stdout.close()
         process.stdout = None
-        _, told = process.communicate("")
+        _, shown = process.communicate("")
 
-    assert sorted(told.split()) == ["descriptor", "gone", "others"]
+    assert sorted(shown.split()) == ["descriptor", "gone", "others"]
 
 
 def test_a_replaced_stdout_is_written_to(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,23 +55,23 @@ class Answers(DemoNarrator):
     def __init__(self, *keys: str) -> None:
         super().__init__(is_asking=False)
         self._keys = list(keys)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def say(self, text: str) -> None:
-        self.said.append(text)
+        self.messages.append(text)
 
     def choose(self, *_: Any) -> str:
         return self._keys.pop(0)
 
 
-def told(keys: str, **situation: Any) -> tuple[list[str], list[str]]:
+def play(keys: str, **situation: Any) -> tuple[list[str], list[str]]:
     children, guide = Recorded(**situation), Answers(*keys)
     run_steps(DemoWorkspace(Path("nowhere")), children, guide)
-    return children.ran, guide.said
+    return children.ran, guide.messages
 
 
 def test_the_demo_runs_its_commands_in_order() -> None:
-    ran, _ = told("yd")
+    ran, _ = play("yd")
 
     assert ran == [
         "run --thread demo read order.txt",
@@ -100,20 +100,20 @@ def test_the_demo_runs_its_commands_in_order() -> None:
     [("r", "--retry 89abcdef", "Two lines: it ran twice"), ("c", "--cancel 89abcdef", "One line: charged once")],
 )
 def test_another_recovery_decision_is_applied_and_explained(key: str, decision: str, remark: str) -> None:
-    ran, said = told(f"y{key}")
+    ran, messages = play(f"y{key}")
 
     assert f"recover demo {decision}" in ran
-    assert any(line.startswith(remark) for line in said)
+    assert any(line.startswith(remark) for line in messages)
 
 
 def test_a_process_that_still_runs_is_ended_with_the_decision() -> None:
-    ran, _ = told("yr", processes=(7,))
+    ran, _ = play("yr", processes=(7,))
 
     assert "recover demo --retry 89abcdef --end-processes" in ran
 
 
 def test_after_a_rejection_nothing_is_killed() -> None:
-    ran, _ = told("n")
+    ran, _ = play("n")
 
     assert ran[3:] == [
         "approvals reject 89abcdef --reason not today",
@@ -127,7 +127,7 @@ def test_after_a_rejection_nothing_is_killed() -> None:
 
 def test_a_history_without_the_decision_is_an_error() -> None:
     with pytest.raises(DemoFailed, match="no checkpoint with the decision"):
-        told("yd", nodes=((KILLED, "x"),))
+        play("yd", nodes=((KILLED, "x"),))
 
 
 KEYS = {"r": "[r]etry", "d": "[d]one", "c": "[c]ancel"}
@@ -210,11 +210,11 @@ def short_folder() -> Iterator[Path]:
 @pytest.mark.slow
 def test_without_a_terminal_the_demo_matches_the_picture_and_leaves_nothing(short_folder: Path) -> None:
     command = [sys.executable, *DEMO]
-    surroundings = {**environment(short_folder), "COLUMNS": str(COLUMNS)}
+    env = {**environment(short_folder), "COLUMNS": str(COLUMNS)}
     shown = subprocess.run(
         command,
         cwd=short_folder,
-        env=surroundings,
+        env=env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -82,26 +82,28 @@ def test_a_page_is_laid_out_by_turns_and_calls(rows: Rows) -> None:
 def test_all_content_of_the_page_is_text(rows: Rows) -> None:
     seen = Seen(hostile(rows))
 
-    allowed = {
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "h1",
-        "h2",
-        "dl",
-        "dt",
-        "dd",
-        "table",
-        "tr",
-        "th",
-        "td",
-    }
-    allowed |= {"a", "svg", "rect", "g", "path", "polygon", "text", "tspan", "div", "small", "p", "strong", "code"}
-    allowed |= {"span", "pre", "details", "summary", "footer", "line", "defs"}
-    assert {tag for tag, _ in seen.tags} <= allowed
+    allowed = (
+        *(
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "h1",
+            "h2",
+            "dl",
+            "dt",
+            "dd",
+            "table",
+            "tr",
+            "th",
+            "td",
+        ),
+        *("a", "svg", "rect", "g", "path", "polygon", "text", "tspan", "div", "small", "p", "strong", "code"),
+        *("span", "pre", "details", "summary", "footer", "line", "defs"),
+    )
+    assert {tag for tag, _ in seen.tags} <= set(allowed)
     assert sum(tag == "style" for tag, _ in seen.tags) == 1
     linked = [attributes.get(name) for _, attributes in seen.tags for name in ("href", "src", "srcset", "data")]
     assert {link for link in linked if link} == {"#call-1"}

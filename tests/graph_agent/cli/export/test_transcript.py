@@ -20,11 +20,11 @@ def test_each_call_follows_its_message_with_its_result(tmp_path: Path) -> None:
     replies = (calls(("c1", "read_a", {"path": "a.py"}), ("c2", "fail_b")), text("done"))
     play(tmp_path / "agent.db", "go", "more", replies=replies)
 
-    told = read_transcript(tmp_path / "agent.db", "thread-1", None)
+    transcript = read_transcript(tmp_path / "agent.db", "thread-1", None)
 
     shown = [
         [(message.role, message.text, [(call.about, call.result) for call in message.calls]) for message in turn]
-        for turn in told.turns
+        for turn in transcript.turns
     ]
     assert shown == [
         [
@@ -34,10 +34,10 @@ def test_each_call_follows_its_message_with_its_result(tmp_path: Path) -> None:
         ],
         [("user", "more", []), ("assistant", "end", [])],
     ]
-    assert (told.title, told.tokens) == ("go", {"input_tokens": 20, "output_tokens": 10})
-    assert thread_facts(told)["tokens"] == "~61 in, ~33 out, cost unknown"
-    assert [call.record["status"] for call in told.calls] == ["success", "error"]
-    assert all(call.seconds is not None for call in told.calls)
+    assert (transcript.title, transcript.tokens) == ("go", {"input_tokens": 20, "output_tokens": 10})
+    assert thread_facts(transcript)["tokens"] == "~61 in, ~33 out, cost unknown"
+    assert [call.record["status"] for call in transcript.calls] == ["success", "error"]
+    assert all(call.seconds is not None for call in transcript.calls)
 
 
 def test_secrets_are_stars_in_titles_texts_arguments_and_results(rows: Rows) -> None:
@@ -47,10 +47,10 @@ def test_secrets_are_stars_in_titles_texts_arguments_and_results(rows: Rows) -> 
     rows.message("assistant", {"content": "", "tool_calls": [asked]})
     rows.call(record_of("success", arguments={"command": "curl sk-secret-1"}, result="sk-secret-1!"))
 
-    told = read_transcript(rows.path, "t1", None, ["sk-secret-1"])
+    transcript = read_transcript(rows.path, "t1", None, ["sk-secret-1"])
 
-    assert "secret" not in str((told.title, told.messages))
-    [call] = told.calls
+    assert "secret" not in str((transcript.title, transcript.messages))
+    [call] = transcript.calls
     assert (call.about, call.result) == ("curl ***********", "***********!")
 
 
@@ -58,12 +58,12 @@ def test_a_call_without_a_record_is_shown_as_it_was_requested(rows: Rows) -> Non
     rows.thread()
     rows.message("assistant", {"content": "x", "tool_calls": [{"id": "c", "name": "ls", "args": {"path": "."}}]})
 
-    told = read_transcript(rows.path, "t1", None)
+    transcript = read_transcript(rows.path, "t1", None)
 
-    assert told.messages == (
+    assert transcript.messages == (
         TranscriptMessage(
             "assistant",
-            told.messages[0].at,
+            transcript.messages[0].at,
             "x",
             {"input_tokens": 0, "output_tokens": 0},
             (
@@ -73,7 +73,7 @@ def test_a_call_without_a_record_is_shown_as_it_was_requested(rows: Rows) -> Non
             ),
         ),
     )
-    assert told.title == "Thread t1"
+    assert transcript.title == "Thread t1"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from graph_agent.cli.views.calls import call_json, call_table, format_call
 from graph_agent.inspect import CallView, StandingAnswer
 from tests.fakes.database_rows import START, Rows, record_of
-from tests.fakes.light_commands import json_of, run
+from tests.fakes.light_commands import json_of, run, text_of
 
 _ANSWER = StandingAnswer("reject", "no", "chat", "then", None)
 
@@ -68,27 +71,30 @@ def test_workspaces_are_shown_if_there_are_several() -> None:
     assert [line.split()[-2:] for line in several] == [["WORKSPACE", "SUMMARY"], ["/a", "bash"], ["/b", "bash"]]
 
 
-def test_a_call_is_shown_with_all_of_its_arguments_and_its_result() -> None:
-    output = "".join(f"line {number}\n" for number in range(50))
-    record = record_of("success", arguments={"command": "seq\x1b[2J", "timeout": 3}, result=output)
-
-    assert list(format_call(CallView("t1", record))) == [
-        "  command: seq\\x1b[2J",
-        "  timeout: 3",
-        "  result:",
-        *(f"  │ line {number}" for number in range(50)),
-    ]
-
-
-def test_a_failure_and_a_change_are_shown_too() -> None:
-    diff = {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}
-    record = record_of("error", arguments={}, error_msg="no", metadata={"diff": diff})
-
-    assert list(format_call(CallView("t1", record))) == [
-        "  error: no",
-        "  change:",
-        *(f"  │ {line}" for line in diff["unified"].splitlines()),
-    ]
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        (
+            {
+                "arguments": {"command": "seq\x1b[2J", "timeout": 3},
+                "result": "".join(f"line {number}\n" for number in range(50)),
+            },
+            [
+                "  command: seq\\x1b[2J",
+                "  timeout: 3",
+                "  result:",
+                *(f"  │ line {number}" for number in range(50)),
+            ],
+        ),
+        (
+            {"arguments": {}, "error_msg": "no", "metadata": {"diff": {"unified": "--- a\n+++ a\n-x\n+y\n"}}},
+            ["  error: no", "  change:", "  │ --- a", "  │ +++ a", "  │ -x", "  │ +y"],
+        ),
+    ],
+    ids=["arguments and result", "error and change"],
+)
+def test_a_call_is_shown_in_full(fields: dict[str, Any], lines: list[str]) -> None:
+    assert list(format_call(CallView("t1", record_of("success", **fields)))) == lines
 
 
 def test_calls_are_records_with_their_thread_and_can_be_filtered(rows: Rows) -> None:
@@ -102,18 +108,8 @@ def test_calls_are_records_with_their_thread_and_can_be_filtered(rows: Rows) -> 
     assert [call["call_id"] for call in json_of(rows, "calls", "--status", "interrupted")["calls"]] == ["call_a"]
     assert [call["call_id"] for call in json_of(rows, "calls", "t1", "--tool", "grep")["calls"]] == ["call_b"]
     assert [call["call_id"] for call in json_of(rows, "calls", "call_b")["calls"]] == ["call_b"]
-
-
-def test_a_call_id_prints_the_whole_call(rows: Rows) -> None:
-    rows.thread()
-    rows.call(record_of("success", result="".join(f"line {number}\n" for number in range(30))))
-    rows.call(record_of("success", "call_b"))
-
-    whole = run("calls", "call_a", "--db", str(rows.path)).stdout.splitlines()
-    table = run("calls", "t1", "--db", str(rows.path)).stdout.splitlines()
-
-    assert whole[2:] == ["  command: make", "  result:", *(f"  │ line {number}" for number in range(30))]
-    assert len(table) == 3
+    assert len(text_of(rows, "calls", "t1").splitlines()) == 3
+    assert text_of(rows, "calls", "call_a").splitlines()[2:] == ["  command: make"]
 
 
 def test_a_decision_that_is_not_applied_yet_is_shown_with_its_call(rows: Rows) -> None:

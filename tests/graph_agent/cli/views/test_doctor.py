@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.database_rows import Rows
-from tests.graph_agent.cli.typed import json_of, text_of, type_command
+from tests.graph_agent.cli.commands import json_of, text_of, type_command
 
 
 @pytest.fixture(autouse=True)

@@ -15,13 +15,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START as GRAPH_START
 from langgraph.graph import StateGraph
 from langgraph.types import interrupt
-from typer.testing import CliRunner, Result
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import NEW_MESSAGE
-from graph_agent.cli.main import app
 from graph_agent.cli.views import inspection
-from graph_agent.cli.views.inspection import find_value, show_difference, show_history, watch_state
+from graph_agent.cli.views.inspection import find_value, watch_state
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.graph.state import AgentState
 from graph_agent.ports.background import process_started
@@ -33,27 +31,28 @@ from tests.fakes.database_rows import record_of
 from tests.fakes.light_commands import run
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
-
-
-def test_keys_that_contain_dots_are_found() -> None:
-    whole = {"values": {"calls": {"functions.bash:0": {"status": "pending"}}}}
-
-    assert find_value(whole, "calls.functions.bash:0.status") == "pending"
+from tests.graph_agent.cli.commands import json_of, text_of, type_command
 
 
 @pytest.mark.parametrize(
-    ("piece", "words"),
+    ("path", "found"),
     [
-        ("nothing", "no 'nothing' there, only the keys messages, turn"),
+        ("calls.functions.bash:0.status", "pending"),
+        ("nothing", "no 'nothing' there, only the keys messages, calls"),
         ("messages.7", "no '7' there, only a list of 1"),
         ("messages.0.x", "no 'x' there, only a plain value"),
     ],
+    ids=["a key with dots", "an unknown key", "an index out of range", "below a plain value"],
 )
-def test_a_wrong_path_says_what_is_there(piece: str, words: str) -> None:
-    whole = {"values": {"messages": ["go"], "turn": {}}}
+def test_a_path_leads_to_a_value_or_says_what_is_there(path: str, found: str) -> None:
+    state = {"values": {"messages": ["go"], "calls": {"functions.bash:0": {"status": "pending"}}}}
 
-    with pytest.raises(UsageError, match=words):
-        find_value(whole, piece)
+    try:
+        shown = find_value(state, path)
+    except UsageError as error:
+        shown = str(error)
+
+    assert found in shown
 
 
 @pytest.fixture
@@ -95,7 +94,7 @@ def test_watching_prints_each_change_locks_nothing_and_ends_with_ctrl_c(path: Pa
     (tmp_path / "other.db").replace(path)
     third = next_state(process)
     process.send_signal(signal.SIGINT)
-    told = process.communicate(timeout=60)
+    shown = process.communicate(timeout=60)
 
     assert [(state["status"], len(state["interrupts"])) for state in (first, second, third)] == [
         ("waiting", 1),
@@ -103,7 +102,7 @@ def test_watching_prints_each_change_locks_nothing_and_ends_with_ctrl_c(path: Pa
         ("idle", 0),
     ]
     assert taken_in[0] == 0
-    assert (told, process.returncode) == (("", ""), 130)
+    assert (shown, process.returncode) == (("", ""), 130)
 
 
 @pytest.mark.slow
@@ -175,9 +174,9 @@ def test_an_unreadable_database_is_reported_once_and_waited_for(
     with pytest.raises(KeyboardInterrupt):
         watch_state(path, "", None, until=None, as_json=True, full=False)
 
-    told = capsys.readouterr()
-    assert statuses(told.out) == ["waiting"] * 2
-    assert told.err.count("is not a database") == 1
+    shown = capsys.readouterr()
+    assert statuses(shown.out) == ["waiting"] * 2
+    assert shown.err.count("is not a database") == 1
 
 
 def test_the_death_of_the_holding_process_is_a_change(
@@ -250,16 +249,8 @@ def test_the_state_has_the_documented_shape(database: Path) -> None:
     [asked] = whole["interrupts"]
     values = whole["values"]
     assert list(whole)[:10] == [
-        "thread_id",
-        "checkpoint_id",
-        "status",
-        "next",
-        "tasks",
-        "interrupts",
-        "pending_writes",
-        "calls",
-        "usage",
-        "values",
+        *("thread_id", "checkpoint_id", "status", "next", "tasks"),
+        *("interrupts", "pending_writes", "calls", "usage", "values"),
     ]
     assert (whole["thread_id"], whole["status"], whole["next"]) == ("t1", "waiting", ["human_approval"])
     assert (task["name"], task["status"]) == ("human_approval", "interrupted")
@@ -325,91 +316,57 @@ def test_a_value_can_be_printed_as_json(database: Path) -> None:
 
 
 def test_watching_refuses_an_unknown_status_and_a_path(database: Path) -> None:
-    results = [
-        run("inspect", "t1", "--db", str(database), *options)
-        for options in (("--until", "tired"), ("--watch", "--path", "messages"))
-    ]
+    unknown = run("inspect", "t1", "--db", str(database), "--until", "tired")
+    path = run("inspect", "t1", "--db", str(database), "--watch", "--path", "messages")
 
-    assert "'tired'. Choose one of: interrupted" in str(results[0].exception)
-    assert (results[1].exit_code, "--path" in results[1].stderr) == (2, True)
+    assert "'tired'. Choose one of: interrupted" in str(unknown.exception)
+    assert (path.exit_code, "--path" in path.stderr) == (2, True)
 
 
-def _diff(database: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(app, ["diff", *arguments, "--db", str(database)])
+@pytest.fixture
+def turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The last checkpoint of each turn of a thread in the database of the environment."""
+    monkeypatch.setenv("GRAPH_AGENT_DB", str(tmp_path / "a.db"))
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.chdir(tmp_path)
+    return play(tmp_path / "a.db", "one", "two \x1b[2J", replies=(text("a"), text("b")))
 
 
-def test_two_checkpoints_differ_in_the_messages_between_them(tmp_path: Path) -> None:
-    database = tmp_path / "a.db"
-    first, second = play(database, "one", "two", replies=(text("a"), text("b")))
+def test_two_checkpoints_differ_in_the_messages_between_them(turns: list[str]) -> None:
+    first, second = turns
 
-    there = json.loads(_diff(database, first, second, "--json").stdout)["changes"]
-    back = json.loads(_diff(database, second, first, "--json").stdout)["changes"]
+    there, back = json_of("diff", first, second)["changes"], json_of("diff", second, first)["changes"]
+
     messages = [change for change in there if change["path"].startswith("messages.")]
-
     assert [(change["op"], change["old"], change["new"]["content"]) for change in messages] == [
-        ("added", None, "two"),
+        ("added", None, "two \x1b[2J"),
         ("added", None, "b"),
     ]
     assert [(change["path"], change["op"]) for change in back if change["path"].startswith("messages.")] == [
         (change["path"], "removed") for change in messages
     ]
-    assert _diff(database, second, second).stdout == "No differences.\n"
+    assert text_of("diff", second, second) == "No differences.\n"
+    assert isinstance(type_command("diff", "no-such", "nor-this").exception, UnknownId)
 
 
-def test_an_unknown_id_is_an_error(tmp_path: Path) -> None:
-    database = tmp_path / "a.db"
-    play(database, "one")
+def test_a_diff_shows_old_above_new_and_is_escaped(turns: list[str]) -> None:
+    lines = text_of("diff", *turns).splitlines()
 
-    assert "UnknownId" in repr(_diff(database, "no-such", "nor-this").exception)
-
-
-def test_the_ids_of_history_are_accepted_by_other_commands(tmp_path: Path) -> None:
-    database = tmp_path / "a.db"
-    first, second = play(database, "one", "two", replies=(text("a"), text("b")))
-
-    listed = CliRunner().invoke(app, ["history", "--db", str(database), "--json"])
-    shown = json.loads(listed.stdout)
-    inspected = CliRunner().invoke(
-        app, ["inspect", shown["checkpoints"][-1]["checkpoint_id"], "--db", str(database)]
-    )
-
-    assert (listed.exit_code, inspected.exit_code) == (0, 0)
-    assert shown["checkpoints"][0]["checkpoint_id"] == second
-    assert first in [entry["checkpoint_id"] for entry in shown["checkpoints"]]
-
-
-def test_the_newest_comes_first_and_the_head_is_marked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
-    database = tmp_path / "a.db"
-    (head,) = play(database, "one", replies=(text("a"),))
-
-    show_history(database, "", None, as_json=False)
-
-    headings, newest, *_ = capsys.readouterr().out.splitlines()
-    assert headings.split() == ["CHECKPOINT", "WHEN", "STEP", "NODE", "CALLS", "CHANGED"]
-    assert newest.startswith(f"{head[-8:]} *  ")
-    assert "reasoning" in newest
-
-    show_history(database, "", None, last=1, as_json=False)
-
-    *rows, told = capsys.readouterr().out.splitlines()
-    assert (len(rows), rows[1].split()[0], told.startswith("… ")) == (2, head[-8:], True)
-
-
-def test_a_diff_shows_old_above_new_and_is_escaped(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
-    database = tmp_path / "a.db"
-    first, second = play(database, "one", "two \x1b[2J", replies=(text("a"), text("b")))
-
-    show_difference(database, first, second, None, as_json=False)
-
-    lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith(("- usage.requests", "+ usage.requests"))] == [
         "- usage.requests: 1",
         "+ usage.requests: 2",
     ]
     assert not any("\x1b" in line for line in lines)
+
+
+def test_history_lists_checkpoints_newest_first_with_ids_that_other_commands_accept(turns: list[str]) -> None:
+    first, second = turns
+
+    listed = [entry["checkpoint_id"] for entry in json_of("history", "thread-1")["checkpoints"]]
+    headings, newest, *_ = text_of("history", "thread-1").splitlines()
+    *rows, omitted = text_of("history", "thread-1", "--last", "1").splitlines()
+
+    assert (listed[0], first in listed, type_command("inspect", listed[-1]).exit_code) == (second, True, 0)
+    assert headings.split() == ["CHECKPOINT", "WHEN", "STEP", "NODE", "CALLS", "CHANGED"]
+    assert (newest.startswith(f"{second[-8:]} *  "), "reasoning" in newest) == (True, True)
+    assert (len(rows), rows[1].split()[0], omitted.startswith("… ")) == (2, second[-8:], True)

@@ -42,13 +42,13 @@ def test_in_a_session_the_list_shows_the_state_of_each_server(
 ) -> None:
     names = ("starts", "runs", "broke", "other")
     (home / "config.toml").write_text("".join(f"[mcp_servers.{name}]\nurl = 'http://x/'\n" for name in names))
-    told = (
+    shown = (
         ServerChanged("starts", "starting"),
         ServerChanged("runs", "running", 3),
         ServerChanged("broke", "failed", reason="it ended by itself"),
     )
 
-    list_servers(as_json=False, live={now.name: now for now in told})
+    list_servers(as_json=False, live={now.name: now for now in shown})
 
     assert capsys.readouterr().out.splitlines()[1:] == [
         "starts  starting          http  http://x/",
@@ -145,7 +145,7 @@ def test_a_server_can_be_removed_once(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "messages"),
     [
         ((), "graph-agent mcp add NAME -- COMMAND ARGS"),
         (("a",), "graph-agent mcp add NAME"),
@@ -157,11 +157,11 @@ def test_a_server_can_be_removed_once(home: Path) -> None:
     ],
 )
 def test_an_incomplete_mcp_add_changes_nothing_and_explains(
-    home: Path, arguments: tuple[str, ...], said: str
+    home: Path, arguments: tuple[str, ...], messages: str
 ) -> None:
     refused = mcp("add", *arguments)
 
-    assert (said in str(refused.exception), (home / "config.toml").exists()) == (True, False)
+    assert (messages in str(refused.exception), (home / "config.toml").exists()) == (True, False)
 
 
 @pytest.mark.slow
@@ -177,27 +177,26 @@ def test_on_a_terminal_mcp_add_asks_whether_to_trust_the_server(home: Path) -> N
 
 
 def test_a_server_that_does_not_work_fails_its_test_with_the_reason(home: Path) -> None:
-    (home / "config.toml").write_text("[mcp_servers.gone]\ncommand = 'no-such-program'\n")
-    mcp("trust", "gone")
+    mcp("add", "gone", "--trust", "--", "no-such-program")
 
-    tried = mcp("test", "gone")
+    tested = mcp("test", "gone")
 
-    assert (tried.exit_code, "program 'no-such-program' not found" in tried.stdout) == (1, True)
+    assert (tested.exit_code, "program 'no-such-program' not found" in tested.stdout) == (1, True)
 
 
-@pytest.mark.parametrize(("name", "said"), [("demo", "is not trusted"), ("other", "configured: demo")])
-def test_an_untrusted_or_unknown_server_is_not_started(home: Path, name: str, said: str) -> None:
+@pytest.mark.parametrize(("name", "messages"), [("demo", "is not trusted"), ("other", "configured: demo")])
+def test_an_untrusted_or_unknown_server_is_not_started(home: Path, name: str, messages: str) -> None:
     configure(home, "--trace", str(home / "trace"))
 
     refused = mcp("test", name)
 
-    assert (said in str(refused.exception), (home / "trace").exists()) == (True, False)
+    assert (messages in str(refused.exception), (home / "trace").exists()) == (True, False)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"), [(("x", "npx", "-y"), True), (("--what", "x", "--", "npx", "-y"), False)]
+    ("arguments", "shown"), [(("x", "npx", "-y"), True), (("--what", "x", "--", "npx", "-y"), False)]
 )
-def test_an_unknown_option_of_mcp_add_explains_the_dashes(arguments: tuple[str, ...], told: bool) -> None:
+def test_an_unknown_option_of_mcp_add_explains_the_dashes(arguments: tuple[str, ...], shown: bool) -> None:
     refused = mcp("add", *arguments)
 
-    assert (refused.exit_code, "put -- before that command" in refused.output) == (2, told)
+    assert (refused.exit_code, "put -- before that command" in refused.output) == (2, shown)

@@ -9,7 +9,7 @@ from graph_agent.cli.exit_codes import ExitCode
 from tests.fakes.gguf import LIBRARY, write_gguf
 from tests.fakes.openai_server import TXT, FakeOpenAI
 from tests.fakes.scripted_runtime import action
-from tests.graph_agent.cli.typed import json_of, text_of, type_command
+from tests.graph_agent.cli.commands import json_of, text_of, type_command
 from tests.scenarios.command import Command
 
 _NOWHERE = "http://127.0.0.1:9/v1"

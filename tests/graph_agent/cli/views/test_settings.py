@@ -6,7 +6,7 @@ import pytest
 
 from graph_agent.cli.views.settings import current_project
 from graph_agent.errors import AgentError, ConfigError, StorageError, UsageError
-from tests.graph_agent.cli.typed import json_of, text_of, type_command
+from tests.graph_agent.cli.commands import json_of, text_of, type_command
 
 
 @pytest.fixture(autouse=True)

@@ -60,35 +60,53 @@ def test_on_a_narrow_screen_columns_before_the_last_are_dropped(monkeypatch: pyt
     ]
 
 
-def test_paths_are_cut_at_the_left_if_the_last_column_needs_room(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("columns", "lines"),
+    [
+        (
+            "40",
+            [
+                "THREAD  WORKSPACE   TITLE",
+                "t1      …/project   a title that is long",
+                "t2      …e/me/shop  short",
+            ],
+        ),
+        (
+            "80",
+            [
+                "THREAD  WORKSPACE                   TITLE",
+                "t1      /home/me/work/日本/project  a title that is long",
+                "t2      /home/me/shop               short",
+            ],
+        ),
+    ],
+)
+def test_paths_are_cut_at_the_left_only_if_the_last_column_needs_room(
+    monkeypatch: pytest.MonkeyPatch, columns: str, lines: list[str]
+) -> None:
     rows = [("t1", "/home/me/work/日本/project", "a title that is long"), ("t2", "/home/me/shop", "short")]
-    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("COLUMNS", columns)
 
-    lines = list(format_table(("THREAD", "WORKSPACE", "TITLE"), rows, path_column="WORKSPACE"))
-
-    assert lines == [
-        "THREAD  WORKSPACE   TITLE",
-        "t1      …/project   a title that is long",
-        "t2      …e/me/shop  short",
-    ]
-
-
-def test_a_path_is_shown_in_full_if_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-
-    lines = list(
-        format_table(("WORKSPACE", "TITLE"), [("/home/me/work/project", "a title")], path_column="WORKSPACE")
-    )
-
-    assert lines == ["WORKSPACE              TITLE", "/home/me/work/project  a title"]
+    assert list(format_table(("THREAD", "WORKSPACE", "TITLE"), rows, path_column="WORKSPACE")) == lines
 
 
 _ROOT = Path(__file__).parents[4]
 
 
-@pytest.mark.parametrize(("text", "width"), [("abc", 3), ("日本", 4), ("e\u0301", 1), ("ﾊﾛｰ", 3)])
-def test_width_is_counted_in_columns(text: str, width: int) -> None:
-    assert text_width(text) == width
+_FAMILY, _FLAGS, _THUMB = "👨\u200d👩\u200d👧", "🇩🇪🇫🇷", "👍🏽!"
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        *(("abc", 3), ("日本", 4), ("e\u0301", 1), ("ﾊﾛｰ", 3), (_FAMILY, 2), (_FLAGS, 4), (_THUMB, 3)),
+        *(("❤\ufe0f", 2), ("1\ufe0f\u20e3", 2)),
+    ],
+)
+def test_width_is_counted_in_columns_and_characters_are_never_cut_apart(text: str, width: int) -> None:
+    shown = (text_width(text), truncate(f"ab{text}", 2 + width), truncate(f"{text}abc", 1 + width))
+
+    assert shown == (width, f"ab{text}", f"{text}…")
 
 
 @pytest.mark.parametrize(
@@ -96,15 +114,6 @@ def test_width_is_counted_in_columns(text: str, width: int) -> None:
 )
 def test_long_text_is_cut_with_an_ellipsis(text: str, width: int, shown: str) -> None:
     assert truncate(text, width) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "width"), [("👨\u200d👩\u200d👧", 2), ("🇩🇪🇫🇷", 4), ("👍🏽!", 3), ("❤\ufe0f", 2), ("1\ufe0f\u20e3", 2)]
-)
-def test_an_emoji_is_two_columns_wide_and_never_cut(text: str, width: int) -> None:
-    shown = (text_width(text), truncate(f"ab{text}", 2 + width), truncate(f"{text}abc", 1 + width))
-
-    assert shown == (width, f"ab{text}", f"{text}…")
 
 
 def test_json_is_ascii_and_holds_no_control_character(capsys: pytest.CaptureFixture[str]) -> None:
