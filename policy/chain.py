@@ -4,11 +4,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import PurePath
+from posixpath import basename
 from typing import Literal, NamedTuple
 
 from policy.facts import CallFacts, Decision, PolicySettings
 from policy.matching import (
     ACCESS_RULES,
+    absolute_path,
     covers_any_part,
     find_allow_rule,
     matches_tool,
@@ -17,8 +19,9 @@ from policy.matching import (
     program_as_argument,
 )
 from policy.protected import is_protected
-from policy.rules import Grant, Rule, grant_applies, minimal_grants
+from policy.rules import Grant, Rule, globs_overlap, grant_applies, minimal_grants
 from policy.shell.destructive import destructive_reason
+from policy.shell.folders import placed
 from policy.shell.shell_text import ShellText, unparsed_shell
 
 __all__ = [
@@ -70,10 +73,49 @@ def _hard_refusals(case: _Case) -> Decision | None:
         return None
     if why := destructive_reason(facts.command, case.text):
         return Decision("deny", "destructive command", f"This command is refused in every mode: {why}.")
-    if mentioned := mentioned_reserved_path(facts.command, facts.workspace, case.settings.reserved):
+    mentioned = mentioned_reserved_path(facts.command, facts.workspace, case.settings.reserved)
+    if mentioned := mentioned or _reached_reserved_path(case, case.text):
         reason = f"The command names {mentioned}, which belongs to the agent itself."
         return Decision("deny", "agent's own files", reason)
     return None
+
+
+_REMOVERS = frozenset(("chgrp", "chmod", "chown", "rm", "rmdir", "shred", "tar", "zip"))
+_COPIERS = frozenset(("cp", "ln", "mv", "rsync"))
+"""Programs that work on folders with all that is in them; the last argument of these is where they put it."""
+
+
+def _reached_reserved_path(case: _Case, text: ShellText) -> str:
+    """The reserved path that a word or a pattern of a command leads to; empty if none does.
+
+    A folder above it counts for programs that remove, change, copy or link whole folders.
+    """
+    facts, settings = case.facts, case.settings
+    for path in facts.mentions:
+        if is_reserved(path, facts.workspace, settings.reserved, settings.exempt_files):
+            return str(path)
+    named, whole_folders = set(map(str, facts.patterns)), set[str]()
+    for command in text.runs:
+        places = [absolute_path(placed(command.folder, word), facts, settings) for word in ("", *command.words[1:])]
+        named.update(places)
+        name, operands = basename(command.words[0]), [place for place in places[1:] if "/-" not in place]
+        if name in _REMOVERS or (name in _COPIERS and len(operands) > 1):
+            whole_folders.update(operands if name in _REMOVERS else operands[:-1])
+    for root in settings.reserved:
+        if root.is_relative_to(facts.workspace) or facts.workspace.is_relative_to(root):
+            continue
+        if any(_may_be_within(place, str(root)) for place in named):
+            return str(root)
+        if any(_may_be_within(str(root), place) for place in whole_folders):
+            return str(root)
+    return ""
+
+
+def _may_be_within(place: str, folder: str) -> bool:
+    """Whether a path is, or is below, a folder; both may hold wildcards."""
+    if not re.search(r"[*?[]", place + folder):
+        return place == folder or place.startswith(f"{folder.rstrip('/')}/")
+    return any(globs_overlap(place, one, hides_dots=True) for one in (folder, f"{folder}/**"))
 
 
 def _plan_mode(case: _Case) -> Decision | None:
@@ -262,6 +304,8 @@ class HostAccess(NamedTuple):
     """What the rules say about a network host that was not part of the call, such as the target of a redirect."""
 
     is_denied: bool
+    is_closed: bool
+    """By a deny rule, and not only because nobody is asked."""
     is_allowed: bool
     """Without asking."""
     is_named: bool
@@ -273,7 +317,8 @@ def host_access(facts: CallFacts, settings: PolicySettings) -> HostAccess:
     decision = evaluate(facts, settings)
     naming = [rule for rule in settings.rules.allow if (rule.pattern or "").partition(":")[0].strip("*. ")]
     is_named = find_allow_rule(naming, facts, settings, None) is not None
-    return HostAccess(decision.verdict == "deny", decision.verdict == "allow", is_named)
+    is_closed = any(covers_any_part(rule, facts, settings, None) for rule in settings.rules.deny)
+    return HostAccess(decision.verdict == "deny", is_closed, decision.verdict == "allow", is_named)
 
 
 def is_reserved(

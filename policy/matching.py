@@ -17,6 +17,7 @@ from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = [
     "ACCESS_RULES",
+    "absolute_path",
     "covers_any_part",
     "exact_rule_paths",
     "filters_files",
@@ -191,11 +192,11 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
     pattern = _path_pattern(rule, facts, settings)
     words = {word for command in (*text.runs, *text.commands) for word in command.words} | set(text.read)
     spellings = {form for word in words for form in (word, word.rpartition("=")[2]) if form}
-    places = (*map(str, facts.mentions), *(_absolute(form, facts, settings) for form in spellings))
+    places = (*map(str, facts.mentions), *(absolute_path(form, facts, settings) for form in spellings))
     if any(map(pattern.fullmatch, places)):
         return True
     globs = {command.words[at] for command in text.commands for at in command.patterns}
-    names = {*(_absolute(word, facts, settings) for word in globs), *map(str, facts.patterns)}
+    names = {*(absolute_path(word, facts, settings) for word in globs), *map(str, facts.patterns)}
     base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
     hides_dots = not _SHOWS_DOTS.search(facts.command or "")
     return any(globs_overlap(name, str(base / relative), hides_dots=hides_dots) for name in names)
@@ -253,7 +254,7 @@ def _covers_any_path(rule: Rule, paths: Iterable[PathFact], facts: CallFacts, se
     return any(
         pattern.fullmatch(name)
         for path in paths
-        for name in (str(path.resolved), _absolute(path.given, facts, settings), *map(str, path.aliases))
+        for name in (str(path.resolved), absolute_path(path.given, facts, settings), *map(str, path.aliases))
     )
 
 
@@ -266,7 +267,8 @@ def _rule_for_path(rules: list[Rule], path: PathFact, facts: CallFacts, settings
     return None
 
 
-def _absolute(given: str, facts: CallFacts, settings: PolicySettings) -> str:
+def absolute_path(given: str, facts: CallFacts, settings: PolicySettings) -> str:
+    """A path as it is given, from where the call's command starts; links in it are not followed."""
     return normpath(join(str(facts.cwd or facts.workspace), _expand_home(given, settings.home)))
 
 

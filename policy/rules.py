@@ -1,7 +1,9 @@
 """The user's rules as values: `tool` or `tool(pattern)`, in three lists; grants; and how patterns are compared."""
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -132,11 +134,13 @@ def minimal_grants(grants: Sequence[Grant], suffice: Callable[[Sequence[Grant]],
 def matches_host(pattern: str, target: str, *, is_strict: bool) -> bool:
     """Compare `HOST` or `HOST:PORT` with a target of the same form, whose port is omitted if it is the usual one.
 
-    Without a port a rule that forbids (`is_strict`) holds for every port, one that allows for the usual port.
-    A first label `*` stands for one label or more.
+    Without a port a rule that forbids (`is_strict`) holds for every port, and one that allows for the usual one.
+    A rule that forbids holds for every spelling of an IP address. A first label `*` stands for one label or more.
     """
     wanted, wanted_port = _split_port(pattern)
     host, port = _split_port(target)
+    if is_strict:
+        wanted, host = _ip_in_standard_form(wanted), _ip_in_standard_form(host)
     if wanted_port not in (port, "*") and (wanted_port or not is_strict):
         return False
     first, *following = wanted.removesuffix(".").split(".")
@@ -155,6 +159,24 @@ def _split_port(text: str) -> tuple[str, str]:
         return text, ""
     host, _, port = text.partition(":")
     return host, port
+
+
+_IPV4_NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}")
+
+
+def _ip_in_standard_form(host: str) -> str:
+    """An IPv4 address as four decimal numbers, also if it is written as one, in hex or in an IPv6 address."""
+    with suppress(ValueError):
+        if _IPV4_NUMBERS.fullmatch(host):
+            # As inet_aton(3): a number is octal after a zero, and the last one fills what is left of the address.
+            *first, last = (
+                int(one, 0 if one.startswith("0x") else 8 if one[0] == "0" else 10) for one in host.split(".")
+            )
+            leading = sum(byte << 8 * (3 - at) for at, byte in enumerate(first))
+            return str(ipaddress.IPv4Address(leading + last))
+        ip = ipaddress.ip_address(host)
+        return str((ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None) or ip)
+    return host
 
 
 _GLOB_TOKENS = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)

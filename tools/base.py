@@ -176,6 +176,8 @@ class HostPermission:
     """What the user's rules say about a network host."""
 
     is_denied: bool = False
+    is_closed: bool = False
+    """By a deny rule: this also holds for an address that a host turns out to have."""
     may_follow: bool = False
     """A redirect may lead there without approval."""
     may_be_private: bool = False

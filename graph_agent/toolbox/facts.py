@@ -57,6 +57,7 @@ _MAX_FOLDERS = 500
 """Folders that are searched for one rule."""
 _MAX_MENTIONS = 5_000
 """Words that are looked up; a text that can be plain at all is too short to have more."""
+_HOME_VARIABLE = re.compile(r"\$(?:HOME\b|\{HOME\})")
 _NOT_BASH = "it is not written for bash, and nothing here can read it"
 
 
@@ -208,7 +209,12 @@ def host_permission(host: str, scope: Scope, context: PolicyContext) -> HostPerm
         hosts=(host,),
     )
     reach = host_access(facts, context.policy)
-    return HostPermission(is_denied=reach.is_denied, may_follow=reach.is_allowed, may_be_private=reach.is_named)
+    return HostPermission(
+        is_denied=reach.is_denied,
+        is_closed=reach.is_closed,
+        may_follow=reach.is_allowed,
+        may_be_private=reach.is_named,
+    )
 
 
 def path_fact(target: PathTarget, context: PolicyContext, base: Path | None = None) -> PathFact:
@@ -348,7 +354,9 @@ def _places(
     starts: list[str] = []
     for folder in folders:
         with suppress(PathRefused):
-            starts.append(str(resolve(str(start / folder), workspace=start).path))
+            starts.append(
+                str(resolve(folder if folder.startswith("~") else str(start / folder), workspace=start).path)
+            )
     found: dict[PurePath, None] = {}
     names = names_in_rules(context)
     spellings = dict.fromkeys(form for word in islice(words, _MAX_MENTIONS) for form in _path_spellings(word))
@@ -361,6 +369,7 @@ def _places(
 
 def _path_spellings(word: str) -> set[str]:
     """The parts of a word that may be a path: `--file=PATH`, `@PATH`, `-fPATH`, `host:PATH` name one too."""
+    word = _HOME_VARIABLE.sub("~", word)
     ends = {word, *(word.rpartition(sign)[2] for sign in "=@:,")}
     return {end for end in (*ends, word[2:] if word.startswith("-") else word) if end}
 

@@ -267,3 +267,52 @@ def test_a_tool_that_declares_nothing_asks_while_a_deny_rule_exists(
 
 def test_facts_that_say_nothing_else_declare_access() -> None:
     assert CallFacts("todo_write", "default", "low", "readonly", Path("/w")).declares_access
+
+
+_OWN_FILES = (
+    "cat {C}/./config.toml", "tee {C}/./config.toml", "cat {C}/x/../config.toml", "cat < way/config.toml",
+    "cat ~/.config/graph-agent/config.toml", "cd ~/.config; cd gr*; echo x >> trust.json", "cat way/config.toml",
+    "cd ~/.config && cat graph-agent/config.toml", "ln -s ~/.config q; tee q/graph-agent/config.toml",
+    "rm -rf ~/.local/share", "rm -rf ~/.local/sha*", "mv ~/.config old", "cat ~/.config/g*/config.toml",
+    "cat $HOME/.config/gr*/config.toml", "cat ${{HOME}}/.config/gr*/*", "tar czf b.tgz ~/.config",
+    "cp -r ~/.config copy", "sqlite3 --x={C}/config.toml", "sh -c 'cd ~/.config; rm -rf graph-agent'",
+    "chmod -R 777 ~/.local", "rsync -a ~/.local/share/ out", "ln -s {C} q",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("command", _OWN_FILES)
+def test_a_command_that_reaches_the_agents_own_files_is_refused(
+    workspace: Path, command: str, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = workspace.parent
+    monkeypatch.setenv("HOME", str(home))
+    config, data = home / ".config/graph-agent", home / ".local/share/graph-agent"
+    for folder in (config, data):
+        folder.mkdir(parents=True)
+    (workspace / "way").unlink()
+    (workspace / "way").symlink_to(config)
+    settings = PolicySettings(rules=parse_rules(allow=["bash"]), home=home, reserved=(config, data))
+    call = {"command": command.format(C=config)}
+
+    facts = call_facts(_own("bash"), call, Scope("", mode), PolicyContext(workspace, settings), "builtin")
+
+    decision = evaluate(facts, settings)
+    assert (decision.verdict, decision.rule) in (("deny", "agent's own files"), ("deny", "plan mode"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ls ~", "cp README.md ~", "cat ~/.config/other", "cat *", "rm -rf build", "ls ~/.config", "cd ~ && ls"],
+)  # fmt: skip
+def test_a_command_beside_the_agents_own_files_is_not_refused(
+    workspace: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = workspace.parent
+    monkeypatch.setenv("HOME", str(home))
+    settings = PolicySettings(home=home, reserved=(home / ".config/graph-agent", home / ".local/share/graph-agent"))
+    context = PolicyContext(workspace, settings)
+
+    facts = call_facts(_own("bash"), {"command": command}, Scope("", "bypassPermissions"), context, "builtin")
+
+    assert evaluate(facts, settings).verdict == "allow"

@@ -269,19 +269,19 @@ def test_a_command_that_names_a_reserved_path_is_found(command: str, named: str)
 @pytest.mark.parametrize(
     ("allow", "deny", "mode", "access"),
     [
-        ([], [], "default", (False, False, False)),
-        ([], [], "bypassPermissions", (False, True, False)),
-        ([], [], "dontAsk", (True, False, False)),
-        (["web_fetch(h:8080)"], [], "default", (False, True, True)),
-        (["web_fetch(h)"], [], "default", (False, False, False)),
-        (["web_fetch(other:8080)"], [], "default", (False, False, False)),
-        (["web_fetch"], [], "default", (False, True, False)),
-        (["web_fetch(*:*)"], [], "default", (False, True, False)),
-        (["web_fetch(h:8080)"], ["web_fetch(h)"], "bypassPermissions", (True, False, True)),
+        ([], [], "default", (False, False, False, False)),
+        ([], [], "bypassPermissions", (False, False, True, False)),
+        ([], [], "dontAsk", (True, False, False, False)),
+        (["web_fetch(h:8080)"], [], "default", (False, False, True, True)),
+        (["web_fetch(h)"], [], "default", (False, False, False, False)),
+        (["web_fetch(other:8080)"], [], "default", (False, False, False, False)),
+        (["web_fetch"], [], "default", (False, False, True, False)),
+        (["web_fetch(*:*)"], [], "default", (False, False, True, False)),
+        (["web_fetch(h:8080)"], ["web_fetch(h)"], "bypassPermissions", (True, True, False, True)),
     ],
 )
 def test_a_host_is_denied_allowed_or_named(
-    allow: list[str], deny: list[str], mode: str, access: tuple[bool, bool, bool]
+    allow: list[str], deny: list[str], mode: str, access: tuple[bool, bool, bool, bool]
 ) -> None:
     facts = CallFacts(
         "web_fetch", mode, "medium", "readonly", PurePath("/w"), allowed_in_plan_mode=True, hosts=("h:8080",)

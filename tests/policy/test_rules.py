@@ -107,6 +107,27 @@ def test_a_rule_that_forbids_a_host_forbids_all_its_ports() -> None:
 
 
 @pytest.mark.parametrize(
+    "spelling",
+    [
+        "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "0x7f000001", "017700000001", "127.0.0.1:8080",
+        "[::ffff:127.0.0.1]", "[::ffff:7f00:1]:81", "127.0.1",
+    ],
+)  # fmt: skip
+def test_a_rule_that_forbids_an_address_forbids_every_spelling_of_it(spelling: str) -> None:
+    assert matches_host("127.0.0.1", spelling, is_strict=True)
+    assert matches_host(spelling, "127.0.0.1:8080" if ":80" in spelling else "127.0.0.1", is_strict=True) is (
+        ":81" not in spelling
+    )
+
+
+@pytest.mark.parametrize(
+    "other", ["127.0.0.2", "1.2.3.4.5", "256.0.0.1", "0x", "08.0.0.1", "h127.0.0.1", "4294967296"]
+)
+def test_what_is_another_address_or_none_is_not_forbidden_by_it(other: str) -> None:
+    assert not matches_host("127.0.0.1", other, is_strict=True)
+
+
+@pytest.mark.parametrize(
     ("one", "other", "overlaps"),
     [
         ("/w/.en?", "/w/.env", True),

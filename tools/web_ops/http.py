@@ -110,6 +110,11 @@ def parse_address(text: str) -> Address:
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 """RFC 6052: the last 32 bits are an IPv4 address."""
+_ALSO_PRIVATE = tuple(map(ipaddress.ip_network, ("fec0::/10", "3fff::/20", "168.63.129.16/32")))
+"""What `ipaddress` takes for public: site-local addresses (RFC 3879), documentation (RFC 9637), and a service that
+Azure offers to virtual machines."""
+_ISATAP = re.compile(r"00005efe|02005efe")
+"""How the interface part of an address begins that tunnels to an IPv4 address in the site (RFC 5214)."""
 
 
 class HostNotFound(OSError):
@@ -138,7 +143,11 @@ def is_public(address: str) -> bool:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
+    if any(ip.version == network.version and ip in network for network in _ALSO_PRIVATE):
+        return False
     if isinstance(ip, ipaddress.IPv6Address):
+        if _ISATAP.fullmatch(f"{int(ip) >> 32 & 0xFFFF_FFFF:08x}"):
+            return False
         inner = ip.ipv4_mapped or ip.sixtofour
         if ip in _NAT64:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
@@ -159,24 +168,36 @@ class PrivateAddress(OSError):
     """The host has an address that is not public."""
 
 
-def open_client(address: Address, *, may_be_private: bool) -> httpx.AsyncClient:
+class DeniedAddress(OSError):
+    """The host has an address that a rule denies."""
+
+
+def open_client(
+    address: Address, *, may_be_private: bool, is_closed: Callable[[str], bool] = lambda _: False
+) -> httpx.AsyncClient:
     """A client for this address, through the proxy that the environment names for it, if any.
 
+    Args:
+        address: what will be requested.
+        may_be_private: whether the host may have addresses that are not public.
+        is_closed: whether a rule denies an IP address, given as rules name hosts.
+
     Raises:
-        PrivateAddress, HostNotFound: when it is used.
+        PrivateAddress, DeniedAddress, HostNotFound: when it is used.
     """
     proxies = urllib.request.getproxies_environment()
     proxy = proxies.get(address.url.scheme) or proxies.get("all")
     if urllib.request.proxy_bypass(f"{address.host}:{address.port}"):
         proxy = None
-    transport = _CheckedTransport(may_be_private=may_be_private, proxy=proxy)
+    transport = _CheckedTransport(may_be_private=may_be_private, is_closed=is_closed, proxy=proxy)
     headers = {"User-Agent": _AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate"}
     return httpx.AsyncClient(transport=transport, headers=headers, timeout=READ_TIMEOUT_S, follow_redirects=False)
 
 
 class _CheckedTransport(httpx.AsyncBaseTransport):
-    def __init__(self, *, may_be_private: bool, proxy: str | None) -> None:
+    def __init__(self, *, may_be_private: bool, is_closed: Callable[[str], bool], proxy: str | None) -> None:
         self._may_be_private = may_be_private
+        self._is_closed = is_closed
         self._is_proxied = proxy is not None
         self._inner = httpx.AsyncHTTPTransport(proxy=proxy)
 
@@ -206,6 +227,9 @@ class _CheckedTransport(httpx.AsyncBaseTransport):
 
     async def _checked_addresses(self, address: Address) -> Sequence[str]:
         found = await resolve(address.host, address.port)
+        closed = next((ip for ip in found if self._is_closed(Address(address.url.copy_with(host=ip)).target)), None)
+        if closed is not None:
+            raise DeniedAddress(f"{address.host} has the address {closed}, which a rule denies")
         private = next((ip for ip in found if not is_public(ip)), None)
         if private is not None and not self._may_be_private:
             raise PrivateAddress(f"{address.host} has the address {private}, which is not public")
@@ -254,7 +278,7 @@ async def fetch(
     try:
         async with asyncio.timeout(_SECONDS):
             for _ in range(_MAX_HOPS):
-                answer = await _request_once(address, permission_of(address.target), progress)
+                answer = await _request_once(address, permission_of, progress)
                 if isinstance(answer, Page):
                     return answer
                 address = _checked_redirect(start, answer, permission_of(answer.target))
@@ -277,17 +301,22 @@ def _checked_redirect(start: Address, to: Address, permission: HostPermission) -
 
 
 async def _request_once(
-    address: Address, permission: HostPermission, progress: Callable[[Progress], None]
+    address: Address, permission_of: Callable[[str], HostPermission], progress: Callable[[Progress], None]
 ) -> Page | Address:
+    may_be_private = permission_of(address.target).may_be_private
     try:
         async with (
-            open_client(address, may_be_private=permission.may_be_private) as client,
+            open_client(
+                address, may_be_private=may_be_private, is_closed=lambda host: permission_of(host).is_closed
+            ) as client,
             client.stream("GET", address.url) as response,
         ):
             location = response.headers.get("location")
             if response.status_code in _REDIRECTS and location:
                 return address.redirect(location)
             body, is_cut = await bounded_body(response, progress)
+    except DeniedAddress as error:
+        raise FetchError(ToolErrorType.PERMISSION, f"{error}. Nothing was sent.") from error
     except PrivateAddress as error:
         rule = f"web_fetch({address.target})"
         message = f"{error}; this needs a rule by the user: allow {rule!r} in [policy]."

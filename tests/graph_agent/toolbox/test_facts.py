@@ -128,7 +128,7 @@ def test_a_host_that_a_fetch_is_redirected_to_is_evaluated_by_rules_and_mode() -
 
     assert [host_permission(host, _SCOPE, context) for host in hosts] == [
         HostPermission(may_follow=True, may_be_private=True),
-        HostPermission(is_denied=True),
+        HostPermission(is_denied=True, is_closed=True),
         HostPermission(),
     ]
 

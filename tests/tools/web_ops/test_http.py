@@ -67,6 +67,9 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
         "255.255.255.255", "240.0.0.1", "::1", "::", "fe80::1%eth0", "fd00::1", "ff02::1", "::ffff:127.0.0.1",
         "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:0:0:0:0:80ff:fffe", "no address",
         "0.0.0.0",  # noqa: S104 - nothing listens
+        "fec0::1", "feff::1", "3fff::1",
+        "2001:db8:1:2:0:5efe:c0a8:1", "2606:4700::200:5efe:5db8:d70e", "168.63.129.16",
+        "::ffff:168.63.129.16",
     ],
 )  # fmt: skip
 def test_an_address_that_is_private_or_wraps_one_is_not_public(address: str) -> None:

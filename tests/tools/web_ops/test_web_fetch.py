@@ -192,3 +192,18 @@ def test_an_address_that_cannot_be_fetched_is_refused_before_anyone_is_asked(url
         normalize_arguments(WebFetchTool(), {"url": url})
     assert WebFetchTool().suggest_rule({"url": "https://h:8443/secret?q=1"}) == "web_fetch(h:8443)"
     assert [*map(http.describe_error, errors)] == ["no data for 20 seconds", "reset by peer", "ReadError"]
+
+
+@pytest.mark.parametrize("is_redirected", [False, True])
+async def test_a_host_whose_address_a_rule_denies_is_not_contacted(*, is_redirected: bool) -> None:
+    def permission(host: str) -> HostPermission:
+        return HostPermission(is_closed=host == f"127.0.0.1:{denied.port}", may_be_private=True, may_follow=True)
+
+    with (
+        WebSite({}) as denied,
+        WebSite({"/": Answer(status=302, headers={"Location": denied.url("/x", "localhost")})}) as site,
+    ):
+        result = await _fetched(site.url() if is_redirected else denied.url("/x", "localhost"), permission)
+
+    assert result.error == "localhost has the address 127.0.0.1, which a rule denies. Nothing was sent."
+    assert denied.asked == []
