@@ -96,28 +96,11 @@ def test_what_is_proposed_covers_the_call_and_no_other_command_line(command: str
 @pytest.mark.parametrize(
     "command",
     [
-        "python3 -c 'print(1)'",
-        "python build.py",
-        "/usr/bin/python3.11 x",
-        "bash -c 'ls'",
-        "sh x.sh",
-        "node -e 1",
-        "perl -e 1",
-        "ruby x",
-        "env ls",
-        "sudo ls",
-        "timeout 5 ls",
-        "nohup ls",
-        "xargs rm",
-        "find . -delete",
-        "eval ls",
-        ". ./x",
-        "awk 1",
-        "A=1 sudo ls",
-        "git status && sudo ls",
-        "npx x",
+        "python3 -c 'print(1)'", "python build.py", "/usr/bin/python3.11 x", "bash -c 'ls'", "sh x.sh",
+        "node -e 1", "perl -e 1", "ruby x", "env ls", "sudo ls", "timeout 5 ls", "nohup ls", "xargs rm",
+        "find . -delete", "eval ls", ". ./x", "awk 1", "A=1 sudo ls", "git status && sudo ls", "npx x",
     ],
-)
+)  # fmt: skip
 def test_no_rule_is_made_of_what_runs_something_else(command: str) -> None:
     proposal = propose(_bash(command), _PLAIN, "bash")
 

@@ -11,62 +11,23 @@ from typing import Any
 __all__ = ["known_context_window", "parse_context_window", "parse_token_limit"]
 
 _KEYS = (
-    "n_ctx",
-    "loaded_context_length",
-    "max_model_len",
-    "context_length",
-    "context_window",
-    "max_context_length",
-    "max_input_tokens",
-    "input_token_limit",
-    "inputTokenLimit",
-    "n_ctx_train",
-)
+    "n_ctx", "loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length",
+    "max_input_tokens", "input_token_limit", "inputTokenLimit", "n_ctx_train",
+)  # fmt: skip
 """Names under which servers list it; the window in use comes before the largest possible one."""
 _PLACES = ("meta", "limits", "top_provider", "model_info")
 _MIN_TOKENS = 256
 _FAMILIES = (
-    ("gpt-5", 400_000),
-    ("gpt-4.1", 1_047_576),
-    ("gpt-4o", 128_000),
-    ("gpt-4-turbo", 128_000),
-    ("gpt-4", 8_192),
-    ("gpt-3.5", 16_385),
-    ("gpt-oss", 131_072),
-    ("o1", 200_000),
-    ("o3", 200_000),
-    ("o4", 200_000),
-    ("claude", 200_000),
-    ("gemini", 1_048_576),
-    ("gemma-2", 8_192),
-    ("gemma2", 8_192),
-    ("gemma", 131_072),
-    ("deepseek", 128_000),
-    ("qwen3-coder", 262_144),
-    ("qwen3", 40_960),
-    ("qwen2.5", 32_768),
-    ("qwen", 32_768),
-    ("llama-3.", 131_072),
-    ("llama3.", 131_072),
-    ("meta-llama-3.", 131_072),
-    ("llama-3", 8_192),
-    ("llama3", 8_192),
-    ("meta-llama-3", 8_192),
-    ("llama-4", 1_000_000),
-    ("llama4", 1_000_000),
-    ("mistral-7b", 32_768),
-    ("mixtral", 32_768),
-    ("mistral", 131_072),
-    ("ministral", 131_072),
-    ("devstral", 131_072),
-    ("codestral", 32_768),
-    ("kimi", 131_072),
-    ("glm-4", 131_072),
-    ("grok-4", 256_000),
-    ("grok", 131_072),
-    ("phi-4", 16_384),
-    ("command-r", 128_000),
-)
+    ("gpt-5", 400_000), ("gpt-4.1", 1_047_576), ("gpt-4o", 128_000), ("gpt-4-turbo", 128_000), ("gpt-4", 8_192),
+    ("gpt-3.5", 16_385), ("gpt-oss", 131_072), ("o1", 200_000), ("o3", 200_000), ("o4", 200_000),
+    ("claude", 200_000), ("gemini", 1_048_576), ("gemma-2", 8_192), ("gemma2", 8_192), ("gemma", 131_072),
+    ("deepseek", 128_000), ("qwen3-coder", 262_144), ("qwen3", 40_960), ("qwen2.5", 32_768), ("qwen", 32_768),
+    ("llama-3.", 131_072), ("llama3.", 131_072), ("meta-llama-3.", 131_072), ("llama-3", 8_192), ("llama3", 8_192),
+    ("meta-llama-3", 8_192), ("llama-4", 1_000_000), ("llama4", 1_000_000), ("mistral-7b", 32_768),
+    ("mixtral", 32_768), ("mistral", 131_072), ("ministral", 131_072), ("devstral", 131_072),
+    ("codestral", 32_768), ("kimi", 131_072), ("glm-4", 131_072), ("grok-4", 256_000), ("grok", 131_072),
+    ("phi-4", 16_384), ("command-r", 128_000),
+)  # fmt: skip
 _LIMITS = tuple(
     re.compile(pattern)
     for pattern in (

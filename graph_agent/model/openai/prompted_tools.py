@@ -62,10 +62,16 @@ def to_prompt_protocol(
         texts.insert(0, SystemMessage(instructions))
     merged: list[BaseMessage] = []
     for message in texts:
-        if merged and type(merged[-1]) is type(message):
-            merged[-1] = _merge(merged[-1], message)
-        else:
+        if not merged or type(merged[-1]) is not type(message):
             merged.append(message)
+            continue
+        contents: list[Any] = [merged[-1].content, message.content]
+        if all(isinstance(content, str) for content in contents):
+            merged[-1] = type(message)("\n\n".join(contents))
+        else:
+            # Parts that are no text, such as images, stay parts.
+            parts = [one if isinstance(one, list) else [{"type": "text", "text": one}] for one in contents]
+            merged[-1] = type(message)([part for each in parts for part in each])
     return merged
 
 
@@ -94,17 +100,6 @@ def _tool_result(message: ToolMessage) -> Any:
     parts = message.content if isinstance(message.content, list) else []
     others = [part for part in parts if isinstance(part, dict) and part.get("type") != "text"]
     return [{"type": "text", "text": text}, *others] if others else text
-
-
-def _merge(first: BaseMessage, second: BaseMessage) -> BaseMessage:
-    kind = type(first)
-    if isinstance(first.content, str) and isinstance(second.content, str):
-        return kind(f"{first.content}\n\n{second.content}")
-    return kind([*_parts(first.content), *_parts(second.content)])
-
-
-def _parts(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
 async def reply_with_corrections(

@@ -9,24 +9,9 @@ from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.shell_text import parse_shell
 
 _WORDS = (
-    "a",
-    "b",
-    "c",
-    "git",
-    "rm",
-    "X=1",
-    "if",
-    "then",
-    "fi",
-    "time",
-    "[[",
-    "]]",
-    "in",
-    "case",
-    "do",
-    "done",
+    "a", "b", "c", "git", "rm", "X=1", "if", "then", "fi", "time", "[[", "]]", "in", "case", "do", "done",
     "'x y'",
-)
+)  # fmt: skip
 _SIGNS = (
     "&&", "||", "2>&1", ">/dev/null", "&>", ">>", "<<", "<<<", "$(", "<(", ">&", "|&", ";;", "\\\n", "  ", "0",
 )  # fmt: skip

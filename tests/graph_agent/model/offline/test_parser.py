@@ -113,15 +113,12 @@ def test_each_message_means_its_command(text: str, command: Command) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "list the files, then create hello.txt saying hi",
-        "list the files then create hello.txt saying hi",
-        "list files, and then please create hello.txt with hi",
-        "列出文件，然后创建 hello.txt 内容为 hi",
-        "列出文件 然后 create hello.txt with hi",
-        "先列出文件，再创建 hello.txt 内容为 hi",
+        "list the files, then create hello.txt saying hi", "list the files then create hello.txt saying hi",
+        "list files, and then please create hello.txt with hi", "列出文件，然后创建 hello.txt 内容为 hi",
+        "列出文件 然后 create hello.txt with hi", "先列出文件，再创建 hello.txt 内容为 hi",
         "first list the files; after that create hello.txt with hi",
     ],
-)
+)  # fmt: skip
 def test_commands_are_joined_by_then(text: str) -> None:
     assert parse(text) == (Command("list", "."), Command("create", "hello.txt", "hi\n"))
 
@@ -137,20 +134,10 @@ def test_then_inside_quotes_or_without_a_verb_after_it_belongs_to_the_text() -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "   ",
-        "run the tests",
-        "good morning",
-        "早上好",
-        "run",
-        "create a directory",
-        "how are you then",
-        "then",
-        "search for",
-        "ls -la",
-        "find files",
+        "", "   ", "run the tests", "good morning", "早上好", "run", "create a directory", "how are you then",
+        "then", "search for", "ls -la", "find files",
     ],
-)
+)  # fmt: skip
 def test_other_text_is_not_understood(text: str) -> None:
     assert parse(text) == NotUnderstood(text.strip())
 
@@ -162,17 +149,10 @@ def test_one_part_that_is_not_understood_rejects_the_whole_message() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "help",
-        "Help!",
-        "?",
-        "帮助",
-        "what can you do?",
-        "hello",
-        "你好",
-        "how do I connect a model?",
+        "help", "Help!", "?", "帮助", "what can you do?", "hello", "你好", "how do I connect a model?",
         "如何连接模型",
     ],
-)
+)  # fmt: skip
 def test_a_question_about_the_commands_asks_for_help(text: str) -> None:
     assert parse(text) == NotUnderstood(text, asks_for_help=True)
 
@@ -201,51 +181,15 @@ def test_a_very_long_message_is_refused_as_such() -> None:
 
 _PIECES = [
     *[
-        "list",
-        "read",
-        "find",
-        "search",
-        "create",
-        "append",
-        "replace",
-        "run",
-        "remember",
-        "then",
-        "with",
-        "in",
-        "by",
-        "to",
-        "all",
-        "a.txt",
-        '"',
-        "'",
-        "`",
-        "```",
-        "\\",
-        ":",
-        ",",
-        "。",
+        "list", "read", "find", "search", "create", "append", "replace", "run", "remember", "then", "with", "in",
+        "by", "to", "all", "a.txt", '"', "'", "`", "```", "\\", ":", ",", "。",
     ],
     *[
-        "列出",
-        "读取",
-        "查找",
-        "搜索",
-        "创建",
-        "追加",
-        "把",
-        "中的",
-        "替换为",
-        "运行",
-        "记住",
-        "然后",
-        "内容为",
-        "“",
-        "”",
-        "第二行",
+        "列出", "读取", "查找", "搜索", "创建", "追加", "把", "中的", "替换为", "运行", "记住", "然后", "内容为",
+        "“", "”", "第二行",
     ],
     *("show todo", "lines 2-4", "my file", " ", "\n"),
-]
+]  # fmt: skip
 _WORDS = st.sampled_from(_PIECES)
 
 

@@ -49,14 +49,11 @@ def test_rejected_functions_switch_to_calls_as_text(status: int, said: str) -> N
     "said",
     [
         "messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
-        "Invalid schema for function 'x': bad",
-        "Invalid 'tools[0].function.name': string does not match",
-        "Unknown parameter: 'tools[0].function.strict'",
-        "Cannot use tools here",
-        "tool_call_id not found",
+        "Invalid schema for function 'x': bad", "Invalid 'tools[0].function.name': string does not match",
+        "Unknown parameter: 'tools[0].function.strict'", "Cannot use tools here", "tool_call_id not found",
         "max 128 tools supported",
     ],
-)
+)  # fmt: skip
 def test_an_error_about_one_tool_or_message_does_not_disable_functions(said: str) -> None:
     assert learned(said) is None
 

@@ -138,18 +138,11 @@ def test_an_unclear_call_stays_text(text: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "{name: 'ls', arguments: {}}",
-        "{'name': 'ls', 'arguments': {}}",
-        "{“name”: “ls”, “arguments”: {}}",
-        '{"name": "ls", "path": "."}',
-        '{"ls": {"path": "."}}',
-        '{"name": "l',
-        '{"arguments": 5}',
-        "<name>ls</name><arguments>{}</arguments>",
-        "I list the files.",
-        "",
+        "{name: 'ls', arguments: {}}", "{'name': 'ls', 'arguments': {}}", "{“name”: “ls”, “arguments”: {}}",
+        '{"name": "ls", "path": "."}', '{"ls": {"path": "."}}', '{"name": "l', '{"arguments": 5}',
+        "<name>ls</name><arguments>{}</arguments>", "I list the files.", "",
     ],
-)
+)  # fmt: skip
 def test_tags_without_a_readable_call_are_an_error_for_the_model_and_no_answer(body: str) -> None:
     for text in (f"Sure.\n<tool_call>\n{body}\n</tool_call>", f"Sure.\n<tool_call>{body}"):
         written = parse_text_tool_calls(text, OFFERED)
