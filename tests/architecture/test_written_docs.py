@@ -13,7 +13,7 @@ from graph_agent.cli.main import app
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.schema import tables_of_version
 from tests.architecture.checkout import ROOT, expect_none
-from tests.fakes.typed_words import understood
+from tests.fakes.parsed_commands import understood
 
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 SPOKEN_COMMAND = re.compile(r"`graph-agent ((?:[a-z]+ ?)+)")

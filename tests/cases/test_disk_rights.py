@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cases.bench import SetUp, bash
+from tests.fakes.forked_command import run_forked
 from tests.fakes.openai_server import TCS, TXT
-from tests.fakes.warm_command import run_warm
 
 _SOMEBODY = 65534
 _CANNOT = "it cannot be written; check the owner and permissions of the file and its folder"
@@ -36,7 +36,7 @@ class Somebody:
 
     def types(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         known = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", **environment}
-        done = run_warm(arguments, self.workspace, known, "", _SOMEBODY)
+        done = run_forked(arguments, self.workspace, known, "", _SOMEBODY)
         assert "Traceback" not in done.stdout + done.stderr
         return done
 

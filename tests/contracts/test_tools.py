@@ -14,7 +14,7 @@ import pytest
 from policy import DEFAULT_TOOL_RISK
 from tests.contracts.example_calls import ExampleCalls
 from tests.fakes.one_shell import OneShell
-from tests.fakes.tool_ports import SubAgentsAtOnce, ToolSurroundings
+from tests.fakes.tool_ports import ImmediateSubAgents, ToolEnvironment
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
 from tools.agent_ops.skill import Skill
@@ -39,15 +39,15 @@ def _examples(tool: BaseTool) -> ExampleCalls:
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    around = ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    around = ToolEnvironment(tmp_path)
     (around.workspace / "here.txt").write_text("here\n")
     (tmp_path / "outside.txt").write_text("outside\n")
     return around
 
 
 @pytest.fixture(params=sorted(_TOOLS))
-def tool(request: pytest.FixtureRequest, around: ToolSurroundings) -> BaseTool:
+def tool(request: pytest.FixtureRequest, around: ToolEnvironment) -> BaseTool:
     return _made(around)[str(request.param)]
 
 
@@ -63,13 +63,13 @@ def good(tool: BaseTool, site: WebSite) -> dict[str, Any]:
     return {"url": site.url()} if tool.name == "web_fetch" else dict(_examples(tool).good)
 
 
-def _around_a_call(around: ToolSurroundings) -> ToolContext:
+def _around_a_call(around: ToolEnvironment) -> ToolContext:
     return around.context(answer="9090", host_permission=lambda _: HostPermission(may_be_private=True))
 
 
-def _made(around: ToolSurroundings) -> dict[str, BaseTool]:
+def _made(around: ToolEnvironment) -> dict[str, BaseTool]:
     memory = around.workspace.parent / "memory" / "CONTEXT.md"
-    agents = SubAgentsAtOnce("ls", "bash")
+    agents = ImmediateSubAgents("ls", "bash")
     tools = create_default_tools(workspace=around.workspace, memory_file=memory, sub_agents=agents, skills=_SKILLS)
     made = {tool.name: tool for tool in tools}
     for tool in made.values():
@@ -101,7 +101,7 @@ def test_every_argument_is_described_and_policy_agrees_with_the_declared_risk(to
 
 
 async def test_a_good_call_succeeds_and_its_result_survives_json(
-    tool: BaseTool, good: dict[str, Any], around: ToolSurroundings
+    tool: BaseTool, good: dict[str, Any], around: ToolEnvironment
 ) -> None:
     result = await execute(tool, normalize_arguments(tool, good), _around_a_call(around))
 
@@ -111,7 +111,7 @@ async def test_a_good_call_succeeds_and_its_result_survives_json(
     assert json.loads(json.dumps(result.metadata)) == result.metadata
 
 
-async def test_a_failure_is_a_value_with_a_kind_and_a_sentence(tool: BaseTool, around: ToolSurroundings) -> None:
+async def test_a_failure_is_a_value_with_a_kind_and_a_sentence(tool: BaseTool, around: ToolEnvironment) -> None:
     bad = _examples(tool).bad
     if bad is None:
         return
@@ -146,7 +146,7 @@ async def test_a_call_is_planned_with_the_arguments_alone_that_it_needs(tool: Ba
 
 
 async def test_planning_a_call_changes_nothing_anywhere(
-    tool: BaseTool, good: dict[str, Any], around: ToolSurroundings, tmp_path: Path
+    tool: BaseTool, good: dict[str, Any], around: ToolEnvironment, tmp_path: Path
 ) -> None:
     arguments = normalize_arguments(tool, good)
     before = _world(tmp_path)
@@ -163,7 +163,7 @@ async def test_planning_a_call_changes_nothing_anywhere(
 
 
 async def test_a_read_only_tool_writes_nothing_and_no_tool_writes_outside(
-    tool: BaseTool, good: dict[str, Any], around: ToolSurroundings, tmp_path: Path
+    tool: BaseTool, good: dict[str, Any], around: ToolEnvironment, tmp_path: Path
 ) -> None:
     before = _world(tmp_path)
 
@@ -187,7 +187,7 @@ def test_a_tool_that_touches_files_says_which(tool: BaseTool, good: dict[str, An
 
 
 async def test_a_tool_works_without_a_context_unless_it_needs_more(
-    tool: BaseTool, good: dict[str, Any], around: ToolSurroundings
+    tool: BaseTool, good: dict[str, Any], around: ToolEnvironment
 ) -> None:
     made = _made(around)[tool.name]
 

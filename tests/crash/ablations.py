@@ -17,7 +17,7 @@ from graph_agent.session.thread_graph import ThreadGraph
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import SqliteJournal, SqliteShells
 from graph_agent.toolbox.background_shells import Shells
-from tests.crash.play import BACKGROUND, QUESTIONS, SCENES, Scene
+from tests.crash.scenes import BACKGROUND, QUESTIONS, SCENES, Scene
 
 __all__ = ["ABLATIONS", "Ablation", "Missing"]
 

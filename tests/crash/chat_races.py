@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.crash.forked_commands import Ended
 from tests.crash.races import THREAD, Race, Tally
-from tests.crash.warm import Ended
 from tests.fakes.pty_program import PtyProgram
 
 __all__ = ["PATIENCE_S", "race_chat"]

@@ -10,7 +10,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.storage.decoder import PlainDecoder
 from tests.cases.processes import running_with
-from tests.crash.play import ALWAYS, EDITED, GOES_ON, marker_in, words_for
+from tests.crash.scenes import ALWAYS, EDITED, GOES_ON, marker_in, words_for
 from tests.crash.small_effects import small_effects
 from tests.crash.world import World
 

@@ -21,7 +21,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.crash.warm import Ended, Running, load, start
+from tests.crash.forked_commands import Ended, Running, load, start
 
 __all__ = ["NEVER_SAID", "THREAD", "Race", "Tally", "main", "race", "served"]
 

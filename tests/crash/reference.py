@@ -25,8 +25,8 @@ from langgraph.types import Command, Send, interrupt
 
 from graph_agent.ports import ModelRequest
 from graph_agent.storage.sqlite.database import Database
-from tests.crash.deadly import Countdown, DeadlySaver
-from tests.crash.play import SCENES, PlayModel, Scene, marker_in
+from tests.crash.kill_points import Countdown, DeadlySaver
+from tests.crash.scenes import SCENES, PlayModel, Scene, marker_in
 from tests.crash.world import World
 
 __all__ = ["main"]

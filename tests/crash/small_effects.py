@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.app.reader import read_database
-from tests.crash.play import marker_in
+from tests.crash.scenes import marker_in
 from tests.crash.world import World
 
 __all__ = ["small_effects"]

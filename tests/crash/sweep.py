@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.crash.ablations import ABLATIONS
-from tests.crash.beside import web_site
 from tests.crash.checker import avoidable, violations
-from tests.crash.life import Plan, live
-from tests.crash.play import SCENES, Scene
+from tests.crash.kill_run import Plan, live
+from tests.crash.scenes import SCENES, Scene
+from tests.crash.services import web_site
 from tests.crash.world import World
 
 __all__ = ["Tally", "crash_points", "main", "sweep", "trial"]

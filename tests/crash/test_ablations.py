@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.ablations import ABLATIONS, Ablation
-from tests.crash.life import Plan
+from tests.crash.kill_run import Plan
 from tests.crash.sweep import Tally, trial
 
 

@@ -64,7 +64,7 @@ async def _first_life(stage: Stage, number: int) -> bool:
     """Play a turn on a disk that fails; whether it came to that."""
     database = await FailingDatabase.open_to_fail(stage.database, number)
     with suppress(StorageError):
-        async with stage.life(database=database) as session:
+        async with stage.open_session(database=database) as session:
             await _answer_all(session, await session.send("go"))
     return database.has_failed
 
@@ -81,7 +81,7 @@ async def test_whichever_write_fails_the_next_life_goes_on_and_no_call_runs_a_se
             break
         before = Counter(call_id for call_id, _ in stage.toolbox.ran)
         stage.model = ScriptedModel(*script[len(stage.model.requests) :])
-        async with stage.life() as session:
+        async with stage.open_session() as session:
             await _answer_all(session, await session.start())
 
         ran = Counter(call_id for call_id, _ in stage.toolbox.ran)

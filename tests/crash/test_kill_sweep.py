@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.crash.play import SCENES
+from tests.crash.scenes import SCENES
 from tests.crash.sweep import Tally, sweep
 
 _QUICK_KILLS = 162

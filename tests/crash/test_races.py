@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash.chat_races import race_chat
+from tests.crash.forked_commands import load, start
 from tests.crash.races import NEVER_SAID, Tally, race, served
-from tests.crash.warm import load, start
 
 _QUICK_SEEDS = (3, 9, 4, 8, 1, 2, 5, 6)
 """Raced one after the other until some command was killed and some was refused: on a quick or busy machine all of a

@@ -12,7 +12,7 @@ from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal, SqliteShells
 from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.tool_context import RecordedProcesses
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import until
 from tools.base import Limits, ProcessRecorder, ToolContext, ToolResult
 from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
@@ -27,7 +27,7 @@ __all__ = ["Background", "background"]
 class Background:
     """The shells of one life; `next_life` is the life after a kill, on the same database."""
 
-    def __init__(self, folder: Path, database: Database, around: ToolSurroundings, **options: Any) -> None:
+    def __init__(self, folder: Path, database: Database, around: ToolEnvironment, **options: Any) -> None:
         self.around = around
         self.events: list[Event] = []
         clock, blobs = SystemClock(), FileBlobs(folder / "blobs")
@@ -97,7 +97,7 @@ class Background:
 async def background(folder: Path, **options: Any) -> AsyncIterator[Background]:
     """The shells of a life, ended in the end."""
     async with await Database.open(folder / "agent.db") as database:
-        shells = Background(folder, database, ToolSurroundings(folder), **options)
+        shells = Background(folder, database, ToolEnvironment(folder), **options)
         try:
             yield shells
         finally:

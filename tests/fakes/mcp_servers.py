@@ -12,7 +12,7 @@ from graph_agent.mcp.server import McpEnvironment
 from graph_agent.mcp.servers import McpServerGroup
 from tools.registry import ToolRegistry
 
-__all__ = ["Harbour", "demo", "odd"]
+__all__ = ["McpTestServers", "demo", "odd"]
 
 _FAKES = Path(__file__).parent
 
@@ -28,7 +28,7 @@ def odd(*arguments: str, **settings: Any) -> McpServer:
 
 
 @dataclass
-class Harbour:
+class McpTestServers:
     """A folder for servers, their registry, and what was warned of."""
 
     folder: Path

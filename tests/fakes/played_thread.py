@@ -15,7 +15,7 @@ def play(database: Path, *turns: str, replies: tuple[AIMessage, ...] = ()) -> li
     """Send each turn; the checkpoint that each one rested at."""
 
     async def played() -> list[str]:
-        async with Stage(database, ScriptedModel(*replies)).life() as session:
+        async with Stage(database, ScriptedModel(*replies)).open_session() as session:
             await session.start()
             return [(await session.send(turn)).checkpoint_id for turn in turns]
 

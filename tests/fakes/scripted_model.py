@@ -49,7 +49,7 @@ class ScriptedModel:
     async def switch(self, name: str) -> None:
         self.label = name
 
-    def told(self, request: int = -1) -> Sequence[tuple[str, str]]:
+    def sent(self, request: int = -1) -> Sequence[tuple[str, str]]:
         """Kind and text of each message of a request, the newest one by default, without the system message."""
         return [
             (message.type, message.text) for message in self.requests[request].messages if message.type != "system"

@@ -12,7 +12,7 @@ from tools.base import Limits, MemoryFileStates, Progress, ShellOutput, ToolCont
 if TYPE_CHECKING:
     from tools.sandbox import Sandbox
 
-__all__ = ["MemoryBlobs", "MemoryProcesses", "SubAgentsAtOnce", "ToolSurroundings"]
+__all__ = ["ImmediateSubAgents", "MemoryBlobs", "MemoryProcesses", "ToolEnvironment"]
 
 
 class MemoryBlobs:
@@ -57,12 +57,12 @@ class MemoryProcesses:
         self.had_run.append(self._witness is not None and self._witness.exists())
 
 
-class SubAgentsAtOnce:
+class ImmediateSubAgents:
     """Sub-agents that have done everything the moment they are asked."""
 
     def __init__(self, *known: str) -> None:
         self.known = known
-        self.errands: list[SubAgentTask] = []
+        self.tasks: list[SubAgentTask] = []
 
     def available_tools(self) -> Sequence[str]:
         """The names it was made with."""
@@ -70,11 +70,11 @@ class SubAgentsAtOnce:
 
     async def run_task(self, task: SubAgentTask, context: ToolContext) -> ToolResult:
         """Done."""
-        self.errands.append(task)
+        self.tasks.append(task)
         return ToolResult(f"did {task.prompt} for {context.call_id}", "done")
 
 
-class ToolSurroundings:
+class ToolEnvironment:
     """A workspace in a temporary folder with everything a context holds."""
 
     def __init__(self, folder: Path) -> None:
@@ -84,7 +84,7 @@ class ToolSurroundings:
         self.blobs = MemoryBlobs(folder / "spools")
         self.file_states = MemoryFileStates()
         self.processes = MemoryProcesses(self.workspace / "witness")
-        self.told: list[str] = []
+        self.output: list[str] = []
         self.sandbox: Sandbox | None = None
 
     def context(self, **changes: Any) -> ToolContext:
@@ -98,10 +98,10 @@ class ToolSurroundings:
             "processes": self.processes,
             "sandbox": self.sandbox,
             "limits": Limits(),
-            "progress": self._tell,
+            "progress": self._show,
         }
         return ToolContext(**(values | changes))
 
-    def _tell(self, progress: Progress) -> None:
+    def _show(self, progress: Progress) -> None:
         if isinstance(progress, ShellOutput):
-            self.told.append(progress.text)
+            self.output.append(progress.text)

@@ -10,7 +10,7 @@ from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
 from graph_agent.toolbox.early_reads import EarlyReadToolbox
 from graph_agent.toolbox.tool_context import ProgressReport
 from policy import PolicySettings, parse_rules
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools import create_default_tools
 from tools.base import BaseTool
 from tools.registry import Origin, ToolRegistry
@@ -30,7 +30,7 @@ class World:
         origin: Origin = "builtin",
         **rules: list[str],
     ) -> None:
-        self.around = ToolSurroundings(folder)
+        self.around = ToolEnvironment(folder)
         self.workspace = self.around.workspace
         self.progress: list[tuple[str, str, str]] = []
         self.processes: list[tuple[str, str, int]] = []

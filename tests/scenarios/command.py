@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.fakes.forked_command import run_forked
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
-from tests.fakes.warm_command import run_warm
 
 __all__ = ["NO_SANDBOX", "Command", "Scripted", "scripted", "until"]
 
@@ -74,7 +74,7 @@ class Command:
         """Run to the end; a run that takes a minute is stuck. It is forked where all is loaded already."""
         if any(name.startswith("PYTHON") for name in self.extra_env):
             return self.run_cold(*arguments, cwd=cwd, stdin=stdin)
-        return run_warm(arguments, cwd or self.workspace, self.env, stdin)
+        return run_forked(arguments, cwd or self.workspace, self.env, stdin)
 
     def run_cold(
         self, *arguments: str, cwd: Path | None = None, stdin: str = ""

@@ -60,7 +60,7 @@ class TaskModel:
     async def close(self) -> None:
         """Nothing is open."""
 
-    def told(self, word: str) -> Sequence[tuple[str, str]]:
+    def sent(self, word: str) -> Sequence[tuple[str, str]]:
         """Kind and text of each message of the newest request of a thread."""
         request = [request for of, request in self.requests if of == word][-1]
         return [(message.type, message.text) for message in request.messages]
@@ -93,7 +93,7 @@ class Family:
         return self.folder / "db"
 
     @asynccontextmanager
-    async def life(
+    async def open_session(
         self, thread_id: str = PARENT, max_steps: int = 50, checkpoint: str | None = None
     ) -> AsyncIterator[Session]:
         """One process's session; closing gives all threads back."""

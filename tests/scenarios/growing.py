@@ -100,7 +100,7 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
     stage = Stage(path, model, _FourKilobytes(), keep_turns=keep_turns, window=WINDOW)
     growth = Growth(path, requests=model.sizes, unknown=model.unknown)
     database = await Database.open(path)
-    async with stage.life(database=database) as session:
+    async with stage.open_session(database=database) as session:
         for _ in range(steps // PER_TURN):
             seen: list[str] = []
             effort: list[None] = []

@@ -67,7 +67,7 @@ def work(turns: int, steps: int) -> list[AIMessage]:
 
 
 async def play(stage: Stage, turns: int) -> list[str]:
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         return [(await session.send(f"please do thing {turn}")).status for turn in range(turns)]
 
 

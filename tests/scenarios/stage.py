@@ -50,7 +50,7 @@ class Stage:
     hooks: Hooks = NO_HOOKS
 
     @asynccontextmanager
-    async def life(
+    async def open_session(
         self,
         *,
         mode: str = "default",

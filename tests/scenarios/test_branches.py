@@ -72,7 +72,7 @@ async def two_turns(stage: Stage) -> None:
         calls(("f", "fail_a"), ("v", "write_c")),
         text("two"),
     )
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await answer(session, await session.send("first"), n="reject")
         await answer(session, await session.send("second"))
 
@@ -85,12 +85,12 @@ async def test_from_each_checkpoint_of_a_thread_nothing_that_ran_runs_again_and_
 
     for place in places:
         stage.model = ScriptedModel()
-        async with stage.life(checkpoint=place) as session:
+        async with stage.open_session(checkpoint=place) as session:
             rest = await to_the_end(session, await session.start())
             await session.send("and now")
         for request in stage.model.requests:
             require_valid(request.messages)  # type: ignore[arg-type]  # what the state holds
-        told = [content for kind, content in stage.model.told() if kind == "tool"]
+        told = [content for kind, content in stage.model.sent() if kind == "tool"]
         lengths.append(len(told))
         assert rest.status == "done"
         assert told in (
@@ -105,13 +105,13 @@ async def test_from_each_checkpoint_of_a_thread_nothing_that_ran_runs_again_and_
 
 async def test_an_approval_is_asked_for_again_where_the_call_has_not_run(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a"), ("v", "write_b")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         await session.decide(rest.questions[0].question, "approve")
         place = rest.checkpoint_id
         await session.stop()
 
-    async with stage.life(checkpoint=place) as session:
+    async with stage.open_session(checkpoint=place) as session:
         again = await session.start()
 
     assert [item.question.call_id for item in again.questions] == ["w", "v"]
@@ -120,75 +120,75 @@ async def test_an_approval_is_asked_for_again_where_the_call_has_not_run(stage: 
 
 async def test_a_call_that_ran_with_edited_arguments_is_told_with_them_and_not_run_again(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a", {"text": "old"})), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         await session.decide(rest.questions[0].question, "edit", arguments={"text": "new"})
         await session.proceed()
 
     stage.model = ScriptedModel(text("told"))
     stage.toolbox.denied_now = {"write_a"}
-    async with stage.life(checkpoint=rest.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=rest.checkpoint_id) as session:
         end = await session.start()
 
     assert (end.status, stage.toolbox.ran) == ("done", [("w", {"text": "new"})])
-    assert stage.model.told()[-1] == ("tool", "The user changed the arguments to {'text': 'new'}.\nresult of w")
+    assert stage.model.sent()[-1] == ("tool", "The user changed the arguments to {'text': 'new'}.\nresult of w")
 
 
 async def test_a_call_that_was_broken_off_is_neither_run_again_unasked_nor_said_not_to_have_happened(
     stage: Stage,
 ) -> None:
     stage.model = ScriptedModel(calls(("s", "slow_a")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         asking = await session.send("go")
         await session.decide(asking.questions[0].question, "approve")
         turn = asyncio.create_task(session.proceed())
         await stage.toolbox.entered.wait()
         await session.stop()
         await turn
-    async with stage.life(checkpoint=asking.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=asking.checkpoint_id) as session:
         unknown = await answer(session, await session.start())
         stage.model = ScriptedModel()
-    async with stage.life(checkpoint=asking.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=asking.checkpoint_id) as session:
         await answer(session, await session.start(), s="reject")
 
     assert [item.question.reason for item in unknown.questions] == ["outcome_unknown"]
     assert len(stage.toolbox.ran) == 1
     told = "Not run again, it may have had its effect before: the user refused this call. The user said: not that"
-    assert stage.model.told()[-1] == ("tool", told)
+    assert stage.model.sent()[-1] == ("tool", told)
 
 
 @pytest.mark.parametrize("tool", ["read_a", "write_a"])
 async def test_what_ran_is_not_refused_by_a_rule_that_came_later(stage: Stage, tool: str) -> None:
     stage.model = ScriptedModel(calls(("c", tool)), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await answer(session, await session.send("go"))
     stage.toolbox.denied_now = {tool}
 
     for place in checkpoints(stage)[3:]:
         stage.model = ScriptedModel(text("again"))
-        async with stage.life(checkpoint=place) as session:
+        async with stage.open_session(checkpoint=place) as session:
             rest = await to_the_end(session, await session.start())
             await session.send("and now")
-        assert (rest.status, stage.model.told()[2]) == ("done", ("tool", "result of c"))
+        assert (rest.status, stage.model.sent()[2]) == ("done", ("tool", "result of c"))
 
     assert [call_id for call_id, _ in stage.toolbox.ran] == ["c"]
 
 
 async def test_a_new_branch_holds_what_it_came_from_and_not_what_was_left(stage: Stage) -> None:
     stage.model = ScriptedModel(*[text(f"answer {number}") for number in range(1, 6)])
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
         await session.send("t2")
         old = await session.send("t3")
-    async with stage.life(checkpoint=first.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=first.checkpoint_id) as session:
         await session.start()
         await session.send("t2b")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         await session.send("t3b")
-        told = [content for kind, content in stage.model.told() if kind == "human"]
+        told = [content for kind, content in stage.model.sent() if kind == "human"]
     on_the_branch = shown(stage)
-    async with stage.life(checkpoint=old.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=old.checkpoint_id) as session:
         await session.start()
 
     assert told == on_the_branch == ["t1", "t2b", "t3b"]
@@ -200,15 +200,15 @@ async def test_a_new_branch_holds_what_it_came_from_and_not_what_was_left(stage:
 
 async def test_a_branch_of_a_branch_that_said_nothing_yet_shows_all_it_rests_on(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"), text("two"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
         await session.send("t2")
-    async with stage.life(checkpoint=first.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=first.checkpoint_id) as session:
         copy = (await session.start()).checkpoint_id
-    async with stage.life(checkpoint=checkpoints(stage)[0]) as session:
+    async with stage.open_session(checkpoint=checkpoints(stage)[0]) as session:
         await session.start()
     at_the_beginning = shown(stage)
-    async with stage.life(checkpoint=copy) as session:
+    async with stage.open_session(checkpoint=copy) as session:
         rest = await session.start()
 
     # There the message is stored, and taken in by whoever goes on.
@@ -217,7 +217,7 @@ async def test_a_branch_of_a_branch_that_said_nothing_yet_shows_all_it_rests_on(
 
 async def test_questions_left_on_a_branch_are_nobodys_until_it_is_taken_up_again(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"), calls(("w", "write_a")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
         asking = await session.send("t2")
 
@@ -228,11 +228,11 @@ async def test_questions_left_on_a_branch_are_nobodys_until_it_is_taken_up_again
 
     before = waiting()
     stage.model = ScriptedModel(calls(("x", "write_b")))
-    async with stage.life(checkpoint=first.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=first.checkpoint_id) as session:
         await session.start()
         await session.send("t2b")
     on_the_branch = waiting()
-    async with stage.life(checkpoint=asking.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=asking.checkpoint_id) as session:
         await session.start()
 
     assert before == waiting() == (["w"], 1, "waiting")
@@ -243,7 +243,7 @@ async def test_rebuilt_from_the_checkpoints_a_thread_with_branches_shows_the_sam
     await two_turns(stage)
     for place in checkpoints(stage)[2::5]:
         stage.model = ScriptedModel()
-        async with stage.life(checkpoint=place) as session:
+        async with stage.open_session(checkpoint=place) as session:
             await to_the_end(session, await session.start())
     tables = ("threads", "transcript", "branches", "call_log")
 
@@ -267,9 +267,9 @@ async def rebuild(stage: Stage) -> None:
 
 async def test_the_head_named_by_its_checkpoint_begins_no_branch(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
-    async with stage.life(checkpoint=first.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=first.checkpoint_id) as session:
         await session.start()
 
     assert head(stage) == first.checkpoint_id
@@ -277,12 +277,12 @@ async def test_the_head_named_by_its_checkpoint_begins_no_branch(stage: Stage) -
 
 async def test_a_checkpoint_that_is_gone_gives_the_thread_back(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("t1")
     with pytest.raises(UnknownId, match="has no checkpoint 'gone'"):
-        async with stage.life(checkpoint="gone"):
+        async with stage.open_session(checkpoint="gone"):
             pass
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.start()
 
     assert rest.status == "done"

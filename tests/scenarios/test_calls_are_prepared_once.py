@@ -45,7 +45,7 @@ async def _run(folder: Path, mode: str, tool: str, arguments: dict[str, Any]) ->
     model = ScriptedModel(calls(("c1", tool, arguments)), text("done"))
     toolbox: Any = world.box
     stage = Stage(folder / "agent.db", model, toolbox)
-    async with stage.life(mode=mode) as session:
+    async with stage.open_session(mode=mode) as session:
         result = await _approved(session, await session.send("go"))
     assert result.status == "done"
     return world
@@ -79,7 +79,7 @@ async def test_a_file_that_changed_since_is_planned_again(tmp_path: Path, counts
     tool, arguments = _WRITE
     toolbox: Any = world.box
     stage = Stage(tmp_path / "agent.db", ScriptedModel(calls(("c1", tool, arguments)), text("done")), toolbox)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         result = await session.send("go")
         (world.workspace / "a.txt").write_text("somebody else's\n")
         await _approved(session, result)
@@ -93,7 +93,7 @@ async def test_an_edit_at_the_prompt_is_prepared_once(tmp_path: Path, counts: Co
     tool, arguments = _WRITE
     toolbox: Any = world.box
     stage = Stage(tmp_path / "agent.db", ScriptedModel(calls(("c1", tool, arguments)), text("done")), toolbox)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         [item] = (await session.send("go")).questions
         counts.clear()
         edited = {**arguments, "content": "two\n"}

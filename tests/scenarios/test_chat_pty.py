@@ -17,9 +17,9 @@ from docs._generate import picture
 from docs._generate.terminal import lines_of
 from tests.architecture.checkout import ROOT
 from tests.cases.bench import Bench
+from tests.fakes.forked_command import run_forked
 from tests.fakes.openai_server import ERR, TCS, TXT, FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
-from tests.fakes.warm_command import run_warm
 
 _KEYS = "[s]top the turn > "
 _CTRL_C, _CTRL_D = "\x03", "\x04"
@@ -43,7 +43,7 @@ class _Desk:
         return PtyProgram(["-m", "graph_agent", *(arguments or ("chat",))], self.workspace, self.environment)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_warm(arguments, self.workspace, self.environment, "")
+        return run_forked(arguments, self.workspace, self.environment, "")
 
     def text(self, name: str) -> str | None:
         path = self.workspace / name

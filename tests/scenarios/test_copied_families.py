@@ -55,7 +55,7 @@ def _kin(family: Family, thread_id: str) -> list[str]:
 async def test_forked_after_their_lives_the_copy_has_them_and_can_be_rewound_with_what_they_did(
     family: Family,
 ) -> None:
-    async with family.life() as session:
+    async with family.open_session() as session:
         start = (await session.send("go")).checkpoint_id
         await _to_the_end(session, await session.send("work"))
     made = await fork(family.database, PARENT, thread_id=_COPY)
@@ -73,7 +73,7 @@ async def test_forked_after_their_lives_the_copy_has_them_and_can_be_rewound_wit
 
 
 async def test_forked_before_their_lives_the_copy_has_none_of_them(family: Family) -> None:
-    async with family.life() as session:
+    async with family.open_session() as session:
         start = (await session.send("go")).checkpoint_id
         await session.send("work")
     await fork(family.database, start, thread_id=_COPY)
@@ -84,19 +84,19 @@ async def test_forked_before_their_lives_the_copy_has_none_of_them(family: Famil
 async def test_forked_while_one_waits_both_go_on_by_themselves_and_nothing_that_ran_runs_again(
     family: Family,
 ) -> None:
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
         asking = await session.send("work")
         await session.decide(asking.questions[0].question, "approve")
         deep = await session.proceed()
     await fork(family.database, PARENT, thread_id=_COPY)
 
-    async with family.life(_COPY) as session:
+    async with family.open_session(_COPY) as session:
         copied = await session.start()
         of_copy = await _to_the_end(session, copied)
     with read_database(family.database) as reader:
         unmoved = [view.thread_id for view in reader.approvals()]
-    async with family.life() as session:
+    async with family.open_session() as session:
         rest = await _to_the_end(session, await session.start())
 
     assert asked(deep) == asked(copied) == [("first > second", "bash")]
@@ -108,7 +108,7 @@ async def test_forked_while_one_waits_both_go_on_by_themselves_and_nothing_that_
 
 
 async def test_deleted_or_pruned_a_copy_takes_its_own_along_and_no_others(family: Family) -> None:
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
         await _to_the_end(session, await session.send("work"))
     before = _kin(family, PARENT)
@@ -134,7 +134,7 @@ async def _carried(family: Family, folder: Path, as_id: str | None = None) -> tu
 async def test_exported_and_imported_a_family_is_the_same_and_another_id_gives_them_ids_of_their_own(
     family: Family, tmp_path: Path
 ) -> None:
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
         await _to_the_end(session, await session.send("work"))
     folders = [tmp_path / name for name in ("same", "other")]
@@ -156,7 +156,7 @@ async def test_exported_and_imported_a_family_is_the_same_and_another_id_gives_t
 async def test_imported_while_a_sub_agent_waits_it_asks_there_and_goes_on_where_it_stood(
     family: Family, tmp_path: Path, as_id: str | None
 ) -> None:
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
         asking = await session.send("work")
         await session.decide(asking.questions[0].question, "approve")
@@ -164,7 +164,7 @@ async def test_imported_while_a_sub_agent_waits_it_asks_there_and_goes_on_where_
     (tmp_path / "there").mkdir()
     there, _ = await _carried(family, tmp_path / "there", as_id)
 
-    async with there.life(as_id or PARENT) as session:
+    async with there.open_session(as_id or PARENT) as session:
         again = await session.start()
         rest = await _to_the_end(session, again)
 
@@ -173,7 +173,7 @@ async def test_imported_while_a_sub_agent_waits_it_asks_there_and_goes_on_where_
 
 
 async def test_a_rewind_of_a_family_can_be_taken_back_where_it_was_imported(family: Family, tmp_path: Path) -> None:
-    async with family.life() as session:
+    async with family.open_session() as session:
         start = (await session.send("go")).checkpoint_id
         await _to_the_end(session, await session.send("work"))
     await rewind(family.database, RewindRequest(start), lambda _: True)
@@ -191,7 +191,7 @@ async def test_a_rewind_of_a_family_can_be_taken_back_where_it_was_imported(fami
 async def test_a_file_cannot_speak_of_threads_that_are_not_its_own(
     family: Family, tmp_path: Path, way: str
 ) -> None:
-    async with family.life() as session:
+    async with family.open_session() as session:
         start = (await session.send("go")).checkpoint_id
         await _to_the_end(session, await session.send("work"))
     await rewind(family.database, RewindRequest(start), lambda _: True)

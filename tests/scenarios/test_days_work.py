@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.forked_command import run_forked
 from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
-from tests.fakes.warm_command import run_warm
 from tests.scenarios.command import until
 
 _SAMPLE = Path(__file__).parents[2] / "docs" / "sample"
@@ -115,7 +115,7 @@ class DaysWork:
 
     def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Another process of the program."""
-        return run_warm(arguments, self.workspace, self._environment, "")
+        return run_forked(arguments, self.workspace, self._environment, "")
 
     def _written_by_commands(self) -> str:
         spools = (self._home / "data" / "graph-agent.db.blobs" / "spool").rglob("*.out")

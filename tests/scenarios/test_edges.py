@@ -103,7 +103,7 @@ async def test_the_scenario_takes_its_row_and_comes_to_the_rest_it_should(
     monkeypatch.setattr(edges, "target_of", recorded)
     model, budget = ScriptedModel(*scenario.replies), Budget(max_tokens=1_000)
     stage = Stage(tmp_path / "a.db", model, max_steps=3, budget=budget, window=scenario.window)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await scenario.play(session)
 
     assert (row in taken, rest.status) == (True, scenario.status)

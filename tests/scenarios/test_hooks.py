@@ -66,7 +66,7 @@ def stage(tmp_path: Path) -> Stage:
 async def _killed_in(stage: Stage, hooks: Spoken) -> None:
     """A life that ends within the hook it stays in."""
     stage.hooks = hooks
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         sending = asyncio.create_task(session.send("go"))
         await hooks.entered.wait()
         sending.cancel()
@@ -77,21 +77,21 @@ async def _killed_in(stage: Stage, hooks: Spoken) -> None:
 async def test_a_hook_that_objects_keeps_the_call_from_running_and_tells_the_model_why(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("r", "read_a")), text("done"))
     stage.hooks = hooks = Spoken(objection="blocked by the hook 'x': not now")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
 
     assert (rest.status, stage.toolbox.ran, "tool_call_started" in stage.types()) == ("done", [], False)
-    assert stage.model.told()[-1] == ("tool", "Error: blocked by the hook 'x': not now")
+    assert stage.model.sent()[-1] == ("tool", "Error: blocked by the hook 'x': not now")
     assert hooks.ran == ["before r", "turn done: done"]
 
 
 async def test_what_a_hook_says_of_a_result_stands_behind_it_and_changes_nothing(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("r", "read_a"), ("f", "fail_b")), text("done"))
     stage.hooks = Spoken(remark="[The hook says: tidy up]")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("go")
 
-    told = [words for role, words in stage.model.told() if role == "tool"]
+    told = [words for role, words in stage.model.sent() if role == "tool"]
     results = [event.output for event in stage.events if event.type == "tool_result"]
     assert told == [
         "result of r\n[The hook says: tidy up]",
@@ -115,17 +115,17 @@ async def test_after_a_kill_within_a_hook_the_turn_continues_and_a_read_runs_onc
     await _killed_in(stage, Spoken(remark="[seen]", stays_in=hook))
 
     stage.hooks = later = Spoken(remark="[seen]")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.start()
 
     assert (rest.status, rest.answer, rest.questions, later.ran) == ("done", "done", (), ran)
-    assert (len(stage.toolbox.ran), stage.model.told()[-1]) == (heard, told)
+    assert (len(stage.toolbox.ran), stage.model.sent()[-1]) == (heard, told)
 
 
 async def test_killed_in_a_hook_before_it_a_write_comes_back_as_never_started(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
     stage.hooks = hooks = Spoken(stays_in="before")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         [asked] = (await session.send("go")).questions
         await session.decide(asked.question, "approve")
         proceeding = asyncio.create_task(session.proceed())
@@ -134,7 +134,7 @@ async def test_killed_in_a_hook_before_it_a_write_comes_back_as_never_started(st
         with pytest.raises(asyncio.CancelledError):
             await proceeding
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         [broken] = (await session.start()).questions
 
     assert (broken.question.kind, broken.call.get("reason"), stage.toolbox.ran) == ("recovery", "never_started", [])
@@ -153,7 +153,7 @@ async def test_a_stop_within_a_hook_stops_what_has_not_ended(
 ) -> None:
     stage.model = ScriptedModel(*replies)
     stage.hooks = hooks = Spoken(stays_in=hook)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         sending = asyncio.create_task(session.send("go"))
         await hooks.entered.wait()
         rest = await session.stop()
@@ -167,14 +167,14 @@ async def test_what_hooks_say_of_a_message_stands_behind_it_and_is_not_taken_for
 ) -> None:
     stage.model = ScriptedModel(text("one"), text("two"))
     stage.hooks = hooks = Spoken(remark="[the branch is main]")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         await session.send("go", "[shared]")
         await session.send("on")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
 
-    said = [words for role, words in stage.model.told() if role == "human"]
+    said = [words for role, words in stage.model.sent() if role == "human"]
     assert said == ["go\n\n[shared]\n\n[the branch is main]\n\n[greeting]", "on\n\n[the branch is main]"]
     assert hooks.heard == ["session startup", "message go", "message on", "session resume"]
 
@@ -182,7 +182,7 @@ async def test_what_hooks_say_of_a_message_stands_behind_it_and_is_not_taken_for
 async def test_a_message_that_a_hook_keeps_back_is_not_sent_and_does_not_wait(stage: Stage) -> None:
     stage.model = ScriptedModel(text("fine"))
     stage.hooks = Spoken(blocks="secret")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.queue("secret")
         with pytest.raises(MessageBlocked, match="not secret"):
             await session.send_queued()
@@ -192,27 +192,27 @@ async def test_a_message_that_a_hook_keeps_back_is_not_sent_and_does_not_wait(st
         rest = await session.send("open")
 
     assert (waiting, rest.answer) == ([], "fine")
-    assert [words for role, words in stage.model.told() if role == "human"] == ["open"]
+    assert [words for role, words in stage.model.sent() if role == "human"] == ["open"]
 
 
 async def test_a_message_whose_hook_was_killed_waits_and_is_sent_once(stage: Stage) -> None:
     stage.model = ScriptedModel(text("fine"))
     hooks = Spoken(stays_in="message")
     await _killed_in(stage, hooks)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         rest = await session.send_queued()
         left = await session.send_queued()
 
     assert (rest and rest.answer, left) == ("fine", None)
-    assert [words for role, words in stage.model.told() if role == "human"] == ["go"]
+    assert [words for role, words in stage.model.sent() if role == "human"] == ["go"]
     assert hooks.heard == ["message go", "session startup", "message go"]
 
 
 async def test_a_stop_ends_the_hook_of_a_message_which_then_waits(stage: Stage) -> None:
     stage.model = ScriptedModel(text("fine"))
     stage.hooks = hooks = Spoken(stays_in="message go")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         earlier = await session.send("before")
         sending = asyncio.create_task(session.send("go"))
         await hooks.entered.wait()

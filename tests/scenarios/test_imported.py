@@ -57,13 +57,13 @@ def checkpoint_with(stage: Stage, status: str) -> str:
 
 async def test_an_open_question_of_a_file_is_asked_again_by_the_rules_here(tmp_path: Path) -> None:
     source = Stage(tmp_path / "agent.db", ScriptedModel(calls(("c1", "write_a"))))
-    async with source.life() as session:
+    async with source.open_session() as session:
         await session.start()
         rest = await session.send("go")
         await session.decide(rest.questions[0].question, "approve")
     target = await taken_in(source, tmp_path, AsksAlways())
 
-    async with target.life() as session:
+    async with target.open_session() as session:
         rest = await session.start()
         [asked] = rest.questions
         ran_before = list(target.toolbox.ran)
@@ -83,7 +83,7 @@ async def test_a_call_that_ran_when_its_thread_was_exported_never_runs_by_itself
     tmp_path: Path, dropped: tuple[str, ...]
 ) -> None:
     source = Stage(tmp_path / "agent.db", ScriptedModel(calls(("c1", "slow_a"))))
-    async with source.life() as session:
+    async with source.open_session() as session:
         await session.start()
         rest = await session.send("go")
         await session.decide(rest.questions[0].question, "approve")
@@ -93,7 +93,7 @@ async def test_a_call_that_ran_when_its_thread_was_exported_never_runs_by_itself
         await session.stop()
         await going_on
 
-    async with target.life() as session:
+    async with target.open_session() as session:
         rest = await session.start()
         kinds = [item.question.kind for item in rest.questions]
         ran = list(target.toolbox.ran)
@@ -115,7 +115,7 @@ async def test_what_a_file_says_was_allowed_is_asked_here_from_older_checkpoints
     tmp_path: Path, way: str
 ) -> None:
     source = Stage(tmp_path / "agent.db", ScriptedModel(calls(("c1", "read_a")), text("done")))
-    async with source.life() as session:
+    async with source.open_session() as session:
         await session.start()
         await session.send("go")
     target = await taken_in(source, tmp_path, AsksAlways(), "journal")
@@ -124,7 +124,7 @@ async def test_what_a_file_says_was_allowed_is_asked_here_from_older_checkpoints
         await fork(target.database, place, thread_id="forked")
 
     is_fork = way == "fork"
-    async with target.life(
+    async with target.open_session(
         thread="forked" if is_fork else THREAD, checkpoint=None if is_fork else place
     ) as session:
         rest = await session.start()
@@ -135,13 +135,13 @@ async def test_what_a_file_says_was_allowed_is_asked_here_from_older_checkpoints
 
 async def test_a_thread_at_rest_goes_on_as_if_it_had_always_been_here(tmp_path: Path) -> None:
     source = Stage(tmp_path / "agent.db", ScriptedModel(calls(("c1", "read_a")), text("done")))
-    async with source.life() as session:
+    async with source.open_session() as session:
         await session.start()
         await session.send("go")
     target = await taken_in(source, tmp_path, ScriptedToolbox())
     file = export(target.database, THREAD)
 
-    async with target.life() as session:
+    async with target.open_session() as session:
         assert (await session.start()).status == "done"
         assert export(target.database, THREAD) == file
         rest = await session.send("more")
@@ -151,7 +151,7 @@ async def test_a_thread_at_rest_goes_on_as_if_it_had_always_been_here(tmp_path: 
 
 async def test_open_calls_whose_beginning_the_file_does_not_hold_are_refused(tmp_path: Path) -> None:
     source = Stage(tmp_path / "agent.db", ScriptedModel(calls(("c1", "write_a"))))
-    async with source.life() as session:
+    async with source.open_session() as session:
         await session.start()
         rest = await session.send("go")
     document = json.loads(export(source.database, THREAD))
@@ -163,5 +163,5 @@ async def test_open_calls_whose_beginning_the_file_does_not_hold_are_refused(tmp
     await import_thread(target.database, str(tmp_path / "file"))
 
     with pytest.raises(UsageError, match="does not contain how its open calls were requested"):
-        async with target.life():
+        async with target.open_session():
             pass

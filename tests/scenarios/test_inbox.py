@@ -72,19 +72,19 @@ async def test_a_life_that_ends_before_it_could_mark_a_message_as_taken_does_not
     tmp_path: Path,
 ) -> None:
     stage = Stage(tmp_path / "a.db", ScriptedModel(ModelError("down"), text("hello")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.queue("hi")
         await session.queue("you")
         session._dependencies.inbox.take = _never  # type: ignore[method-assign]  # the life ends before this
         failed = await session.send_queued()
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         rest = await session.send_queued()
         nothing = await session.send_queued()
 
     assert (failed and failed.status, rest and rest.answer, nothing) == ("model_error", "hello", None)
-    assert [said for kind, said in stage.model.told() if kind == "human"] == ["hi", "you"]
+    assert [said for kind, said in stage.model.sent() if kind == "human"] == ["hi", "you"]
 
 
 async def _never(thread_id: str, message_id: int) -> None:
@@ -95,7 +95,7 @@ async def _never(thread_id: str, message_id: int) -> None:
 async def test_queued_messages_make_one_turn_each_in_order(tmp_path: Path, messages: int) -> None:
     stage = Stage(tmp_path / "a.db", ScriptedModel(*(text(f"answer {n}") for n in range(3))))
     answers = []
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         for number in range(messages):
             await session.queue(f"message {number}")
         while (rest := await session.send_queued()) is not None:
@@ -106,7 +106,7 @@ async def test_queued_messages_make_one_turn_each_in_order(tmp_path: Path, messa
 
 async def test_a_message_stopped_before_its_turn_began_waits_and_the_model_is_not_asked(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "a.db", ScriptedModel(text("too late")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         sending = asyncio.create_task(session.send("hello"))
         await asyncio.sleep(0)
         await session.stop()

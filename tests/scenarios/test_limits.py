@@ -36,9 +36,9 @@ async def test_usage_of_turn_and_thread_is_the_sum_of_the_stored_replies(tmp_pat
     model = ScriptedModel(reads("c1", 100), ModelError("down"), text("done"), text("again"))
     stage = Stage(tmp_path / "a.db", model, meter=_METER)
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         failed = await session.send("go")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         first = await session.continue_turn()
         second = await session.send("more")
@@ -65,7 +65,7 @@ async def test_a_used_up_budget_pauses_before_the_next_request_and_names_itself(
     model = ScriptedModel(reads("c1", 600), reads("c2", 500), text("done"))
     stage = Stage(tmp_path / "a.db", model, meter=_METER, budget=budget)
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
 
     assert (rest.status, rest.budget, len(model.requests)) == ("limit", named, 2)
@@ -77,21 +77,21 @@ async def test_going_on_begins_with_a_fresh_budget_of_the_turn(tmp_path: Path) -
     model = ScriptedModel(reads("c1", 1_200), text("done"))
     stage = Stage(tmp_path / "a.db", model, budget=Budget(max_tokens=1_000))
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         paused = await session.send("go")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         rest = await session.continue_turn()
 
     assert (paused.status, rest.status, rest.answer) == ("limit", "done", "done")
-    assert model.told() == [("human", "go"), ("ai", ""), ("tool", "result of c1")]
+    assert model.sent() == [("human", "go"), ("ai", ""), ("tool", "result of c1")]
 
 
 async def test_a_reply_that_ends_the_turn_is_not_paused_by_what_it_cost(tmp_path: Path) -> None:
     dear = AIMessage("done", usage_metadata={"input_tokens": 0, "output_tokens": 900, "total_tokens": 900})
     stage = Stage(tmp_path / "a.db", ScriptedModel(dear), meter=_METER, budget=Budget(max_cost=0.8))
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         again = await session.send("more")
 
@@ -102,7 +102,7 @@ async def test_a_model_without_a_price_is_not_asked_where_costs_are_limited(tmp_
     model = ScriptedModel()
     stage = Stage(tmp_path / "a.db", model, budget=Budget(max_cost=5.0))
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
 
     assert (rest.status, rest.budget, model.requests) == ("limit", "max_cost", [])
@@ -113,7 +113,7 @@ async def test_a_prompt_too_long_for_the_budget_is_not_sent(tmp_path: Path) -> N
     stage = Stage(tmp_path / "a.db", model, budget=Budget(max_tokens=100))
     told: list[Any] = []
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("word " * 1_000)
         told.append(rest.error)
 

@@ -21,7 +21,9 @@ _STEPS = 6
 
 async def _play(database: Path, thread: str) -> tuple[str, str | None]:
     replies = [calls((f"{thread}-{step}", "read_a")) for step in range(_STEPS)]
-    async with Stage(database, ScriptedModel(*replies, text(f"{thread} is done"))).life(thread=thread) as session:
+    async with Stage(database, ScriptedModel(*replies, text(f"{thread} is done"))).open_session(
+        thread=thread
+    ) as session:
         rest = await session.send("go")
         return rest.status, rest.answer
 

@@ -95,7 +95,7 @@ async def test_an_old_database_is_read_as_it_is_then_migrated_and_resumed(name: 
     left = path.read_bytes()
 
     stage = Stage(path, ScriptedModel())
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         opened = await session.start()
         resumed = await _resolve(session, opened)
         sent = await session.send("and now")
@@ -115,13 +115,13 @@ async def test_an_old_database_is_read_as_it_is_then_migrated_and_resumed(name: 
 
 async def test_a_queued_message_of_an_old_database_is_sent(tmp_path: Path) -> None:
     stage = Stage(_unpack("queued", tmp_path / "agent.db"), ScriptedModel())
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await _resolve(session, await session.start())
         queued = [words for _, words in await session.queued()]
         await session.send_queued()
 
     assert queued == ["and then this"]
-    assert stage.model.told()[-1] == ("human", "and then this")
+    assert stage.model.sent()[-1] == ("human", "and then this")
 
 
 async def test_the_shells_of_an_old_database_are_known(tmp_path: Path) -> None:
@@ -142,12 +142,12 @@ async def test_a_sub_agent_that_waits_in_an_old_database_is_asked_for_and_finish
     with closing(sqlite3.connect(family.database)) as database, database:
         database.execute("UPDATE threads SET workspace = ?", (str(family.workspace),))
 
-    async with family.life(PARENT) as session:
+    async with family.open_session(PARENT) as session:
         opened = await session.start()
         rest = await _resolve(session, opened)
 
     assert [item.sub_agent for item in opened.questions] == ["first"]
-    assert (rest.answer, family.model.told("go")[-1]) == ("all done", ("tool", "alpha is done"))
+    assert (rest.answer, family.model.sent("go")[-1]) == ("all done", ("tool", "alpha is done"))
 
 
 @pytest.mark.parametrize("name", ["finished", "asking", "rewound"])
@@ -157,7 +157,7 @@ async def test_an_old_export_is_imported_and_resumed(name: str, tmp_path: Path) 
     stage = Stage(tmp_path / "data" / "agent.db", ScriptedModel())
     await import_thread(stage.database, str(file))
     imported = _statuses(stage.database)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await _resolve(session, await session.start())
 
     case = _CASES[name]

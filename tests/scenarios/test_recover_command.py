@@ -150,18 +150,18 @@ class _HangingReads(ScriptedToolbox):
 
 async def test_a_decision_from_outside_goes_before_the_retry_that_nobody_is_asked_about(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "a.db", ScriptedModel(calls(("r", "read_a"))), _HangingReads())
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         turn = asyncio.create_task(session.send("go"))
         await stage.toolbox.entered.wait()
         turn.cancel()
         await asyncio.wait({turn})
 
     [given] = await decide_calls(stage.database, THREAD, [Decision("cancel", "all")], by="cli pid 1")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.start()
 
     assert (given.accepted, rest.status, len(stage.toolbox.ran)) == (True, "done", 1)
-    assert stage.model.told()[-1] == (
+    assert stage.model.sent()[-1] == (
         "tool",
         "Cancelled by the user. Its outcome is unknown: look before you repeat it.",
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.openai_server import TC, TXT
-from tests.fakes.walls import needs
+from tests.fakes.sandboxes import needs
 from tests.scenarios.command import NO_SANDBOX, scripted, until
 
 _LEAK = f"echo leaked > /var/lib/graph-agent-leak-{os.getpid()} && echo out || echo kept in"

@@ -32,7 +32,7 @@ def item(rest: TurnResult, call_id: str) -> OpenQuestion:
 
 async def test_no_call_of_a_message_runs_before_every_question_of_it_has_an_answer(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("r", "read_a"), ("w", "write_a"), ("v", "write_b")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         await session.decide(item(rest, "w").question, "approve")
         still = await session.proceed()
@@ -43,7 +43,7 @@ async def test_no_call_of_a_message_runs_before_every_question_of_it_has_an_answ
     assert (asked_about(rest), asked_about(still), ran_before_the_last_answer) == (["w", "v"], ["v"], [])
     assert (end.status, end.answer) == ("done", "done")
     assert [call_id for call_id, _ in stage.toolbox.ran] == ["r", "w"]
-    assert stage.model.told() == [
+    assert stage.model.sent() == [
         ("human", "go"),
         ("ai", ""),
         ("tool", "result of r"),
@@ -54,10 +54,10 @@ async def test_no_call_of_a_message_runs_before_every_question_of_it_has_an_answ
 
 async def test_going_on_where_nothing_was_begun_tells_how_the_thread_stands(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         fresh = await session.proceed()
         await session.send("go")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         asked = await session.proceed()
 
     assert (fresh.status, fresh.questions) == ("done", ())
@@ -69,7 +69,7 @@ async def test_what_was_said_and_asked_after_the_clock_was_set_back_is_not_forgo
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.model = ScriptedModel(text("hello"), calls(("w", "write_a")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("hi")
     now = time.time_ns
     monkeypatch.setattr("time.time_ns", lambda: now() - 3600 * 10**9)
@@ -77,7 +77,7 @@ async def test_what_was_said_and_asked_after_the_clock_was_set_back_is_not_forgo
     for prompt in ("write", None, None):
         # Another process: it has given no id yet.
         monkeypatch.setattr("langgraph.checkpoint.base.id._last_v6_timestamp", None)
-        async with stage.life() as session:
+        async with stage.open_session() as session:
             rest = await (session.send(prompt) if prompt else session.start())
             found.append((rest.status, asked_about(rest)))
             for question in rest.questions[: prompt is None]:
@@ -106,7 +106,7 @@ async def test_neighbouring_reads_run_at_once_and_everything_else_alone_in_the_m
     stage.model = ScriptedModel(
         calls(("r1", "read_a"), ("r2", "read_b"), ("f", "fail_a"), ("r3", "read_c")), text("done")
     )
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("go")
 
     started = [event.call_id for event in stage.events if event.type == "tool_call_started"]
@@ -127,7 +127,7 @@ async def test_an_id_the_thread_has_seen_before_is_replaced_so_no_old_result_is_
     stage.model = ScriptedModel(
         calls(("0", "read_a")), text("one"), calls(("0", "read_a"), ("", "read_b"), ("a b", "read_c")), text("two")
     )
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("first")
         await session.send("second")
 
@@ -137,18 +137,18 @@ async def test_an_id_the_thread_has_seen_before_is_replaced_so_no_old_result_is_
 
 async def test_edited_arguments_are_what_runs_and_the_model_is_told(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a", {"text": "old"})), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         await session.decide(rest.questions[0].question, "edit", arguments={"text": "new"})
         await session.proceed()
 
     assert stage.toolbox.ran == [("w", {"text": "new"})]
-    assert stage.model.told()[-1] == ("tool", "The user changed the arguments to {'text': 'new'}.\nresult of w")
+    assert stage.model.sent()[-1] == ("tool", "The user changed the arguments to {'text': 'new'}.\nresult of w")
 
 
 async def test_edited_arguments_that_policy_denies_leave_the_question_open(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         stage.toolbox.denied_now = {"write_a"}
         with pytest.raises(AnswerRefused, match="denied by now"):
@@ -160,18 +160,18 @@ async def test_edited_arguments_that_policy_denies_leave_the_question_open(stage
 
 async def test_a_rule_that_became_stricter_stops_a_call_that_was_approved(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         await session.decide(rest.questions[0].question, "approve")
         stage.toolbox.denied_now = {"write_a"}
         await session.proceed()
 
-    assert (stage.toolbox.ran, stage.model.told()[-1]) == ([], ("tool", "Not run: denied by policy. denied by now"))
+    assert (stage.toolbox.ran, stage.model.sent()[-1]) == ([], ("tool", "Not run: denied by policy. denied by now"))
 
 
 async def test_the_first_answer_wins_and_the_late_one_learns_whose_it_was(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         first = await session.decide(rest.questions[0].question, "reject", reason="no")
         second = await session.decide(rest.questions[0].question, "approve")
@@ -181,7 +181,7 @@ async def test_the_first_answer_wins_and_the_late_one_learns_whose_it_was(stage:
 
 async def test_always_without_a_rule_is_refused_and_the_question_stays_open(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         question = (await session.send("go")).questions[0].question
         with pytest.raises(AnswerRefused, match="No rule can be made from call 'w'"):
             await session.decide(question, "approve", always=AlwaysAllow("thread", ()))
@@ -193,7 +193,7 @@ async def test_always_without_a_rule_is_refused_and_the_question_stays_open(stag
 
 async def test_a_message_is_refused_while_questions_are_open(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("go")
         with pytest.raises(UsageError, match="waits for answers about w"):
             await session.send("never mind")
@@ -202,7 +202,7 @@ async def test_a_message_is_refused_while_questions_are_open(stage: Stage) -> No
 async def test_a_turn_that_used_up_its_steps_pauses_and_goes_on_where_it_was(stage: Stage) -> None:
     stage.model = ScriptedModel(*[calls((f"r{number}", "read_a")) for number in range(4)], text("finished"))
     stage.max_steps = 3
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         paused = await session.send("go")
         asked = len(stage.model.requests)
         end = await session.continue_turn()
@@ -214,21 +214,21 @@ async def test_a_turn_that_used_up_its_steps_pauses_and_goes_on_where_it_was(sta
 
 async def test_a_failed_model_request_keeps_the_message_and_can_be_repeated(stage: Stage) -> None:
     stage.model = ScriptedModel(ModelError("the server is down"), text("back"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         failed = await session.send("go")
         end = await session.continue_turn()
 
     assert (failed.status, failed.error) == ("model_error", "the server is down")
-    assert (end.answer, stage.model.told()) == ("back", [("human", "go")])
+    assert (end.answer, stage.model.sent()) == ("back", [("human", "go")])
 
 
 async def test_new_text_after_a_failed_request_ends_that_turn_without_asking_the_model_for_it(stage: Stage) -> None:
     stage.model = ScriptedModel(ModelError("down"), text("hello"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("first")
         end = await session.send("second")
 
-    assert (end.answer, stage.model.told()) == ("hello", [("human", "first"), ("human", "second")])
+    assert (end.answer, stage.model.sent()) == ("hello", [("human", "first"), ("human", "second")])
     assert len(stage.model.requests) == 2
 
 
@@ -236,7 +236,7 @@ async def test_stopping_while_a_call_runs_cancels_it_and_what_follows_and_the_ne
     stage: Stage,
 ) -> None:
     stage.model = ScriptedModel(calls(("s", "slow_a"), ("w", "write_a")), text("ok"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         for question in rest.questions:
             await session.decide(question.question, "approve")
@@ -250,7 +250,7 @@ async def test_stopping_while_a_call_runs_cancels_it_and_what_follows_and_the_ne
         "Cancelled: stopped by user, may have partly run. Its outcome is unknown: look before you repeat it.\n"
         "Output until then:\nhalf of attempt 1"
     )
-    assert stage.model.told() == [
+    assert stage.model.sent() == [
         ("human", "go"),
         ("ai", ""),
         ("tool", told),
@@ -261,7 +261,7 @@ async def test_stopping_while_a_call_runs_cancels_it_and_what_follows_and_the_ne
 
 async def test_the_mode_of_a_thread_is_stored_but_bypassing_permissions_never_is(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"), text("two"))
-    async with stage.life(mode="bypassPermissions") as session:
+    async with stage.open_session(mode="bypassPermissions") as session:
         await session.send("go")
         offered = stage.model.requests[-1].tools[0]["function"]["name"]
         position = await session._dependencies.graph.snapshot()
@@ -273,7 +273,7 @@ async def test_the_mode_of_a_thread_is_stored_but_bypassing_permissions_never_is
 
 async def test_a_turn_tells_its_story_in_order(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         rest = await session.send("go")
         await session.decide(rest.questions[0].question, "approve")
@@ -297,10 +297,10 @@ async def test_a_turn_tells_its_story_in_order(stage: Stage) -> None:
 
 async def test_an_answer_that_an_earlier_life_left_is_not_asked_for_again(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a"), ("v", "write_b")), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         await session.decide(item(rest, "w").question, "approve")
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         later = await session.start()
         await session.decide(item(later, "v").question, "approve")
         end = await session.proceed()
@@ -314,7 +314,7 @@ async def test_a_stop_at_any_instant_after_the_answers_ends_the_turn_once_and_fo
     stage: Stage, pauses: int
 ) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a"), ("s", "slow_a")), text("ok"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         for question in rest.questions:
             await session.decide(question.question, "approve")
@@ -329,7 +329,7 @@ async def test_a_stop_at_any_instant_after_the_answers_ends_the_turn_once_and_fo
 
 
 async def test_stopping_a_thread_that_has_not_begun_is_harmless(stage: Stage) -> None:
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.stop()
 
     assert (rest.status, rest.questions) == ("done", ())
@@ -339,7 +339,7 @@ async def test_when_the_model_fails_after_an_approved_call_ran_the_turn_goes_on_
     stage: Stage,
 ) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), ModelError("down"), text("done"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("go")
         await session.decide(item(rest, "w").question, "approve")
         failed = await session.proceed()
@@ -365,7 +365,7 @@ class _Thinking(ScriptedToolbox):
 async def test_who_stops_the_turn_waits_for_no_tool_that_thinks_about_a_call(tmp_path: Path) -> None:
     toolbox = _Thinking()
     stage = Stage(tmp_path / "agent.db", ScriptedModel(calls(("w", "write_a"))), toolbox)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         turn = asyncio.create_task(session.send("go"))
         assert await until(lambda: toolbox.asked == 1)
 
@@ -384,7 +384,7 @@ async def test_a_yes_lets_the_call_run_and_stands_in_its_record_with_what_it_use
     model = ScriptedModel(calls(("w", "write_a")), _YES, text("done"))
     stage = Stage(tmp_path / "a.db", model, has_auto_mode=True)
 
-    async with stage.life(mode="auto") as session:
+    async with stage.open_session(mode="auto") as session:
         rest = await session.send("write a")
 
     with read_database(stage.database) as reader:
@@ -398,7 +398,7 @@ async def test_a_no_asks_with_the_judges_reason_and_is_remembered_in_the_turn(tm
     model = ScriptedModel(calls(("w", "write_a")), _NO, calls(("v", "write_a")))
     stage = Stage(tmp_path / "a.db", model, has_auto_mode=True)
 
-    async with stage.life(mode="auto") as session:
+    async with stage.open_session(mode="auto") as session:
         rest = await session.send("write a")
         [asked] = rest.questions
         await session.decide(asked.question, "approve")
@@ -412,7 +412,7 @@ async def test_without_a_model_that_can_judge_every_call_asks(tmp_path: Path) ->
     model = ScriptedModel(calls(("w", "write_a")))
     stage = Stage(tmp_path / "a.db", model)
 
-    async with stage.life(mode="auto") as session:
+    async with stage.open_session(mode="auto") as session:
         rest = await session.send("write a")
 
     assert (rest.status, len(model.requests), stage.toolbox.ran) == ("awaiting_approval", 1, [])

@@ -19,7 +19,7 @@ from graph_agent.errors import AgentError
 from graph_agent.ports import AnswerKind
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
-from tests.crash.play import EDITED, marker_in, words_for
+from tests.crash.scenes import EDITED, marker_in, words_for
 from tests.crash.world import World
 
 __all__ = ["LEFT", "THREAD"]

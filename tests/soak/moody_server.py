@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from tests.crash.play import Wanted
+from tests.crash.scenes import Wanted
 from tests.crash.world import World
 from tests.fakes.openai_server import CUT, ERR, TCS, TXT, FakeOpenAI, Reply
 from tests.graph_agent.model.reply_shapes import ARGUMENTS, ENDINGS, FRAGMENTS, TEXTS, Shape, as_sent

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import (
     BaseTool,
     InterruptedCall,
@@ -65,7 +65,7 @@ async def test_a_tool_written_as_the_contract_shows_is_offered_and_executed(tmp_
 
     declared = registry.declarations()
     arguments = normalize_arguments(tool, {"file_path": "a", "verbose": "true"})
-    result = await execute(tool, arguments, ToolSurroundings(tmp_path).context())
+    result = await execute(tool, arguments, ToolEnvironment(tmp_path).context())
 
     assert declared == [
         {
@@ -92,7 +92,7 @@ async def test_a_tool_written_as_the_contract_shows_is_offered_and_executed(tmp_
 async def test_a_tool_that_declares_the_context_gets_it_and_the_schema_does_not_show_it(tmp_path: Path) -> None:
     tool = ContextTool()
 
-    result = await execute(tool, {"file_path": "a"}, ToolSurroundings(tmp_path).context(call_id="c7"))
+    result = await execute(tool, {"file_path": "a"}, ToolEnvironment(tmp_path).context(call_id="c7"))
 
     assert result == ToolResult("a False c7")
     assert set((await tool.parameters())["properties"]) == {"file_path", "verbose"}
@@ -177,7 +177,7 @@ async def _where(text: str, times: int, context: ToolContext) -> ToolResult:
 
 async def test_a_function_becomes_a_tool_and_gets_the_context_it_declares(tmp_path: Path) -> None:
     tool = create_tool("shout", "Shouts.", Words, _shout, kind=ToolKind.READONLY, tags=("loud",))
-    where, context = create_tool("where", "Tells.", Words, _where), ToolSurroundings(tmp_path).context()
+    where, context = create_tool("where", "Tells.", Words, _where), ToolEnvironment(tmp_path).context()
 
     assert await execute(tool, {"text": "ha", "times": 2}, context) == ToolResult("HAHA")
     assert (tool.name, tool.kind, tool.tags) == ("shout", ToolKind.READONLY, ("loud",))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import BaseTool, ToolResult
 from tools.plugins import (
     LoadedPlugin,
@@ -245,7 +245,7 @@ _PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
 
 async def test_the_tool_of_the_page_works_as_it_stands(tmp_path: Path) -> None:
     [text] = re.findall(r"```python\n(.*?)```", _PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
     (around.workspace / "a.txt").write_text("one\n\ntwo\n")
 
     found = load_plugin(source_from_text("count_lines.py", text), around.workspace)

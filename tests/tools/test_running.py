@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.fakes.tool_ports import MemoryBlobs, ToolSurroundings
+from tests.fakes.tool_ports import MemoryBlobs, ToolEnvironment
 from tests.fakes.waiting import until
 from tools.base import BaseTool, HostTarget, Preview, Target, ToolContext, ToolKind, ToolResult, ToolRiskLevel
 from tools.running import CallProfile, execute, limit_result, normalize_arguments, preview, run_in_thread
@@ -55,7 +55,7 @@ class Defaults(BaseTool):
 async def test_a_bug_is_logged_with_its_traceback_and_what_ends_a_run_comes_through(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    context = ToolSurroundings(tmp_path).context(call_id="c9")
+    context = ToolEnvironment(tmp_path).context(call_id="c9")
     with caplog.at_level(logging.ERROR):
         await execute(Acting(), {"what": "bug"}, context)
 
@@ -96,14 +96,14 @@ async def test_no_tool_ends_the_run_whatever_it_raises_or_returns(
                 raise outcome
             return outcome  # type: ignore[return-value]  # what is reported
 
-    result = await execute(Wild(), {"what": "x"}, ToolSurroundings(tmp_path).context())
+    result = await execute(Wild(), {"what": "x"}, ToolEnvironment(tmp_path).context())
 
     assert result.metadata == {"error_type": "unknown"}
     assert result.error == f"acting failed with an internal error: {problem}. What it did before that stays done."
 
 
 async def test_a_tool_over_its_time_is_stopped_and_its_cancellation_set(tmp_path: Path) -> None:
-    context = ToolSurroundings(tmp_path).context()
+    context = ToolEnvironment(tmp_path).context()
 
     result = await execute(Acting(), {"what": "sleep"}, context)
 
@@ -113,7 +113,7 @@ async def test_a_tool_over_its_time_is_stopped_and_its_cancellation_set(tmp_path
 
 
 async def test_a_cancellation_comes_through_and_is_set_for_threads(tmp_path: Path) -> None:
-    context = ToolSurroundings(tmp_path).context()
+    context = ToolEnvironment(tmp_path).context()
     tool = Acting()
     tool.timeout_s = 30
     task = asyncio.ensure_future(execute(tool, {"what": "sleep"}, context))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import until
 from tools.base import BaseTool, ShellOutput, ToolContext, ToolResult
 from tools.running import execute
@@ -59,7 +59,7 @@ async def _ticks(during: "asyncio.Task[ToolResult]") -> int:
 async def test_a_tool_that_blocks_leaves_the_loop_alone_and_ends_at_its_limit_which_says_it_goes_on(
     tmp_path: Path,
 ) -> None:
-    context = ToolSurroundings(tmp_path).context()
+    context = ToolEnvironment(tmp_path).context()
     running = asyncio.create_task(execute(_Blocking(2), {}, context, tool_thread=ToolThread()))
 
     ticks = await _ticks(running)
@@ -76,7 +76,7 @@ async def test_a_tool_that_blocks_leaves_the_loop_alone_and_ends_at_its_limit_wh
 async def test_a_tool_that_listens_is_stopped_there(tmp_path: Path) -> None:
     tool = _Polite()
 
-    result = await execute(tool, {}, ToolSurroundings(tmp_path).context(), tool_thread=ToolThread())
+    result = await execute(tool, {}, ToolEnvironment(tmp_path).context(), tool_thread=ToolThread())
 
     assert (result.error, tool.was_cancelled) == (
         "polite was stopped after 0.2 seconds; ask for less at once.",
@@ -88,7 +88,7 @@ async def test_a_tool_that_listens_is_stopped_there(tmp_path: Path) -> None:
 async def test_a_cancelled_call_or_query_ends_though_its_tool_blocks(tmp_path: Path) -> None:
     tool_thread, tool = ToolThread(), _Blocking(3)
     tool.timeout_s = 60
-    context = ToolSurroundings(tmp_path).context()
+    context = ToolEnvironment(tmp_path).context()
     running = asyncio.create_task(execute(tool, {}, context, tool_thread=tool_thread))
     asking = asyncio.create_task(query_tool("t", lambda: time.sleep(2)))
     await asyncio.sleep(0.1)
@@ -101,12 +101,12 @@ async def test_a_cancelled_call_or_query_ends_though_its_tool_blocks(tmp_path: P
 
 
 async def test_its_surroundings_work_from_there(tmp_path: Path) -> None:
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
 
     result = await execute(_Using(), {}, around.context(), tool_thread=ToolThread())
 
     assert result.output == "digest third-party tools"
-    assert await until(lambda: around.told == ["half"])
+    assert await until(lambda: around.output == ["half"])
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), SystemExit(3), asyncio.CancelledError()])

@@ -82,7 +82,7 @@ async def test_the_state_shown_is_the_state_the_graph_has_after_many_turns(datab
 
 async def test_the_holder_is_seen_alive_and_gone_after_release(database: Database) -> None:
     lock = FlockThreadLock(database, SteppingClock())
-    await lock.acquire("t", "life")
+    await lock.acquire("t", "run 1")
     with read_database(database.path) as reader:
         held = reader.thread("t").holder
     await lock.release()
@@ -99,8 +99,8 @@ async def test_a_finished_attempt_is_shown_though_the_graph_has_not_taken_it_in_
     await play_turn(graph, "t", "please look", answer=False)
     journal = SqliteJournal(database, FileBlobs(blob_dir(database.path)), SteppingClock())
     big = "x" * INLINE_BYTES
-    await journal.claim("t", "call-1-z", 1, "life", None)
-    await journal.finish("t", "call-1-z", 1, "life", Outcome("success", big))
+    await journal.claim("t", "call-1-z", 1, "run 1", None)
+    await journal.finish("t", "call-1-z", 1, "run 1", Outcome("success", big))
     await database.write(
         lambda connection: connection.execute(
             "UPDATE call_log SET record = json_set(record, '$.status', 'executing') WHERE call_id = 'call-1-z'"
@@ -115,7 +115,7 @@ async def test_a_finished_attempt_is_shown_though_the_graph_has_not_taken_it_in_
 
 async def test_a_long_result_is_stored_once_and_shown_whole(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "stage.db", ScriptedModel(calls(("c", "read_a"))), _Long())
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("go")
 
     with read_database(stage.database) as reader:

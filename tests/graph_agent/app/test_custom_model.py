@@ -5,7 +5,7 @@ from graph_agent.app.custom_model import CustomModel
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.ports import Delta, ModelRequest
 
-_HERE = "tests.fakes.made_models"
+_HERE = "tests.fakes.model_factories"
 _REQUEST = ModelRequest([HumanMessage("hi")], ({"type": "function", "function": {"name": "f"}},))
 
 

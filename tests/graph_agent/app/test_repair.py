@@ -80,7 +80,7 @@ async def test_a_thread_that_another_process_holds_is_left_to_it_and_said_so(pat
     _change(path, "DELETE FROM transcript")
     async with await Database.open(path) as database:
         lock = FlockThreadLock(database, SystemClock())
-        await lock.acquire(THREAD, "life")
+        await lock.acquire(THREAD, "run 1")
         said = await _repaired(path)
         await lock.release()
 
@@ -122,7 +122,7 @@ async def test_a_value_with_turned_bits_is_treated_as_lost_and_the_other_threads
     path: Path, table: str, value: str, of: str
 ) -> None:
     stage = Stage(path, ScriptedModel(text("there")))
-    async with stage.life(thread="other") as session:
+    async with stage.open_session(thread="other") as session:
         await session.send("another thread")
     newest = _NEWEST.format(table, THREAD, of)
     turned = f"UPDATE {table} SET {value} = CAST(x'c1' || substr({value}, 2) AS BLOB) WHERE {newest}"  # noqa: S608 - names from here
@@ -136,7 +136,7 @@ async def test_a_value_with_turned_bits_is_treated_as_lost_and_the_other_threads
     assert [one for one in await _repaired(path) if one.step != "blobs"] == []
     for thread in (THREAD, "other"):
         stage.model = ScriptedModel(*[text("here")] * 3)
-        async with stage.life(thread=thread) as session:
+        async with stage.open_session(thread=thread) as session:
             await to_the_end(session, await session.start())
             rest = await session.send("are you there?")
         assert (rest.status, rest.answer) == ("done", "here")
@@ -218,7 +218,7 @@ async def test_a_prune_that_was_left_over_is_finished(path: Path) -> None:
     stage = Stage(path, ScriptedModel())
     for number in range(4):
         stage.model = ScriptedModel(calls((f"c{number}", "read_a")), text("done"))
-        async with stage.life() as session:
+        async with stage.open_session() as session:
             await session.send(f"turn {number}")
     (path.parent.parent / "config.toml").write_text("keep_turns = 2\n")
 

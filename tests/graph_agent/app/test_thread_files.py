@@ -43,7 +43,7 @@ async def source(tmp_path: Path) -> Stage:
     (tmp_path / "a").mkdir()
     replies = (calls(("c1", "read_a"), ("c2", "write_b")), calls(("c3", "fail_a")), text("部署 " + "y" * 50_000))
     stage = Stage(tmp_path / "a" / "agent.db", ScriptedModel(*replies))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         rest = await session.send("go")
         await session.decide(rest.questions[0].question, "approve")
@@ -66,7 +66,7 @@ async def test_a_thread_comes_back_byte_for_byte_and_goes_on(source: Stage, tmp_
 
     assert (done.thread.thread_id, done.exported_as, done.missing) == (THREAD, THREAD, 0)
     assert export(target.database, THREAD) == file.read_text()
-    async with target.life() as session:
+    async with target.open_session() as session:
         await session.start()
         rest = await session.send_queued()
     assert rest is not None
@@ -148,11 +148,11 @@ def test_killed_before_any_statement_an_import_and_a_deletion_leave_all_or_nothi
 
     lives = [json.loads(line) for line in output.splitlines()]
 
-    assert [life for life in lives if not life["sound"] or life["there"] not in ("whole", "gone")] == []
-    ends = {(life["work"], life["survived"]): life["there"] for life in lives}
+    assert [kill for kill in lives if not kill["sound"] or kill["there"] not in ("whole", "gone")] == []
+    ends = {(kill["work"], kill["survived"]): kill["there"] for kill in lives}
     assert (ends["import", True], ends["delete", True]) == ("whole", "gone")
-    assert {work: sum(life["work"] == work for life in lives) > 12 for work in ("import", "delete")} == {
+    assert {work: sum(kill["work"] == work for kill in lives) > 12 for work in ("import", "delete")} == {
         "import": True,
         "delete": True,
     }
-    assert {life["there"] for life in lives if life["work"] == "delete" and not life["survived"]} >= {"whole"}
+    assert {kill["there"] for kill in lives if kill["work"] == "delete" and not kill["survived"]} >= {"whole"}

@@ -56,7 +56,7 @@ async def two_turns(stage: Stage) -> None:
     stage.model = ScriptedModel(
         calls(("a", "write_a"), ("b", "read_b")), text("one"), calls(("c", "write_c")), text("two")
     )
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await approve_all(session, await session.send("t1"))
         await approve_all(session, await session.send("t2"))
 
@@ -71,7 +71,7 @@ async def test_forked_at_each_checkpoint_a_thread_ends_with_every_call_run_once_
     for number, place in enumerate(checkpoints(stage)):
         made = await fork(stage.database, place, thread_id=f"fork-{number}")
         stage.model = ScriptedModel()
-        async with stage.life(thread=made.thread_id) as session:
+        async with stage.open_session(thread=made.thread_id) as session:
             rest = await approve_all(session, await session.start())
             if rest.status == "resumable":
                 rest = await session.continue_turn()
@@ -85,12 +85,12 @@ async def test_a_fork_shows_the_conversation_up_to_its_checkpoint_and_the_calls_
     stage: Stage,
 ) -> None:
     stage.model = ScriptedModel(text("one"), text("two"), text("other"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
         await session.send("t2")
 
     made = await fork(stage.database, first.checkpoint_id, thread_id="f")
-    async with stage.life(thread="f") as session:
+    async with stage.open_session(thread="f") as session:
         await session.send("t2 of the fork")
 
     assert made == Forked("f", THREAD, first.checkpoint_id, turns=1, open_calls=0)
@@ -106,12 +106,12 @@ async def test_a_fork_shows_the_conversation_up_to_its_checkpoint_and_the_calls_
 
 async def test_an_approval_given_in_the_origin_is_asked_for_again_in_the_fork(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a"), ("v", "write_b")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         asking = await session.send("go")
         await session.decide(asking.questions[0].question, "approve")
 
     made = await fork(stage.database, THREAD, thread_id="f")
-    async with stage.life(thread="f") as session:
+    async with stage.open_session(thread="f") as session:
         rest = await session.start()
 
     assert made.open_calls == 2
@@ -121,7 +121,7 @@ async def test_an_approval_given_in_the_origin_is_asked_for_again_in_the_fork(st
 
 async def test_a_call_that_may_have_begun_in_the_origin_comes_back_interrupted_in_the_fork(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("s", "slow_a")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         asking = await session.send("go")
         await session.decide(asking.questions[0].question, "approve")
         going = asyncio.create_task(session.proceed())
@@ -131,10 +131,10 @@ async def test_a_call_that_may_have_begun_in_the_origin_comes_back_interrupted_i
         await going
 
     await fork(stage.database, asking.checkpoint_id, thread_id="f")
-    async with stage.life(thread="f") as session:
+    async with stage.open_session(thread="f") as session:
         asked_again = await session.start()
         await session.stop()
-    async with stage.life(thread="held") as session:
+    async with stage.open_session(thread="held") as session:
         held = await session.start()
 
     with read_database(stage.database) as reader:
@@ -148,10 +148,10 @@ async def test_a_call_that_may_have_begun_in_the_origin_comes_back_interrupted_i
 
 async def test_a_fork_of_a_branch_has_what_that_branch_shows(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"), text("two"), text("other"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
         await session.send("t2")
-    async with stage.life(checkpoint=first.checkpoint_id) as session:
+    async with stage.open_session(checkpoint=first.checkpoint_id) as session:
         await session.start()
         await session.send("t2b")
 
@@ -163,7 +163,7 @@ async def test_a_fork_of_a_branch_has_what_that_branch_shows(stage: Stage) -> No
 
 async def test_a_shared_checkpoint_id_means_the_origin_and_with_its_thread_the_fork(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
 
     await fork(stage.database, THREAD, thread_id="f")
@@ -180,7 +180,7 @@ async def test_a_taken_id_an_unknown_checkpoint_and_an_empty_thread_are_refused_
     stage: Stage,
 ) -> None:
     stage.model = ScriptedModel(text("one"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("t1")
     before = rows_of(stage, THREAD)
 

@@ -21,7 +21,7 @@ async def _played(folder: Path, turns: int, answer: str) -> Stage:
     stage = Stage(folder / "agent.db", ScriptedModel())
     for thread_id in (THREAD, _OTHER):
         stage.model = ScriptedModel(*(text(answer) for _ in range(turns)))
-        async with stage.life(thread=thread_id) as session:
+        async with stage.open_session(thread=thread_id) as session:
             for number in range(turns):
                 await session.send(f"hello {number}")
     return stage
@@ -49,7 +49,7 @@ def turns(stage: Stage, thread_id: str) -> int:
 
 async def test_a_title_of_ones_own_stays_also_when_the_thread_continues(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "agent.db", ScriptedModel())
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("first words")
         renamed = await rename(stage.database, "read-1"[-4:], "  My\n plan ")
         await session.send("more words")
@@ -88,7 +88,7 @@ async def test_nothing_is_deleted_without_consent_by_a_wrong_name_or_while_one_t
     for name, error in (("", UsageError), ("nowhere", UnknownId)):
         with pytest.raises(error):
             await delete(stage.database, [THREAD, name], lambda _: True)
-    async with stage.life():
+    async with stage.open_session():
         with pytest.raises(ThreadHeld, match="is open in another process"):
             await delete(stage.database, [_OTHER, THREAD], lambda _: True)
 
@@ -99,7 +99,7 @@ async def test_a_deleted_id_can_be_used_again(stage: Stage) -> None:
     await delete(stage.database, [THREAD], lambda _: True)
     stage.model = ScriptedModel(text("new"))
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         result = await session.send("begin")
 
     assert (result.answer, len(stage.model.requests[0].messages)) == ("new", 2)
@@ -112,7 +112,7 @@ async def test_one_thread_is_pruned_and_stays_complete_and_resumable(long_stage:
     assert (one.thread_id, one.checkpoints > 0, one.held_by) == (THREAD, True, "")
     assert done.bytes_after < done.bytes_before
     long_stage.model = ScriptedModel(text("more"))
-    async with long_stage.life() as session:
+    async with long_stage.open_session() as session:
         await session.start()
         result = await session.send("go on")
     assert (result.answer, turns(long_stage, THREAD), turns(long_stage, _OTHER)) == ("more", _TURNS + 1, _TURNS)
@@ -136,7 +136,7 @@ async def test_an_id_that_was_pruned_is_answered_with_the_next_one_left(long_sta
 
 async def test_threads_that_are_held_or_too_young_are_not_pruned(long_stage: Stage) -> None:
     young = await prune(long_stage.database, PruneOrder(1, older_than=timedelta(days=1)))
-    async with long_stage.life():
+    async with long_stage.open_session():
         done = await prune(long_stage.database, PruneOrder(1))
 
     by_thread = {one.thread_id: one for one in done.threads}
@@ -156,7 +156,7 @@ async def test_a_size_that_cannot_be_reached_is_approached(long_stage: Stage) ->
 async def test_an_idle_thread_prunes_itself(long_stage: Stage) -> None:
     long_stage.keep_turns = 3
     long_stage.model = ScriptedModel(text("more"))
-    async with long_stage.life() as session:
+    async with long_stage.open_session() as session:
         await session.send("go on")
 
     assert (await prune(long_stage.database, PruneOrder(3, THREAD))).threads[0].checkpoints == 0

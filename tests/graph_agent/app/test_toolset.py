@@ -20,7 +20,7 @@ from graph_agent.app.toolset import (
 from graph_agent.config.settings import SearchSettings, Settings
 from graph_agent.errors import ConfigError, UsageError
 from graph_agent.ports import SandboxInfo
-from tests.fakes.walls import needs
+from tests.fakes.sandboxes import needs
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 from tools.web_ops.web_search import SearchProvider
 

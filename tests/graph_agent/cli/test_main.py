@@ -18,7 +18,7 @@ from graph_agent.cli.main import LazyCommands, LazyGroup, app, single_command
 from graph_agent.cli.options import EXAMPLES, describe_exit_codes, find_examples
 from graph_agent.cli.startup import print_version
 from tests.architecture.checkout import ROOT
-from tests.fakes.typed_words import PROGRAM, understood
+from tests.fakes.parsed_commands import PROGRAM, understood
 from tests.scenarios.command import Command
 
 

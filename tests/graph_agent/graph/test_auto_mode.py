@@ -38,7 +38,7 @@ async def test_the_reviewer_sees_the_users_words_and_the_call_and_nothing_else()
     reviewed = await review(model, calls(("c", "write_a", {"path": "a"})))
 
     question = '{"user": ["change a"]}\n{"tool": "write_a", "arguments": {"path": "a"}}'
-    assert model.told() == [("human", question)]
+    assert model.sent() == [("human", question)]
     assert model.requests[0].tools == ()
     assert reviewed.usage["requests"] == 1
 

@@ -48,7 +48,7 @@ async def test_a_summary_keeps_the_users_words_the_files_and_the_plan_apart_from
 ) -> None:
     script = [calls(("w", "write_a")), text("written"), *work(8, 4)]
     stage = Stage(tmp_path / "a.db", SummarizingModel(*script), Bulky(), window=WINDOW)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("write the file")
         await session.decide(rest.questions[0].question, "approve")
         await session.proceed()
@@ -114,11 +114,11 @@ async def test_one_refusal_that_nothing_confirms_does_not_make_a_thread_small_fo
     stage = Stage(tmp_path / "a.db", model, Bulky(), window=window)
     await play(stage, 2)
     model.takes, model.stated_limit = 0, stated
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("an error of the provider " * 100)
     refused, model.takes = len(model.refused), 1_000_000
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         ends = [(await session.send(f"please do thing {turn}")).status for turn in range(26)]
 
     assert (ends, refused, len(model.refused)) == (["done"] * 26, 3, 3)
@@ -147,7 +147,7 @@ async def test_a_model_that_refuses_everything_ends_the_turn_after_few_requests(
     await play(stage, 3)
     model.takes = 0
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.send("and now?")
 
     assert (rest.status, "use a larger one" in str(rest.error)) == ("model_error", True)
@@ -157,7 +157,7 @@ async def test_a_model_that_refuses_everything_ends_the_turn_after_few_requests(
 
 async def test_what_does_not_fit_even_compacted_pauses_the_turn_and_says_what_to_do(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "a.db", SummarizingModel(text("hi")), window=ContextWindow(2_000, "set", reserve=0))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("word " * 900)
         rest = await session.send("word " * 9_000)
         again = await session.continue_turn()

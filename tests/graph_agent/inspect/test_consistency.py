@@ -21,7 +21,7 @@ async def stage(tmp_path: Path) -> Stage:
     await two_turns(stage)
     for place in checkpoints(stage)[3::9]:
         stage.model = ScriptedModel()
-        async with stage.life(checkpoint=place) as session:
+        async with stage.open_session(checkpoint=place) as session:
             await to_the_end(session, await session.start())
     return stage
 
@@ -50,7 +50,7 @@ async def test_a_thread_agrees_with_itself_wherever_it_is_taken_up_or_forked_als
     found = [_found(stage)]
     for place in places:
         stage.model = ScriptedModel()
-        async with stage.life(checkpoint=place) as session:
+        async with stage.open_session(checkpoint=place) as session:
             rest = await session.start()
             found.append(_found(stage))
             await to_the_end(session, rest)
@@ -119,7 +119,7 @@ async def test_a_pruned_thread_agrees_and_rebuilding_keeps_what_its_checkpoints_
     stage = Stage(tmp_path / "a.db", ScriptedModel())
     for number in range(6):
         stage.model = ScriptedModel(calls((f"c{number}", "read_a")), text(f"answer {number}"))
-        async with stage.life() as session:
+        async with stage.open_session() as session:
             await session.send(f"turn {number}")
     tables = ("transcript", "branches", "call_log", "threads")
 

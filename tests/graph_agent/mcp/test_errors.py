@@ -9,8 +9,8 @@ from graph_agent.config.settings import McpServer
 from graph_agent.mcp.errors import ServerNotReady, explain_error, sandbox_hint
 from graph_agent.mcp.settings import ServerUnreachable
 from graph_agent.mcp.transport import ServerLog
-from tests.fakes.mcp_servers import Harbour
-from tests.fakes.walls import sandbox
+from tests.fakes.mcp_servers import McpTestServers
+from tests.fakes.sandboxes import sandbox
 from tests.fakes.web_site import Answer, WebSite
 
 _CLOSED = ", but the sandbox blocks the network: mcp_servers.a.network = true allows it"
@@ -57,7 +57,7 @@ def test_each_way_an_address_fails_is_told_with_what_to_do_and_without_its_secre
 
 
 async def test_a_page_in_the_place_of_a_server_is_told_at_once(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     with WebSite({"/": Answer(b"<html>", "text/html")}, post={"/": Answer(b"<html>", "text/html")}) as site:
         async with harbour.fleet(page=McpServer(url=site.url("/"))) as fleet:
             await fleet.wait_until_ready()

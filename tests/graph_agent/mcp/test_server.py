@@ -9,7 +9,7 @@ from graph_agent.config.settings import McpServer
 from graph_agent.mcp.server import McpEnvironment, ServerFailed, ServerState
 from graph_agent.mcp.servers import McpServerGroup
 from tests.cases.processes import running_with
-from tests.fakes.mcp_servers import Harbour, demo, odd
+from tests.fakes.mcp_servers import McpTestServers, demo, odd
 from tests.fakes.waiting import until
 
 
@@ -21,7 +21,7 @@ async def _ignore(progress: float, total: float | None, message: str | None) -> 
 async def test_a_server_that_dies_in_a_call_is_restarted_once_and_the_call_is_not_repeated(
     tmp_path: Path,
 ) -> None:
-    harbour, trace = Harbour(tmp_path), tmp_path / "trace"
+    harbour, trace = McpTestServers(tmp_path), tmp_path / "trace"
     async with harbour.fleet(demo=demo("--trace", str(trace))) as fleet:
         (server,) = fleet.servers
         with pytest.raises(ServerFailed, match="check before you repeat it"):
@@ -44,7 +44,7 @@ async def test_a_server_that_dies_in_a_call_is_restarted_once_and_the_call_is_no
 
 
 async def test_an_invalid_answer_and_an_error_are_told_apart(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
         (server,) = fleet.servers
         half = await server.call("half", {}, _ignore)
@@ -60,7 +60,7 @@ async def test_an_invalid_answer_and_an_error_are_told_apart(tmp_path: Path) -> 
 
 
 async def test_what_a_server_asks_for_is_refused_and_what_it_floods_with_is_dropped(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
         (server,) = fleet.servers
         asked = await server.call("asks", {}, _ignore)
@@ -77,7 +77,7 @@ async def test_what_a_server_asks_for_is_refused_and_what_it_floods_with_is_drop
 
 @pytest.mark.slow
 async def test_a_program_that_is_no_server_is_named_with_its_first_output(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     talker = McpServer(command="sh", args=("-c", "echo Listening on port 3000; sleep 862.53"), startup_timeout=2)
 
     async with harbour.fleet(talker=talker) as fleet:
@@ -92,7 +92,7 @@ async def test_a_program_that_is_no_server_is_named_with_its_first_output(tmp_pa
 async def test_a_server_that_leaves_programs_behind_leaves_none(tmp_path: Path) -> None:
     leaver = McpServer(command="sh", args=("-c", "sleep 863.53 & echo gone >&2"))
 
-    async with Harbour(tmp_path).fleet(leaver=leaver) as fleet:
+    async with McpTestServers(tmp_path).fleet(leaver=leaver) as fleet:
         await fleet.wait_until_ready()
         await until(lambda: not running_with("863.53"))
 
@@ -100,7 +100,7 @@ async def test_a_server_that_leaves_programs_behind_leaves_none(tmp_path: Path) 
 
 
 async def test_a_server_that_knows_of_no_tools_runs_and_offers_none(tmp_path: Path) -> None:
-    harbour, heard = Harbour(tmp_path), list[ServerState]()
+    harbour, heard = McpTestServers(tmp_path), list[ServerState]()
     around = McpEnvironment(tmp_path, tmp_path, harbour.warnings.append, on_state=heard.append)
     fleet = McpServerGroup({"bare": odd("--without-tools")}, harbour.registry, around)
     fleet.start()
@@ -111,7 +111,7 @@ async def test_a_server_that_knows_of_no_tools_runs_and_offers_none(tmp_path: Pa
 
 
 async def test_a_server_that_never_answers_is_named_with_its_limit_and_leaves_no_process(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     hanging = McpServer(command="sleep", args=("861.53",), startup_timeout=0.3)
 
     async with harbour.fleet(hang=hanging) as fleet:
@@ -140,7 +140,7 @@ async def test_a_server_that_never_answers_is_named_with_its_limit_and_leaves_no
 async def test_a_server_that_cannot_start_says_why_and_is_not_tried_again(
     tmp_path: Path, server: McpServer, said: str
 ) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
 
     async with harbour.fleet(gone=server) as fleet:
         await fleet.wait_until_ready()
@@ -152,7 +152,7 @@ async def test_a_server_that_cannot_start_says_why_and_is_not_tried_again(
 @pytest.mark.slow
 async def test_a_call_that_takes_too_long_is_cancelled_at_the_server_too(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    async with Harbour(tmp_path).fleet(demo=demo("--trace", str(trace), timeout=1.5)) as fleet:
+    async with McpTestServers(tmp_path).fleet(demo=demo("--trace", str(trace), timeout=1.5)) as fleet:
         (server,) = fleet.servers
         with pytest.raises(TimeoutError):
             await server.call("slow", {"seconds": 30}, _ignore)
@@ -165,7 +165,7 @@ async def test_a_call_that_takes_too_long_is_cancelled_at_the_server_too(tmp_pat
 async def test_standard_error_of_a_server_goes_to_its_log_and_not_to_the_terminal(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async with Harbour(tmp_path).fleet(demo=demo()) as fleet:
+    async with McpTestServers(tmp_path).fleet(demo=demo()) as fleet:
         await fleet.wait_until_ready()
 
     assert capfd.readouterr() == ("", "")
@@ -176,7 +176,7 @@ async def test_standard_error_of_a_server_goes_to_its_log_and_not_to_the_termina
 async def test_a_server_that_announces_a_change_at_each_listing_is_listed_rarely(
     tmp_path: Path,
 ) -> None:
-    harbour, heard = Harbour(tmp_path), list[ServerState]()
+    harbour, heard = McpTestServers(tmp_path), list[ServerState]()
     around = replace(harbour.around, on_state=heard.append)
     fleet = McpServerGroup({"restless": odd("--restless")}, harbour.registry, around)
     fleet.start()

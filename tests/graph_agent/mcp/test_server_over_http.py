@@ -9,7 +9,7 @@ import pytest
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.server import ManagedServer, ServerFailed
-from tests.fakes.mcp_servers import Harbour
+from tests.fakes.mcp_servers import McpTestServers
 
 _PING = {"name": "ping", "inputSchema": {"type": "object"}}
 _RESULTS = {
@@ -50,7 +50,9 @@ _BROKEN: dict[str, Callable[[object], bytes]] = {
 
 
 @asynccontextmanager
-async def _served(answer: Callable[[object], bytes], folder: Path) -> AsyncIterator[tuple[ManagedServer, Harbour]]:
+async def _served(
+    answer: Callable[[object], bytes], folder: Path
+) -> AsyncIterator[tuple[ManagedServer, McpTestServers]]:
     async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         if not head.startswith("post"):
@@ -67,7 +69,7 @@ async def _served(answer: Callable[[object], bytes], folder: Path) -> AsyncItera
         await writer.drain()
         writer.close()
 
-    harbour = Harbour(folder)
+    harbour = McpTestServers(folder)
     async with await asyncio.start_server(attend, "127.0.0.1", 0) as listening:
         port = listening.sockets[0].getsockname()[1]
         async with harbour.fleet(far=McpServer(url=f"http://127.0.0.1:{port}/mcp", timeout=30)) as fleet:

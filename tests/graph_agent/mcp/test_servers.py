@@ -3,13 +3,13 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.mcp_odd import TOOLS
-from tests.fakes.mcp_servers import Harbour, demo, odd
+from tests.fakes.mcp_servers import McpTestServers, demo, odd
 from tests.fakes.waiting import until
 
 
 @pytest.mark.slow
 async def test_a_slow_server_delays_nobody_and_joins_when_it_is_ready(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(slow=demo("--wait", "1.5"), odd=odd()) as fleet:
         await fleet.wait(0.9)
         early = harbour.registry.names()
@@ -23,7 +23,7 @@ async def test_a_slow_server_delays_nobody_and_joins_when_it_is_ready(tmp_path: 
 
 
 async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as_an_object(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
         await fleet.wait_until_ready()
         declared = [item["function"] for item in harbour.registry.declarations()]
@@ -33,7 +33,7 @@ async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as
 
 
 async def test_tools_are_in_the_order_of_the_configuration_whichever_server_was_quicker(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(slow=odd("--wait", "0.3", tools=("any",)), quick=odd(tools=("now",))) as fleet:
         await fleet.wait_until_ready()
 
@@ -44,7 +44,7 @@ async def test_tools_are_in_the_order_of_the_configuration_whichever_server_was_
 async def test_servers_with_names_alike_offer_the_same_names_whichever_was_quicker(tmp_path: Path) -> None:
     offered = []
     for first, second in ((0.3, 0.0), (0.0, 0.3)):
-        harbour = Harbour(tmp_path)
+        harbour = McpTestServers(tmp_path)
         servers = {
             "a b": odd("--wait", str(first), tools=("now",)),
             "a.b": odd("--wait", str(second), tools=("now",)),
@@ -59,7 +59,7 @@ async def test_servers_with_names_alike_offer_the_same_names_whichever_was_quick
 
 
 async def test_only_the_tools_that_the_settings_let_through_are_offered(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     some = {"tools": ("a*", "now"), "disabled_tools": ("a.b",)}
     async with harbour.fleet(odd=odd(**some), none=odd(tools=())) as fleet:
         await fleet.wait_until_ready()
@@ -70,7 +70,7 @@ async def test_only_the_tools_that_the_settings_let_through_are_offered(tmp_path
 
 @pytest.mark.slow
 async def test_a_tool_added_later_is_offered_behind_the_others(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(demo=demo(), odd=odd()) as fleet:
         await fleet.wait_until_ready()
         before = harbour.registry.names()

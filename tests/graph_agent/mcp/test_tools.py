@@ -33,7 +33,7 @@ from graph_agent.ports import Scope
 from graph_agent.toolbox.facts import PolicyContext, call_facts
 from policy import PolicySettings, evaluate
 from tests.cases.processes import running_with
-from tests.fakes.mcp_servers import Harbour, demo, odd
+from tests.fakes.mcp_servers import McpTestServers, demo, odd
 from tools.base import McpProgress, Progress, ToolContext, ToolKind, ToolRiskLevel
 from tools.registry import ToolRegistry
 from tools.schema import declared_parameters, parse_arguments
@@ -49,7 +49,7 @@ async def _called(
 
 
 async def test_tools_answer_fail_report_and_keep_their_own_arguments(tmp_path: Path) -> None:
-    harbour, seen = Harbour(tmp_path), list[Progress]()
+    harbour, seen = McpTestServers(tmp_path), list[Progress]()
     context = ToolContext(tmp_path, progress=seen.append)
     async with harbour.fleet(demo=demo()) as fleet:
         await fleet.wait_until_ready()
@@ -69,7 +69,7 @@ async def test_a_server_gets_a_minimal_environment_and_what_its_settings_add(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("OF_THE_AGENT", "value")
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(demo=demo(env={"OWN": "${OF_THE_AGENT}"})) as fleet:
         await fleet.wait_until_ready()
         names = (await _called(harbour.registry, "mcp__demo__environment")).split()
@@ -79,7 +79,7 @@ async def test_a_server_gets_a_minimal_environment_and_what_its_settings_add(
 
 @pytest.mark.slow
 async def test_what_is_cancelled_is_cancelled_at_the_server_too(tmp_path: Path) -> None:
-    harbour, trace = Harbour(tmp_path), tmp_path / "trace"
+    harbour, trace = McpTestServers(tmp_path), tmp_path / "trace"
     async with harbour.fleet(demo=demo("--trace", str(trace))) as fleet:
         await fleet.wait_until_ready()
         call = asyncio.create_task(_called(harbour.registry, "mcp__demo__slow", seconds=30))
@@ -93,7 +93,7 @@ async def test_what_is_cancelled_is_cancelled_at_the_server_too(tmp_path: Path) 
 
 
 async def test_a_failure_of_many_words_is_cut_where_results_are(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(odd=odd()) as fleet:
         await fleet.wait_until_ready()
         (running,) = fleet.servers
@@ -118,7 +118,7 @@ async def test_a_failure_of_many_words_is_cut_where_results_are(tmp_path: Path) 
 def test_what_a_tool_says_of_itself_never_makes_it_run_unasked(
     tmp_path: Path, hints: dict[str, bool] | None, risk: str, kind: str
 ) -> None:
-    around = Harbour(tmp_path).around
+    around = McpTestServers(tmp_path).around
     running = ManagedServer("a", demo(), around, lambda _, tools: len(tools))
     listed = Tool.model_validate({"name": "t", "inputSchema": {}, "annotations": hints})
 
@@ -128,7 +128,7 @@ def test_what_a_tool_says_of_itself_never_makes_it_run_unasked(
 
 
 async def test_a_server_is_believed_where_it_warns_and_its_words_are_bounded(tmp_path: Path) -> None:
-    harbour = Harbour(tmp_path)
+    harbour = McpTestServers(tmp_path)
     async with harbour.fleet(demo=demo(), tame=demo(risk="low"), odd=odd()) as fleet:
         await fleet.wait_until_ready()
         names = ("mcp__demo__ping", "mcp__demo__note", "mcp__tame__note", "mcp__odd__strict")

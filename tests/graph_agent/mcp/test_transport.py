@@ -13,7 +13,7 @@ from graph_agent.mcp.client import Signals, open_mcp_session
 from graph_agent.mcp.settings import ServerUnreachable
 from graph_agent.mcp.transport import Launch, ServerLog, error_response, open_program, open_streams, parse_message
 from tests.cases.processes import running_with
-from tests.fakes.walls import sandbox
+from tests.fakes.sandboxes import sandbox
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 
 _LOOK_SERVER = """

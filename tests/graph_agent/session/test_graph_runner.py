@@ -42,16 +42,16 @@ async def test_a_model_request_is_interrupted_at_once_and_repeated_by_the_next_r
     monkeypatch.setattr("graph_agent.session.graph_runner._GRACE_S", 3600)
     model = Thinking()
     stage = Stage(tmp_path / "a.db", model)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         turn = asyncio.create_task(session.send("go"))
         await model.begun.wait()
         await session.shut_down()
         with suppress(asyncio.CancelledError):
             await turn
-    async with stage.life() as later:
+    async with stage.open_session() as later:
         found = await later.start()
         ended = await later.continue_turn()
 
     assert (turn.cancelled(), found.status, ended.answer) == (True, "resumable", "end")
-    assert model.told() == [("human", "go")]
+    assert model.sent() == [("human", "go")]

@@ -19,7 +19,7 @@ async def test_by_hand_a_thread_is_compacted_at_rest_and_its_last_answer_stays(t
     await play(stage, 4)
     asked = len(model.requests)
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.compact()
         again = await session.continue_turn()
         further = [await session.compact() for _ in range(3)]
@@ -34,11 +34,11 @@ async def test_a_checkpoint_from_before_a_compaction_has_its_old_window_again(tm
     stage = Stage(tmp_path / "a.db", model, Bulky())
     await play(stage, 4)
     before = model.requests[-1].messages
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         checkpoint = (await session.start()).checkpoint_id
         await session.compact()
 
-    async with stage.life(checkpoint=checkpoint) as session:
+    async with stage.open_session(checkpoint=checkpoint) as session:
         await session.start()
         await session.send("go on")
 
@@ -62,13 +62,13 @@ async def test_one_that_was_killed_at_its_very_end_is_taken_in_by_the_next(
 
     with read_database(stage.database) as reader:
         last = reader.inspection(THREAD).state.metadata["step"]
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         monkeypatch.setattr(CheckpointSaver, "aput", dying)
         with pytest.raises(ConnectionAbortedError):
             await session.compact()
         monkeypatch.setattr(CheckpointSaver, "aput", put)
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.compact()
 
     assert (rest.status, rest.answer) == ("done", "done 3")
@@ -77,7 +77,7 @@ async def test_one_that_was_killed_at_its_very_end_is_taken_in_by_the_next(
 
 async def test_while_a_question_is_open_nothing_is_compacted(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "a.db", SummarizingModel(calls(("w", "write_a"))), Bulky())
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("write")
 
         with pytest.raises(UsageError, match="waits for answers about w"):
@@ -86,7 +86,7 @@ async def test_while_a_question_is_open_nothing_is_compacted(tmp_path: Path) -> 
 
 async def test_a_thread_without_a_conversation_has_nothing_to_compact(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "a.db", SummarizingModel(), Bulky())
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         assert (await session.compact()).status == "done"
 
     assert compactions(stage) == []

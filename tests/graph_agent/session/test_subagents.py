@@ -31,13 +31,13 @@ async def test_a_sub_agent_works_in_a_thread_of_its_own_and_its_last_message_is_
     model = TaskModel({"ALPHA": [calls(("c1", "ls", {})), text("nothing here")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         rest = await session.send("go")
 
-    system, task, *_ = model.told("ALPHA")
+    system, task, *_ = model.sent("ALPHA")
     assert (rest.status, rest.answer, rest.usage["requests"]) == ("done", "done", 4)
-    assert model.told("go")[-1] == ("tool", "nothing here")
-    assert (system, task[1].endswith("Task: first\n\nALPHA")) == (model.told("go")[0], True)
+    assert model.sent("go")[-1] == ("tool", "nothing here")
+    assert (system, task[1].endswith("Task: first\n\nALPHA")) == (model.sent("go")[0], True)
     assert (family.statuses(), family.statuses(family.child("c1"))) == (
         {"new_task 1": "success"},
         {"ls 1": "success"},
@@ -46,15 +46,15 @@ async def test_a_sub_agent_works_in_a_thread_of_its_own_and_its_last_message_is_
 
 async def test_a_sub_agent_has_the_prompt_that_its_parents_thread_began_with(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [text("nothing")], "go": [text("hello"), _TASK, text("done")]})
-    async with Family(tmp_path, model).life() as session:
+    async with Family(tmp_path, model).open_session() as session:
         await session.send("go")
         memory = memory_file(os.environ)
         memory.parent.mkdir(parents=True, exist_ok=True)
         memory.write_text("Said later.")
         await session.send("look into it")
 
-    assert model.told("ALPHA")[0] == model.told("go")[0]
-    assert "Said later." not in model.told("ALPHA")[0][1]
+    assert model.sent("ALPHA")[0] == model.sent("go")[0]
+    assert "Said later." not in model.sent("ALPHA")[0][1]
 
 
 async def test_two_that_ask_are_asked_about_by_their_parent_through_a_new_life_and_run_once(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ async def test_two_that_ask_are_asked_about_by_their_parent_through_a_new_life_a
     )
     family = Family(tmp_path, model)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         first = await session.send("go")
-    async with family.life() as session:
+    async with family.open_session() as session:
         second = await session.start()
         for item in second.questions:
             await session.decide(item.question, "approve")
@@ -78,7 +78,7 @@ async def test_two_that_ask_are_asked_about_by_their_parent_through_a_new_life_a
     assert asked(first) == asked(second) == [("first", "bash"), ("BETA", "bash")]
     assert [item.thread_id for item in second.questions] == [family.child("c1"), family.child("c2")]
     assert (rest.status, sorted(family.read("log.txt").split())) == ("done", ["a", "b"])
-    assert [told for kind, told in model.told("go") if kind == "tool"] == ["alpha", "beta"]
+    assert [told for kind, told in model.sent("go") if kind == "tool"] == ["alpha", "beta"]
     assert (model.count("ALPHA"), model.count("BETA"), model.count("go")) == (2, 2, 2)
 
 
@@ -86,11 +86,11 @@ async def test_stopping_the_parent_stops_what_works_for_it_and_both_go_on_talkin
     model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK, text("again")]})
     family = Family(tmp_path, model)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
         stopped = await session.stop()
         rest = await session.send("and now")
-    async with family.life(family.child("c1")) as session:
+    async with family.open_session(family.child("c1")) as session:
         child = await session.send("ALPHA once more")
 
     assert (stopped.status, rest.answer, child.answer) == ("stopped", "again", "ALPHA has ended")
@@ -101,12 +101,12 @@ async def test_a_model_that_fails_a_sub_agent_rests_the_parent_and_a_retry_goes_
     model = TaskModel({"ALPHA": [ModelError("it is down"), text("alpha")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         failed = await session.send("go")
         rest = await session.continue_turn()
 
     assert (failed.status, failed.error, rest.status) == ("model_error", "it is down", "done")
-    assert (family.statuses(), model.told("go")[-1]) == ({"new_task 2": "success"}, ("tool", "alpha"))
+    assert (family.statuses(), model.sent("go")[-1]) == ({"new_task 2": "success"}, ("tool", "alpha"))
 
 
 async def test_a_sub_agent_gets_the_chosen_tools_its_own_steps_and_no_deeper_ones_than_allowed(
@@ -116,13 +116,13 @@ async def test_a_sub_agent_gets_the_chosen_tools_its_own_steps_and_no_deeper_one
     model = TaskModel({"ALPHA": [calls(("c1", "ls", {}))], "go": [calls(task), text("done")]})
     family = Family(tmp_path, model, settings={"max_task_depth": 1})
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
 
     offered = [
         {item["function"]["name"] for item in request.tools} for word, request in model.requests if word == "ALPHA"
     ]
-    told = model.told("go")[-1][1]
+    told = model.sent("go")[-1][1]
     assert (offered, family.child("c1") in told) == ([{"ls"}], True)
 
 
@@ -130,7 +130,7 @@ async def test_deeper_than_the_limit_no_sub_agent_is_offered(tmp_path: Path) -> 
     model = TaskModel({"ALPHA": [text("alpha")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model, settings={"max_task_depth": 1})
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
 
     names = {
@@ -143,7 +143,7 @@ async def test_in_mode_dont_ask_what_would_ask_in_a_sub_agent_is_denied(tmp_path
     model = TaskModel({"ALPHA": [calls(_append("a")), text("alpha")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model, mode="dontAsk")
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         rest = await session.send("go")
 
     assert (rest.status, family.read("log.txt")) == ("done", "")
@@ -154,7 +154,7 @@ async def test_what_a_stopped_sub_agent_had_used_counts_for_its_parent(tmp_path:
     model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK]})
     family = Family(tmp_path, model)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
         stopped = await session.stop()
 
@@ -164,7 +164,7 @@ async def test_what_a_stopped_sub_agent_had_used_counts_for_its_parent(tmp_path:
 async def test_what_a_sub_agent_waits_for_stands_in_its_parents_line_and_goes_with_it(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model)
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
 
     with read_database(family.database) as reader:
@@ -186,7 +186,7 @@ async def test_what_broke_off_in_a_sub_agent_is_decided_with_its_parent(tmp_path
     model = TaskModel({"ALPHA": [calls(("c1", "bash", command)), text("alpha")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model, mode="bypassPermissions")
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         turn = asyncio.create_task(session.send("go"))
         while not family.read("log.txt"):  # noqa: ASYNC110 - a file tells nobody
             await asyncio.sleep(0.05)
@@ -197,7 +197,7 @@ async def test_what_broke_off_in_a_sub_agent_is_decided_with_its_parent(tmp_path
     [decided] = await decide_calls(family.database, PARENT, [Decision("done", call_id, "it was kept")], by="me")
     with read_database(family.database) as reader:
         owners = {reader.top_thread(thread_id) for thread_id in (PARENT, decided.thread_id)}
-    async with family.life() as session:
+    async with family.open_session() as session:
         rest = await session.start()
 
     assert (resumable.view.thread_id, decided.thread_id, owners) == (
@@ -219,12 +219,12 @@ async def test_what_a_sub_agent_of_a_sub_agent_asks_is_asked_at_the_top_through_
     )
     family = Family(tmp_path, model)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         first = await session.send("go")
     with read_database(family.database) as reader:
         listed = (reader.thread(PARENT).pending_approvals, [view.thread_id for view in reader.approvals()])
         owner = reader.top_thread(listed[1][0])
-    async with family.life() as session:
+    async with family.open_session() as session:
         second = await session.start()
         await session.decide(second.questions[0].question, "approve")
         third = await session.proceed()
@@ -272,7 +272,7 @@ async def test_sub_agents_at_once_make_no_more_requests_together_than_their_pare
     }
     family = _family(tmp_path, replies)
 
-    async with family.life(max_steps=7) as session:
+    async with family.open_session(max_steps=7) as session:
         limit = await session.send("go")
         asked = len(family.model.requests)
         rest, more = await _gone_on(session, limit)
@@ -280,7 +280,7 @@ async def test_sub_agents_at_once_make_no_more_requests_together_than_their_pare
     assert (limit.status, limit.budget, asked) == ("limit", "max_steps", 7)
     assert "as many as max_steps allows" in str(limit.error)
     assert (rest.status, rest.answer, more <= 2, len(family.model.requests)) == ("done", "done", True, 14)
-    assert [told for kind, told in family.model.told("go") if kind == "tool"] == ["alpha", "beta"]
+    assert [told for kind, told in family.model.sent("go") if kind == "tool"] == ["alpha", "beta"]
 
 
 async def test_sub_agents_at_once_share_the_tokens_of_the_turn_and_go_on_in_another_life(tmp_path: Path) -> None:
@@ -291,10 +291,10 @@ async def test_sub_agents_at_once_share_the_tokens_of_the_turn_and_go_on_in_anot
     }
     family = _family(tmp_path, replies, max_tokens=65_000)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         limit = await session.send("go")
         asked = len(family.model.requests)
-    async with family.life() as session:
+    async with family.open_session() as session:
         opened = await session.start()
         unasked = len(family.model.requests)
         rest, _ = await _gone_on(session, opened)
@@ -309,7 +309,7 @@ async def test_what_is_used_below_a_sub_agent_counts_for_all_above_it_at_once(tm
     replies = {"ALPHA": [deeper, text("alpha")], "BETA": [_LS] * 6 + [text("beta")], "go": [_ONE, text("done")]}
     family = _family(tmp_path, replies, max_tokens=45_000)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         limit = await session.send("go")
         asked = len(family.model.requests)
         rest, _ = await _gone_on(session, limit)
@@ -322,12 +322,12 @@ async def test_a_budget_of_the_thread_stays_used_up_until_it_is_raised(tmp_path:
     replies = {"ALPHA": [_LS] * 4 + [text("alpha")], "go": [_ONE, text("done")]}
     family = _family(tmp_path, replies, max_thread_tokens=35_000)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         limit = await session.send("go")
         again = await session.continue_turn()
         asked = len(family.model.requests)
     family.settings = {"max_thread_tokens": 500_000}
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.start()
         rest = await session.continue_turn()
 
@@ -347,7 +347,7 @@ async def test_a_message_after_a_shared_limit_ends_what_works_and_begins_a_turn_
     }
     family = _family(tmp_path, replies, max_tokens=35_000)
 
-    async with family.life() as session:
+    async with family.open_session() as session:
         limit = await session.send("go")
         rest = await session.send("do this instead")
 
@@ -364,7 +364,7 @@ async def test_steps_that_only_its_own_order_limits_end_a_sub_agent_and_not_the_
     task = calls(("c1", "new_task", {"prompt": "ALPHA", "max_steps": steps}))
     family = _family(tmp_path, {"ALPHA": [_LS] * 4, "go": [task, text("done")]})
 
-    async with family.life(max_steps=20) as session:
+    async with family.open_session(max_steps=20) as session:
         rest = await session.send("go")
 
     assert (rest.status, family.model.count("ALPHA")) == ("done", steps)

@@ -93,12 +93,12 @@ async def to_the_end(session: Session, rest: TurnResult) -> TurnResult:
 
 async def test_a_call_after_a_rewind_is_a_new_attempt_that_needs_its_own_approval(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("one"), text("two"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         asking = await session.send("go")
         await to_the_end(session, asking)
 
     await go_to(stage, asking.checkpoint_id)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         again = await session.start()
         await session.decide(again.questions[0].question, "approve")
         rest = await session.proceed()
@@ -113,7 +113,7 @@ async def test_a_rewind_to_any_checkpoint_can_be_continued_and_undone(stage: Sta
     stage.model = ScriptedModel(
         calls(("a", "write_a"), ("b", "read_b")), text("one"), calls(("c", "write_c")), text("two")
     )
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await to_the_end(session, await session.send("t1"))
         await to_the_end(session, await session.send("t2"))
     ran = len(stage.toolbox.ran)
@@ -122,14 +122,14 @@ async def test_a_rewind_to_any_checkpoint_can_be_continued_and_undone(stage: Sta
         await go_to(stage, str(place))
         await go_to(stage, THREAD, is_undo=True)
         assert shown(stage) == ["t1", "t2"]
-        async with stage.life() as session:
+        async with stage.open_session() as session:
             assert (await session.start()).status == "done"
     assert len(stage.toolbox.ran) == ran
 
     for (place,) in query(stage, "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id LIMIT 20")[::3]:
         await go_to(stage, str(place))
         stage.model = ScriptedModel()
-        async with stage.life() as session:
+        async with stage.open_session() as session:
             rest = await to_the_end(session, await session.start())
         assert rest.status == "done"
     settled = query(stage, "SELECT status FROM journal WHERE reverted = 0")
@@ -138,25 +138,25 @@ async def test_a_rewind_to_any_checkpoint_can_be_continued_and_undone(stage: Sta
 
 async def test_a_reverted_command_is_not_reported_as_never_run(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("x", "fail_a"), ("w", "write_a")), text("one"), text("two"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         asking = await session.send("go")
         await to_the_end(session, asking)
     query(stage, "UPDATE journal SET intent = NULL")
 
     await go_to(stage, asking.checkpoint_id)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.start()
         for item in rest.questions:
             await session.decide(item.question, "reject")
         await session.proceed()
 
-    told = [answer for kind, answer in stage.model.told() if kind == "tool"]
+    told = [answer for kind, answer in stage.model.sent() if kind == "tool"]
     assert told[-1].startswith("Not run again, it may have had its effect before")
 
 
 async def test_a_rewind_from_a_pruned_checkpoint_cannot_be_undone_and_changes_nothing(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"), text("two"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
         await session.send("t2")
     await go_to(stage, first.checkpoint_id)
@@ -171,7 +171,7 @@ async def test_a_rewind_from_a_pruned_checkpoint_cannot_be_undone_and_changes_no
 
 async def test_a_recorded_rewind_to_a_checkpoint_that_is_gone_does_not_lock_the_thread(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"), text("two"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("t1")
     query(
         stage,
@@ -179,7 +179,7 @@ async def test_a_recorded_rewind_to_a_checkpoint_that_is_gone_does_not_lock_the_
         """checkpoint_id, 'both', '{"files": [], "calls": [], "reverts": null}', 'planned', '' FROM threads""",
     )
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.send("t2")
 
     assert shown(stage) == ["t1", "t2"]
@@ -190,7 +190,7 @@ async def test_a_recorded_rewind_to_a_checkpoint_that_is_gone_does_not_lock_the_
 
 async def test_a_call_that_ran_before_a_rewind_has_an_unknown_outcome(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("one"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         asking = await session.send("go")
         await session.decide(asking.questions[0].question, "approve")
         await session.proceed()
@@ -203,7 +203,7 @@ async def test_a_call_that_ran_before_a_rewind_has_an_unknown_outcome(stage: Sta
         ]
 
     await go_to(stage, marked)
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         rest = await session.start()
 
     [item] = rest.questions
@@ -212,14 +212,14 @@ async def test_a_call_that_ran_before_a_rewind_has_an_unknown_outcome(stage: Sta
 
 async def test_an_interrupted_rewind_is_finished_by_the_next_run(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"), text("two"))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         first = await session.send("t1")
         second = await session.send("t2")
     async with await Database.open(stage.database) as database:
         noted = Rewind(THREAD, first.checkpoint_id, second.checkpoint_id, "both")
         await SqliteRewinds(database, SystemClock()).plan(noted)
 
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
 
     warnings = [event.text for event in stage.events if isinstance(event, WarningIssued)]
@@ -257,7 +257,7 @@ async def test_files_that_sub_agents_changed_are_restored_with_their_parent_and_
         }
     )
     family = Family(tmp_path, model, mode="bypassPermissions")
-    async with family.life() as session:
+    async with family.open_session() as session:
         start = (await session.send("go")).checkpoint_id
         end = await session.send("work")
     after = _files(family)
@@ -266,7 +266,7 @@ async def test_files_that_sub_agents_changed_are_restored_with_their_parent_and_
     done = await _back(family, start)
     before, listed = _files(family), thread_changes(family.database, PARENT, None).files
     undone = await _back(family, PARENT, is_undo=True)
-    async with family.life() as session:
+    async with family.open_session() as session:
         rest = await session.start()
 
     assert (after, changed) == ({"a.txt": "parent\n", "b.txt": "grandchild\n"}, {"a.txt": "", "b.txt": ""})
@@ -278,14 +278,14 @@ async def test_a_call_after_a_rewind_gets_a_new_sub_agent(tmp_path: Path) -> Non
     replies = [calls(_write("a.txt", "child\n")), text("alpha")]
     model = TaskModel({"ALPHA": [*replies, *replies], "go": [_TASK, text("done"), text("once more")]})
     family = Family(tmp_path, model)
-    async with family.life() as session:
+    async with family.open_session() as session:
         asking = await session.send("go")
         await to_the_end(session, asking)
         with read_database(family.database) as reader:
             before_it = reader.history(PARENT)[-3].checkpoint_id
 
     await _back(family, before_it)
-    async with family.life() as session:
+    async with family.open_session() as session:
         again = await session.continue_turn()
         second = await to_the_end(session, again)
 
@@ -300,7 +300,7 @@ async def test_a_sub_agent_asks_again_after_a_rewind_to_its_question(
     replies = [calls(_write("a.txt", "one\n")), calls(_write("b.txt", "two\n")), text("alpha"), text("alpha again")]
     model = TaskModel({"ALPHA": replies, "go": [_TASK, text("then"), text("done")]})
     family = Family(tmp_path, model)
-    async with family.life() as session:
+    async with family.open_session() as session:
         first = await session.send("go")
         await session.decide(first.questions[0].question, "approve")
         second = await session.proceed()
@@ -308,7 +308,7 @@ async def test_a_sub_agent_asks_again_after_a_rewind_to_its_question(
 
     done = await _back(family, second.checkpoint_id)
     files = _files(family)
-    async with family.life() as session:
+    async with family.open_session() as session:
         again = await session.start()
         at_head = await _back_while_held(family, again)
         await session.decide(again.questions[0].question, "reject")
@@ -318,7 +318,7 @@ async def test_a_sub_agent_asks_again_after_a_rewind_to_its_question(
     assert [(item.thread_id, item.call["summary"]) for item in again.questions] == [
         (family.child("c1"), second.questions[0].call["summary"])
     ]
-    assert (rest.answer, _files(family), model.told("ALPHA")[-1][1][:8]) == ("done", files, "Not run:")
+    assert (rest.answer, _files(family), model.sent("ALPHA")[-1][1][:8]) == ("done", files, "Not run:")
 
 
 async def _back_while_held(family: Family, rest: TurnResult) -> str:
@@ -332,13 +332,13 @@ async def _back_while_held(family: Family, rest: TurnResult) -> str:
 async def test_a_rewind_to_the_head_reverts_nothing_of_a_working_sub_agent(tmp_path: Path) -> None:
     replies = [calls(_write("a.txt", "one\n")), calls(_write("b.txt", "two\n")), text("alpha")]
     family = Family(tmp_path, TaskModel({"ALPHA": replies, "go": [_TASK, text("done")]}))
-    async with family.life() as session:
+    async with family.open_session() as session:
         first = await session.send("go")
         await session.decide(first.questions[0].question, "approve")
         second = await session.proceed()
 
     seen = (await _back(family, second.checkpoint_id)).plan.rewind
-    async with family.life() as session:
+    async with family.open_session() as session:
         rest = await to_the_end(session, await session.start())
 
     assert (seen.files, seen.calls, seen.sub_agents) == ((), (), ())
@@ -347,7 +347,7 @@ async def test_a_rewind_to_the_head_reverts_nothing_of_a_working_sub_agent(tmp_p
 
 async def test_a_sub_agents_thread_is_not_rewound_alone(tmp_path: Path) -> None:
     family = Family(tmp_path, TaskModel({"ALPHA": [text("alpha")], "go": [_TASK, text("done")]}))
-    async with family.life() as session:
+    async with family.open_session() as session:
         await session.send("go")
     with read_database(family.database) as reader:
         place = reader.history(family.child("c1"))[-1].checkpoint_id
@@ -361,7 +361,7 @@ async def test_questions_of_sub_agents_on_abandoned_branches_are_closed(
 ) -> None:
     replies = [calls(_write("a.txt", "one\n"))]
     family = Family(tmp_path, TaskModel({"ALPHA": replies, "go": [text("yes"), _TASK, text("done")]}))
-    async with family.life() as session:
+    async with family.open_session() as session:
         start = (await session.send("go")).checkpoint_id
         await session.send("work")
     with read_database(family.database) as reader:
@@ -373,7 +373,7 @@ async def test_questions_of_sub_agents_on_abandoned_branches_are_closed(
     await _back(family, PARENT, is_undo=True)
     with read_database(family.database) as reader:
         again = reader.approvals()
-    async with family.life(checkpoint=start):
+    async with family.open_session(checkpoint=start):
         with read_database(family.database) as reader:
             elsewhere = reader.approvals()
 
@@ -394,7 +394,7 @@ async def test_a_rewind_of_parent_and_sub_agents_to_any_checkpoint_can_be_contin
         }
     )
     family = Family(tmp_path, model)
-    async with family.life() as session:
+    async with family.open_session() as session:
         await to_the_end(session, await session.send("go"))
     with read_database(family.database) as reader:
         places = [entry.checkpoint_id for entry in reader.history(PARENT)]
@@ -411,7 +411,7 @@ async def test_a_rewind_of_parent_and_sub_agents_to_any_checkpoint_can_be_contin
     for place in places[1::4]:
         await _back(family, place)
         seen.append(_files(family))
-        async with family.life() as session:
+        async with family.open_session() as session:
             rest = await session.start()
             rest = await session.continue_turn() if rest.status == "resumable" else rest
             assert (await to_the_end(session, rest)).status == "done"

@@ -11,8 +11,8 @@ from graph_agent.events import ShellContinued, ShellEnded
 from graph_agent.ports.background import ShellEnding
 from graph_agent.toolbox.background_shells import format_duration, format_ending, read_spool_end
 from tests.fakes.background import Background, background
+from tests.fakes.sandboxes import sandbox
 from tests.fakes.waiting import is_running, until
-from tests.fakes.walls import sandbox
 from tools.base import Limits, ToolContext
 from tools.sandbox import Sandbox
 

@@ -10,7 +10,7 @@ from graph_agent.ports import Grant, GrantScope, PreparedCall, Proposal, Scope
 from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
 from graph_agent.toolbox.call_preparation import allowed_paths, as_preview
 from policy import CallFacts, PathFact, PolicySettings, parse_rules
-from tests.fakes.tool_ports import MemoryBlobs, ToolSurroundings
+from tests.fakes.tool_ports import MemoryBlobs, ToolEnvironment
 from tests.fakes.toolbox_world import World, call_of
 from tools import create_default_tools
 from tools.base import Preview
@@ -166,7 +166,7 @@ async def _record_nothing(*_: object) -> None:
 
 
 def _box(folder: Path, *grants: Grant) -> tuple[GraphToolbox, Path, _Grants]:
-    around, given = ToolSurroundings(folder), _Grants(*grants)
+    around, given = ToolEnvironment(folder), _Grants(*grants)
     registry = ToolRegistry()
     registry.register_all(create_default_tools(workspace=around.workspace))
     dependencies = ToolboxDependencies(around.blobs, around.file_states, _record_nothing, grants=given)

@@ -20,7 +20,7 @@ from graph_agent.toolbox.tool_context import (
     recorded_traces,
 )
 from policy import PolicySettings, parse_rules
-from tests.fakes.tool_ports import MemoryBlobs, ToolSurroundings
+from tests.fakes.tool_ports import MemoryBlobs, ToolEnvironment
 from tests.fakes.toolbox_world import call_of
 from tools.base import BytesFetched, FilesSearched, Limits, McpProgress, Progress, ShellOutput, SubAgentStep
 
@@ -32,7 +32,7 @@ async def _record_nothing(thread_id: str, call_id: str, attempt: int, group: int
 
 
 def test_a_call_gets_what_it_runs_with_and_a_preview_gets_nothing_with_an_effect(tmp_path: Path) -> None:
-    world, reports = ToolSurroundings(tmp_path), []
+    world, reports = ToolEnvironment(tmp_path), []
     context = PolicyContext(world.workspace, PolicySettings(rules=parse_rules(deny=["read(secret)"])))
     dependencies = ToolboxDependencies(
         world.blobs, world.file_states, _record_nothing, lambda *report: reports.append(report)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.tool_ports import SubAgentsAtOnce
+from tests.fakes.tool_ports import ImmediateSubAgents
 from tools.agent_ops.new_task import NewTaskTool, SubAgentTask
 from tools.base import ToolContext, ToolResult
 from tools.running import execute, normalize_arguments
@@ -14,13 +14,13 @@ EXAMPLE_CALLS = {
 }
 
 
-async def _given(port: SubAgentsAtOnce | None, **arguments: Any) -> ToolResult:
+async def _given(port: ImmediateSubAgents | None, **arguments: Any) -> ToolResult:
     tool = NewTaskTool(sub_agents=port)
     return await execute(tool, normalize_arguments(tool, arguments), ToolContext(Path("/w"), call_id="c1"))
 
 
 async def test_the_sub_agent_gets_the_task_with_the_tools_under_their_own_names() -> None:
-    port = SubAgentsAtOnce("read_file", "bash")
+    port = ImmediateSubAgents("read_file", "bash")
     asked = {"description": "count\nit all", "tools": ["Read", "bash", "read_file"], "max_steps": "7"}
 
     result = await _given(port, prompt="count", **asked)
@@ -30,7 +30,7 @@ async def test_the_sub_agent_gets_the_task_with_the_tools_under_their_own_names(
     assert result == ToolResult("did count for c1", "done")
     # Without a description the user reads how the prompt begins.
     untitled = SubAgentTask(f"{'word ' * 15}word…", "word " * 40)
-    assert port.errands == [SubAgentTask("count it all", "count", ("read_file", "bash"), 7), untitled]
+    assert port.tasks == [SubAgentTask("count it all", "count", ("read_file", "bash"), 7), untitled]
     assert alone.error == "Sub-agents are not available here; do the work yourself."
 
 
@@ -47,12 +47,12 @@ async def test_the_sub_agent_gets_the_task_with_the_tools_under_their_own_names(
 async def test_a_task_without_words_or_with_unknown_tools_is_refused(
     arguments: dict[str, Any], complaint: str
 ) -> None:
-    port = SubAgentsAtOnce("read_file", "bash")
+    port = ImmediateSubAgents("read_file", "bash")
 
     result = await _given(port, **arguments)
 
     assert (result.error, NewTaskTool(sub_agents=port).validate(arguments)) == (complaint, complaint)
-    assert port.errands == []
+    assert port.tasks == []
 
 
 async def test_who_is_asked_about_a_task_sees_all_of_it() -> None:

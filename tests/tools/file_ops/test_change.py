@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import names_in
 from tools.file_ops.change import FileChangeTool, apply_change, find_conflict, plan_change, reconcile_file
 from tools.file_ops.edit_file import EditFileTool
@@ -16,12 +16,12 @@ from tools.running import execute
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    return ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    return ToolEnvironment(tmp_path)
 
 
 def test_a_change_is_written_once_and_only_where_there_is_one(tmp_path: Path) -> None:
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
     path = around.workspace / "f"
     path.write_bytes(b"a\n")
     before = read_snapshot(resolve("f", workspace=around.workspace), 100)
@@ -110,7 +110,7 @@ class TestEveryFileTool:
     """What a preview and a prediction say before, and the result after."""
 
     async def test_the_preview_is_the_diff_and_the_prediction_comes_true(
-        self, around: ToolSurroundings, tool: FileChangeTool, arguments: dict[str, str]
+        self, around: ToolEnvironment, tool: FileChangeTool, arguments: dict[str, str]
     ) -> None:
         path = around.workspace / "f"
         path.write_bytes(b"a")
@@ -133,7 +133,7 @@ class TestEveryFileTool:
         assert (await tool.reconcile(call)).verdict == "already_applied"
 
     async def test_a_character_the_encoding_lacks_is_refused(
-        self, around: ToolSurroundings, tool: FileChangeTool, arguments: dict[str, str]
+        self, around: ToolEnvironment, tool: FileChangeTool, arguments: dict[str, str]
     ) -> None:
         path, data = around.workspace / "f", b"\xe9 a"
         path.write_bytes(data)
@@ -146,7 +146,7 @@ class TestEveryFileTool:
         assert (result.error, path.read_bytes()) == (refusal, data)
 
     async def test_broken_hard_links_are_named(
-        self, around: ToolSurroundings, tool: FileChangeTool, arguments: dict[str, str]
+        self, around: ToolEnvironment, tool: FileChangeTool, arguments: dict[str, str]
     ) -> None:
         path, other = around.workspace / "f", around.workspace / "g"
         path.write_bytes(b"a")

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import Limits, ToolResult
 from tools.file_ops.edit_file import EditFileTool
 from tools.file_ops.read_file import ReadFileTool
@@ -31,30 +31,30 @@ _AT_HOME = settings(
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    return ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    return ToolEnvironment(tmp_path)
 
 
-def _put(around: ToolSurroundings, data: bytes) -> Path:
+def _put(around: ToolEnvironment, data: bytes) -> Path:
     path = around.workspace / "f"
     path.write_bytes(data)
     return path
 
 
-async def _edit(around: ToolSurroundings, old: str, new: str, **more: Any) -> ToolResult:
+async def _edit(around: ToolEnvironment, old: str, new: str, **more: Any) -> ToolResult:
     return await EditFileTool().execute(
         file_path="f", old_string=old, new_string=new, context=around.context(), **more
     )
 
 
-async def _seen(around: ToolSurroundings, old: str, new: str) -> dict[str, Any] | None:
+async def _seen(around: ToolEnvironment, old: str, new: str) -> dict[str, Any] | None:
     arguments = {"file_path": "f", "old_string": old, "new_string": new}
     shown = await EditFileTool().preview(arguments, around.context())
     assert shown is not None
     return shown.observed
 
 
-async def test_an_edit_tells_what_it_did_and_carries_the_diff(around: ToolSurroundings) -> None:
+async def test_an_edit_tells_what_it_did_and_carries_the_diff(around: ToolEnvironment) -> None:
     path = _put(around, b"a\nb\n")
 
     result = await _edit(around, "b", "c")
@@ -91,7 +91,7 @@ async def test_an_edit_tells_what_it_did_and_carries_the_diff(around: ToolSurrou
     ],
 )
 async def test_encoding_mark_and_line_ends_stay(
-    around: ToolSurroundings, before: bytes, old: str, new: str, after: bytes
+    around: ToolEnvironment, before: bytes, old: str, new: str, after: bytes
 ) -> None:
     path = _put(around, before)
 
@@ -103,7 +103,7 @@ async def test_encoding_mark_and_line_ends_stay(
 @_AT_HOME
 @given(before=st.binary(max_size=40), after=st.binary(max_size=40))
 async def test_bytes_around_the_match_are_untouched_whatever_they_are(
-    around: ToolSurroundings, before: bytes, after: bytes
+    around: ToolEnvironment, before: bytes, after: bytes
 ) -> None:
     data = before + b"<old-text>" + after
     path = _put(around, data)
@@ -118,7 +118,7 @@ async def test_bytes_around_the_match_are_untouched_whatever_they_are(
 
 @_AT_HOME
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
-async def test_an_edit_and_its_reverse_give_the_same_bytes(around: ToolSurroundings, text: str) -> None:
+async def test_an_edit_and_its_reverse_give_the_same_bytes(around: ToolEnvironment, text: str) -> None:
     data = f"<{text}>".encode()
     path = _put(around, data)
     context = around.context(thread_id=sha256_hex(data))
@@ -129,7 +129,7 @@ async def test_an_edit_and_its_reverse_give_the_same_bytes(around: ToolSurroundi
     assert path.read_bytes() == data
 
 
-async def test_several_edits_are_made_all_or_none(around: ToolSurroundings) -> None:
+async def test_several_edits_are_made_all_or_none(around: ToolEnvironment) -> None:
     path = _put(around, b"a b c\n")
     good = [{"old_string": "a", "new_string": "x"}, {"old_string": "c", "new_string": "x", "replace_all": True}]
     bad = [{"old_string": "b", "new_string": "y"}, {"old_string": "q", "new_string": "z"}]
@@ -157,7 +157,7 @@ async def test_several_edits_are_made_all_or_none(around: ToolSurroundings) -> N
     ],
 )
 async def test_unclear_wishes_are_refused_before_anyone_is_asked(
-    around: ToolSurroundings, arguments: dict[str, Any], why: str
+    around: ToolEnvironment, arguments: dict[str, Any], why: str
 ) -> None:
     path = _put(around, b"abc")
 
@@ -177,7 +177,7 @@ def test_short_names_of_the_arguments_are_understood_and_unknown_modes_are_not()
         normalize_arguments(EditFileTool(), {**arguments, "mode": "fuzzy"})
 
 
-async def test_no_earlier_read_is_needed_but_a_change_since_one_is_noticed(around: ToolSurroundings) -> None:
+async def test_no_earlier_read_is_needed_but_a_change_since_one_is_noticed(around: ToolEnvironment) -> None:
     path = _put(around, b"one two\n")
     first = await _edit(around, "one", "1")
     path.write_bytes(b"theirs two\n")
@@ -192,7 +192,7 @@ async def test_no_earlier_read_is_needed_but_a_change_since_one_is_noticed(aroun
     )
 
 
-async def test_an_edit_counts_as_a_read(around: ToolSurroundings) -> None:
+async def test_an_edit_counts_as_a_read(around: ToolEnvironment) -> None:
     path = _put(around, b"old\n")
     await _edit(around, "old", "new")
 
@@ -201,7 +201,7 @@ async def test_an_edit_counts_as_a_read(around: ToolSurroundings) -> None:
     assert (result.error, path.read_bytes()) == (None, b"whole\n")
 
 
-async def test_what_changed_after_it_was_shown_is_not_edited(around: ToolSurroundings) -> None:
+async def test_what_changed_after_it_was_shown_is_not_edited(around: ToolEnvironment) -> None:
     path = _put(around, b"old\n")
     seen = await _seen(around, "old", "new")
     path.write_bytes(b"old and more\n")
@@ -216,7 +216,7 @@ async def test_what_changed_after_it_was_shown_is_not_edited(around: ToolSurroun
 
 @pytest.mark.parametrize(("data", "why"), [(b"\0a", "is a binary file"), (None, "does not exist; create it with")])
 async def test_what_cannot_be_edited_is_refused_before_anyone_is_asked(
-    around: ToolSurroundings, data: bytes | None, why: str
+    around: ToolEnvironment, data: bytes | None, why: str
 ) -> None:
     if data is not None:
         _put(around, data)
@@ -232,7 +232,7 @@ async def test_what_cannot_be_edited_is_refused_before_anyone_is_asked(
     )
 
 
-async def test_a_file_above_the_limit_is_refused_with_the_limit(around: ToolSurroundings) -> None:
+async def test_a_file_above_the_limit_is_refused_with_the_limit(around: ToolEnvironment) -> None:
     _put(around, b"a" * 50)
 
     result = await EditFileTool().execute(
@@ -242,7 +242,7 @@ async def test_a_file_above_the_limit_is_refused_with_the_limit(around: ToolSurr
     assert result.error == "'f' has 50 bytes; files over 49 bytes are not changed."
 
 
-async def test_a_parted_hard_link_and_an_inexact_match_are_told(around: ToolSurroundings) -> None:
+async def test_a_parted_hard_link_and_an_inexact_match_are_told(around: ToolEnvironment) -> None:
     path = _put(around, b"a\r\nb\r\n")
     (around.workspace / "g").hardlink_to(path)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import PathTarget, ToolResult
 from tools.file_ops.glob import GlobTool
 
@@ -15,8 +15,8 @@ EXAMPLE_CALLS = {
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    around = ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    around = ToolEnvironment(tmp_path)
     names = (
         "old.py",
         "src/new.py",
@@ -34,11 +34,11 @@ def around(tmp_path: Path) -> ToolSurroundings:
     return around
 
 
-async def _glob(around: ToolSurroundings, pattern: str, path: str = ".") -> ToolResult:
+async def _glob(around: ToolEnvironment, pattern: str, path: str = ".") -> ToolResult:
     return await GlobTool().execute(pattern=pattern, path=path, context=around.context())
 
 
-async def test_files_come_newest_first_and_what_is_left_out_is_counted(around: ToolSurroundings) -> None:
+async def test_files_come_newest_first_and_what_is_left_out_is_counted(around: ToolEnvironment) -> None:
     assert await _glob(around, "*.py") == ToolResult(
         "src/new.py\nold.py\n[left out: 4 hidden, 1 git-ignored]",
         display="*.py: 2 files",
@@ -59,12 +59,12 @@ async def test_files_come_newest_first_and_what_is_left_out_is_counted(around: T
     ],
 )
 async def test_a_left_out_entry_is_found_where_pattern_or_path_names_it(
-    around: ToolSurroundings, pattern: str, path: str, first: str
+    around: ToolEnvironment, pattern: str, path: str, first: str
 ) -> None:
     assert (await _glob(around, pattern, path)).output.splitlines()[0] == first
 
 
-async def test_an_absolute_pattern_is_searched_and_evaluated_where_it_points(around: ToolSurroundings) -> None:
+async def test_an_absolute_pattern_is_searched_and_evaluated_where_it_points(around: ToolEnvironment) -> None:
     pattern, tool = f"{around.workspace}/src/*.py", GlobTool()
 
     assert (await _glob(around, pattern)).output.splitlines()[0] == "src/new.py"
@@ -84,12 +84,12 @@ async def test_an_absolute_pattern_is_searched_and_evaluated_where_it_points(aro
     ],
 )
 async def test_what_cannot_be_searched_is_an_error_and_never_no_match(
-    around: ToolSurroundings, pattern: str, path: str, kind: str
+    around: ToolEnvironment, pattern: str, path: str, kind: str
 ) -> None:
     assert (await _glob(around, pattern, path)).metadata == {"error_type": kind}
 
 
-async def test_many_files_are_cut_and_a_cancelled_call_has_no_result(around: ToolSurroundings) -> None:
+async def test_many_files_are_cut_and_a_cancelled_call_has_no_result(around: ToolEnvironment) -> None:
     for number in range(250):
         (around.workspace / f"f{number}.many").touch()
     cancelled = around.context()
@@ -101,7 +101,7 @@ async def test_many_files_are_cut_and_a_cancelled_call_has_no_result(around: Too
     assert (await GlobTool().execute(pattern="*", context=cancelled)).metadata == {"error_type": "cancelled"}
 
 
-async def test_what_a_rule_hides_is_left_out_through_links_too_and_counted(around: ToolSurroundings) -> None:
+async def test_what_a_rule_hides_is_left_out_through_links_too_and_counted(around: ToolEnvironment) -> None:
     (around.workspace / "link.py").symlink_to("old.py")
     hidden = around.workspace / "old.py"
     context = replace(around.context(), may_read=lambda path: path != hidden)
@@ -112,7 +112,7 @@ async def test_what_a_rule_hides_is_left_out_through_links_too_and_counted(aroun
 
 
 async def test_a_link_to_a_folder_is_not_followed_and_a_name_that_is_no_text_is_escaped(
-    around: ToolSurroundings, tmp_path: Path
+    around: ToolEnvironment, tmp_path: Path
 ) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.rs").touch()
@@ -122,7 +122,7 @@ async def test_a_link_to_a_folder_is_not_followed_and_a_name_that_is_no_text_is_
     assert (await _glob(around, "**/*.rs")).output.splitlines()[0] == r"b\xff\x0a.rs"
 
 
-async def test_a_link_that_the_pattern_names_is_gone_through(around: ToolSurroundings) -> None:
+async def test_a_link_that_the_pattern_names_is_gone_through(around: ToolEnvironment) -> None:
     (around.workspace / "src" / "in").mkdir(parents=True)
     (around.workspace / "src" / "in" / "a.py").touch()
     (around.workspace / "link").symlink_to("src")
@@ -134,7 +134,7 @@ async def test_a_link_that_the_pattern_names_is_gone_through(around: ToolSurroun
 
 
 async def test_an_ignore_file_is_read_where_it_lies_and_looked_for_in_no_other_folder(
-    around: ToolSurroundings, monkeypatch: pytest.MonkeyPatch
+    around: ToolEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (around.workspace / "src" / ".gitignore").write_text("new.py\n")
     (around.workspace / "lib").mkdir()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import ToolResult
 from tools.file_ops import grep_engine
 from tools.file_ops.grep import GrepTool
@@ -17,14 +17,14 @@ EXAMPLE_CALLS = {
 
 
 @pytest.fixture(params=["with ripgrep", "without"])
-def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
+def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolEnvironment:
     monkeypatch.setattr(grep_engine, "_MIN_FILES", 0)
     if request.param == "without":
         monkeypatch.setattr(grep_engine, "find_ripgrep", lambda: None)
-    return ToolSurroundings(tmp_path)
+    return ToolEnvironment(tmp_path)
 
 
-def _write(around: ToolSurroundings, files: dict[str, bytes]) -> None:
+def _write(around: ToolEnvironment, files: dict[str, bytes]) -> None:
     for age, (name, data) in enumerate(files.items()):
         file = around.workspace / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def _write(around: ToolSurroundings, files: dict[str, bytes]) -> None:
 _ONLY_MULTILINE = "\n[a pattern that contains a line ending needs multiline=true to match]"
 
 
-async def _grep(around: ToolSurroundings, pattern: str, **arguments: Any) -> ToolResult:
+async def _grep(around: ToolEnvironment, pattern: str, **arguments: Any) -> ToolResult:
     return await GrepTool().execute(pattern=pattern, tool_context=around.context(), **arguments)
 
 
@@ -74,7 +74,7 @@ _LEFT_OUT = "src/a.py:1:hit\n[left out: 2 hidden, 1 git-ignored]"
     ],
 )
 async def test_what_is_found_and_how_it_is_shown(
-    around: ToolSurroundings, files: dict[str, bytes], pattern: str, arguments: dict[str, Any], output: str
+    around: ToolEnvironment, files: dict[str, bytes], pattern: str, arguments: dict[str, Any], output: str
 ) -> None:
     _write(around, files)
 
@@ -91,7 +91,7 @@ async def test_what_is_found_and_how_it_is_shown(
     ],
 )
 async def test_what_cannot_be_searched_is_an_error(
-    around: ToolSurroundings, pattern: str, path: str, kind: str
+    around: ToolEnvironment, pattern: str, path: str, kind: str
 ) -> None:
     _write(around, _TEXTS)
     cancelled = around.context()
@@ -102,7 +102,7 @@ async def test_what_cannot_be_searched_is_an_error(
     assert stopped.metadata == {"error_type": "cancelled"}
 
 
-async def test_newest_files_come_first_and_the_total_is_said(around: ToolSurroundings) -> None:
+async def test_newest_files_come_first_and_the_total_is_said(around: ToolEnvironment) -> None:
     _write(around, {"new.txt": b"hit\nhit\n", "old.txt": b"hit\n", ".hidden": b"hit\n"})
 
     assert await _grep(around, "hit", limit=2) == ToolResult(
@@ -113,7 +113,7 @@ async def test_newest_files_come_first_and_the_total_is_said(around: ToolSurroun
     )
 
 
-async def test_a_pattern_spans_lines_only_when_asked(around: ToolSurroundings) -> None:
+async def test_a_pattern_spans_lines_only_when_asked(around: ToolEnvironment) -> None:
     _write(around, {"a.txt": b"one\r\ntwo\r\nthree\r\n"})
 
     assert (await _grep(around, r"one\s+two")).metadata["matches"] == 0
@@ -134,14 +134,14 @@ async def test_a_pattern_spans_lines_only_when_asked(around: ToolSurroundings) -
     ],
 )
 async def test_text_in_other_encodings_is_searched_as_it_reads(
-    around: ToolSurroundings, data: bytes, pattern: str
+    around: ToolEnvironment, data: bytes, pattern: str
 ) -> None:
     _write(around, {"a.txt": data})
 
     assert (await _grep(around, pattern)).metadata["matches"] == 1
 
 
-async def test_a_huge_line_is_cut_around_the_match_and_other_files_still_come(around: ToolSurroundings) -> None:
+async def test_a_huge_line_is_cut_around_the_match_and_other_files_still_come(around: ToolEnvironment) -> None:
     _write(around, {"min.js": (b"x" * 1620 + b"stats") * 400, "b.txt": b"stats\n"})
 
     cut, other, note = (await _grep(around, "stats")).output.splitlines()
@@ -150,7 +150,7 @@ async def test_a_huge_line_is_cut_around_the_match_and_other_files_still_come(ar
     assert note == "[1 long lines shortened]"
 
 
-async def test_what_a_rule_hides_is_neither_shown_nor_told_by_its_own_path(around: ToolSurroundings) -> None:
+async def test_what_a_rule_hides_is_neither_shown_nor_told_by_its_own_path(around: ToolEnvironment) -> None:
     _write(around, {"secret.txt": b"hit\n", "open.txt": b"hit\n"})
     hidden = around.workspace / "secret.txt"
     (around.workspace / "link").symlink_to("secret.txt")
@@ -163,7 +163,7 @@ async def test_what_a_rule_hides_is_neither_shown_nor_told_by_its_own_path(aroun
     assert by_link.output == "No match for 'hit' in 0 files.\n[left out: 1 withheld by a rule]"
 
 
-async def test_a_pipe_does_not_block_and_a_link_is_not_followed(around: ToolSurroundings, tmp_path: Path) -> None:
+async def test_a_pipe_does_not_block_and_a_link_is_not_followed(around: ToolEnvironment, tmp_path: Path) -> None:
     os.mkfifo(around.workspace / "pipe")
     (tmp_path / "outside.txt").write_text("hit")
     (around.workspace / "away.txt").symlink_to(tmp_path / "outside.txt")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.file_ops import grep_engine
 from tools.file_ops.grep import GrepTool
 from tools.file_ops.grep_engine import LineSearch, Prefilter, RequiredTexts, SearchHit, required_texts, split_lines
@@ -16,10 +16,10 @@ _TEXT = "a line\nthe needle\n"
 
 
 @pytest.fixture(params=["asked at the end", "asked meanwhile"])
-def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolSurroundings:
+def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ToolEnvironment:
     if request.param == "asked meanwhile":
         monkeypatch.setattr(grep_engine, "_MIN_FILES_EARLY", 1)
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
     for number in range(_MANY):
         folder = around.workspace / f"-d{number % 7}"
         folder.mkdir(exist_ok=True)
@@ -27,7 +27,7 @@ def around(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.M
     return around
 
 
-async def _grep(around: ToolSurroundings, pattern: str, include: str | None = None) -> list[str]:
+async def _grep(around: ToolEnvironment, pattern: str, include: str | None = None) -> list[str]:
     tool = GrepTool(workspace=around.workspace)
     found = await tool.execute(
         pattern=pattern, output_mode="files_with_matches", tool_context=around.context(), include=include
@@ -37,7 +37,7 @@ async def _grep(around: ToolSurroundings, pattern: str, include: str | None = No
 
 @pytest.mark.parametrize("pattern", ["needle", "need(le|ing)$", "(?i)NEEDLE", "absent|needle", r"\bneedl\S"])
 async def test_among_many_files_those_are_found_that_match_and_no_left_out_ones(
-    around: ToolSurroundings, pattern: str
+    around: ToolEnvironment, pattern: str
 ) -> None:
     for name in ("-d1/one.txt", "-d2/a b\n.txt", ".hidden/three.txt", "made/four.txt", "-d3/.five"):
         path = around.workspace / name
@@ -51,7 +51,7 @@ async def test_among_many_files_those_are_found_that_match_and_no_left_out_ones(
     ]  # fmt: skip
 
 
-async def test_an_include_narrows_many_files_too(around: ToolSurroundings) -> None:
+async def test_an_include_narrows_many_files_too(around: ToolEnvironment) -> None:
     for number in range(_MANY):
         (around.workspace / f"more{number}.md").write_text("a line\n")
     (around.workspace / "more5.md").write_text(_TEXT)
@@ -61,7 +61,7 @@ async def test_an_include_narrows_many_files_too(around: ToolSurroundings) -> No
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser reads everything")
-async def test_a_file_that_may_not_be_read_is_counted_among_many(around: ToolSurroundings) -> None:
+async def test_a_file_that_may_not_be_read_is_counted_among_many(around: ToolEnvironment) -> None:
     (around.workspace / "closed.txt").write_text(_TEXT)
     (around.workspace / "closed.txt").chmod(0)
     (around.workspace / "open.txt").write_text(_TEXT)
@@ -92,7 +92,7 @@ def test_the_program_searches_the_first_folders_while_others_are_found_and_each_
     names = [f"file{number}" for number in range(2_000)]
     folders = [FoundFolder(f"/{name}", f"{name}/", names, []) for name in "abc"]
 
-    with Prefilter(RequiredTexts(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
+    with Prefilter(RequiredTexts(("needle",)), ToolEnvironment(tmp_path).context(), is_all=True) as narrowed:
         narrowed.add_folder(folders[0])
         _until_there(asked)
         for folder in folders[1:]:
@@ -106,7 +106,7 @@ def test_a_search_that_is_given_up_waits_for_no_program(tmp_path: Path, monkeypa
     asked = _program(tmp_path, monkeypatch, "exec sleep 50")
     began = time.monotonic()
 
-    with Prefilter(RequiredTexts(("needle",)), ToolSurroundings(tmp_path).context(), is_all=True) as narrowed:
+    with Prefilter(RequiredTexts(("needle",)), ToolEnvironment(tmp_path).context(), is_all=True) as narrowed:
         narrowed.add_folder(FoundFolder("/a", "a/", [f"file{number}" for number in range(2_000)], []))
         _until_there(asked)
 

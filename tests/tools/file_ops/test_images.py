@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.model_trial import red_square
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.file_ops.images import MAX_BYTES, image_result, is_whole_image, media_type_of
 from tools.file_ops.read_file import ReadFileTool
 
@@ -28,7 +28,7 @@ def test_images_are_known_by_their_beginning(data: bytes, kind: str | None) -> N
 
 
 async def test_a_whole_image_is_shown_by_its_reference_and_a_broken_one_only_named(tmp_path: Path) -> None:
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
     (around.workspace / "a.png").write_bytes(_PNG)
     (around.workspace / "cut.png").write_bytes(_PNG[:-6])
 
@@ -44,7 +44,7 @@ async def test_a_whole_image_is_shown_by_its_reference_and_a_broken_one_only_nam
 
 
 def test_an_image_that_is_too_large_or_cannot_be_kept_is_only_named(tmp_path: Path) -> None:
-    large = image_result(_PNG + b"\0" * MAX_BYTES, "image/png", "big.png", ToolSurroundings(tmp_path).blobs)
+    large = image_result(_PNG + b"\0" * MAX_BYTES, "image/png", "big.png", ToolEnvironment(tmp_path).blobs)
     unkept = image_result(_PNG, "image/png", "a.png", None)
 
     assert ("too large to be shown" in large.output, large.metadata) == (True, {})

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import ToolResult
 from tools.file_ops.ls import LsTool
 
@@ -13,8 +13,8 @@ EXAMPLE_CALLS = {
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    around = ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    around = ToolEnvironment(tmp_path)
     ws = around.workspace
     for folder in ("src/deep/er", ".hidden", "build"):
         (ws / folder).mkdir(parents=True)
@@ -31,11 +31,11 @@ def around(tmp_path: Path) -> ToolSurroundings:
     return around
 
 
-async def _ls(around: ToolSurroundings, path: str = ".", depth: int = 1) -> ToolResult:
+async def _ls(around: ToolEnvironment, path: str = ".", depth: int = 1) -> ToolResult:
     return await LsTool().execute(path=path, depth=depth, context=around.context())
 
 
-async def test_a_folder_shows_types_and_sizes_and_counts_what_it_leaves_out(around: ToolSurroundings) -> None:
+async def test_a_folder_shows_types_and_sizes_and_counts_what_it_leaves_out(around: ToolEnvironment) -> None:
     assert await _ls(around) == ToolResult(
         "a.txt  3 bytes\nlink -> src\nsrc/\n[left out: 2 hidden, 2 git-ignored]",
         display=".: 3 entries",
@@ -53,7 +53,7 @@ async def test_a_folder_shows_types_and_sizes_and_counts_what_it_leaves_out(arou
     ],
 )
 async def test_what_is_named_is_shown_and_links_are_not_entered(
-    around: ToolSurroundings, path: str, depth: int, output: str
+    around: ToolEnvironment, path: str, depth: int, output: str
 ) -> None:
     (around.workspace / "src" / "self").symlink_to(".")
 
@@ -61,7 +61,7 @@ async def test_what_is_named_is_shown_and_links_are_not_entered(
     assert (await _ls(around, "none")).metadata == {"error_type": "not_found"}
 
 
-async def test_many_entries_are_cut_with_a_notice(around: ToolSurroundings) -> None:
+async def test_many_entries_are_cut_with_a_notice(around: ToolEnvironment) -> None:
     for number in range(1200):
         (around.workspace / "src" / f"{number:04}").touch()
 
@@ -71,7 +71,7 @@ async def test_many_entries_are_cut_with_a_notice(around: ToolSurroundings) -> N
     assert result.output.endswith("[cut after 1000 entries; list a folder below]")
 
 
-async def test_names_cannot_break_the_listing(around: ToolSurroundings) -> None:
+async def test_names_cannot_break_the_listing(around: ToolEnvironment) -> None:
     (around.workspace / "src" / "a\nb\x1b[1A").touch()
     (around.workspace / "src" / "link").symlink_to("c\nd\udcff")
 

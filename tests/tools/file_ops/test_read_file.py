@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import Limits, ToolResult
 from tools.file_ops import read_file
 from tools.file_ops.read_file import ReadFileTool, as_cells, far_lines, numbered, range_of_lines
@@ -20,15 +20,15 @@ EXAMPLE_CALLS = {
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    return ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    return ToolEnvironment(tmp_path)
 
 
-async def _read(around: ToolSurroundings, file_path: str, *, offset: int = 1, limit: int = 2000) -> ToolResult:
+async def _read(around: ToolEnvironment, file_path: str, *, offset: int = 1, limit: int = 2000) -> ToolResult:
     return await ReadFileTool().execute(file_path=file_path, offset=offset, limit=limit, context=around.context())
 
 
-async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolSurroundings) -> None:
+async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolEnvironment) -> None:
     (around.workspace / "f.txt").write_bytes(b"one\ntwo\r\nthree")
 
     result = await _read(around, "f.txt")
@@ -44,7 +44,7 @@ async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolSurro
 
 
 async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_file_is_the_same(
-    around: ToolSurroundings,
+    around: ToolEnvironment,
 ) -> None:
     (around.workspace / "f.txt").write_text(f"one\ntwo {'x' * 1_990}\n")
     (around.workspace / "short.txt").write_text(f"one\ntwo {'x' * 1_900}\n")
@@ -66,7 +66,7 @@ async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_
     assert (changed.output, short_again) == ("     1\tone\n     2\t2", short)
 
 
-async def test_a_result_stays_bounded_and_says_where_to_go_on(around: ToolSurroundings) -> None:
+async def test_a_result_stays_bounded_and_says_where_to_go_on(around: ToolEnvironment) -> None:
     (around.workspace / "f.txt").write_text(("y" * 1999 + "\n") * 100)
 
     result = await _read(around, "f.txt")
@@ -90,7 +90,7 @@ async def test_a_result_stays_bounded_and_says_where_to_go_on(around: ToolSurrou
     ids=["range", "beyond-the-end", "offset-0", "limit-below-0", "empty", "long-line", "utf-16", "binary"],
 )  # fmt: skip
 async def test_lines_or_the_reason_why_there_are_none(
-    around: ToolSurroundings, data: bytes, asked: dict[str, int], shown: str
+    around: ToolEnvironment, data: bytes, asked: dict[str, int], shown: str
 ) -> None:
     (around.workspace / "f.x").write_bytes(data)
 
@@ -104,14 +104,14 @@ async def test_lines_or_the_reason_why_there_are_none(
     [("none", "not_found"), (".", "validation"), ("/dev/zero", "validation"), ("blob:sha256:00", "not_found")],
 )
 async def test_what_cannot_be_read_is_an_error_with_its_kind(
-    around: ToolSurroundings, given: str, kind: str
+    around: ToolEnvironment, given: str, kind: str
 ) -> None:
     result = await _read(around, given)
 
     assert (result.output, result.metadata) == ("", {"error_type": kind})
 
 
-async def test_a_stored_output_is_read_by_its_reference(around: ToolSurroundings) -> None:
+async def test_a_stored_output_is_read_by_its_reference(around: ToolEnvironment) -> None:
     reference = around.blobs.put(b"a\nb\nc\n")
 
     result = await _read(around, reference, offset=2, limit=1)
@@ -119,7 +119,7 @@ async def test_a_stored_output_is_read_by_its_reference(around: ToolSurroundings
     assert result.output == "     2\tb\n[lines 2 to 2 of 3; continue with offset=3]"
 
 
-async def test_a_huge_file_gives_the_asked_range_with_bounded_memory(around: ToolSurroundings) -> None:
+async def test_a_huge_file_gives_the_asked_range_with_bounded_memory(around: ToolEnvironment) -> None:
     path = around.workspace / "huge"
     path.write_bytes(b"first\nsecond\n" + b"x\n" * 3000)
     few = around.context(limits=Limits(file_bytes=100, scan_bytes=4000))
@@ -244,7 +244,7 @@ def test_a_cell_whose_outputs_are_no_list_is_shown_without_them(outputs: object)
 
 
 async def test_a_notebook_is_read_as_its_cells_and_a_broken_one_as_its_text(tmp_path: Path) -> None:
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
     (around.workspace / "a.ipynb").write_text(json.dumps(_BOOK))
     (around.workspace / "b.ipynb").write_text("{broken")
 

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.file_ops.similar_paths import missing_path
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    around = ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    around = ToolEnvironment(tmp_path)
     for name in ("app.py", "README.md", "pkg/model.py", "pkg/models.py", ".env", "pkg/deep/x.txt"):
         (around.workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (around.workspace / name).write_text("x")
@@ -32,7 +32,7 @@ def around(tmp_path: Path) -> ToolSurroundings:
     ],
 )
 def test_a_path_that_leads_nowhere_is_told_with_what_it_may_have_meant(
-    given: str, told: str | None, around: ToolSurroundings
+    given: str, told: str | None, around: ToolEnvironment
 ) -> None:
     context = around.context()
 
@@ -41,7 +41,7 @@ def test_a_path_that_leads_nowhere_is_told_with_what_it_may_have_meant(
     assert str(refused) == f"{given!r} does not exist{f'. {told}' if told else '; look.'}"
 
 
-def test_what_may_not_be_read_is_not_named(around: ToolSurroundings) -> None:
+def test_what_may_not_be_read_is_not_named(around: ToolEnvironment) -> None:
     context = around.context(may_read=lambda path: path.name != "README.md")
 
     assert (
@@ -51,7 +51,7 @@ def test_what_may_not_be_read_is_not_named(around: ToolSurroundings) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser looks into everything")
-def test_a_folder_that_may_not_be_looked_into_is_no_obstacle(around: ToolSurroundings) -> None:
+def test_a_folder_that_may_not_be_looked_into_is_no_obstacle(around: ToolEnvironment) -> None:
     (around.workspace / "shut").mkdir(mode=0)
     context = around.context()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import names_in
 from tools import create_default_tools
 from tools.base import ToolResult
@@ -24,25 +24,25 @@ EXAMPLE_CALLS = {
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    return ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    return ToolEnvironment(tmp_path)
 
 
-async def _write(around: ToolSurroundings, file_path: str, content: str, **context: Any) -> ToolResult:
+async def _write(around: ToolEnvironment, file_path: str, content: str, **context: Any) -> ToolResult:
     return await WriteFileTool().execute(file_path=file_path, content=content, context=around.context(**context))
 
 
-async def _read(around: ToolSurroundings, file_path: str) -> None:
+async def _read(around: ToolEnvironment, file_path: str) -> None:
     await ReadFileTool().execute(file_path=file_path, context=around.context())
 
 
-async def _observed(around: ToolSurroundings, file_path: str, content: str) -> dict[str, Any] | None:
+async def _observed(around: ToolEnvironment, file_path: str, content: str) -> dict[str, Any] | None:
     shown = await WriteFileTool().preview({"file_path": file_path, "content": content}, around.context())
     assert shown is not None
     return shown.observed
 
 
-async def test_a_new_file_gets_exactly_the_given_text_and_its_folders(around: ToolSurroundings) -> None:
+async def test_a_new_file_gets_exactly_the_given_text_and_its_folders(around: ToolEnvironment) -> None:
     result = await _write(around, "a/b.txt", "x\r\ny\n")
 
     path = around.workspace / "a/b.txt"
@@ -76,7 +76,7 @@ async def test_a_new_file_gets_exactly_the_given_text_and_its_folders(around: To
     ],
 )
 async def test_an_existing_file_keeps_encoding_mark_and_line_endings(
-    around: ToolSurroundings, before: bytes, content: str, after: bytes
+    around: ToolEnvironment, before: bytes, content: str, after: bytes
 ) -> None:
     path = around.workspace / "f"
     path.write_bytes(before)
@@ -105,7 +105,7 @@ async def test_an_existing_file_keeps_encoding_mark_and_line_endings(
     ids=["never-read", "changed", "only-a-new-time"],
 )
 async def test_only_a_file_that_was_read_is_overwritten(
-    around: ToolSurroundings, now: str, refusal: str | None, *, is_read: bool
+    around: ToolEnvironment, now: str, refusal: str | None, *, is_read: bool
 ) -> None:
     path = around.workspace / "f"
     path.write_text("old")
@@ -130,7 +130,7 @@ async def test_only_a_file_that_was_read_is_overwritten(
     ids=["deleted", "leads-elsewhere", "appeared"],
 )
 async def test_what_changed_after_the_approval_is_not_written(
-    around: ToolSurroundings, before: str | None, meanwhile: str, refusal: str
+    around: ToolEnvironment, before: str | None, meanwhile: str, refusal: str
 ) -> None:
     (around.workspace / "d").mkdir()
     if before is not None:
@@ -145,7 +145,7 @@ async def test_what_changed_after_the_approval_is_not_written(
     assert b"new" not in [path.read_bytes() for path in around.workspace.rglob("*") if path.is_file()]
 
 
-async def test_a_write_counts_as_a_read_in_its_own_thread_only(around: ToolSurroundings) -> None:
+async def test_a_write_counts_as_a_read_in_its_own_thread_only(around: ToolEnvironment) -> None:
     await _write(around, "f", "one")
 
     again = await _write(around, "f", "two")
@@ -156,7 +156,7 @@ async def test_a_write_counts_as_a_read_in_its_own_thread_only(around: ToolSurro
     assert (around.workspace / "f").read_text() == "two"
 
 
-async def test_a_write_of_the_same_thread_between_consent_and_run_is_no_hindrance(around: ToolSurroundings) -> None:
+async def test_a_write_of_the_same_thread_between_consent_and_run_is_no_hindrance(around: ToolEnvironment) -> None:
     observed = await _observed(around, "f", "two")
     await _write(around, "f", "one")
 
@@ -165,7 +165,7 @@ async def test_a_write_of_the_same_thread_between_consent_and_run_is_no_hindranc
     assert (result.error, (around.workspace / "f").read_text()) == (None, "two")
 
 
-async def test_content_that_is_there_already_is_not_written_again(around: ToolSurroundings) -> None:
+async def test_content_that_is_there_already_is_not_written_again(around: ToolEnvironment) -> None:
     (around.workspace / "f").write_text("same")
     await _read(around, "f")
     inode = (around.workspace / "f").stat().st_ino
@@ -178,7 +178,7 @@ async def test_content_that_is_there_already_is_not_written_again(around: ToolSu
 
 @pytest.mark.parametrize("given", [".", "/dev/null", "a\0b", "new/", " "])
 async def test_what_can_never_be_written_is_refused_before_anyone_is_asked(
-    around: ToolSurroundings, given: str
+    around: ToolEnvironment, given: str
 ) -> None:
     with pytest.raises(PathRefused):
         await WriteFileTool().preview({"file_path": given, "content": "x"}, around.context())
@@ -186,7 +186,7 @@ async def test_what_can_never_be_written_is_refused_before_anyone_is_asked(
     assert (await _write(around, given, "x")).error is not None
 
 
-async def test_a_cancelled_write_is_whole_or_absent_and_leaves_nothing_beside(around: ToolSurroundings) -> None:
+async def test_a_cancelled_write_is_whole_or_absent_and_leaves_nothing_beside(around: ToolEnvironment) -> None:
     for number in range(20):
         task = asyncio.ensure_future(_write(around, f"f{number}", "x" * 200_000))
         await asyncio.sleep(number * 0.0002)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.walls import needs
+from tests.fakes.sandboxes import needs
 from tools.sandbox import landlock
 from tools.sandbox.landlock import FAILED, is_known_machine, readable_around, seccomp_filter
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.walls import NAMES
+from tests.fakes.sandboxes import NAMES
 from tools.sandbox.protected_paths import (
     Mount,
     ProtectedNames,

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.sandboxes import sandbox
+from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import until
-from tests.fakes.walls import sandbox
 from tools.base import ToolResult
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules, SandboxUnavailable
 from tools.shell_ops.bash import BashTool
@@ -28,21 +28,21 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    return ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    return ToolEnvironment(tmp_path)
 
 
-async def _run(around: ToolSurroundings, command: str, **context: Any) -> ToolResult:
+async def _run(around: ToolEnvironment, command: str, **context: Any) -> ToolResult:
     return await BashTool().execute(command=command, timeout=20, context=around.context(**context))
 
 
-async def _in(kind: str, around: ToolSurroundings, command: str, **rules: Any) -> str:
+async def _in(kind: str, around: ToolEnvironment, command: str, **rules: Any) -> str:
     result = await _run(around, command, sandbox=sandbox(kind, around.workspace, **rules))
     return result.output
 
 
 async def test_files_are_written_in_the_writable_folders_and_nowhere_else(
-    kind: str, around: ToolSurroundings, tmp_path: Path
+    kind: str, around: ToolEnvironment, tmp_path: Path
 ) -> None:
     home, workspace, cache = Path.home(), around.workspace, tmp_path / "cache"
     cache.mkdir()
@@ -64,7 +64,7 @@ async def test_files_are_written_in_the_writable_folders_and_nowhere_else(
 
 
 async def test_keys_cannot_be_read_and_other_files_can_in_a_home_of_thousands_of_files(
-    kind: str, around: ToolSurroundings
+    kind: str, around: ToolEnvironment
 ) -> None:
     home = Path.home()
     for number in range(3_000):
@@ -99,7 +99,7 @@ def port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-async def test_nothing_is_sent_unless_the_network_is_opened(kind: str, around: ToolSurroundings, port: int) -> None:
+async def test_nothing_is_sent_unless_the_network_is_opened(kind: str, around: ToolEnvironment, port: int) -> None:
     (around.workspace / "connect.py").write_text(_CONNECT.replace("PORT", str(port)))
     command = f"python3 connect.py | sort | uniq -c; getent hosts example.com; echo x > /dev/tcp/127.0.0.1/{port}"
 
@@ -113,7 +113,7 @@ async def test_nothing_is_sent_unless_the_network_is_opened(kind: str, around: T
     assert opened.output == "sent\nsent\n[exit code 0]"
 
 
-async def test_local_sockets_and_devices_and_semaphores_still_work(kind: str, around: ToolSurroundings) -> None:
+async def test_local_sockets_and_devices_and_semaphores_still_work(kind: str, around: ToolEnvironment) -> None:
     script = "import socket, multiprocessing; socket.socketpair(); multiprocessing.Lock(); print('well')"
 
     output = await _in(kind, around, f'python3 -c "{script}"; echo x > /dev/null && head -c 3 /dev/zero | wc -c')
@@ -121,7 +121,7 @@ async def test_local_sockets_and_devices_and_semaphores_still_work(kind: str, ar
     assert output.startswith("well\n3\n")
 
 
-async def test_no_privilege_can_be_gained_and_no_namespace_created(kind: str, around: ToolSurroundings) -> None:
+async def test_no_privilege_can_be_gained_and_no_namespace_created(kind: str, around: ToolEnvironment) -> None:
     command = (
         "grep -E '^(NoNewPrivs|CapEff)' /proc/self/status; mount -t tmpfs x /mnt; mknod b b 8 0; "
         "for flag in -U -n -m -p; do unshare $flag -f true && echo made; done"
@@ -134,7 +134,7 @@ async def test_no_privilege_can_be_gained_and_no_namespace_created(kind: str, ar
     assert ((around.workspace / "b").exists(), os.path.ismount("/mnt")) == (False, False)
 
 
-async def test_no_process_outside_can_be_signalled(kind: str, around: ToolSurroundings) -> None:
+async def test_no_process_outside_can_be_signalled(kind: str, around: ToolEnvironment) -> None:
     outsider = await asyncio.create_subprocess_exec("sleep", "30")
 
     output = await _in(kind, around, f"kill -9 {outsider.pid} || echo refused")
@@ -145,7 +145,7 @@ async def test_no_process_outside_can_be_signalled(kind: str, around: ToolSurrou
     assert (alive, "refused" in output) == (True, True)
 
 
-async def test_temporary_files_belong_to_the_thread_alone(kind: str, around: ToolSurroundings) -> None:
+async def test_temporary_files_belong_to_the_thread_alone(kind: str, around: ToolEnvironment) -> None:
     thread = f"t-{kind}-{os.getpid()}"
 
     await _run(around, "echo kept > $TMPDIR/note", sandbox=sandbox(kind, around.workspace), thread_id=thread)
@@ -156,7 +156,7 @@ async def test_temporary_files_belong_to_the_thread_alone(kind: str, around: Too
     assert not (Path(tempfile.gettempdir()) / "note").exists()
 
 
-async def test_shared_temporary_files_and_sockets_are_hidden(around: ToolSurroundings) -> None:
+async def test_shared_temporary_files_and_sockets_are_hidden(around: ToolEnvironment) -> None:
     with tempfile.NamedTemporaryFile() as file:
         output = await _in("bubblewrap", around, f"ls {file.name}; ls /run | wc -l")
 
@@ -170,7 +170,7 @@ async def test_shared_temporary_files_and_sockets_are_hidden(around: ToolSurroun
         ".graph-agent/config.toml", ".git/hooks/pre-commit",
     ],
 )  # fmt: skip
-async def test_a_protected_name_cannot_be_created_and_no_trace_is_left(name: str, around: ToolSurroundings) -> None:
+async def test_a_protected_name_cannot_be_created_and_no_trace_is_left(name: str, around: ToolEnvironment) -> None:
     command = f"mkdir -p $(dirname {name}); rm -rf {name}; echo x > {name} && echo planted; echo y > other"
 
     output = await _in("bubblewrap", around, command)
@@ -181,7 +181,7 @@ async def test_a_protected_name_cannot_be_created_and_no_trace_is_left(name: str
 
 
 @pytest.mark.parametrize("name", [".vscode/tasks.json", ".mcp.json", ".env", "deep/er/.env", "certs/server.key"])
-async def test_an_existing_protected_file_cannot_be_changed(name: str, around: ToolSurroundings) -> None:
+async def test_an_existing_protected_file_cannot_be_changed(name: str, around: ToolEnvironment) -> None:
     path = around.workspace / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("mine")
@@ -192,7 +192,7 @@ async def test_an_existing_protected_file_cannot_be_changed(name: str, around: T
     assert (path.read_text(), "mine" in output) == ("mine", True)
 
 
-async def test_a_link_under_a_protected_name_is_restored(around: ToolSurroundings) -> None:
+async def test_a_link_under_a_protected_name_is_restored(around: ToolEnvironment) -> None:
     (around.workspace / "settings").mkdir()
     (around.workspace / "settings" / "a").write_text("mine")
     (around.workspace / ".vscode").symlink_to("settings")
@@ -213,7 +213,7 @@ def _git(folder: Path, *words: str) -> str:
 _COMMIT = "echo x > file; git add -A; git -c user.name=Me -c user.email=me@here commit -qm one; git status --short"
 
 
-async def test_a_commit_works_and_what_git_runs_later_cannot_be_changed(around: ToolSurroundings) -> None:
+async def test_a_commit_works_and_what_git_runs_later_cannot_be_changed(around: ToolEnvironment) -> None:
     _git(around.workspace, "init", "-q")
     attacks = (
         "echo x > .git/hooks/pre-commit; git config core.fsmonitor ./evil; mv .git git2; mv .git/config c; "
@@ -229,7 +229,7 @@ async def test_a_commit_works_and_what_git_runs_later_cannot_be_changed(around: 
     assert "??" not in output
 
 
-async def test_a_commit_works_in_a_worktree_of_another_folder(around: ToolSurroundings, tmp_path: Path) -> None:
+async def test_a_commit_works_in_a_worktree_of_another_folder(around: ToolEnvironment, tmp_path: Path) -> None:
     main = tmp_path / "main"
     main.mkdir()
     _git(main, "init", "-q")
@@ -246,7 +246,7 @@ async def test_a_commit_works_in_a_worktree_of_another_folder(around: ToolSurrou
     assert _git(main, "config", "--list")
 
 
-async def test_the_end_of_one_command_does_not_open_the_sandbox_of_another(around: ToolSurroundings) -> None:
+async def test_the_end_of_one_command_does_not_open_the_sandbox_of_another(around: ToolEnvironment) -> None:
     box = sandbox("bubblewrap", around.workspace)
     waiting = "touch ready; until test -e go; do sleep 0.02; done; mkdir -p .vscode; echo x > .vscode/a"
     long = asyncio.ensure_future(_run(around, waiting, sandbox=box, call_id="c1"))
@@ -259,7 +259,7 @@ async def test_the_end_of_one_command_does_not_open_the_sandbox_of_another(aroun
     assert ("Read-only file system" in output, (around.workspace / ".vscode").exists()) == (True, False)
 
 
-async def test_without_a_backend_a_command_runs_or_is_refused_as_configured(around: ToolSurroundings) -> None:
+async def test_without_a_backend_a_command_runs_or_is_refused_as_configured(around: ToolEnvironment) -> None:
     rules = SandboxRules((around.workspace,))
     nothing = SandboxBackend("none", why="nothing to make one of")
 
@@ -286,7 +286,7 @@ def test_a_private_folder_open_to_others_is_refused(tmp_path: Path, monkeypatch:
 _AS_NOBODY = """
 import asyncio, concurrent.futures.thread, json, os, sys
 from pathlib import Path
-from tests.fakes.walls import NAMES
+from tests.fakes.sandboxes import NAMES
 from tools.base import ToolContext
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 from tools.shell_ops.bash import BashTool

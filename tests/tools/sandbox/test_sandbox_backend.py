@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.walls import needs
+from tests.fakes.sandboxes import needs
 from tools.sandbox import sandbox
 from tools.sandbox.protected_paths import Mount, SandboxRules, is_folder, ordered_mounts, path_exists
 from tools.sandbox.sandbox import NAMESPACE_OPTIONS, bubblewrap_arguments, detect_backend

@@ -6,7 +6,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import is_running, until
 from tools.shell_ops.background import (
     BackgroundCommand,
@@ -31,7 +31,7 @@ from tools.shell_ops.shell_command import ShellCommand
     ],
 )
 async def test_a_refusal_is_a_result_that_says_why(tmp_path: Path, refusal: Exception, error: str) -> None:
-    context, shells = ToolSurroundings(tmp_path).context(), AsyncMock(BackgroundShells)
+    context, shells = ToolEnvironment(tmp_path).context(), AsyncMock(BackgroundShells)
     shells.start.side_effect = refusal
 
     result = await start_in_background(ShellCommand("true", 1, context.workspace, context), shells)
@@ -45,7 +45,7 @@ async def test_only_the_newest_of_many_shells_are_named(tmp_path: Path) -> None:
     tool.shells = AsyncMock(BackgroundShells)
     tool.shells.end.return_value, tool.shells.all.return_value = None, known
 
-    result = await tool.execute(id="x", context=ToolSurroundings(tmp_path).context())
+    result = await tool.execute(id="x", context=ToolEnvironment(tmp_path).context())
 
     assert (result.error or "").endswith("it has sh3, sh4, sh5, sh6, sh7, sh8, sh9, sh10, sh11, sh12.")
 
@@ -53,7 +53,7 @@ async def test_only_the_newest_of_many_shells_are_named(tmp_path: Path) -> None:
 async def _going(
     folder: Path, command: str, ended: list[ShellExit], *, outlives: bool = False
 ) -> BackgroundCommand:
-    context = ToolSurroundings(folder).context()
+    context = ToolEnvironment(folder).context()
     run = ShellCommand(command, 1, context.workspace, context, reports="code")
     shell, child = await start_background_command(run, folder / "out", outlives=outlives)
 
@@ -83,7 +83,7 @@ async def test_ending_it_twice_ends_it_once_for_the_first_reason(tmp_path: Path)
 
 
 async def test_a_command_that_was_never_released_leaves_nothing(tmp_path: Path) -> None:
-    context = ToolSurroundings(tmp_path).context()
+    context = ToolEnvironment(tmp_path).context()
     run = ShellCommand("touch ran", 1, context.workspace, context, reports="code")
     shell, _ = await start_background_command(run, tmp_path / "out", outlives=False)
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.tool_ports import MemoryProcesses, ToolSurroundings
+from tests.fakes.sandboxes import sandbox
+from tests.fakes.tool_ports import MemoryProcesses, ToolEnvironment
 from tests.fakes.waiting import is_running, names_in, until
-from tests.fakes.walls import sandbox
 from tools.base import Limits, ToolContext, ToolResult
 from tools.shell_ops.bash import BashTool
 
@@ -18,12 +18,12 @@ EXAMPLE_CALLS = {
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    return ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    return ToolEnvironment(tmp_path)
 
 
 @pytest.fixture(params=["unsandboxed", "bubblewrap"])
-def each_around(request: pytest.FixtureRequest, around: ToolSurroundings) -> ToolSurroundings:
+def each_around(request: pytest.FixtureRequest, around: ToolEnvironment) -> ToolEnvironment:
     """Once without a sandbox and once with one: the results are the same."""
     if request.param == "bubblewrap":
         around.sandbox = sandbox("bubblewrap", around.workspace)
@@ -31,19 +31,19 @@ def each_around(request: pytest.FixtureRequest, around: ToolSurroundings) -> Too
 
 
 async def _bash(
-    around: ToolSurroundings, command: str, *, limit: float = 20, working_directory: str = "", **context: Any
+    around: ToolEnvironment, command: str, *, limit: float = 20, working_directory: str = "", **context: Any
 ) -> ToolResult:
     return await BashTool().execute(
         command=command, timeout=limit, working_directory=working_directory, context=around.context(**context)
     )
 
 
-async def _pid_is_gone(around: ToolSurroundings) -> bool:
+async def _pid_is_gone(around: ToolEnvironment) -> bool:
     pid = int((around.workspace / "pid").read_text())
     return await until(lambda: not is_running(pid))
 
 
-async def test_the_result_has_the_output_of_both_streams_and_the_exit_code(around: ToolSurroundings) -> None:
+async def test_the_result_has_the_output_of_both_streams_and_the_exit_code(around: ToolEnvironment) -> None:
     result = await _bash(around, "echo out; echo err >&2; exit 3")
     success = await _bash(around, "true", call_id="c2")
 
@@ -86,7 +86,7 @@ _NO_INPUT = "[commands run without a terminal and without input"
         ("printf 'Overwrite? '; read x || exit 1", _NO_INPUT),
     ],
 )  # fmt: skip
-async def test_output_exit_codes_signals_and_hints(each_around: ToolSurroundings, command: str, part: str) -> None:
+async def test_output_exit_codes_signals_and_hints(each_around: ToolEnvironment, command: str, part: str) -> None:
     began = time.monotonic()
 
     assert part in (await _bash(each_around, command)).output
@@ -104,7 +104,7 @@ async def test_output_exit_codes_signals_and_hints(each_around: ToolSurroundings
         ("sleep 0.05 & echo one", "ended with the call"),
     ],
 )
-async def test_there_is_no_note_without_need(each_around: ToolSurroundings, command: str, absent: str) -> None:
+async def test_there_is_no_note_without_need(each_around: ToolEnvironment, command: str, absent: str) -> None:
     result = await _bash(each_around, command)
 
     assert absent not in result.output
@@ -112,7 +112,7 @@ async def test_there_is_no_note_without_need(each_around: ToolSurroundings, comm
 
 
 async def test_the_environment_has_no_keys_and_turns_off_interaction(
-    around: ToolSurroundings, monkeypatch: pytest.MonkeyPatch
+    around: ToolEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
 
@@ -149,7 +149,7 @@ time.sleep(62)
     ids=["job", "silent", "nohup", "own-group", "own-session", "orphan", "no-mark", "daemon"],
 )
 async def test_background_children_neither_delay_the_call_nor_outlive_it(
-    around: ToolSurroundings, command: str
+    around: ToolEnvironment, command: str
 ) -> None:
     began = time.monotonic()
 
@@ -160,7 +160,7 @@ async def test_background_children_neither_delay_the_call_nor_outlive_it(
     assert await _pid_is_gone(around)
 
 
-async def test_of_many_leftover_processes_some_are_named_and_all_are_ended(around: ToolSurroundings) -> None:
+async def test_of_many_leftover_processes_some_are_named_and_all_are_ended(around: ToolEnvironment) -> None:
     result = await _bash(around, "(sleep 60; true) & for n in 1 2 3 4 5 6; do sleep 60 & done; jobs -p > pids")
 
     named = result.output.rpartition("ended with the call: ")[2]
@@ -180,7 +180,7 @@ async def test_of_many_leftover_processes_some_are_named_and_all_are_ended(aroun
     ],
     ids=["whole-group", "ignores-term", "other-session"],
 )
-async def test_a_command_over_its_time_is_ended_with_all_it_started(around: ToolSurroundings, command: str) -> None:
+async def test_a_command_over_its_time_is_ended_with_all_it_started(around: ToolEnvironment, command: str) -> None:
     result = await _bash(around, command, limit=0.5)
 
     assert result.metadata["error_type"] == "timeout"
@@ -188,7 +188,7 @@ async def test_a_command_over_its_time_is_ended_with_all_it_started(around: Tool
     assert await _pid_is_gone(around)
 
 
-async def test_a_cancellation_ends_the_whole_group_and_keeps_the_partial_output(around: ToolSurroundings) -> None:
+async def test_a_cancellation_ends_the_whole_group_and_keeps_the_partial_output(around: ToolEnvironment) -> None:
     pid = around.workspace / "pid"
     task = asyncio.ensure_future(_bash(around, "echo started; sleep 60 & echo $! > pid; wait"))
     await until(lambda: pid.exists() and pid.read_text() != "")
@@ -201,7 +201,7 @@ async def test_a_cancellation_ends_the_whole_group_and_keeps_the_partial_output(
     assert around.blobs.spool("t1", "c1", 1).read_text() == "started\n"
 
 
-async def test_the_command_waits_until_its_group_is_recorded(each_around: ToolSurroundings) -> None:
+async def test_the_command_waits_until_its_group_is_recorded(each_around: ToolEnvironment) -> None:
     await _bash(each_around, "touch witness; sleep 0.2")
 
     ((call_id, attempt, group, started),) = each_around.processes.recorded
@@ -215,7 +215,7 @@ class _Unable(MemoryProcesses):
         raise OSError("disk full")
 
 
-async def test_a_command_whose_group_cannot_be_recorded_never_runs(each_around: ToolSurroundings) -> None:
+async def test_a_command_whose_group_cannot_be_recorded_never_runs(each_around: ToolEnvironment) -> None:
     call_log, began = _Unable(), time.monotonic()
 
     with pytest.raises(OSError, match="disk full"):
@@ -225,17 +225,17 @@ async def test_a_command_whose_group_cannot_be_recorded_never_runs(each_around: 
     assert not is_running(call_log.recorded[0][2])
 
 
-async def test_output_is_reported_while_the_command_runs(around: ToolSurroundings) -> None:
+async def test_output_is_reported_while_the_command_runs(around: ToolEnvironment) -> None:
     task = asyncio.ensure_future(_bash(around, "echo one; sleep 0.5; echo two"))
-    await until(lambda: around.told != [])
-    early = list(around.told)
+    await until(lambda: around.output != [])
+    early = list(around.output)
     await task
 
-    assert (early, "".join(around.told)) == (["one\n"], "one\ntwo\n")
+    assert (early, "".join(around.output)) == (["one\n"], "one\ntwo\n")
 
 
 @pytest.mark.parametrize("command", ["cd sub", "cd sub; exit 4"])
-async def test_a_changed_folder_is_kept_and_named(each_around: ToolSurroundings, command: str) -> None:
+async def test_a_changed_folder_is_kept_and_named(each_around: ToolEnvironment, command: str) -> None:
     sub = each_around.workspace / "sub"
     sub.mkdir()
 
@@ -246,14 +246,14 @@ async def test_a_changed_folder_is_kept_and_named(each_around: ToolSurroundings,
     assert (second.output, "cwd" in second.metadata) == (f"{sub}\n[exit code 0]", False)
 
 
-async def test_a_folder_outside_the_workspace_is_not_kept(around: ToolSurroundings) -> None:
+async def test_a_folder_outside_the_workspace_is_not_kept(around: ToolEnvironment) -> None:
     result = await _bash(around, "cd /")
 
     note = f"[the shell ended outside the workspace, in /; the next one starts in {around.workspace}]"
     assert ("cwd" in result.metadata, result.output.endswith(note)) == (False, True)
 
 
-async def test_a_working_directory_applies_to_its_call_only(around: ToolSurroundings) -> None:
+async def test_a_working_directory_applies_to_its_call_only(around: ToolEnvironment) -> None:
     (around.workspace / "sub").mkdir()
 
     result = await _bash(around, "pwd", working_directory="sub")
@@ -277,7 +277,7 @@ async def test_a_working_directory_applies_to_its_call_only(around: ToolSurround
     ids=["above", "root", "missing", "empty", "blank", "nul", "too-long"],
 )
 async def test_an_impossible_call_is_refused_and_leaves_nothing(
-    around: ToolSurroundings, command: str, working_directory: str, kind: str
+    around: ToolEnvironment, command: str, working_directory: str, kind: str
 ) -> None:
     before = len(names_in("/proc/self/fd"))
 
@@ -287,7 +287,7 @@ async def test_an_impossible_call_is_refused_and_leaves_nothing(
     assert (names_in(around.workspace), len(names_in("/proc/self/fd"))) == ([], before)
 
 
-async def test_descriptors_are_closed(each_around: ToolSurroundings) -> None:
+async def test_descriptors_are_closed(each_around: ToolEnvironment) -> None:
     await _bash(each_around, "true")
     before = len(names_in("/proc/self/fd"))
 
@@ -297,7 +297,7 @@ async def test_descriptors_are_closed(each_around: ToolSurroundings) -> None:
     assert len(names_in("/proc/self/fd")) <= before
 
 
-async def test_long_output_is_shortened_and_can_be_read_in_full(around: ToolSurroundings) -> None:
+async def test_long_output_is_shortened_and_can_be_read_in_full(around: ToolEnvironment) -> None:
     result = await _bash(around, "seq 1 100000")
 
     assert (len(result.output) < 32_000, result.output.startswith("1\n2\n")) == (True, True)
@@ -305,7 +305,7 @@ async def test_long_output_is_shortened_and_can_be_read_in_full(around: ToolSurr
     assert around.blobs.get(result.metadata["blob"]).endswith(b"99999\n100000\n")
 
 
-async def test_a_command_over_the_output_limit_is_stopped(around: ToolSurroundings) -> None:
+async def test_a_command_over_the_output_limit_is_stopped(around: ToolEnvironment) -> None:
     result = await _bash(around, "yes", limits=Limits(spool_bytes=2_000_000))
 
     assert str(result.error).endswith("stopped because it wrote more than 2000000 bytes; only those were kept.")
@@ -316,7 +316,7 @@ def test_the_user_sees_the_first_line_of_a_command() -> None:
     assert BashTool().display_call({"command": "make\nmake test"}) == "$ make (+1 lines)"
 
 
-async def test_the_shell_may_be_in_a_further_folder_of_the_thread(around: ToolSurroundings, tmp_path: Path) -> None:
+async def test_the_shell_may_be_in_a_further_folder_of_the_thread(around: ToolEnvironment, tmp_path: Path) -> None:
     lib = tmp_path.resolve() / "lib"
     lib.mkdir()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import ToolResult
 from tools.shell_ops.output import CommandEnd, clean_output, format_result, incomplete_tail_length, open_spool
 
@@ -95,7 +95,7 @@ _START = Path("/w")
 _OF_SEVERAL = ", that of the last command; earlier ones may have failed"
 
 
-def _told(around: ToolSurroundings, raw: bytes, command: str = "x", **ending: Any) -> ToolResult:
+def _told(around: ToolEnvironment, raw: bytes, command: str = "x", **ending: Any) -> ToolResult:
     values: dict[str, Any] = {
         "code": 0,
         "stopped": None,
@@ -139,7 +139,7 @@ def _told(around: ToolSurroundings, raw: bytes, command: str = "x", **ending: An
 def test_every_kind_of_end_has_its_message(
     tmp_path: Path, command: str, ending: dict[str, Any], status: str
 ) -> None:
-    result = _told(ToolSurroundings(tmp_path), b"", command, **ending)
+    result = _told(ToolEnvironment(tmp_path), b"", command, **ending)
 
     assert result.output == f"(no output)\n[{status}]"
 
@@ -156,14 +156,14 @@ def test_every_kind_of_end_has_its_message(
 def test_placeholders_are_explained_where_they_are_confusing(
     tmp_path: Path, raw: bytes, code: int, named: str
 ) -> None:
-    output = _told(ToolSurroundings(tmp_path), raw, code=code, placeholders=(".env", ".git", ".hg")).output
+    output = _told(ToolEnvironment(tmp_path), raw, code=code, placeholders=(".env", ".git", ".hg")).output
 
     told = f"\n[these do not exist; the sandbox only shows them while a command runs: {named}]" if named else ""
     assert output == f"{raw.decode()}[exit code {code}]{told}"
 
 
 def test_a_new_folder_is_named_and_in_the_metadata(tmp_path: Path) -> None:
-    result = _told(ToolSurroundings(tmp_path), b"out\n", folder=Path("/w/sub"))
+    result = _told(ToolEnvironment(tmp_path), b"out\n", folder=Path("/w/sub"))
 
     assert result == ToolResult(
         "out\n[exit code 0]\n[working directory is now /w/sub]",
@@ -173,7 +173,7 @@ def test_a_new_folder_is_named_and_in_the_metadata(tmp_path: Path) -> None:
 
 
 def test_a_very_large_output_shows_both_ends(tmp_path: Path) -> None:
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
 
     result = _told(around, b"first\n" + b"x" * 79 + b"\n" * 2_000_000 + b"last\n")
 

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from graph_agent.ports import Scope
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.sandboxes import sandbox
+from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.toolbox_world import World
-from tests.fakes.walls import sandbox
 from tools import create_default_tools
 from tools.base import CommandTarget
 from tools.shell_ops.powershell import PowershellTool, find_powershell
@@ -24,7 +24,7 @@ def pwsh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def test_the_command_is_one_argument_without_profile_or_terminal(pwsh: Path, tmp_path: Path) -> None:
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
 
     result = await PowershellTool().execute(command="echo 'a  b'; exit 200", context=around.context())
 
@@ -35,7 +35,7 @@ async def test_the_command_is_one_argument_without_profile_or_terminal(pwsh: Pat
 
 @pytest.mark.usefixtures("pwsh")
 async def test_in_the_sandbox_an_exit_code_is_not_a_signal(tmp_path: Path) -> None:
-    around = ToolSurroundings(tmp_path)
+    around = ToolEnvironment(tmp_path)
     around.sandbox = sandbox("bubblewrap", around.workspace, visible=(Path.home(), tmp_path / "programs"))
 
     result = await PowershellTool().execute(command="exit 200", context=around.context())

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.tool_ports import ToolSurroundings
+from tests.fakes.sandboxes import needs, sandbox
+from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import is_running, names_in, until
-from tests.fakes.walls import needs, sandbox
 from tools.base import ToolResult
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 from tools.shell_ops.bash import BashTool
@@ -19,13 +19,13 @@ from tools.shell_ops.shell_command import INTERACTION_OFF, child_environment
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> ToolSurroundings:
-    surroundings = ToolSurroundings(tmp_path)
+def around(tmp_path: Path) -> ToolEnvironment:
+    surroundings = ToolEnvironment(tmp_path)
     surroundings.sandbox = sandbox("bubblewrap", surroundings.workspace)
     return surroundings
 
 
-async def _bash(around: ToolSurroundings, command: str, *, limit: float = 20, **context: Any) -> ToolResult:
+async def _bash(around: ToolEnvironment, command: str, *, limit: float = 20, **context: Any) -> ToolResult:
     return await BashTool().execute(command=command, timeout=limit, context=around.context(**context))
 
 
@@ -40,13 +40,13 @@ def _command_line(pid: str) -> bytes:
         return b""
 
 
-async def test_a_signal_to_the_whole_group_reaches_only_the_command(around: ToolSurroundings) -> None:
+async def test_a_signal_to_the_whole_group_reaches_only_the_command(around: ToolEnvironment) -> None:
     result = await _bash(around, "kill 0")
 
     assert result.output == "(no output)\n[exit code 143, which usually means signal SIGTERM]"
 
 
-async def test_the_environment_is_the_same_as_without_a_sandbox(around: ToolSurroundings, tmp_path: Path) -> None:
+async def test_the_environment_is_the_same_as_without_a_sandbox(around: ToolEnvironment, tmp_path: Path) -> None:
     script = (
         "import os, signal; print(len(os.listdir('/proc/self/fd')), [signal.getsignal(n) for n in (2, 13, 15)])"
     )
@@ -59,7 +59,7 @@ async def test_the_environment_is_the_same_as_without_a_sandbox(around: ToolSurr
 
 
 @pytest.mark.slow
-async def test_leftover_processes_are_named_and_ended_wherever_they_went(around: ToolSurroundings) -> None:
+async def test_leftover_processes_are_named_and_ended_wherever_they_went(around: ToolEnvironment) -> None:
     command = (
         "sleep 71.1 & setsid -f sleep 71.2 >/dev/null 2>&1; env -i setsid -f sleep 71.3 >/dev/null 2>&1; sleep 0.2"
     )
@@ -71,14 +71,14 @@ async def test_leftover_processes_are_named_and_ended_wherever_they_went(around:
     assert not _is_there("sleep 71.")
 
 
-async def test_a_process_that_ends_right_after_the_command_is_let_finish(around: ToolSurroundings) -> None:
+async def test_a_process_that_ends_right_after_the_command_is_let_finish(around: ToolEnvironment) -> None:
     result = await _bash(around, "echo one > >(sleep 0.05; cat > copy)")
 
     assert ("ended with the call" in result.output, (around.workspace / "copy").read_text()) == (False, "one\n")
 
 
 @pytest.mark.slow
-async def test_at_its_time_limit_a_command_is_asked_to_end_before_it_is_killed(around: ToolSurroundings) -> None:
+async def test_at_its_time_limit_a_command_is_asked_to_end_before_it_is_killed(around: ToolEnvironment) -> None:
     command = "trap 'echo asked > asked; exit' TERM; echo before; while :; do sleep 0.05; done"
 
     result = await _bash(around, command, limit=1.5)
@@ -88,7 +88,7 @@ async def test_at_its_time_limit_a_command_is_asked_to_end_before_it_is_killed(a
 
 
 @pytest.mark.slow
-async def test_a_cancellation_ends_everything_and_keeps_the_partial_output(around: ToolSurroundings) -> None:
+async def test_a_cancellation_ends_everything_and_keeps_the_partial_output(around: ToolEnvironment) -> None:
     task = asyncio.ensure_future(_bash(around, "echo started; setsid -f sleep 72.1; sleep 72.2"))
     await until(lambda: _is_there("sleep 72.1") and _is_there("sleep 72.2"))
 
@@ -111,7 +111,7 @@ async def test_a_cancellation_ends_everything_and_keeps_the_partial_output(aroun
     ],
 )
 async def test_a_failure_that_the_sandbox_may_have_caused_gets_a_hint(
-    around: ToolSurroundings, command: str, *, is_hinted: bool
+    around: ToolEnvironment, command: str, *, is_hinted: bool
 ) -> None:
     output = (await _bash(around, command)).output
 
@@ -119,7 +119,7 @@ async def test_a_failure_that_the_sandbox_may_have_caused_gets_a_hint(
     assert ("sandbox_write and sandbox_network" in output) == is_hinted
 
 
-async def test_nothing_runs_if_the_sandbox_cannot_be_set_up(around: ToolSurroundings, tmp_path: Path) -> None:
+async def test_nothing_runs_if_the_sandbox_cannot_be_set_up(around: ToolEnvironment, tmp_path: Path) -> None:
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: no room' >&2\nexit 1\n")
     broken.chmod(0o755)

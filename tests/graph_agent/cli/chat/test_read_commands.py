@@ -16,7 +16,7 @@ async def test_each_look_shows_the_thread_it_was_made_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(text("hello")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         await session.send("hi")
     look = ReadCommands(stage.database, THREAD, "default")
@@ -35,7 +35,7 @@ async def test_each_look_shows_the_thread_it_was_made_for(
 
 async def test_a_call_of_this_thread_is_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(calls(("call_1", "look")), text("hello")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         await session.send("hi")
 
@@ -46,7 +46,7 @@ async def test_a_call_of_this_thread_is_shown_whole(tmp_path: Path, capsys: pyte
 
 async def test_a_thread_is_exported_while_it_is_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(text("hello")))
-    async with stage.life() as session:
+    async with stage.open_session() as session:
         await session.start()
         await session.send("hi")
         look = ReadCommands(stage.database, THREAD, "default")

@@ -17,7 +17,7 @@ async def stage(tmp_path: Path) -> Stage:
     stage = Stage(tmp_path / "a.db", ScriptedModel())
     await two_turns(stage)
     stage.model = ScriptedModel()
-    async with stage.life(checkpoint=checkpoints(stage)[7]) as session:
+    async with stage.open_session(checkpoint=checkpoints(stage)[7]) as session:
         await to_the_end(session, await session.start())
     return stage
 

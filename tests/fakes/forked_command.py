@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.crash.warm import load
+from tests.crash.forked_commands import load
 
-__all__ = ["run_warm"]
+__all__ = ["run_forked"]
 
 _ROOT = Path(__file__).parents[2]
 _MORE = (
@@ -38,7 +38,7 @@ _MOST_BYTES = 1024 * 1024
 _PATIENCE_S = 60.0
 
 
-def run_warm(
+def run_forked(
     arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stdin: str, uid: int | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Run `graph-agent ARGUMENTS` to its end; as another user where a number is given, which root alone may.

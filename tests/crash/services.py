@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 from graph_agent.config.settings import McpServer, PolicySettings, Settings
-from tests.crash.play import Scene
+from tests.crash.scenes import Scene
 from tests.crash.world import World
 
 __all__ = ["settings_of", "web_site"]

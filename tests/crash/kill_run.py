@@ -54,10 +54,10 @@ from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, Th
 from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.file_restore import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
-from tests.crash.beside import settings_of
-from tests.crash.deadly import Countdown, DeadlySaver, deadly
+from tests.crash.kill_points import Countdown, DeadlySaver, deadly
 from tests.crash.onlooker import Onlooker
-from tests.crash.play import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, turn_of, words_for
+from tests.crash.scenes import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, turn_of, words_for
+from tests.crash.services import settings_of
 from tests.crash.world import World
 
 __all__ = ["THREAD", "Plan", "live"]
