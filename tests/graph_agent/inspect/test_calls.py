@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from graph_agent.app.reader import read_database
 from graph_agent.calls import FINAL
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase, UnknownId
-from graph_agent.inspect import ToolStatistics
+from graph_agent.inspect import Reader, ToolStatistics
 from graph_agent.inspect.calls import CallView, effective_record, thread_status
 from graph_agent.ports import Intent, JournalRow, Outcome, SystemClock
 from graph_agent.ports.background import boot_id, process_started
@@ -20,39 +19,36 @@ from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
 from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import START, Rows, record_of
+from tests.graph_agent.storage.sqlite.looking import execute
 
 _OUTCOME = {"status": "error", "output": "partly", "error": "exit code 2"}
 _ANSWER = StandingAnswer("approve", "", "cli pid 7", START, None)
 
 
-def test_calls_come_newest_thread_first_and_in_each_as_the_model_asked(rows: Rows) -> None:
+def test_calls_come_newest_thread_first_and_in_each_as_the_model_asked(rows: Rows, reader: Reader) -> None:
     rows.thread("old", updated_at="1")
     rows.thread("new", updated_at="2")
     for thread_id in ("old", "new"):
         rows.call(record_of("success", "call_z"), thread_id)
         rows.call(record_of("success", "call_a"), thread_id)
 
-    with read_database(rows.path) as reader:
-        order = [(view.thread_id, view.record["call_id"]) for view in reader.calls()]
-        of_old = [view.record["call_id"] for view in reader.calls("old")]
-        shared = reader.shared_call_ids()
+    order = [(view.thread_id, view.record["call_id"]) for view in reader.calls()]
+    of_old = [view.record["call_id"] for view in reader.calls("old")]
+    shared = reader.shared_call_ids()
 
     assert order == [("new", "call_z"), ("new", "call_a"), ("old", "call_z"), ("old", "call_a")]
     assert of_old == ["call_z", "call_a"]
     assert shared == {"call_z", "call_a"}
 
 
-def test_the_newest_finished_journal_row_is_the_result_and_undone_rows_do_not_count(rows: Rows) -> None:
+def test_the_newest_finished_attempt_that_is_not_reverted_is_the_result(rows: Rows, reader: Reader) -> None:
     rows.thread(next_nodes=("tool_execution",))
     rows.call(record_of("executing", attempt=3))
     rows.journal("interrupted", attempt=1)
     rows.journal("error", _OUTCOME, attempt=2)
     rows.journal("success", {"output": "undone"}, attempt=3, reverted=1)
 
-    with read_database(rows.path) as reader:
-        call = reader.call("t1", "call_a")
-
-    assert call == CallView(
+    assert reader.call("t1", "call_a") == CallView(
         "t1",
         record_of(
             "error",
@@ -78,38 +74,33 @@ def test_the_newest_finished_journal_row_is_the_result_and_undone_rows_do_not_co
     ],
 )
 def test_only_an_answer_to_this_very_question_stands(
-    rows: Rows, columns: dict[str, Any], answer: StandingAnswer | None
+    rows: Rows, reader: Reader, columns: dict[str, Any], answer: StandingAnswer | None
 ) -> None:
     rows.thread(next_nodes=("human_approval",))
     rows.call(record_of("awaiting_approval"))
     rows.decision("approve", **columns)
 
-    with read_database(rows.path) as reader:
-        approvals = reader.approvals()
+    approvals = reader.approvals()
 
     assert approvals == [CallView("t1", record_of("awaiting_approval"), answer)]
     assert approvals[0].is_waiting is (answer is None)
 
 
-def test_a_question_abandoned_on_a_branch_the_thread_came_away_from_is_not_asked(rows: Rows) -> None:
+def test_an_approval_of_an_idle_thread_is_not_pending(rows: Rows, reader: Reader) -> None:
     rows.thread(next_nodes=())
     rows.call(record_of("awaiting_approval"))
 
-    with read_database(rows.path) as reader:
-        assert reader.approvals() == []
+    assert reader.approvals() == []
 
 
-def test_a_record_that_was_never_stored_whole_still_has_the_fields_readers_rely_on(rows: Rows) -> None:
+def test_an_incomplete_record_has_the_fields_that_readers_rely_on(rows: Rows, reader: Reader) -> None:
     rows.thread()
     rows.execute(
         "INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at)"
         """ VALUES ('t1', 'call_a', 1, 'bash', 'error', '{"status": "error", "tool_name": "bash"}', 'c', 'then')"""
     )
 
-    with read_database(rows.path) as reader:
-        call = reader.call("t1", "call_a")
-
-    assert call.record == {
+    assert reader.call("t1", "call_a").record == {
         "call_id": "call_a",
         "tool_name": "bash",
         "arguments": {},
@@ -119,30 +110,27 @@ def test_a_record_that_was_never_stored_whole_still_has_the_fields_readers_rely_
     }
 
 
-def test_a_call_that_is_not_there_is_told(rows: Rows) -> None:
-    with read_database(rows.path) as reader, pytest.raises(UnknownId, match="Thread 't1' has no call 'call_a'"):
+def test_a_call_that_is_not_there_is_told(rows: Rows, reader: Reader) -> None:
+    with pytest.raises(UnknownId, match="Thread 't1' has no call 'call_a'"):
         reader.call("t1", "call_a")
 
 
-def test_a_column_that_is_not_json_is_named_as_damage(rows: Rows) -> None:
+def test_a_column_that_is_not_json_is_named_as_damage(rows: Rows, reader: Reader) -> None:
     rows.thread()
     rows.call(record_of("success"))
     rows.execute("UPDATE call_log SET record = '{'")
 
-    with read_database(rows.path) as reader, pytest.raises(DamagedDatabase, match="must hold JSON"):
+    with pytest.raises(DamagedDatabase, match="must hold JSON"):
         reader.calls()
 
 
-def test_attempts_come_with_intent_and_process_and_without_undone_ones(rows: Rows) -> None:
+def test_attempts_come_with_intent_and_process_and_without_undone_ones(rows: Rows, reader: Reader) -> None:
     intent = {"path": "/w/a", "before_sha256": None, "after_sha256": "ff", "before_blob": None}
     rows.journal("interrupted", reverted=1)
     rows.journal("interrupted", attempt=2, intent=json.dumps(intent))
     rows.journal("executing", attempt=3, process_group=7, process_started="9", boot_id="b")
 
-    with read_database(rows.path) as reader:
-        found = reader.attempts("t1", "call_a")
-
-    assert found == [
+    assert reader.attempts("t1", "call_a") == [
         JournalRow("call_a", 2, "life", "interrupted", START, intent=Intent("/w/a", None, "ff")),
         JournalRow(
             "call_a",
@@ -157,10 +145,10 @@ def test_attempts_come_with_intent_and_process_and_without_undone_ones(rows: Row
     ]
 
 
-def test_an_intent_that_is_no_json_is_told_as_damage(rows: Rows) -> None:
+def test_an_intent_that_is_no_json_is_told_as_damage(rows: Rows, reader: Reader) -> None:
     rows.journal("executing", intent="{")
 
-    with read_database(rows.path) as reader, pytest.raises(DamagedDatabase, match="must hold JSON"):
+    with pytest.raises(DamagedDatabase, match="must hold JSON"):
         reader.attempts("t1", "call_a")
 
 
@@ -201,7 +189,7 @@ async def test_a_reference_cannot_lead_out_of_the_folder(tmp_path: Path) -> None
     await _record(tmp_path / "db", "ok")
     async with await Database.open(tmp_path / "db") as database:
         statement = """UPDATE journal SET outcome = '{"blob": "blob:sha256:../../etc/passwd"}'"""
-        await database.write(lambda connection: connection.execute(statement))
+        await execute(database, statement)
 
     assert _read(tmp_path / "db") == {}
 
@@ -269,7 +257,7 @@ _ANSWER_EFFECTIVE = StandingAnswer("approve", "", "cli pid 7", "then", None)
         ),
     ],
 )
-def test_a_reader_shows_the_status_the_next_life_would_give(
+def test_a_reader_shows_the_status_that_the_next_run_would_give(
     record: dict[str, Any], attempts: tuple[Attempt, ...], is_held: bool, changed: dict[str, Any]
 ) -> None:
     assert effective_record(record, attempts, is_held=is_held) == {**record, **changed}
@@ -319,7 +307,7 @@ def _shell(rows: Rows, call: str, thread: str = "t1", **journal: Any) -> None:
     rows.execute(_ADD, thread, call, f"run {call}", START)
 
 
-def test_what_runs_is_told_and_what_has_ended_or_only_has_its_number_is_not(rows: Rows) -> None:
+def test_what_runs_is_told_and_what_has_ended_or_only_has_its_number_is_not(rows: Rows, reader: Reader) -> None:
     for thread in ("t1", "t2"):
         rows.thread(thread)
     _shell(rows, "a")
@@ -329,8 +317,7 @@ def test_what_runs_is_told_and_what_has_ended_or_only_has_its_number_is_not(rows
     _shell(rows, "e")
     rows.execute("UPDATE background_shells SET ended_at = started_at WHERE call_id = 'e'")
 
-    with read_database(rows.path) as reader:
-        of_one, of_all = reader.shells("t1"), reader.shells()
+    of_one, of_all = reader.shells("t1"), reader.shells()
 
     told = [(shell.shell_id, shell.command, shell.pid) for shell in of_one]
     assert told == [("sh1", "run a", os.getpid())]
@@ -346,34 +333,29 @@ def logged(rows: Rows) -> Rows:
     return rows
 
 
-def _statistics(rows: Rows) -> list[ToolStatistics]:
-    with read_database(rows.path) as reader:
-        return reader.statistics()
-
-
-def test_attempts_of_all_threads_are_counted_by_tool(logged: Rows) -> None:
+def test_attempts_of_all_threads_are_counted_by_tool(logged: Rows, reader: Reader) -> None:
     logged.journal("interrupted", started_at=START, ended_at="2026-11-28T10:00:09.000Z")
     logged.journal("success", {}, attempt=2, started_at=START, ended_at="2026-11-28T10:00:01.500Z")
     logged.journal("error", {}, thread_id="t2", started_at=START, ended_at="2026-11-28T10:00:00.500Z")
     logged.journal("not_started", call_id="call_b")
     logged.journal("executing", call_id="call_b", attempt=2)
 
-    assert _statistics(logged) == [
+    assert reader.statistics() == [
         ToolStatistics("bash", 3, 1, 1, 1, 2.0, 1.0, 1.5),
         ToolStatistics("ls", 1, 0, 0, 1, 0, None, None),
     ]
 
 
-def test_p95_leaves_out_the_slowest_of_twenty(logged: Rows) -> None:
+def test_p95_leaves_out_the_slowest_of_twenty(logged: Rows, reader: Reader) -> None:
     for number in range(1, 21):
         logged.journal("success", {}, attempt=number, ended_at=f"2026-11-28T10:00:{number:02}.000Z")
 
-    [statistics] = _statistics(logged)
+    [statistics] = reader.statistics()
 
     assert (statistics.executions, statistics.p95_s, statistics.total_s) == (20, 19.0, 210.0)
 
 
-def test_a_clock_that_was_put_back_makes_no_negative_time(logged: Rows) -> None:
+def test_a_clock_that_was_put_back_makes_no_negative_time(logged: Rows, reader: Reader) -> None:
     logged.journal("success", {}, ended_at="2026-11-28T09:00:00.000Z")
 
-    assert [item.total_s for item in _statistics(logged)] == [0.0]
+    assert [item.total_s for item in reader.statistics()] == [0.0]

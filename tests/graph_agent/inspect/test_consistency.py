@@ -39,7 +39,8 @@ def _harm(stage: Stage, *statements: str) -> None:
             assert database.execute(statement).rowcount > 0
 
 
-async def test_a_thread_agrees_with_itself_wherever_it_is_taken_up_or_forked_also_while_it_waits(
+@pytest.mark.slow
+async def test_a_thread_is_consistent_wherever_it_is_resumed_or_forked(
     tmp_path: Path,
 ) -> None:
     stage = Stage(tmp_path / "a.db", ScriptedModel())
@@ -79,7 +80,7 @@ async def test_a_thread_agrees_with_itself_wherever_it_is_taken_up_or_forked_als
         ("DELETE FROM branches", "transcript"),
     ],
 )
-async def test_what_says_otherwise_is_named_and_rebuilding_mends_it(stage: Stage, harm: str, said: str) -> None:
+async def test_a_difference_is_named_and_rebuilding_repairs_it(stage: Stage, harm: str, said: str) -> None:
     _harm(stage, harm)
 
     before = _found(stage)

@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 
 from docs._generate.thread_schema import schema
-from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase, StorageError, UsageError
+from graph_agent.inspect import Reader
 from graph_agent.storage.blobs import FileBlobs
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.played_thread import play
@@ -64,9 +64,7 @@ def test_a_queued_message_that_is_in_the_conversation_counts_as_taken(rows: Rows
     for number in (1, 2):
         rows.execute("INSERT INTO inbox VALUES (?, 't1', 'hello', 'me', ?, NULL)", number, START)
 
-    document = json.loads(export(rows.path, "t1"))
-
-    assert [row["taken_at"] for row in rows_of(document, "inbox")] == [START, None]
+    assert [row["taken_at"] for row in rows_of(json.loads(export(rows.path, "t1")), "inbox")] == [START, None]
 
 
 def test_secrets_go_out_as_stars_wherever_they_stand_and_nothing_around_them_moves(rows: Rows) -> None:
@@ -116,16 +114,15 @@ def test_a_row_that_cannot_be_read_is_named(rows: Rows) -> None:
         export(rows.path, "t1")
 
 
-def test_what_is_written_meanwhile_is_not_in_the_file(rows: Rows) -> None:
+def test_what_is_written_meanwhile_is_not_in_the_file(rows: Rows, reader: Reader) -> None:
     def none(_: str) -> bytes:
         raise StorageError("none")
 
     rows.thread()
     rows.message("user", {"content": "one"})
-    with read_database(rows.path) as reader:
-        lines = reader.export("t1", none)
-        first = [next(lines), next(lines)]
-        rows.message("user", {"content": "two"})
-        document = json.loads("".join([*first, *lines]))
+    lines = reader.export("t1", none)
+    first = [next(lines), next(lines)]
+    rows.message("user", {"content": "two"})
+    document = json.loads("".join([*first, *lines]))
 
     assert [row["body"]["content"] for row in rows_of(document, "transcript")] == ["one"]

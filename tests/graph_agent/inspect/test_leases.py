@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from graph_agent.app.reader import read_database
-from graph_agent.inspect import Lease, is_alive
+from graph_agent.inspect import Lease, Reader, is_alive
 from graph_agent.inspect.calls import read_leases, view_call
 from graph_agent.ports import SystemClock
 from graph_agent.ports.background import boot_id, process_started
@@ -29,7 +29,7 @@ def test_every_lease_is_known_and_whose_process_lives(rows: Rows) -> None:
     assert leases.held == {"living"}
 
 
-def test_a_call_that_ended_together_with_its_process_while_we_read_is_not_taken_for_broken_off(rows: Rows) -> None:
+def test_a_call_that_ends_with_its_process_while_we_read_is_not_interrupted(rows: Rows, reader: Reader) -> None:
     rows.thread(next_nodes=("tool_execution",))
     rows.call(record_of("executing"))
     rows.lease(process_started="0")
@@ -42,8 +42,7 @@ def test_a_call_that_ended_together_with_its_process_while_we_read_is_not_taken_
 
     database.close()
     assert call.record["status"] == "success"
-    with read_database(rows.path) as reader:
-        assert reader.thread("t1").status == "idle"
+    assert reader.thread("t1").status == "idle"
 
 
 _BOOT = boot_id()

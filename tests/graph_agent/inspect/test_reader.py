@@ -1,9 +1,8 @@
 import ormsgpack
 import pytest
 
-from graph_agent.app.reader import read_database
 from graph_agent.errors import InternalError, UnknownId
-from graph_agent.inspect import CallView
+from graph_agent.inspect import CallView, Reader
 from graph_agent.ports import Grant
 from tests.fakes.database_rows import START, Rows, record_of
 
@@ -20,29 +19,28 @@ def _checkpoint(rows: Rows, checkpoint_id: str, node: str, status: str) -> None:
     )
 
 
-def test_a_closed_reader_reads_no_more(rows: Rows) -> None:
-    with read_database(rows.path) as reader:
-        reader.threads()
+def test_a_closed_reader_reads_no_more(reader: Reader) -> None:
+    reader.threads()
+    reader.close()
 
     with pytest.raises(InternalError, match="after it was closed"):
         reader.threads()
 
 
-def test_the_calls_of_a_head_are_shown_as_the_next_life_would_find_them(rows: Rows) -> None:
+def test_the_calls_of_a_head_are_shown_as_the_next_run_would_find_them(rows: Rows, reader: Reader) -> None:
     rows.thread(next_nodes=("tool_execution",), checkpoint_id="c2")
     _checkpoint(rows, "c2", "tool_execution", "executing")
 
-    with read_database(rows.path) as reader:
-        dead = reader.inspection("t1")
-        rows.lease()
-        alive = reader.inspection("t1")
+    dead = reader.inspection("t1")
+    rows.lease()
+    alive = reader.inspection("t1")
 
     interrupted = record_of("interrupted", reason="never_started", started=False, stored_status="executing")
     assert (dead.status, dead.calls) == ("interrupted", (CallView("t1", interrupted),))
     assert (alive.status, alive.calls) == ("running", (CallView("t1", record_of("executing")),))
 
 
-def test_a_call_open_at_an_older_checkpoint_and_finished_since_has_its_recorded_result(rows: Rows) -> None:
+def test_a_call_that_finished_since_an_older_checkpoint_has_its_result(rows: Rows, reader: Reader) -> None:
     rows.thread(checkpoint_id="c2")
     rows.lease()
     _checkpoint(rows, "c1", "human_approval", "awaiting_approval")
@@ -50,28 +48,26 @@ def test_a_call_open_at_an_older_checkpoint_and_finished_since_has_its_recorded_
     rows.decision("approve")
     rows.journal("success", {"output": "built"})
 
-    with read_database(rows.path) as reader:
-        older = reader.inspection("t1", "c1")
+    older = reader.inspection("t1", "c1")
 
     [call] = older.calls
     assert (call.record["status"], call.record["result"]) == ("success", "built")
     assert (older.status, older.state.next, older.state.is_head) == ("resumable", ("human_approval",), False)
 
 
-def test_a_thread_without_a_checkpoint_has_no_state_to_show(rows: Rows) -> None:
+def test_a_thread_without_a_checkpoint_has_no_state_to_show(rows: Rows, reader: Reader) -> None:
     rows.thread()
 
-    with read_database(rows.path) as reader, pytest.raises(UnknownId, match="'t1' has no checkpoint yet"):
+    with pytest.raises(UnknownId, match="'t1' has no checkpoint yet"):
         reader.inspection("t1")
 
 
-def test_grants_that_stand_are_told_oldest_first(rows: Rows) -> None:
+def test_grants_that_stand_are_told_oldest_first(rows: Rows, reader: Reader) -> None:
     rows.grant("bash(ls)")
     rows.grant("bash(rm x)", revoked_at=START)
     rows.grant("bash(cat a)", "bash(cat b)", scope="user")
 
-    with read_database(rows.path) as reader:
-        told = reader.grants()
+    told = reader.grants()
 
     where = {"mode": "default", "thread_id": "t1", "workspace": "/w", "call_id": "call_a", "by": "cli pid 7"}
     assert told == [
@@ -80,9 +76,8 @@ def test_grants_that_stand_are_told_oldest_first(rows: Rows) -> None:
     ]
 
 
-def test_the_folders_of_a_thread_are_reported(rows: Rows) -> None:
+def test_the_folders_of_a_thread_are_reported(rows: Rows, reader: Reader) -> None:
     rows.thread("t1", add_dirs='["/lib", "/srv/x"]')
     rows.thread("t2")
 
-    with read_database(rows.path) as reader:
-        assert (reader.roots("t1"), reader.roots("t2")) == (("/lib", "/srv/x"), ())
+    assert (reader.roots("t1"), reader.roots("t2")) == (("/lib", "/srv/x"), ())

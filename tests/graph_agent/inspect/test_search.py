@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.reader import read_database
+from graph_agent.inspect import Reader
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
+from tests.graph_agent.storage.sqlite.looking import execute
 
 _DIGEST = "f1" * 32
 
@@ -65,7 +67,7 @@ def test_every_word_must_occur_and_none_is_an_operator(
     assert found(database, query) == hits
 
 
-def test_a_hit_tells_where_to_take_the_thread_up(database: Path) -> None:
+def test_a_hit_shows_where_to_resume_the_thread(database: Path) -> None:
     with read_database(database) as reader:
         [hit] = reader.search("second")
         state = reader.inspection(hit.thread_id, hit.checkpoint_id).state
@@ -80,19 +82,18 @@ def test_what_is_not_in_the_index_yet_is_found_beside_what_is(tmp_path: Path) ->
 
     async def forget_one() -> None:
         async with await Database.open(path) as database:
-            await database.write(lambda connection: connection.execute("DELETE FROM search_entries WHERE seq = 2"))
+            await execute(database, "DELETE FROM search_entries WHERE seq = 2")
 
     asyncio.run(forget_one())
 
     assert found(path, "alpha") == [("user", "alpha"), ("user", "alpha")]
 
 
-def test_without_an_index_everything_is_scanned(rows: Rows) -> None:
+def test_without_an_index_everything_is_scanned(rows: Rows, reader: Reader) -> None:
     rows.thread()
     rows.message("user", {"content": "scanned all the same"})
 
-    with read_database(rows.path) as reader:
-        [hit] = reader.search("SAME scanned")
+    [hit] = reader.search("SAME scanned")
 
     assert (hit.snippet, hit.marks, hit.at, hit.checkpoint_id) == (
         "scanned all the same",
@@ -102,12 +103,11 @@ def test_without_an_index_everything_is_scanned(rows: Rows) -> None:
     )
 
 
-def test_a_word_that_a_stored_message_holds_escaped_is_found_by_a_scan_too(rows: Rows) -> None:
+def test_a_word_that_a_stored_message_holds_escaped_is_found_by_a_scan_too(rows: Rows, reader: Reader) -> None:
     rows.thread()
     rows.message("user", {"content": 'it said "no"'})
 
-    with read_database(rows.path) as reader:
-        hits = [list(reader.search(words)) for words in ('"no"', 'said "no"', '"yes"')]
+    hits = [list(reader.search(words)) for words in ('"no"', 'said "no"', '"yes"')]
 
     assert [len(found) for found in hits] == [1, 1, 0]
 
@@ -118,9 +118,7 @@ def test_with_an_index_that_is_damaged_everything_is_scanned(tmp_path: Path) -> 
 
     async def damage() -> None:
         async with await Database.open(path) as database:
-            await database.write(
-                lambda connection: connection.execute("UPDATE search_index_data SET block = x'00'")
-            )
+            await execute(database, "UPDATE search_index_data SET block = x'00'")
 
     asyncio.run(damage())
 
@@ -142,21 +140,19 @@ def test_a_pruned_hit_names_the_next_checkpoint_that_stands(tmp_path: Path) -> N
         assert hit.checkpoint_id == ends[1]
 
 
-def test_a_long_message_is_shown_around_its_hit_on_one_line(rows: Rows) -> None:
+def test_a_long_message_is_shown_around_its_hit_on_one_line(rows: Rows, reader: Reader) -> None:
     rows.thread()
     rows.message("tool", {"content": "x " * 500 + "the\nneedle\t" + "y " * 500})
 
-    with read_database(rows.path) as reader:
-        [hit] = islice(reader.search("needle"), 5)
+    [hit] = islice(reader.search("needle"), 5)
 
     assert "the needle y" in hit.snippet
     assert (hit.snippet[0], hit.snippet[-1], len(hit.snippet) < 170) == ("…", "…", True)
 
 
-def test_a_summary_is_found_by_the_messages_it_stands_for_alone(rows: Rows) -> None:
+def test_a_summary_is_found_by_the_messages_it_stands_for_alone(rows: Rows, reader: Reader) -> None:
     rows.thread()
     rows.message("user", {"content": "needle"})
     rows.message("summary", {"content": "the user asked for a needle"})
 
-    with read_database(rows.path) as reader:
-        assert [hit.role for hit in reader.search("needle")] == ["user"]
+    assert [hit.role for hit in reader.search("needle")] == ["user"]

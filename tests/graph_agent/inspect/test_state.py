@@ -144,7 +144,7 @@ async def test_a_thread_that_asks_shows_its_question_and_no_effect_of_it(tmp_pat
     assert state.values["calls"] == {f"c{n}": record_of("awaiting_approval", f"c{n}") for n in (1, 2)}
 
 
-async def test_a_batch_broken_off_shows_which_task_finished_and_which_failed(tmp_path: Path) -> None:
+async def test_an_interrupted_batch_shows_which_task_finished_and_which_failed(tmp_path: Path) -> None:
     path = tmp_path / "db"
     await _state_after(path, {"messages": [HumanMessage("go", id="h1")]})
     async with await Database.open(path) as database:
@@ -326,16 +326,14 @@ def test_deltas_are_replayed_over_the_nearest_snapshot_in_the_order_of_the_tasks
     _write(rows, "1-parent", "messages", [_message("b", kind="remove")], path="a", idx=0)
     _write(rows, "1-parent", "calls", {NEW_MESSAGE: {}, "call_a": record_of("pending")}, path="c")
 
-    values = _values(rows, "1-parent")
-
-    assert values == {
+    assert _values(rows, "1-parent") == {
         "messages": [_message("a", "changed"), _message("c"), _message("d"), _message("e")],
         "calls": {"call_a": record_of("pending")},
     }
 
 
 @pytest.mark.parametrize("reset", [{"__overwrite__": [_message("kept")]}, _overwrite([_message("kept")])])
-def test_an_overwrite_begins_anew(rows: Rows, reset: Any) -> None:
+def test_an_overwrite_starts_again(rows: Rows, reset: Any) -> None:
     _checkpoint(rows, "c1", None)
     _write(rows, "c1", "messages", [_message("gone")])
     _write(rows, "c1", "messages", reset, idx=1)

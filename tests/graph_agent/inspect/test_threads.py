@@ -1,8 +1,7 @@
 import socket
 import sqlite3
 
-from graph_agent.app.reader import read_database
-from graph_agent.inspect import Lease
+from graph_agent.inspect import Lease, Reader
 from graph_agent.inspect.threads import ThreadSummary, read_recent, read_threads
 from graph_agent.ports.background import boot_id
 from graph_agent.ports.read_store import TranscriptEntry
@@ -12,7 +11,7 @@ from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import START, Rows, record_of
 
 
-def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
+def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows, reader: Reader) -> None:
     rows.thread(
         title="Fix [red]it",
         workspace="/w",
@@ -26,8 +25,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
     rows.lease(pid=1, process_started="0")
     rows.execute("INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('t1', 'more', 'me', ?)", START)
 
-    with read_database(rows.path) as reader:
-        [thread] = reader.threads()
+    [thread] = reader.threads()
 
     assert thread == ThreadSummary(
         thread_id="t1",
@@ -52,7 +50,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows) -> None:
     )
 
 
-def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows) -> None:
+def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows, reader: Reader) -> None:
     rows.thread("resting", updated_at="9")
     rows.call(record_of("awaiting_approval"), "resting")
     rows.thread("asking", next_nodes=("human_approval",), updated_at="8")
@@ -71,8 +69,7 @@ def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows
     rows.lease("killed", process_started="0")
     rows.thread("thinking", next_nodes=("reasoning",), updated_at="4")
 
-    with read_database(rows.path) as reader:
-        found = [(t.thread_id, t.status, t.pending_approvals, t.interrupted_calls) for t in reader.threads()]
+    found = [(t.thread_id, t.status, t.pending_approvals, t.interrupted_calls) for t in reader.threads()]
 
     assert found == [
         ("resting", "idle", 0, 0),
@@ -84,13 +81,12 @@ def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows
     ]
 
 
-def test_a_call_that_finished_before_its_process_died_is_not_counted_as_interrupted(rows: Rows) -> None:
+def test_a_call_that_finished_before_its_process_died_is_not_interrupted(rows: Rows, reader: Reader) -> None:
     rows.thread(next_nodes=("tool_execution",))
     rows.call(record_of("executing"))
     rows.journal("success", {"status": "success", "output": "built", "error": None})
 
-    with read_database(rows.path) as reader:
-        [thread] = reader.threads()
+    [thread] = reader.threads()
 
     assert (thread.status, thread.interrupted_calls) == ("resumable", 0)
 
@@ -125,7 +121,7 @@ def test_calls_that_are_over_cost_a_list_of_threads_nothing(rows: Rows) -> None:
     ]
 
 
-def test_what_a_sub_agent_waits_for_counts_for_its_parent_as_long_as_that_is_at_work(rows: Rows) -> None:
+def test_a_sub_agent_waits_for_its_parent_while_that_is_at_work(rows: Rows, reader: Reader) -> None:
     rows.thread("working", next_nodes=("tool_execution",), updated_at="9")
     rows.lease("working")
     rows.thread("resting", updated_at="8")
@@ -134,8 +130,7 @@ def test_what_a_sub_agent_waits_for_counts_for_its_parent_as_long_as_that_is_at_
         rows.thread(child, next_nodes=("human_approval",), updated_at="1", parent_thread=parent, parent_call="c")
         rows.call(record_of("awaiting_approval"), child)
 
-    with read_database(rows.path) as reader:
-        found = {t.thread_id: (t.status, t.pending_approvals) for t in reader.threads()}
+    found = {t.thread_id: (t.status, t.pending_approvals) for t in reader.threads()}
 
     assert (found["working"], found["resting"]) == (("waiting", 1), ("idle", 0))
 

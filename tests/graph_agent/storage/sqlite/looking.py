@@ -5,7 +5,7 @@ from typing import Any
 
 from graph_agent.storage.sqlite.database import Database
 
-__all__ = ["content_of", "private_modes", "rows", "statements_of"]
+__all__ = ["content_of", "execute", "private_modes", "rows", "statements_of"]
 
 PROJECTIONS = ("threads", "transcript", "branches", "call_log")
 
@@ -13,6 +13,11 @@ PROJECTIONS = ("threads", "transcript", "branches", "call_log")
 async def rows(database: Database, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """What a statement answers."""
     return await database.run(lambda connection: connection.execute(statement, values).fetchall())
+
+
+async def execute(database: Database, statement: str, *values: Any) -> None:
+    """Run one statement as a transaction of its own."""
+    await database.write(lambda connection: connection.execute(statement, values))
 
 
 async def content_of(database: Database, *tables: str) -> dict[str, list[tuple[Any, ...]]]:

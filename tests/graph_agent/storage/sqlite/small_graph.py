@@ -12,7 +12,7 @@ from graph_agent.calls import NEW_MESSAGE
 from graph_agent.graph.state import AgentState, CallTask
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 
-__all__ = ["compile_graph", "config_of", "play_turn"]
+__all__ = ["Graph", "compile_graph", "config_of", "play_turn"]
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 

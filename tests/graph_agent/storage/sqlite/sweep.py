@@ -2,7 +2,7 @@
 
 Usage: `python -m tests.graph_agent.storage.sqlite.sweep FOLDER`.
 
-Each life is a fork of this process, which has everything imported and no thread yet. After each kill another life
+Each run is a fork of this process, which has everything imported and no thread yet. After each kill another run
 opens the database and looks. One JSON line per kill: what the dead one acknowledged, and what is there.
 """
 
@@ -29,8 +29,8 @@ _RECORD = {"call_id": "c", "tool_name": "bash", "status": "awaiting_approval", "
 _QUESTION = Question("approval", "c", 1, "digest")
 
 
-async def live(folder: Path, fatal_statement: int, acknowledged: int) -> None:
-    """Do everything once, telling after each step that it is done; die before the fatal statement."""
+async def work_and_die(folder: Path, fatal_statement: int, acknowledged: int) -> None:
+    """Do everything once, reporting each step that is done; die before the fatal statement."""
     database = await Database.open(folder / "agent.db")
     left = fatal_statement
 
@@ -53,9 +53,9 @@ async def live(folder: Path, fatal_statement: int, acknowledged: int) -> None:
     os.write(acknowledged, b"checkpoint 2\n")
     await SqliteDecisions(database).insert("t", _QUESTION, Answer("approve", "chat", "now"))
     os.write(acknowledged, b"decision\n")
-    await journal.claim("t", "c", 1, "life", None)
+    await journal.claim("t", "c", 1, "run", None)
     os.write(acknowledged, b"claim\n")
-    await journal.finish("t", "c", 1, "life", Outcome("success", "x" * INLINE_BYTES))
+    await journal.finish("t", "c", 1, "run", Outcome("success", "x" * INLINE_BYTES))
     os.write(acknowledged, b"finish\n")
 
 
@@ -93,10 +93,10 @@ def fork(work: Any) -> tuple[str, bool]:
 
 def main(folder: Path) -> None:
     for fatal in range(1_000):
-        life = folder / str(fatal)
-        life.mkdir()
-        acknowledged, survived = fork(lambda pipe, life=life, fatal=fatal: live(life, fatal, pipe))
-        seen, _ = fork(lambda pipe, life=life: look(life, pipe))
+        run = folder / str(fatal)
+        run.mkdir()
+        acknowledged, survived = fork(lambda pipe, run=run, fatal=fatal: work_and_die(run, fatal, pipe))
+        seen, _ = fork(lambda pipe, run=run: look(run, pipe))
         line = {"survived": survived, "acknowledged": sorted(acknowledged.splitlines()), **json.loads(seen)}
         print(json.dumps(line), flush=True)  # noqa: T201 - how the sweep talks to its test
         if survived:

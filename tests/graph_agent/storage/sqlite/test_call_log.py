@@ -2,6 +2,7 @@ import json
 import sqlite3
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ async def _fold(database: Database, *writes: dict[Any, Any]) -> None:
     await database.write(fold)
 
 
-async def _ledger(database: Database) -> list[tuple[Any, ...]]:
+async def _call_log(database: Database) -> list[tuple[Any, ...]]:
     return await rows(database, "SELECT seq, call_id, status, risk, checkpoint_id FROM call_log ORDER BY seq")
 
 
@@ -32,16 +33,16 @@ async def _records(database: Database) -> list[dict[str, Any]]:
 
 
 async def test_a_change_is_laid_over_the_record_and_keeps_its_place(database: Database) -> None:
-    await _fold(database, {"c": _RECORD, "d": _RECORD}, {"c": {"status": "executing", "owner_token": "life"}})
+    await _fold(database, {"c": _RECORD, "d": _RECORD}, {"c": {"status": "executing", "owner_token": "run"}})
 
-    assert await _ledger(database) == [(1, "c", "executing", "high", "2"), (2, "d", "pending", "high", "1")]
-    assert (await _records(database))[0] == {**_RECORD, "status": "executing", "owner_token": "life"}
+    assert await _call_log(database) == [(1, "c", "executing", "high", "2"), (2, "d", "pending", "high", "1")]
+    assert (await _records(database))[0] == {**_RECORD, "status": "executing", "owner_token": "run"}
 
 
 async def test_calls_of_an_earlier_message_stay(database: Database) -> None:
     await _fold(database, {"c": {**_RECORD, "status": "success"}}, {NEW_MESSAGE: {}, "d": _RECORD})
 
-    assert [row[1:3] for row in await _ledger(database)] == [("c", "success"), ("d", "pending")]
+    assert [row[1:3] for row in await _call_log(database)] == [("c", "success"), ("d", "pending")]
 
 
 async def test_a_lower_attempt_never_overwrites_a_higher_one(database: Database) -> None:
@@ -58,7 +59,7 @@ async def test_a_lower_attempt_never_overwrites_a_higher_one(database: Database)
 async def test_a_partial_record_of_an_unknown_call_is_passed_over(database: Database) -> None:
     await _fold(database, {"c": {"status": "success"}})
 
-    assert await _ledger(database) == []
+    assert await _call_log(database) == []
 
 
 async def test_a_branch_may_open_a_finished_call_again(database: Database) -> None:
@@ -66,16 +67,16 @@ async def test_a_branch_may_open_a_finished_call_again(database: Database) -> No
         database, {"c": {**_RECORD, "status": "cancelled"}}, {"c": {**_RECORD, "status": "awaiting_approval"}}
     )
 
-    assert [row[2] for row in await _ledger(database)] == ["awaiting_approval"]
+    assert [row[2] for row in await _call_log(database)] == ["awaiting_approval"]
 
 
 async def test_folding_the_same_write_again_changes_nothing(database: Database) -> None:
     await _fold(database, {"c": _RECORD})
-    before = await _ledger(database)
+    before = await _call_log(database)
 
     await _fold(database, {"c": _RECORD})
 
-    assert await _ledger(database) == before
+    assert await _call_log(database) == before
 
 
 _VALUE = st.none() | st.integers() | st.floats() | st.text(st.characters(), max_size=3) | st.lists(st.integers())
@@ -84,8 +85,9 @@ _CHANGE = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(st.sampled_from(["c", "d", NEW_MESSAGE, 3]), _CHANGE | _VALUE), max_size=4))
-def test_no_write_makes_the_ledger_fail(writes: list[dict[Any, Any]]) -> None:
+def test_no_write_makes_the_call_log_fail(writes: list[dict[Any, Any]]) -> None:
     connection = sqlite3.connect(":memory:")
     create_tables(connection, SCHEMA_VERSION)
 
@@ -104,7 +106,7 @@ async def test_a_new_message_keeps_nothing_of_a_call_that_had_its_id_on_another_
     assert await _records(database) == [_RECORD]
 
 
-async def test_taken_up_again_a_state_has_its_own_records_and_what_is_open_elsewhere_is_left(
+async def test_a_resumed_state_has_its_own_records_and_open_calls_elsewhere_are_abandoned(
     database: Database,
 ) -> None:
     whole = {**_RECORD, "result": None, "error_msg": None}

@@ -2,7 +2,8 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,18 @@ import pytest
 from graph_agent.errors import InternalError, StorageError
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
-from tests.graph_agent.storage.sqlite.life import start
-from tests.graph_agent.storage.sqlite.looking import private_modes, rows, statements_of
+from tests.graph_agent.storage.sqlite.looking import execute, private_modes, rows, statements_of
+from tests.graph_agent.storage.sqlite.process import start
 
 _INSERT = "INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('t', ?, '', '')"
+
+
+async def _texts(database: Database) -> list[str]:
+    return [text for (text,) in await rows(database, "SELECT text FROM inbox")]
+
+
+def _insert(text: str) -> Callable[[sqlite3.Connection], int]:
+    return lambda connection: connection.execute(_INSERT, (text,)).rowcount
 
 
 @pytest.fixture
@@ -26,7 +35,7 @@ def open_umask() -> Iterator[None]:
 @pytest.mark.usefixtures("open_umask")
 async def test_everything_it_creates_is_private_even_under_an_open_umask(database_path: Path) -> None:
     async with await Database.open(database_path) as database:
-        await database.write(lambda connection: connection.execute(_INSERT, ("x",)))
+        await execute(database, _INSERT, "x")
 
         assert private_modes(database_path.parents[1]) == {
             "data": "0o700",
@@ -38,11 +47,10 @@ async def test_everything_it_creates_is_private_even_under_an_open_umask(databas
         }
 
 
-async def test_a_folder_that_stands_already_keeps_its_permissions(tmp_path: Path) -> None:
+async def test_an_existing_folder_keeps_its_permissions(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
 
-    async with await Database.open(tmp_path / "agent.db"):
-        pass
+    await (await Database.open(tmp_path / "agent.db")).close()
 
     assert oct(tmp_path.stat().st_mode & 0o777) == "0o755"
 
@@ -53,9 +61,7 @@ async def test_it_syncs_fully_writes_ahead_and_waits_for_others(database: Databa
     assert settings == [[("wal",)], [(2,)], [(30_000,)]]
 
 
-async def test_work_runs_on_one_thread_that_is_not_the_loops_in_the_order_it_was_asked_for(
-    database: Database,
-) -> None:
+async def test_work_runs_on_one_other_thread_in_the_order_it_was_requested(database: Database) -> None:
     order: list[tuple[int, int]] = []
 
     await asyncio.gather(
@@ -70,13 +76,13 @@ async def test_work_runs_on_one_thread_that_is_not_the_loops_in_the_order_it_was
 async def test_a_write_is_one_transaction_of_three_statements(database: Database) -> None:
     seen = await statements_of(database)
 
-    await database.write(lambda connection: connection.execute(_INSERT, ("x",)))
+    await execute(database, _INSERT, "x")
 
     assert seen == ["BEGIN", "INSERT", "COMMIT"]
 
 
 async def test_a_write_that_need_not_be_synced_is_not_and_the_next_one_is_again(database: Database) -> None:
-    def look(connection: sqlite3.Connection) -> int:
+    def write(connection: sqlite3.Connection) -> int:
         connection.execute(_INSERT, ("x",))
         level: int = connection.execute("PRAGMA synchronous").fetchone()[0]
         return level
@@ -84,67 +90,57 @@ async def test_a_write_that_need_not_be_synced_is_not_and_the_next_one_is_again(
     def fail(_: sqlite3.Connection) -> None:
         raise LookupError("half way")
 
-    levels = [await database.write(look, synced=False), await database.write(look)]
+    levels = [await database.write(write, synced=False), await database.write(write)]
     with pytest.raises(LookupError):
         await database.write(fail, synced=False)
 
     assert levels == [1, 2]
-    assert await rows(database, "PRAGMA synchronous") == [(2,)]
-    assert await rows(database, "SELECT text FROM inbox") == [("x",), ("x",)]
+    assert (await rows(database, "PRAGMA synchronous"), await _texts(database)) == ([(2,)], ["x", "x"])
 
 
 def _where_and_how(connection: sqlite3.Connection) -> tuple[bool, list[int]]:
-    """Whether this is the thread of the tests, and how long others are waited for and commits go on."""
+    """Whether this is the thread of the tests; how it syncs, waits for others and copies the log back."""
     settings = ("synchronous", "busy_timeout", "wal_autocheckpoint")
     found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
     return threading.current_thread() is threading.main_thread(), found
 
 
-async def test_a_few_rows_are_read_and_written_where_they_are_asked_for_and_wait_for_nothing(
-    database: Database,
-) -> None:
+async def test_quick_work_runs_on_the_thread_of_the_caller_and_waits_for_nothing(database: Database) -> None:
     assert await database.quick_read(_where_and_how) == (True, [2, 0, 0])
     assert await database.quick_write(_where_and_how) == (True, [1, 0, 0])
     assert await database.write(_where_and_how) == (False, [2, 30_000, 1000])
     assert await database.quick_read(_where_and_how) == (True, [2, 0, 0])
 
 
-async def test_a_few_rows_wait_behind_what_was_asked_for_before_them(database: Database) -> None:
-    go_on = threading.Event()
+async def test_quick_work_waits_behind_what_was_requested_before_it(database: Database) -> None:
+    may_continue = threading.Event()
     before = asyncio.create_task(
-        database.write(lambda connection: go_on.wait(10) and connection.execute(_INSERT, ("first",)).rowcount)
+        database.write(lambda connection: may_continue.wait(10) and _insert("first")(connection))
     )
     await asyncio.sleep(0)
     after = asyncio.create_task(
         database.quick_write(lambda connection: connection.execute("SELECT text FROM inbox").fetchall())
     )
     await asyncio.sleep(0)
-    go_on.set()
+    may_continue.set()
 
-    assert await after == [("first",)]
-    assert await before == 1
+    assert (await after, await before) == ([("first",)], 1)
 
 
-async def test_a_few_rows_for_which_another_process_is_in_the_way_are_written_later_and_the_loop_turns(
+async def test_quick_work_that_another_process_is_in_the_way_of_is_done_later_while_the_loop_turns(
     database: Database, database_path: Path
 ) -> None:
-    other = sqlite3.connect(database_path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(database_path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        writing = asyncio.create_task(database.quick_write(_insert("late")))
+        await asyncio.sleep(0.05)
+        had_waited = not writing.done()
+        other.execute("COMMIT")
 
-    jotting = asyncio.create_task(
-        database.quick_write(lambda connection: connection.execute(_INSERT, ("late",)).rowcount + 0)
-    )
-    await asyncio.sleep(0.05)
-    had_waited = not jotting.done()
-    other.execute("COMMIT")
-    other.close()
-
-    assert had_waited
-    assert await jotting == 1
-    assert await rows(database, "SELECT text FROM inbox") == [("late",)]
+    assert (had_waited, await writing, await _texts(database)) == (True, 1, ["late"])
 
 
-async def test_a_few_rows_that_cannot_be_written_leave_nothing_and_name_the_fault(database: Database) -> None:
+async def test_quick_work_that_fails_leaves_nothing_and_names_the_fault(database: Database) -> None:
     def fail(connection: sqlite3.Connection) -> None:
         connection.execute(_INSERT, ("x",))
         connection.execute("SELECT * FROM nowhere")
@@ -153,7 +149,7 @@ async def test_a_few_rows_that_cannot_be_written_leave_nothing_and_name_the_faul
         await database.quick_write(fail)
 
     assert await database.quick_read(_where_and_how) == (True, [2, 0, 0])
-    assert await rows(database, "SELECT text FROM inbox") == []
+    assert await _texts(database) == []
 
 
 async def test_a_write_that_raises_leaves_nothing_behind(database: Database) -> None:
@@ -164,112 +160,95 @@ async def test_a_write_that_raises_leaves_nothing_behind(database: Database) -> 
     with pytest.raises(LookupError, match="half way"):
         await database.write(fail)
 
-    assert await rows(database, "SELECT * FROM inbox") == []
+    assert await _texts(database) == []
 
 
 async def test_a_cancelled_caller_waits_for_its_statement_and_then_is_cancelled(database: Database) -> None:
-    entered, go_on = threading.Event(), threading.Event()
+    entered, may_continue = threading.Event(), threading.Event()
 
     def slow(connection: sqlite3.Connection) -> None:
         entered.set()
-        go_on.wait(10)
+        may_continue.wait(10)
         connection.execute(_INSERT, ("kept",))
 
     task = asyncio.create_task(database.write(slow))
     await asyncio.to_thread(entered.wait, 10)
-    task.cancel()
-    await asyncio.sleep(0.01)
-    task.cancel()
-    await asyncio.sleep(0.01)
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0.01)
     was_done_early = task.done()
-    go_on.set()
+    may_continue.set()
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert not was_done_early
-    assert await rows(database, "SELECT text FROM inbox") == [("kept",)]
+    assert (was_done_early, await _texts(database)) == (False, ["kept"])
 
 
 async def test_the_loop_keeps_turning_while_the_database_works(database: Database) -> None:
-    go_on = threading.Event()
-    work = asyncio.create_task(database.run(lambda _: go_on.wait(10)))
+    may_continue = threading.Event()
+    work = asyncio.create_task(database.run(lambda _: may_continue.wait(10)))
 
     await asyncio.sleep(0)
-    go_on.set()
+    may_continue.set()
 
     assert await work is True
 
 
-async def test_closing_finishes_what_was_asked_for_and_may_be_done_twice(database_path: Path) -> None:
+async def test_closing_finishes_what_was_requested_and_may_be_done_twice(database_path: Path) -> None:
     database = await Database.open(database_path)
-    writes = [
-        asyncio.create_task(database.write(lambda connection: connection.execute(_INSERT, ("x",)).rowcount))
-        for _ in range(20)
-    ]
+    writes = [asyncio.create_task(database.write(_insert("x"))) for _ in range(20)]
     await asyncio.sleep(0)
 
     await database.close()
     await database.close()
 
     assert await asyncio.gather(*writes) == [1] * 20
-
-
-async def test_using_it_after_closing_is_a_bug_that_is_named(database_path: Path) -> None:
-    database = await Database.open(database_path)
-    await database.close()
-
     with pytest.raises(InternalError, match=r"agent\.db.* was used after it was closed"):
         await database.run(lambda _: None)
 
 
 async def test_faults_of_sqlite_arrive_as_storage_errors_with_their_cause(database: Database) -> None:
-    with pytest.raises(
-        StorageError, match=r"cannot use the database .*agent\.db.*no such table: nowhere"
-    ) as caught:
+    with pytest.raises(StorageError, match=r"cannot use the database .*agent\.db.*no such table: no") as caught:
         await database.run(lambda connection: connection.execute("SELECT * FROM nowhere"))
 
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
 
 
-def test_six_processes_that_open_a_new_database_at_once_all_succeed(database_path: Path) -> None:
-    lives = [start("open", database_path) for _ in range(6)]
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "said", "messages"),
+    [("open", f"opened version {SCHEMA_VERSION}\n", 0), ("write_much", "written\n", 240)],
+)
+def test_six_processes_open_and_write_a_new_database_at_once(
+    database_path: Path, command: str, said: str, messages: int
+) -> None:
+    processes = [start(command, database_path) for _ in range(6)]
 
-    outputs = [life.communicate(timeout=50)[0] for life in lives]
+    outputs = [process.communicate(timeout=50)[0] for process in processes]
 
-    assert outputs == [f"opened version {SCHEMA_VERSION}\n"] * 6
-
-
-def test_processes_that_write_at_once_wait_for_each_other(database_path: Path) -> None:
-    lives = [start("write_much", database_path) for _ in range(4)]
-
-    outputs = [life.communicate(timeout=50)[0] for life in lives]
-
-    connection = sqlite3.connect(database_path)
-    assert outputs == ["written\n"] * 4
-    assert connection.execute("SELECT count(*) FROM inbox").fetchone() == (160,)
-    connection.close()
+    assert outputs == [said] * 6
+    with closing(sqlite3.connect(database_path)) as connection:
+        assert connection.execute("SELECT count(*) FROM inbox").fetchone() == (messages,)
 
 
 def test_a_full_disk_is_a_clear_error_and_loses_nothing_acknowledged(database_path: Path) -> None:
-    output = start("fill", database_path).communicate(timeout=50)[0].splitlines()
+    acknowledged, error, *_ = start("fill", database_path).communicate(timeout=50)[0].splitlines()
 
-    acknowledged = int(output[0])
-    connection = sqlite3.connect(database_path)
-    assert acknowledged > 1
-    assert "StorageError" in output[1]
-    assert "the disk is full or a size limit was reached" in output[1]
-    assert connection.execute("SELECT count(*) FROM inbox").fetchone() == (acknowledged,)
-    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
+    assert int(acknowledged) > 1
+    assert "StorageError" in error
+    assert "the disk is full or a size limit was reached" in error
+    with closing(sqlite3.connect(database_path)) as connection:
+        assert connection.execute("SELECT count(*) FROM inbox").fetchone() == (int(acknowledged),)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 async def test_a_cursor_never_leaves_the_thread_that_its_statement_belongs_to(database: Database) -> None:
-    left: list[object] = [
+    returned: list[object] = [
         await database.run(lambda connection: connection.execute("SELECT 1")),
         await database.write(lambda connection: connection.executemany("DELETE FROM inbox WHERE id = ?", [(1,)])),
     ]
 
-    assert left == [None, None]
+    assert returned == [None, None]
 
 
 @pytest.mark.parametrize("harm", ["removed", "replaced", "moved away with its folder"])
@@ -287,9 +266,6 @@ async def test_a_file_that_is_no_longer_the_one_that_was_opened_takes_no_more_wo
             case _:
                 database_path.parent.rename(database_path.parent.with_name("elsewhere"))
 
-        with pytest.raises(StorageError, match="was removed or replaced while this process used it"):
-            await database.write(lambda connection: connection.execute("DELETE FROM inbox"))
-        with pytest.raises(StorageError, match="was removed or replaced"):
-            await database.run(lambda connection: connection.execute("SELECT 1"))
-        with pytest.raises(StorageError, match="was removed or replaced"):
-            await database.quick_read(lambda connection: connection.execute("SELECT 1"))
+        for method in (database.write, database.run, database.quick_read):
+            with pytest.raises(StorageError, match="was removed or replaced while this process used it"):
+                await method(lambda connection: connection.execute("DELETE FROM inbox"))

@@ -6,7 +6,7 @@ import pytest
 from graph_agent.ports import Answer, Grant, Grants, Question
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
-from tests.graph_agent.storage.sqlite.looking import rows
+from tests.graph_agent.storage.sqlite.looking import execute, rows
 
 _ASKED = Question("approval", "c", 1, "digest")
 _YES = Answer("approve", "chat", "2026-01-01T00:00:00.000Z")
@@ -42,7 +42,7 @@ async def test_superseded_answers_stay_on_record_and_answer_nothing(
     ]
 
 
-async def test_what_let_a_call_through_is_known_after_it_was_taken_back(decisions: SqliteDecisions) -> None:
+async def test_the_approval_of_a_call_is_known_after_it_was_superseded(decisions: SqliteDecisions) -> None:
     edit = Answer("edit", "chat", "2026-01-01T00:00:00.000Z", arguments={"command": "ls"})
     await decisions.insert("t", _ASKED, edit)
     await decisions.supersede("t", ["c"], "2026-01-02T00:00:00.000Z")
@@ -97,7 +97,7 @@ async def test_of_two_who_answer_always_at_once_one_grant_is_stored(database: Da
 
 
 async def test_neither_is_stored_where_the_other_cannot_be(database: Database, decisions: SqliteDecisions) -> None:
-    await database.write(lambda connection: connection.execute("DROP TABLE grants"))
+    await execute(database, "DROP TABLE grants")
 
     with pytest.raises(Exception, match="grants"):
         await decisions.insert("t", _ASKED, _yes())

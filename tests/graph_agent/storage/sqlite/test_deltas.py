@@ -5,8 +5,8 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from tests.graph_agent.storage.sqlite.looking import rows
-from tests.graph_agent.storage.sqlite.small_graph import compile_graph, config_of, play_turn
+from tests.graph_agent.storage.sqlite.looking import execute, rows
+from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
 
 _CHANNELS = ["messages", "calls", "never written"]
 
@@ -15,9 +15,9 @@ async def _checkpoints(saver: CheckpointSaver) -> list[CheckpointTuple]:
     return [found async for found in saver.alist(config_of("t"))]
 
 
-async def test_the_history_of_every_checkpoint_is_the_one_the_framework_walks_itself(database: Database) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+async def test_the_history_of_every_checkpoint_is_that_of_the_framework(
+    saver: CheckpointSaver, graph: Graph
+) -> None:
     for text in ("one", "two", "three"):
         await play_turn(graph, "t", text)
 
@@ -30,8 +30,7 @@ async def test_the_history_of_every_checkpoint_is_the_one_the_framework_walks_it
         assert ours == theirs
 
 
-async def test_without_a_checkpoint_id_the_latest_is_meant(database: Database) -> None:
-    saver = CheckpointSaver(database)
+async def test_without_a_checkpoint_id_the_latest_is_meant(saver: CheckpointSaver) -> None:
     await play_turn(compile_graph(saver), "t", "one")
     newest = (await _checkpoints(saver))[0].config
 
@@ -47,15 +46,14 @@ async def test_an_unknown_thread_has_no_history(database: Database) -> None:
     assert found == {"calls": {"writes": []}}
 
 
-async def test_a_line_of_ancestors_that_is_a_loop_ends(database: Database) -> None:
-    saver = CheckpointSaver(database)
+async def test_a_line_of_ancestors_that_is_a_loop_ends(database: Database, saver: CheckpointSaver) -> None:
     await play_turn(compile_graph(saver), "t", "one", answer=False)
     oldest, newest = (await _checkpoints(saver))[-1], (await _checkpoints(saver))[0]
-    await database.write(
-        lambda connection: connection.execute(
-            "UPDATE checkpoints SET parent_checkpoint_id = ? WHERE checkpoint_id = ?",
-            (newest.checkpoint["id"], oldest.checkpoint["id"]),
-        )
+    await execute(
+        database,
+        "UPDATE checkpoints SET parent_checkpoint_id = ? WHERE checkpoint_id = ?",
+        newest.checkpoint["id"],
+        oldest.checkpoint["id"],
     )
 
     found = await saver.aget_delta_channel_history(config=newest.config, channels=["never written"])
@@ -63,9 +61,9 @@ async def test_a_line_of_ancestors_that_is_a_loop_ends(database: Database) -> No
     assert found == {"never written": {"writes": []}}
 
 
-async def test_what_a_checkpoint_rests_on_is_read_once_until_something_is_written(database: Database) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+async def test_the_history_of_a_checkpoint_is_read_once_until_something_is_written(
+    database: Database, saver: CheckpointSaver, graph: Graph
+) -> None:
     await play_turn(graph, "t", "one")
     config = (await _checkpoints(saver))[0].config
     seen: list[str] = []
@@ -98,16 +96,14 @@ async def _branches(database: Database) -> list[tuple[Any, ...]]:
     return await rows(database, "SELECT branch, parent_branch, from_seq FROM branches ORDER BY branch")
 
 
-async def test_a_thread_that_only_goes_on_has_one_branch(database: Database) -> None:
-    graph = compile_graph(CheckpointSaver(database))
+async def test_a_thread_that_only_continues_has_one_branch(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
     await play_turn(graph, "t", "two")
 
     assert (await _branches(database), await rows(database, "SELECT branch FROM threads")) == ([], [(0,)])
 
 
-async def test_a_copy_begins_a_branch_after_what_its_original_had_brought(database: Database) -> None:
-    graph = compile_graph(CheckpointSaver(database))
+async def test_a_copy_begins_a_branch_after_what_its_original_had_brought(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
     await play_turn(graph, "t", "two")
 
@@ -117,8 +113,7 @@ async def test_a_copy_begins_a_branch_after_what_its_original_had_brought(databa
     assert await rows(database, "SELECT branch, turns, checkpoint_id FROM threads") == [(1, 1, copy)]
 
 
-async def test_a_branch_of_a_branch_leaves_the_one_that_brought_the_last_message(database: Database) -> None:
-    graph = compile_graph(CheckpointSaver(database))
+async def test_a_branch_of_a_branch_starts_at_the_last_message(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
     at_rest = (await graph.aget_state(config_of("t"))).config["configurable"]["checkpoint_id"]
     await play_turn(graph, "t", "two")
@@ -129,12 +124,10 @@ async def test_a_branch_of_a_branch_leaves_the_one_that_brought_the_last_message
     await _copy(graph, first_copy)
     await _copy(graph, at_rest)
 
-    branches = await _branches(database)
-    assert branches == [(1, 0, 5), (2, 1, 11), (3, 0, 5), (4, 0, 5)]
+    assert await _branches(database) == [(1, 0, 5), (2, 1, 11), (3, 0, 5), (4, 0, 5)]
 
 
-async def test_a_copy_of_the_very_first_checkpoint_shares_nothing(database: Database) -> None:
-    graph = compile_graph(CheckpointSaver(database))
+async def test_a_copy_of_the_very_first_checkpoint_shares_nothing(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
     [(first,)] = await rows(database, "SELECT min(checkpoint_id) FROM checkpoints")
 
@@ -144,8 +137,7 @@ async def test_a_copy_of_the_very_first_checkpoint_shares_nothing(database: Data
     assert await rows(database, "SELECT turns FROM threads") == [(0,)]
 
 
-async def test_calls_of_the_state_that_is_taken_up_again_get_the_record_they_have_there(database: Database) -> None:
-    graph = compile_graph(CheckpointSaver(database))
+async def test_calls_of_a_resumed_state_get_the_record_they_have_there(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
     await play_turn(graph, "t", "two", answer=False)
 
@@ -158,10 +150,7 @@ async def test_calls_of_the_state_that_is_taken_up_again_get_the_record_they_hav
     ]
 
 
-async def test_what_a_host_writes_at_an_older_checkpoint_stands_beside_nothing_of_what_it_wrote_there_before(
-    database: Database,
-) -> None:
-    graph = compile_graph(CheckpointSaver(database))
+async def test_two_updates_at_an_older_checkpoint_are_two_branches(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
     at_rest = (await graph.aget_state(config_of("t"))).config
     for words in ("first", "second"):

@@ -10,6 +10,7 @@ from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, Usage
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.health import Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from tests.graph_agent.storage.sqlite.looking import execute
 
 
 @pytest.fixture
@@ -28,9 +29,7 @@ def test_a_sound_database_is_told_with_its_version_and_size(path: Path, tmp_path
 
 async def test_a_database_that_was_pruned_is_sound(path: Path, tmp_path: Path) -> None:
     async with await Database.open(path) as database:
-        await database.write(
-            lambda connection: connection.execute("INSERT INTO pruned_checkpoints VALUES ('t', 'c')")
-        )
+        await execute(database, "INSERT INTO pruned_checkpoints VALUES ('t', 'c')")
 
     back_up(path, tmp_path / "copy.db")
 
@@ -87,7 +86,7 @@ def test_what_is_foreign_or_newer_is_named_as_such(path: Path, tmp_path: Path) -
 async def test_a_copy_is_private_whole_and_one_file_also_while_others_write(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     async with await Database.open(path) as database:
-        await database.write(lambda connection: connection.execute("PRAGMA user_version"))
+        await execute(database, "PRAGMA user_version")
         size = back_up(path, target)
 
     assert (size, stat.S_IMODE(target.stat().st_mode)) == (target.stat().st_size, 0o600)

@@ -6,7 +6,7 @@ from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.integrity import drop_incomplete_checkpoints
 from tests.fakes.scripted_model import ScriptedModel
-from tests.graph_agent.storage.sqlite.looking import content_of, rows
+from tests.graph_agent.storage.sqlite.looking import content_of, execute, rows
 from tests.scenarios.stage import THREAD, Stage
 from tests.scenarios.test_branches import checkpoints, to_the_end, two_turns
 
@@ -46,9 +46,7 @@ async def test_of_a_sound_database_nothing_goes_also_where_threads_were_pruned(s
         "UPDATE writes SET value = x'c1' WHERE checkpoint_id = '{}' AND channel = 'messages'",
     ],
 )
-async def test_what_rests_on_something_that_is_gone_goes_too_and_the_thread_stands_on_what_is_whole(
-    stage: Stage, harm: str
-) -> None:
+async def test_checkpoints_that_depend_on_something_lost_are_dropped(stage: Stage, harm: str) -> None:
     async with await Database.open(stage.database) as database:
         [[place]] = await rows(
             database,
@@ -68,14 +66,14 @@ async def test_what_rests_on_something_that_is_gone_goes_too_and_the_thread_stan
     assert left[-1] <= place
 
 
-async def test_a_call_that_ran_stays_in_the_ledger_when_the_checkpoints_that_told_of_it_are_gone(
+async def test_a_call_that_ran_stays_in_the_call_log_when_its_checkpoints_are_gone(
     stage: Stage,
 ) -> None:
     async with await Database.open(stage.database) as database:
         before = await rows(
             database, "SELECT call_id, call_log.status FROM call_log JOIN journal USING (call_id) ORDER BY 1"
         )
-        await database.write(lambda one: one.execute("DELETE FROM checkpoints WHERE rowid > 1"))
+        await execute(database, "DELETE FROM checkpoints WHERE rowid > 1")
         saver = CheckpointSaver(database)
         await database.write(drop_incomplete_checkpoints)
         await saver.rebuild_projections(THREAD)

@@ -9,23 +9,18 @@ from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal, SqliteShells
 from graph_agent.storage.sqlite.projections import delete_threads
 from tests.fakes.stepping_clock import SteppingClock
-from tests.graph_agent.storage.sqlite.looking import rows, statements_of
+from tests.graph_agent.storage.sqlite.looking import execute, rows, statements_of
 
 _DONE = Outcome("success", "ok", summary="read it", metadata={"exit_code": 0})
 _FAILED = Outcome("error", "", error="no such file")
 _INTENT = Intent("/w/a.txt", None, "f" * 64)
 
 
-@pytest.fixture
-def journal(database: Database, blobs: FileBlobs, clock: SteppingClock) -> Journal:
-    return SqliteJournal(database, blobs, clock)
-
-
 async def test_a_big_outcome_stands_in_a_blob_that_the_row_names(
     database: Database, journal: Journal, blobs: FileBlobs
 ) -> None:
-    await journal.claim("t", "c", 1, "life", None)
-    await journal.finish("t", "c", 1, "life", Outcome("success", "x" * INLINE_BYTES))
+    await journal.claim("t", "c", 1, "run", None)
+    await journal.finish("t", "c", 1, "run", Outcome("success", "x" * INLINE_BYTES))
 
     (stored,) = await rows(database, "SELECT length(outcome), json_extract(outcome, '$.blob') FROM journal")
 
@@ -33,7 +28,7 @@ async def test_a_big_outcome_stands_in_a_blob_that_the_row_names(
     assert b"x" * INLINE_BYTES in blobs.get(stored[1])
 
 
-async def test_calls_of_the_ledger_are_known_too(database: Database, journal: Journal) -> None:
+async def test_calls_of_the_call_log_are_known_too(database: Database, journal: Journal) -> None:
     def plan(connection: sqlite3.Connection) -> None:
         connection.execute(
             "INSERT INTO call_log VALUES ('t', 'planned', 1, 'bash', 'pending', '', '{}', '1', '', 0)"
@@ -44,21 +39,21 @@ async def test_calls_of_the_ledger_are_known_too(database: Database, journal: Jo
     assert await journal.known_ids("t", ["planned", "new"]) == {"planned"}
 
 
-async def test_an_undone_attempt_is_no_result_but_keeps_its_number(database: Database, journal: Journal) -> None:
-    await journal.claim("t", "c", 1, "life", None)
-    await journal.finish("t", "c", 1, "life", _DONE)
-    await database.write(lambda connection: connection.execute("UPDATE journal SET reverted = 1"))
+async def test_a_reverted_attempt_is_no_result_but_keeps_its_number(database: Database, journal: Journal) -> None:
+    await journal.claim("t", "c", 1, "run", None)
+    await journal.finish("t", "c", 1, "run", _DONE)
+    await execute(database, "UPDATE journal SET reverted = 1")
 
     assert await journal.rows("t", "c") == []
-    assert await journal.claim("t", "c", 1, "life", None) == Claim(won=False)
-    assert await journal.claim("t", "c", 2, "life", None) == Claim(won=True)
+    assert await journal.claim("t", "c", 1, "run", None) == Claim(won=False)
+    assert await journal.claim("t", "c", 2, "run", None) == Claim(won=True)
 
 
 async def test_a_call_costs_two_transactions(database: Database, journal: Journal) -> None:
     seen = await statements_of(database)
 
-    await journal.claim("t", "c", 1, "life", None)
-    await journal.finish("t", "c", 1, "life", _DONE)
+    await journal.claim("t", "c", 1, "run", None)
+    await journal.finish("t", "c", 1, "run", _DONE)
 
     assert seen == ["BEGIN", "SELECT", "SELECT", "INSERT", "COMMIT", "BEGIN", "UPDATE", "COMMIT"]
 
@@ -72,20 +67,19 @@ def shells(database: Database, clock: SteppingClock) -> SqliteShells:
 
 
 async def test_a_shell_is_found_with_the_journal_row_that_started_it_also_after_a_rewind(
-    database: Database, shells: SqliteShells, clock: SteppingClock, blobs: FileBlobs
+    database: Database, shells: SqliteShells, journal: SqliteJournal
 ) -> None:
-    journal = SqliteJournal(database, blobs, clock)
-    await journal.claim("t1", "c1", 1, "life", None)
+    await journal.claim("t1", "c1", 1, "run", None)
     await journal.record_process("t1", "c1", 1, 4711, "99")
     number = await shells.add(_NEW)
-    await database.write(lambda connection: connection.execute("UPDATE journal SET reverted = 1"))
+    await execute(database, "UPDATE journal SET reverted = 1")
 
     [found] = await shells.running("t1")
 
     row = found.journal
     assert (number, found.shell, found.ending, await shells.of_thread("t1")) == (1, _NEW, None, [found])
     assert row is not None
-    assert (row.owner, row.process_group, row.process_started) == ("life", 4711, "99")
+    assert (row.owner, row.process_group, row.process_started) == ("run", 4711, "99")
 
 
 async def test_the_first_ending_stands(shells: SqliteShells) -> None:

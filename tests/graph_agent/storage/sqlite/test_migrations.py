@@ -18,7 +18,7 @@ from graph_agent.storage.sqlite import schema
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.health import check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, load_migrations
-from tests.graph_agent.storage.sqlite.life import start
+from tests.graph_agent.storage.sqlite.process import start
 
 _FILES = Path(__file__).with_name("older")
 _VERSIONS = sorted(int(path.name.split(".")[0][1:]) for path in _FILES.glob("v*.db.gz"))
@@ -92,9 +92,7 @@ def test_there_is_a_database_of_each_version_that_was_ever_used() -> None:
 
 
 def test_it_is_shown_as_it_is_without_being_migrated(old: Path) -> None:
-    before = old.read_bytes()
-
-    assert (_shown(old), old.read_bytes()) == (_EXPECTED, before)
+    assert (_shown(old), old.read_bytes()) == (_EXPECTED, old.read_bytes())
 
 
 async def test_it_is_migrated_after_a_copy_and_everything_in_it_is_as_it_was(old: Path) -> None:
@@ -112,7 +110,8 @@ async def test_it_is_migrated_after_a_copy_and_everything_in_it_is_as_it_was(old
     assert (_content(copy), copy.read_bytes()[60:64]) == (facts, before[60:64])
 
 
-def test_killed_at_any_statement_of_its_migration_it_is_migrated_by_the_next_life(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_killed_at_any_statement_of_its_migration_it_is_migrated_by_the_next_run(tmp_path: Path) -> None:
     before = _content(unpack(1, tmp_path / "whole" / "agent.db"))
     kills = 0
     while _killed_at(kills + 1, path := unpack(1, tmp_path / str(kills) / "agent.db")):
@@ -126,7 +125,7 @@ def test_killed_at_any_statement_of_its_migration_it_is_migrated_by_the_next_lif
     assert kills > 20
 
 
-def test_killed_over_its_copy_it_leaves_none_and_the_next_life_makes_a_whole_one(
+def test_killed_during_its_backup_it_leaves_none_and_the_next_run_makes_a_whole_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = unpack(1, tmp_path / "data" / "agent.db")
@@ -171,11 +170,11 @@ def _killed_at(number: int, path: Path) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-def test_two_processes_that_migrate_it_at_once_both_come_in_and_one_copy_is_made(tmp_path: Path) -> None:
+def test_two_processes_migrate_at_once_and_make_one_backup(tmp_path: Path) -> None:
     path = unpack(1, tmp_path / "data" / "agent.db")
 
-    lives = [start("open", path) for _ in range(2)]
-    told = [life.communicate(timeout=50)[0].strip() for life in lives]
+    processes = [start("open", path) for _ in range(2)]
+    told = [process.communicate(timeout=50)[0].strip() for process in processes]
 
     assert told == [f"opened version {SCHEMA_VERSION}"] * 2
     assert (len(list(path.parent.glob("*.backup"))), _shown(path)) == (1, _EXPECTED)

@@ -12,8 +12,8 @@ from graph_agent.calls import NEW_MESSAGE, REPLACES, SHORTENED
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.projections import Place, fold_messages, nodes_after, outcome, timestamp
-from tests.graph_agent.storage.sqlite.looking import content_of, rows
-from tests.graph_agent.storage.sqlite.small_graph import compile_graph, config_of, play_turn
+from tests.graph_agent.storage.sqlite.looking import content_of, execute, rows
+from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
 
 
 async def test_a_thread_that_waits_is_listed_with_its_question_and_its_calls(database: Database) -> None:
@@ -29,8 +29,9 @@ async def test_a_thread_that_waits_is_listed_with_its_question_and_its_calls(dat
     assert transcript == [(1, "user", "message please look"), (2, "assistant", "reply-1")]
 
 
-async def test_a_thread_at_rest_is_listed_with_its_outcome_and_finished_calls(database: Database) -> None:
-    graph = compile_graph(CheckpointSaver(database))
+async def test_an_idle_thread_is_listed_with_its_outcome_and_finished_calls(
+    database: Database, graph: Graph
+) -> None:
     await play_turn(graph, "t", "one")
     await play_turn(graph, "t", "two")
 
@@ -44,8 +45,9 @@ async def test_a_thread_at_rest_is_listed_with_its_outcome_and_finished_calls(da
     assert [role for (role,) in roles] == ["user", "assistant", "tool", "tool", "tool"] * 2
 
 
-async def test_the_head_is_the_checkpoint_that_the_saver_calls_latest(database: Database) -> None:
-    saver = CheckpointSaver(database)
+async def test_the_head_is_the_checkpoint_that_the_saver_calls_latest(
+    database: Database, saver: CheckpointSaver
+) -> None:
     await play_turn(compile_graph(saver), "t", "one")
 
     latest = await saver.aget_tuple(config_of("t"))
@@ -54,9 +56,9 @@ async def test_the_head_is_the_checkpoint_that_the_saver_calls_latest(database: 
     assert await rows(database, "SELECT checkpoint_id FROM threads") == [(latest.checkpoint["id"],)]
 
 
-async def test_the_next_nodes_of_every_checkpoint_are_those_the_graph_would_run(database: Database) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+async def test_the_next_nodes_of_every_checkpoint_are_those_the_graph_would_run(
+    saver: CheckpointSaver, graph: Graph
+) -> None:
     await play_turn(graph, "t", "one")
     await play_turn(graph, "t", "two", answer=False)
 
@@ -71,26 +73,23 @@ async def test_the_next_nodes_of_every_checkpoint_are_those_the_graph_would_run(
     assert ["run"] in expected.values()
 
 
-async def test_rebuilding_from_the_checkpoints_gives_the_same_rows(database: Database) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+async def test_rebuilding_from_the_checkpoints_gives_the_same_rows(
+    database: Database, saver: CheckpointSaver, graph: Graph
+) -> None:
     await play_turn(graph, "t", "one")
     await play_turn(graph, "other", "one")
     await play_turn(graph, "t", "two", answer=False)
     before = await content_of(database)
-    await database.write(
-        lambda connection: connection.execute(
-            "UPDATE call_log SET status = 'wrong', record = '{}' WHERE thread_id = 't'"
-        )
-    )
+    await execute(database, "UPDATE call_log SET status = 'wrong', record = '{}' WHERE thread_id = 't'")
 
     await saver.rebuild_projections("t")
 
     assert await content_of(database) == before
 
 
-async def test_storing_a_checkpoint_a_second_time_changes_no_row(database: Database) -> None:
-    saver = CheckpointSaver(database)
+async def test_storing_a_checkpoint_a_second_time_changes_no_row(
+    database: Database, saver: CheckpointSaver
+) -> None:
     await play_turn(compile_graph(saver), "t", "one")
     before = await content_of(database)
     head = await saver.aget_tuple(config_of("t"))
@@ -102,11 +101,7 @@ async def test_storing_a_checkpoint_a_second_time_changes_no_row(database: Datab
     assert await content_of(database) == before
 
 
-async def test_a_branch_from_an_older_checkpoint_adds_to_the_transcript_and_becomes_the_head(
-    database: Database,
-) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+async def test_a_branch_adds_to_the_transcript_and_becomes_the_head(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
 
     await graph.ainvoke(None, await _waiting(graph), durability="sync")
@@ -121,8 +116,7 @@ async def test_a_branch_from_an_older_checkpoint_adds_to_the_transcript_and_beco
     assert await rows(database, "SELECT branch, parent_branch, from_seq FROM branches") == [(1, 0, 2)]
 
 
-async def test_a_message_whose_input_comes_on_an_older_checkpoint_is_in_the_transcript(database: Database) -> None:
-    graph = compile_graph(CheckpointSaver(database))
+async def test_a_message_sent_at_an_older_checkpoint_is_in_the_transcript(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
     head = (await graph.aget_state(config_of("t"))).config
     await play_turn(graph, "t", "two")
@@ -134,8 +128,9 @@ async def test_a_message_whose_input_comes_on_an_older_checkpoint_is_in_the_tran
     assert found == [("message one",), ("message two",), ("message instead",)]
 
 
-async def test_checkpoints_of_nested_graphs_leave_the_tables_alone(database: Database) -> None:
-    saver = CheckpointSaver(database)
+async def test_checkpoints_of_nested_graphs_leave_the_tables_alone(
+    database: Database, saver: CheckpointSaver
+) -> None:
     checkpoint: Any = {"v": 4, "id": "1", "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
 
     await saver.aput({"configurable": {"thread_id": "t", "checkpoint_ns": "child:1"}}, checkpoint, {}, {})
@@ -143,8 +138,9 @@ async def test_checkpoints_of_nested_graphs_leave_the_tables_alone(database: Dat
     assert set(map(len, (await content_of(database)).values())) == {0}
 
 
-async def test_odd_values_in_the_channels_do_not_hinder_the_checkpoint(database: Database) -> None:
-    saver = CheckpointSaver(database)
+async def test_odd_values_in_the_channels_do_not_hinder_the_checkpoint(
+    database: Database, saver: CheckpointSaver
+) -> None:
     odd_calls = [
         7,
         {"c1": "text"},

@@ -15,7 +15,7 @@ from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal, Sqli
 from graph_agent.storage.sqlite.pruning import GarbageResult, collect_garbage
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.looking import rows
-from tests.graph_agent.storage.sqlite.small_graph import compile_graph, config_of, play_turn
+from tests.graph_agent.storage.sqlite.small_graph import Graph, config_of, play_turn
 
 
 async def _count(database: Database) -> int:
@@ -23,9 +23,10 @@ async def _count(database: Database) -> int:
     return count
 
 
-async def test_pruning_never_cuts_between_a_snapshot_and_the_head(database: Database) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+@pytest.mark.slow
+async def test_pruning_never_cuts_between_a_snapshot_and_the_head(
+    database: Database, saver: CheckpointSaver, graph: Graph
+) -> None:
     for turn in range(36):
         await play_turn(graph, "t", str(turn))
     before = await graph.aget_state(config_of("t"))
@@ -38,9 +39,7 @@ async def test_pruning_never_cuts_between_a_snapshot_and_the_head(database: Data
     assert 1 < await _count(database) < count_before
 
 
-async def test_a_pruned_thread_takes_the_next_turn(database: Database) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+async def test_a_pruned_thread_takes_the_next_turn(saver: CheckpointSaver, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
     await saver.aprune(["t"])
 
@@ -53,8 +52,7 @@ async def test_a_pruned_thread_takes_the_next_turn(database: Database) -> None:
     ]
 
 
-async def test_deleting_runs_leaves_the_checkpoints_of_others(database: Database) -> None:
-    saver = CheckpointSaver(database)
+async def test_deleting_runs_leaves_the_checkpoints_of_others(database: Database, saver: CheckpointSaver) -> None:
     parent: Any = config_of("t")
     for number, run in enumerate(("first", "second"), 1):
         checkpoint: Any = {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
@@ -65,9 +63,9 @@ async def test_deleting_runs_leaves_the_checkpoints_of_others(database: Database
     assert await rows(database, "SELECT checkpoint_id FROM checkpoints") == [("2",)]
 
 
-async def test_when_the_newest_run_is_deleted_the_head_is_what_stood_before_it(database: Database) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+async def test_after_the_newest_run_is_deleted_the_head_is_the_one_before_it(
+    database: Database, saver: CheckpointSaver, graph: Graph
+) -> None:
     await play_turn(graph, "t", "one")
     before = await rows(database, "SELECT checkpoint_id, next_nodes FROM threads")
     second: Any = {**config_of("t"), "metadata": {"run_id": "second"}}
@@ -88,11 +86,6 @@ async def test_when_the_newest_run_is_deleted_the_head_is_what_stood_before_it(d
 _LATER_S = 2 * 3600
 
 
-@pytest.fixture
-def journal(database: Database, blobs: FileBlobs, clock: SteppingClock) -> SqliteJournal:
-    return SqliteJournal(database, blobs, clock)
-
-
 def age(blobs: FileBlobs) -> None:
     """Make every file look as if it had been written long ago."""
     long_ago = time.time() - _LATER_S
@@ -108,8 +101,8 @@ async def test_what_a_row_names_stays_even_through_an_outcome_that_is_a_blob(
     database: Database, blobs: FileBlobs, journal: SqliteJournal
 ) -> None:
     before, inner = blobs.put(b"before"), blobs.put(b"whole output")
-    await journal.claim("t", "c", 1, "life", Intent("/w/a", "d", "e", before))
-    await journal.finish("t", "c", 1, "life", Outcome("success", f"{'x' * INLINE_BYTES} {inner}"))
+    await journal.claim("t", "c", 1, "run", Intent("/w/a", "d", "e", before))
+    await journal.finish("t", "c", 1, "run", Outcome("success", f"{'x' * INLINE_BYTES} {inner}"))
     gone = blobs.put(b"nobody names this")
     age(blobs)
 
@@ -131,13 +124,13 @@ async def test_what_was_just_put_stays_and_so_does_what_was_put_again(database: 
     assert (blobs.get(again), blobs.get(new)) == (b"old", b"new")
 
 
-async def test_the_spool_of_a_call_that_may_still_run_stays_and_that_of_a_finished_one_goes(
+async def test_the_spool_of_a_finished_call_goes_and_that_of_a_running_one_stays(
     database: Database, blobs: FileBlobs, journal: SqliteJournal
 ) -> None:
     for call_id in ("runs", "ended"):
-        await journal.claim("t", call_id, 1, "life", None)
+        await journal.claim("t", call_id, 1, "run", None)
         blobs.spool("t", call_id, 1).write_bytes(b"output")
-    await journal.finish("t", "ended", 1, "life", Outcome("success", "output"))
+    await journal.finish("t", "ended", 1, "run", Outcome("success", "output"))
     age(blobs)
 
     assert await database.run(lambda connection: collect_garbage(connection, blobs)) == GarbageResult(
@@ -146,13 +139,13 @@ async def test_the_spool_of_a_call_that_may_still_run_stays_and_that_of_a_finish
     assert blobs.spool("t", "runs", 1).exists()
 
 
-async def test_what_a_running_background_shell_writes_stays_and_goes_when_it_has_ended(
+async def test_the_output_of_a_background_shell_goes_when_it_has_ended(
     database: Database, blobs: FileBlobs, journal: SqliteJournal, clock: SteppingClock
 ) -> None:
     shells = SqliteShells(database, clock)
     for call_id in ("runs", "ended"):
-        await journal.claim("t", call_id, 1, "life", None)
-        await journal.finish("t", call_id, 1, "life", Outcome("success", ""))
+        await journal.claim("t", call_id, 1, "run", None)
+        await journal.finish("t", call_id, 1, "run", Outcome("success", ""))
         await shells.add(NewShell("t", call_id, 1, "npm start", "/"))
     await shells.end(2, ShellEnding("exited", 0))
     files = [Path(f"{blobs.spool('t', call_id, 1)}{end}") for call_id in ("runs", "ended") for end in ("", ".code")]

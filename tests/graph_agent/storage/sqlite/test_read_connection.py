@@ -1,6 +1,7 @@
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,87 +14,71 @@ from graph_agent.storage.sqlite.read_connection import ReadConnection
 from tests.fakes.database_rows import Rows
 
 
-@pytest.mark.parametrize("exists", [False, True])
-def test_a_file_that_is_missing_or_empty_means_nothing_yet(tmp_path: Path, *, exists: bool) -> None:
-    path = tmp_path / "none.db"
-    if exists:
-        path.touch()
+def _emptied(path: Path) -> None:
+    path.touch()
+    path.with_name(f"{path.name}.locks").mkdir()
+    (path.with_name(f"{path.name}.locks") / f"{'0' * 32}.lock").touch()
 
-    with pytest.raises(NothingYet, match=r"nothing yet: no database at .*none\.db"):
+
+def _of_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE moz_places (url)")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda _: None, NothingYet, r"nothing yet: no database at .*a\.db"),
+        (Path.touch, NothingYet, r"nothing yet: no database at .*a\.db"),
+        (lambda path: path.write_text("My notes. " * 100), DamagedDatabase, r"a\.db is not a database"),
+        (_of_another_program, DamagedDatabase, "neither graph-agent nor"),
+        (Path.mkdir, StorageError, "is a folder, not a file; name the database file"),
+        (os.mkfifo, StorageError, "is a pipe, not a file"),
+        (_emptied, DamagedDatabase, "is empty, though threads were kept in it"),
+        (lambda path: Path(f"{path}-wal").write_bytes(b"x"), DamagedDatabase, "is gone, though its log"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason_and_left_as_it_is(
+    tmp_path: Path, make: Callable[[Path], object], error: type[StorageError], message: str
+) -> None:
+    path = tmp_path / "a.db"
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+
+    with pytest.raises(error, match=message):
         read_database(path)
 
-
-def test_a_file_that_is_no_database_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("These are my notes. " * 100)
-    before = path.read_bytes()
-
-    with pytest.raises(DamagedDatabase, match=r"notes\.txt is not a database"):
-        read_database(path)
-
-    assert path.read_bytes() == before
+    assert (path.read_bytes() if path.is_file() else None) == before
 
 
-def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "bookmarks.db"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE moz_places (url)")
-    connection.close()
-
-    with pytest.raises(DamagedDatabase, match="neither graph-agent nor"):
-        read_database(path)
-
-
-def test_a_newer_database_is_refused_with_both_versions_named(rows: Rows) -> None:
+def test_a_newer_database_is_refused_with_both_versions(rows: Rows) -> None:
     rows.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
     with pytest.raises(NewerSchema, match=rf"schema version {SCHEMA_VERSION + 1}.*up to {SCHEMA_VERSION}"):
         read_database(rows.path)
 
 
-def test_a_torn_page_is_named_as_damage(tmp_path: Path) -> None:
+def test_torn_pages_and_torn_text_are_reported_as_damage(tmp_path: Path, rows: Rows) -> None:
     whole = Rows(tmp_path / "whole.db")
     for number in range(200):
         whole.thread(f"thread-{number:04}", title="x" * 200)
     whole.close()
-    torn = tmp_path / "torn.db"
-    content = bytearray((tmp_path / "whole.db").read_bytes())
-    content[4096 * 3 :] = b"\xff" * (len(content) - 4096 * 3)
-    torn.write_bytes(content)
-
-    with pytest.raises(DamagedDatabase, match="damaged"), read_database(torn) as reader:
-        reader.threads()
-
-
-def test_text_that_is_no_text_is_named_as_damage(rows: Rows) -> None:
+    content = whole.path.read_bytes()
+    (tmp_path / "torn.db").write_bytes(content[: 4096 * 3] + b"\xff" * (len(content) - 4096 * 3))
     rows.thread()
     rows.execute("UPDATE threads SET title = CAST(x'ff' AS TEXT)")
 
-    with read_database(rows.path) as reader, pytest.raises(DamagedDatabase, match="damaged"):
-        reader.threads()
+    for path in (tmp_path / "torn.db", rows.path):
+        with pytest.raises(DamagedDatabase, match="damaged"), read_database(path) as reader:
+            reader.threads()
 
 
-def test_a_folder_is_told_as_one(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="is a folder, not a file; name the database file"):
-        read_database(tmp_path)
-
-
-def test_a_file_that_was_emptied_is_no_fresh_start(tmp_path: Path) -> None:
-    emptied = tmp_path / "a.db"
-    emptied.touch()
-    (tmp_path / "a.db.locks").mkdir()
-    (tmp_path / "a.db.locks" / f"{'0' * 32}.lock").touch()
-
-    with pytest.raises(DamagedDatabase, match="is empty, though threads were kept in it"):
-        read_database(emptied)
-
-
-def test_a_file_that_ends_before_its_last_page_is_named_as_damage_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_file_that_ends_before_its_last_page_is_damaged_unless_a_log_may_hold_the_rest(tmp_path: Path) -> None:
     whole = Rows(tmp_path / "whole.db")
     whole.thread()
     whole.close()
     cut = tmp_path / "cut.db"
-    cut.write_bytes((tmp_path / "whole.db").read_bytes()[:-100])
+    cut.write_bytes(whole.path.read_bytes()[:-100])
 
     with pytest.raises(DamagedDatabase, match="is damaged: it has"):
         read_database(cut)
@@ -103,13 +88,11 @@ def test_a_file_that_ends_before_its_last_page_is_named_as_damage_before_anythin
 
 def test_nothing_can_be_written_through_it(rows: Rows) -> None:
     rows.thread()
-    database = ReadConnection.open(rows.path)
+    with closing(ReadConnection.open(rows.path)) as database:
+        with pytest.raises(StorageError):
+            database.rows("DELETE FROM threads")
 
-    with pytest.raises(StorageError):
-        database.rows("DELETE FROM threads")
-
-    assert database.rows("SELECT thread_id FROM threads") == [("t1",)]
-    database.close()
+        assert database.rows("SELECT thread_id FROM threads") == [("t1",)]
 
 
 @pytest.fixture
@@ -137,7 +120,7 @@ def test_a_database_in_a_folder_that_may_not_be_written_is_read(read_only_folder
     assert [path.name for path in read_only_folder.iterdir()] == ["graph-agent.db"]
 
 
-def test_what_another_process_commits_meanwhile_is_seen(rows: Rows) -> None:
+def test_commits_of_another_process_are_seen(rows: Rows) -> None:
     with read_database(rows.path) as reader:
         assert reader.threads() == []
         rows.execute("BEGIN IMMEDIATE")
@@ -148,18 +131,16 @@ def test_what_another_process_commits_meanwhile_is_seen(rows: Rows) -> None:
         assert [thread.thread_id for thread in reader.threads()] == ["t1"]
 
 
-def test_what_is_read_in_one_moment_fits_together(rows: Rows) -> None:
+def test_everything_read_in_a_snapshot_is_of_one_moment(rows: Rows) -> None:
+    statement = "SELECT thread_id FROM threads"
     rows.thread()
-    database = ReadConnection.open(rows.path)
+    with closing(ReadConnection.open(rows.path)) as database:
+        with database.snapshot():
+            before = database.rows(statement)
+            rows.thread("t2")
+            meanwhile = database.rows(statement)
 
-    with database.snapshot():
-        before = database.rows("SELECT thread_id FROM threads")
-        rows.thread("t2")
-        meanwhile = database.rows("SELECT thread_id FROM threads")
-    after = database.rows("SELECT thread_id FROM threads")
-
-    database.close()
-    assert (before, meanwhile, after) == ([("t1",)], [("t1",)], [("t1",), ("t2",)])
+        assert (before, meanwhile, database.rows(statement)) == ([("t1",)], [("t1",)], [("t1",), ("t2",)])
 
 
 def test_reading_leaves_the_file_byte_for_byte_as_it_was(tmp_path: Path) -> None:
@@ -172,17 +153,3 @@ def test_reading_leaves_the_file_byte_for_byte_as_it_was(tmp_path: Path) -> None
         assert len(reader.threads()) == 1
 
     assert rows.path.read_bytes() == before
-
-
-def test_a_pipe_in_its_place_is_told_and_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.db")
-
-    with pytest.raises(StorageError, match="is a pipe, not a file"):
-        ReadConnection.open(tmp_path / "pipe.db")
-
-
-def test_a_log_without_its_database_is_told(tmp_path: Path) -> None:
-    (tmp_path / "a.db-wal").write_bytes(b"something")
-
-    with pytest.raises(DamagedDatabase, match="is gone, though its log"):
-        ReadConnection.open(tmp_path / "a.db")

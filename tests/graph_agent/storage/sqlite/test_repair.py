@@ -12,7 +12,7 @@ from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.repair import ReadableRows, salvage
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
-from tests.graph_agent.storage.sqlite.looking import content_of, rows
+from tests.graph_agent.storage.sqlite.looking import content_of, execute, rows
 from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
 
 _PAGE = 4096
@@ -119,9 +119,7 @@ async def test_a_file_of_which_nothing_can_be_read_is_left_as_it_is_and_a_backup
     assert sorted(one.name for one in path.parent.iterdir() if one.is_file()) == [path.name, backup.name]
 
 
-async def test_what_stands_in_the_log_alone_is_taken_over_and_the_log_is_kept_with_the_original(
-    path: Path, tmp_path: Path
-) -> None:
+async def test_rows_in_the_log_are_copied_and_the_log_is_kept_with_the_original(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("PRAGMA wal_autocheckpoint=0")
         writer.execute("INSERT INTO inbox VALUES (1, 't', 'in the log', 'me', 'now', NULL)")
@@ -133,12 +131,12 @@ async def test_what_stands_in_the_log_alone_is_taken_over_and_the_log_is_kept_wi
     assert _count(path, "inbox") == 1
 
 
-async def test_a_database_whose_thread_another_process_holds_is_left_alone_and_the_process_named(
+async def test_a_database_in_use_is_left_alone_and_the_process_named(
     path: Path,
 ) -> None:
     async with await Database.open(path) as database:
         lock = FlockThreadLock(database, SystemClock())
-        await lock.acquire("t", "life")
+        await lock.acquire("t", "run")
         damaged = path.read_bytes()
 
         with pytest.raises(ThreadHeld, match=f"process {os.getpid()}, which holds thread 't'"):
@@ -180,9 +178,7 @@ def test_every_row_of_a_sound_table_comes_with_its_number_and_none_is_lost(sourc
 
 
 def test_a_table_without_numbers_gives_each_row_once(source: sqlite3.Connection) -> None:
-    found = ReadableRows(source, "w", ["a"], ["a"])
-
-    assert list(found) == [("x",), ("y",)]
+    assert list(ReadableRows(source, "w", ["a"], ["a"])) == [("x",), ("y",)]
 
 
 def test_a_table_that_is_not_there_is_empty_and_nothing_tells_what_is_lost(source: sqlite3.Connection) -> None:
@@ -205,10 +201,8 @@ async def _branch(database: Database, graph: Graph, place: int) -> None:
 @pytest.mark.parametrize("place", [15, 25, 33, 40])
 @pytest.mark.parametrize("keep_turns", [1, 2, 4])
 async def test_a_thread_with_branches_that_was_cut_is_rebuilt_as_it_was(
-    database: Database, place: int, keep_turns: int
+    database: Database, place: int, keep_turns: int, saver: CheckpointSaver, graph: Graph
 ) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
     for number in range(6):
         await play_turn(graph, "t", f"turn {number}")
     await _branch(database, graph, place)
@@ -223,17 +217,13 @@ async def test_a_thread_with_branches_that_was_cut_is_rebuilt_as_it_was(
     assert await content_of(database) == before
 
 
-async def test_what_the_checkpoints_that_stand_tell_comes_back_and_what_the_user_set_stays(
-    database: Database,
-) -> None:
-    saver = CheckpointSaver(database)
-    graph = compile_graph(saver)
+async def test_rebuilding_keeps_what_the_user_set(database: Database, saver: CheckpointSaver, graph: Graph) -> None:
     for number in range(4):
         await play_turn(graph, "t", f"turn {number}")
-    await database.write(lambda connection: connection.execute("UPDATE threads SET title = 'mine', mode = 'plan'"))
+    await execute(database, "UPDATE threads SET title = 'mine', mode = 'plan'")
     await saver.prune_thread("t", 2)
     before = await content_of(database)
-    await database.write(lambda connection: connection.execute("DELETE FROM transcript"))
+    await execute(database, "DELETE FROM transcript")
 
     await saver.rebuild_projections("t")
 
@@ -243,10 +233,9 @@ async def test_what_the_checkpoints_that_stand_tell_comes_back_and_what_the_user
     assert (after["threads"], after["call_log"]) == (before["threads"], before["call_log"])
 
 
-async def test_what_is_noted_of_a_checkpoint_and_cannot_be_read_is_named_as_damage(database: Database) -> None:
-    saver = CheckpointSaver(database)
+async def test_torn_metadata_of_a_checkpoint_is_named_as_damage(database: Database, saver: CheckpointSaver) -> None:
     await play_turn(compile_graph(saver), "t", "turn")
-    await database.write(lambda connection: connection.execute("UPDATE checkpoints SET metadata = X'27'"))
+    await execute(database, "UPDATE checkpoints SET metadata = X'27'")
 
     with pytest.raises(DamagedDatabase, match="thread t cannot be read"):
         await saver.rebuild_projections("t")

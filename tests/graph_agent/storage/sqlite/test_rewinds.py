@@ -3,13 +3,12 @@ from dataclasses import replace
 import pytest
 
 from graph_agent.ports import ExecutedAttempt, FileImage, FileRestoration, Intent, Outcome, Rewind
-from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds, release_contents
 from graph_agent.storage.sqlite.threads import SqliteFileStates
 from tests.fakes.stepping_clock import SteppingClock
-from tests.graph_agent.storage.sqlite.looking import rows
+from tests.graph_agent.storage.sqlite.looking import execute, rows
 
 _INTENT = Intent("/w/a", None, "after", None, None, "/w")
 _WANTED = Rewind(
@@ -28,10 +27,9 @@ def rewinds(database: Database, clock: SteppingClock) -> SqliteRewinds:
 
 
 @pytest.fixture
-async def journal(database: Database, blobs: FileBlobs, clock: SteppingClock) -> SqliteJournal:
-    journal = SqliteJournal(database, blobs, clock)
-    await journal.claim("t", "call", 1, "life", _INTENT)
-    await journal.finish("t", "call", 1, "life", Outcome("success", "done"))
+async def journal(journal: SqliteJournal) -> SqliteJournal:
+    await journal.claim("t", "call", 1, "run", _INTENT)
+    await journal.finish("t", "call", 1, "run", Outcome("success", "done"))
     return journal
 
 
@@ -48,9 +46,7 @@ async def test_a_rewind_that_was_noted_is_found_whole_until_it_is_finished(
     assert await journal.rows("t", "call") == []
 
 
-async def test_taken_back_its_calls_count_again_and_there_is_no_rewind_left(
-    rewinds: SqliteRewinds, journal: SqliteJournal
-) -> None:
+async def test_undoing_a_rewind_makes_its_calls_count_again(rewinds: SqliteRewinds, journal: SqliteJournal) -> None:
     done = await rewinds.plan(_WANTED)
     await rewinds.finish(done)
     undo = await rewinds.plan(Rewind("t", "c9", "c10", "both", (), _WANTED.calls, reverts=done.number))
@@ -73,13 +69,13 @@ async def test_a_file_that_was_put_back_must_be_read_again(
     assert (await states.get("t", "/w/a"), await states.get("t", "/w/b")) == (None, "kept")
 
 
-async def test_what_was_done_since_a_time_is_told_without_what_never_began_or_is_undone(
+async def test_attempts_since_a_time_leave_out_those_not_started_or_reverted(
     rewinds: SqliteRewinds, journal: SqliteJournal
 ) -> None:
     [first] = await journal.rows("t", "call")
-    await journal.claim("t", "later", 1, "life", None)
-    await journal.claim("t", "not begun", 1, "life", None)
-    await journal.record_interruption("t", "not begun", 1, "life", "not_started")
+    await journal.claim("t", "later", 1, "run", None)
+    await journal.claim("t", "not begun", 1, "run", None)
+    await journal.record_interruption("t", "not begun", 1, "run", "not_started")
     [later] = await journal.rows("t", "later")
 
     assert await rewinds.attempts_since("t", later.started_at) == [
@@ -90,7 +86,7 @@ async def test_what_was_done_since_a_time_is_told_without_what_never_began_or_is
     assert [one.call_id for one in await rewinds.attempts_since("t", first.started_at)] == ["later"]
 
 
-async def test_contents_that_no_undo_can_reach_are_let_go_and_the_others_kept(
+async def test_contents_that_no_undo_can_reach_are_dropped_and_the_others_kept(
     rewinds: SqliteRewinds, journal: SqliteJournal, database: Database
 ) -> None:
     async def contents() -> list[int]:
@@ -101,7 +97,7 @@ async def test_contents_that_no_undo_can_reach_are_let_go_and_the_others_kept(
         ]
 
     stand = "INSERT INTO checkpoints (thread_id, checkpoint_id) VALUES ('t', 'c9'), ('t', 'c10'), ('t', 'c11')"
-    await database.write(lambda connection: connection.execute(stand))
+    await execute(database, stand)
     for head in ("c9", "c10", "c11"):
         await rewinds.finish(await rewinds.plan(replace(_WANTED, head=head)))
     whole = await contents()
@@ -111,9 +107,7 @@ async def test_contents_that_no_undo_can_reach_are_let_go_and_the_others_kept(
         await rewinds.plan(Rewind("t", "c11", "c12", "both", _WANTED.files, (), reverts=newest.number))
     )
     taken_back = await contents()
-    await database.write(
-        lambda connection: connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = 'c9'")
-    )
+    await execute(database, "DELETE FROM checkpoints WHERE checkpoint_id = 'c9'")
     pruned = await contents()
 
     assert (whole, taken_back, pruned) == ([1, 1, 1], [1, 1, 0, 0], [0, 1, 0, 0])

@@ -11,7 +11,7 @@ from graph_agent.storage.sqlite.database_file import APPLICATION_ID
 from graph_agent.storage.sqlite.migrations import load_migrations
 from graph_agent.storage.sqlite.projections import Place, fold_messages
 from graph_agent.storage.sqlite.search_index import update_search_index
-from tests.graph_agent.storage.sqlite.looking import rows
+from tests.graph_agent.storage.sqlite.looking import execute, rows
 
 _PLACE = Place("t", "c", "2026-11-28T10:00:00.000Z")
 
@@ -29,11 +29,11 @@ async def found(database: Database, word: str) -> list[int]:
 @pytest.fixture
 async def thread(database: Database) -> Database:
     statement = "INSERT INTO threads (thread_id, created_at, updated_at) VALUES ('t', '', '')"
-    await database.write(lambda connection: connection.execute(statement))
+    await execute(database, statement)
     return database
 
 
-async def test_what_was_said_is_in_the_index_once_its_thread_has_come_to_rest(thread: Database) -> None:
+async def test_messages_are_in_the_index_once_their_thread_is_idle(thread: Database) -> None:
     await say(thread, HumanMessage("hello brave world", id="m"))
     before = await found(thread, "brave")
 
@@ -61,24 +61,20 @@ async def test_a_message_that_is_replaced_is_found_by_its_new_words_only(thread:
 async def test_the_words_of_rows_that_went_leave_the_index_sound(thread: Database) -> None:
     await say(thread, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
     await thread.write(update_search_index)
-    await thread.write(lambda connection: connection.execute("DELETE FROM transcript WHERE seq = 2"))
+    await execute(thread, "DELETE FROM transcript WHERE seq = 2")
     await say(thread, HumanMessage("three", id="3"))
 
     await thread.write(update_search_index)
 
     assert [await found(thread, word) for word in ("one", "two", "three")] == [[1], [], [2]]
-    await thread.write(
-        lambda connection: connection.execute("INSERT INTO search_index (search_index) VALUES ('integrity-check')")
-    )
+    await execute(thread, "INSERT INTO search_index (search_index) VALUES ('integrity-check')")
 
 
-async def test_an_index_that_does_not_hold_what_it_should_is_begun_anew(thread: Database) -> None:
+async def test_an_inconsistent_index_is_built_again(thread: Database) -> None:
     await say(thread, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
     await thread.write(update_search_index)
-    await thread.write(
-        lambda connection: connection.execute("INSERT INTO search_index (search_index) VALUES ('delete-all')")
-    )
-    await thread.write(lambda connection: connection.execute("DELETE FROM transcript WHERE seq = 1"))
+    await execute(thread, "INSERT INTO search_index (search_index) VALUES ('delete-all')")
+    await execute(thread, "DELETE FROM transcript WHERE seq = 1")
 
     await thread.write(update_search_index)
 

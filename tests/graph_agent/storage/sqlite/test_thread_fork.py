@@ -10,7 +10,7 @@ from graph_agent.storage.sqlite.thread_fork import Fork
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.looking import rows
-from tests.graph_agent.storage.sqlite.small_graph import compile_graph, config_of, play_turn
+from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
 
 _AT = "2026-11-28T12:00:00.000Z"
 
@@ -24,17 +24,15 @@ async def head(database: Database) -> str:
 
 
 async def test_a_fork_has_the_state_the_list_entry_and_the_journal_of_its_origin(
-    database: Database, blobs: FileBlobs, head: str
+    database: Database, blobs: FileBlobs, head: str, saver: CheckpointSaver, graph: Graph
 ) -> None:
     journal = SqliteJournal(database, blobs, SteppingClock())
-    await journal.claim("t", "call-1-z", 1, "life", None)
-    await journal.finish("t", "call-1-z", 1, "life", Outcome("success", "read"))
-    await journal.claim("t", "of another branch", 1, "life", None)
-    saver = CheckpointSaver(database)
+    await journal.claim("t", "call-1-z", 1, "run", None)
+    await journal.finish("t", "call-1-z", 1, "run", Outcome("success", "read"))
+    await journal.claim("t", "of another branch", 1, "run", None)
 
     await saver.fork(Fork("t", head, "f", _AT))
 
-    graph = compile_graph(saver)
     states = [(await graph.aget_state(config_of(thread_id))).values for thread_id in ("t", "f")]
     listed = await rows(
         database,

@@ -172,7 +172,7 @@ async def test_an_id_that_anything_goes_by_is_taken(database: Database, blobs: F
         await take_in(database, file, blobs)
 
 
-async def test_numbers_that_are_taken_or_endless_are_given_anew(
+async def test_numbers_that_are_taken_or_too_high_are_replaced(
     database: Database, blobs: FileBlobs, file: str
 ) -> None:
     inbox = SqliteInbox(database, SteppingClock())

@@ -22,7 +22,8 @@ from graph_agent.storage.sqlite.thread_lock import (
     write_lease,
 )
 from tests.fakes.stepping_clock import SteppingClock
-from tests.graph_agent.storage.sqlite.life import start
+from tests.graph_agent.storage.sqlite.looking import execute
+from tests.graph_agent.storage.sqlite.process import start
 
 
 @pytest.fixture
@@ -30,55 +31,44 @@ def lock(database: Database, clock: SteppingClock) -> FlockThreadLock:
     return FlockThreadLock(database, clock)
 
 
-class TestThreadLock:
-    async def test_a_thread_let_go_can_be_taken_again(self, lock: FlockThreadLock) -> None:
-        await lock.acquire("t", "life")
+@pytest.fixture
+def other_lock(database: Database, clock: SteppingClock) -> FlockThreadLock:
+    return FlockThreadLock(database, clock)
+
+
+async def test_a_thread_that_was_released_can_be_acquired_again(lock: FlockThreadLock) -> None:
+    for _ in range(2):
+        await lock.acquire("t", "run")
         await lock.release()
+    await lock.release()
 
-        await lock.acquire("t", "life")
-        await lock.release()
-        await lock.release()
 
-    async def test_a_held_thread_is_refused_with_who_has_it(
-        self, database: Database, lock: FlockThreadLock, clock: SteppingClock
-    ) -> None:
-        await lock.acquire("t", "life")
+async def test_a_held_thread_is_refused_with_the_process_that_has_it(
+    lock: FlockThreadLock, other_lock: FlockThreadLock
+) -> None:
+    await lock.acquire("t", "run")
 
-        with pytest.raises(ThreadHeld, match=rf"'t' is open in another process \(pid {os.getpid()}\)\. Close it"):
-            await FlockThreadLock(database, clock).acquire("t", "another life")
+    with pytest.raises(ThreadHeld, match=rf"'t' is open in another process \(pid {os.getpid()}\)\. Close it"):
+        await other_lock.acquire("t", "another run")
+    await other_lock.acquire("another", "run")
 
-        await lock.release()
+    await other_lock.release()
+    await lock.release()
 
-    async def test_threads_are_locked_one_by_one(
-        self, database: Database, lock: FlockThreadLock, clock: SteppingClock
-    ) -> None:
-        other = FlockThreadLock(database, clock)
 
-        await lock.acquire("t", "life")
-        await other.acquire("another", "life")
+async def test_a_holder_renews_its_lease_for_a_new_run_of_the_same_thread(
+    database: Database, lock: FlockThreadLock
+) -> None:
+    await lock.acquire("t", "run")
+    await lock.acquire("t", "next run")
 
-        await other.release()
-        await lock.release()
+    found = await database.run(lambda connection: holder(connection, "t"))
 
-    async def test_a_holder_renews_its_lease_for_a_new_life(
-        self, database: Database, lock: FlockThreadLock
-    ) -> None:
-        await lock.acquire("t", "life")
-        await lock.acquire("t", "next life")
-
-        found = await database.run(lambda connection: holder(connection, "t"))
-
-        assert found is not None
-        assert (found.owner_token, found.is_alive) == ("next life", True)
-        await lock.release()
-
-    async def test_one_lock_does_not_hold_two_threads(self, lock: FlockThreadLock) -> None:
-        await lock.acquire("t", "life")
-
-        with pytest.raises(InternalError, match="holds thread 't' and cannot take 'another' as well"):
-            await lock.acquire("another", "life")
-
-        await lock.release()
+    assert found is not None
+    assert (found.owner_token, found.is_alive) == ("next run", True)
+    with pytest.raises(InternalError, match="holds thread 't' and cannot take 'another' as well"):
+        await lock.acquire("another", "run")
+    await lock.release()
 
 
 async def test_another_process_keeps_the_thread_until_it_is_killed(
@@ -89,15 +79,15 @@ async def test_another_process_keeps_the_thread_until_it_is_killed(
     said = await asyncio.to_thread(other.stdout.readline)
 
     with pytest.raises(ThreadHeld, match=rf"open in another process \(pid {other.pid}\)"):
-        await lock.acquire("t", "life")
+        await lock.acquire("t", "run")
     other.send_signal(signal.SIGKILL)
-    await lock.acquire("t", "life")
+    await lock.acquire("t", "run")
 
     found = await database.run(lambda connection: holder(connection, "t"))
     other.communicate()
     assert said == f"held by {other.pid}\n"
     assert found is not None
-    assert (found.pid, found.owner_token) == (os.getpid(), "life")
+    assert (found.pid, found.owner_token) == (os.getpid(), "run")
     await lock.release()
 
 
@@ -105,11 +95,10 @@ async def test_a_program_that_outlives_the_holder_does_not_hold_the_thread(
     database_path: Path, lock: FlockThreadLock
 ) -> None:
     other = start("hold_and_spawn", database_path, "t")
-    said = (await asyncio.to_thread(other.communicate))[0]
-    orphan = int(said)
+    orphan = int((await asyncio.to_thread(other.communicate))[0])
     os.kill(orphan, 0)
 
-    await lock.acquire("t", "life")
+    await lock.acquire("t", "run")
 
     os.kill(orphan, signal.SIGKILL)
     await lock.release()
@@ -117,7 +106,7 @@ async def test_a_program_that_outlives_the_holder_does_not_hold_the_thread(
 
 async def test_the_lock_file_is_private_safely_named_and_stays(database: Database, lock: FlockThreadLock) -> None:
     thread_id = "../../etc/passwd"
-    await lock.acquire(thread_id, "life")
+    await lock.acquire(thread_id, "run")
     await lock.release()
 
     path = lock_file(database.path, thread_id)
@@ -127,64 +116,56 @@ async def test_the_lock_file_is_private_safely_named_and_stays(database: Databas
 
 
 async def test_a_lease_that_cannot_be_written_leaves_the_thread_free(
-    database: Database, clock: SteppingClock, lock: FlockThreadLock
+    database: Database, lock: FlockThreadLock, other_lock: FlockThreadLock
 ) -> None:
-    await database.write(lambda connection: connection.execute("ALTER TABLE leases RENAME TO away"))
+    await execute(database, "ALTER TABLE leases RENAME TO away")
     with pytest.raises(StorageError, match="no such table: leases"):
-        await lock.acquire("t", "life")
-    await database.write(lambda connection: connection.execute("ALTER TABLE away RENAME TO leases"))
+        await lock.acquire("t", "run")
+    await execute(database, "ALTER TABLE away RENAME TO leases")
 
-    other = FlockThreadLock(database, clock)
-    await other.acquire("t", "another life")
+    await other_lock.acquire("t", "another run")
 
-    await other.release()
-
-
-_HERE = Holder(os.getpid(), socket.gethostname(), "since", "life", is_alive=True)
+    await other_lock.release()
 
 
-async def _after(database: Database, change: str) -> Holder | None:
-    def look(connection: sqlite3.Connection) -> Holder | None:
-        write_lease(connection, "t", "life", "since")
+_HERE = Holder(os.getpid(), socket.gethostname(), "since", "run", is_alive=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("owner_token = owner_token", _HERE),
+        ("boot_id = 'another boot'", replace(_HERE, is_alive=False)),
+        ("process_started = '1'", replace(_HERE, is_alive=False)),
+        ("process_started = ''", replace(_HERE, is_alive=False)),
+        # A process on another host cannot be checked.
+        ("host = 'elsewhere', boot_id = 'its boot', pid = 1", replace(_HERE, host="elsewhere", pid=1)),
+    ],
+)
+async def test_a_lease_shows_who_holds_the_thread_and_whether_that_process_lives(
+    database: Database, change: str, expected: Holder
+) -> None:
+    def read(connection: sqlite3.Connection) -> Holder | None:
+        write_lease(connection, "t", "run", "since")
         connection.execute(f"UPDATE leases SET {change}")  # noqa: S608 - text from this file
         return holder(connection, "t")
 
-    return await database.write(look)
-
-
-async def test_a_thread_never_held_has_no_holder(database: Database) -> None:
     assert await database.run(lambda connection: holder(connection, "t")) is None
+    assert await database.write(read) == expected
 
 
-async def test_the_holder_is_told_with_pid_host_time_and_life(database: Database) -> None:
-    assert await _after(database, "owner_token = owner_token") == _HERE
-
-
-@pytest.mark.parametrize("change", ["boot_id = 'another boot'", "process_started = '1'", "process_started = ''"])
-async def test_a_holder_of_another_boot_or_start_time_is_dead_though_the_pid_runs(
-    database: Database, change: str
-) -> None:
-    assert await _after(database, change) == replace(_HERE, is_alive=False)
-
-
-async def test_a_holder_on_another_host_counts_as_alive(database: Database) -> None:
-    found = await _after(database, "host = 'elsewhere', boot_id = 'its boot', pid = 1")
-
-    assert found == Holder(1, "elsewhere", "since", "life", is_alive=True)
-
-
-async def test_a_lease_is_ended_by_the_life_that_has_it(database: Database) -> None:
+async def test_a_lease_is_ended_by_the_run_that_has_it(database: Database) -> None:
     def end(connection: sqlite3.Connection) -> list[Holder | None]:
-        write_lease(connection, "t", "life", "since")
-        end_lease(connection, "t", "another life", "at")
+        write_lease(connection, "t", "run", "since")
+        end_lease(connection, "t", "another run", "at")
         still = holder(connection, "t")
-        end_lease(connection, "t", "life", "at")
+        end_lease(connection, "t", "run", "at")
         return [still, holder(connection, "t")]
 
     assert await database.write(end) == [_HERE, None]
 
 
-def test_a_lock_without_a_lease_is_told_with_how_to_find_its_process(tmp_path: Path) -> None:
+def test_exclusive_access_holds_every_lock_and_says_how_to_find_a_holder_without_a_lease(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     lock_dir(path).mkdir()
     lock = lock_file(path, "t")

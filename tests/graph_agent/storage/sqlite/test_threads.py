@@ -3,14 +3,13 @@ from typing import Any
 import pytest
 
 from graph_agent.errors import UnknownId
-from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.projections import delete_threads
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadRow, ThreadTable
 from tests.fakes.stepping_clock import SteppingClock
-from tests.graph_agent.storage.sqlite.looking import rows
+from tests.graph_agent.storage.sqlite.looking import execute, rows
 from tests.graph_agent.storage.sqlite.small_graph import compile_graph, play_turn
 
 _FIRST = "2026-01-01T00:00:00.000Z"
@@ -23,17 +22,13 @@ def threads(database: Database, clock: SteppingClock) -> ThreadTable:
 
 
 async def test_a_new_thread_is_listed_before_its_first_checkpoint(threads: ThreadTable) -> None:
-    created = await threads.create("t", "/w", "gpt-5", "default")
-
-    assert created == await threads.get("t") == _NEW
+    assert await threads.create("t", "/w", "gpt-5", "default") == await threads.get("t") == _NEW
 
 
 async def test_a_thread_that_another_process_has_just_begun_is_taken_as_it_is(threads: ThreadTable) -> None:
     await threads.create("t", "/w", "gpt-5", "default")
 
-    begun_too = await threads.create("t", "/elsewhere", "other", "plan")
-
-    assert begun_too == await threads.get("t") == _NEW
+    assert await threads.create("t", "/elsewhere", "other", "plan") == await threads.get("t") == _NEW
 
 
 async def test_what_the_user_sets_stays_when_checkpoints_come(threads: ThreadTable, database: Database) -> None:
@@ -69,30 +64,24 @@ async def test_the_newest_thread_of_a_workspace_is_the_one_at_work_last(
     assert await threads.newest("/nowhere") is None
 
 
-async def test_a_thread_that_was_opened_and_left_is_not_the_newest_but_one_with_a_message_that_waits_is(
+async def test_an_empty_thread_is_the_newest_only_with_a_queued_message(
     threads: ThreadTable, database: Database, clock: SteppingClock
 ) -> None:
     await threads.create("worked", "/w", "gpt-5", "default")
     await play_turn(compile_graph(CheckpointSaver(database)), "worked", "hello")
     await threads.create("left", "/w", "gpt-5", "default")
     later = "UPDATE threads SET updated_at = '9999' WHERE thread_id = 'left'"
-    await database.write(lambda connection: connection.execute(later))
+    await execute(database, later)
     before = await threads.newest("/w")
     await SqliteInbox(database, clock).queue("left", "later", "me")
 
-    after = await threads.newest("/w")
-
-    assert [row.thread_id for row in (before, after) if row] == ["worked", "left"]
+    assert [row.thread_id for row in (before, await threads.newest("/w")) if row] == ["worked", "left"]
 
 
 async def test_threads_of_sub_agents_are_not_the_newest(threads: ThreadTable, database: Database) -> None:
     await threads.create("t", "/w", "gpt-5", "default")
     await threads.create("child", "/w", "gpt-5", "default")
-    await database.write(
-        lambda connection: connection.execute(
-            "UPDATE threads SET parent_thread = 't', parent_call = 'c' WHERE thread_id = 'child'"
-        )
-    )
+    await execute(database, "UPDATE threads SET parent_thread = 't', parent_call = 'c' WHERE thread_id = 'child'")
 
     assert await threads.newest("/w") == _NEW
 
@@ -116,35 +105,28 @@ async def test_the_folders_of_a_thread_stay_with_it(threads: ThreadTable) -> Non
     ("change", "expected"),
     [
         ("SELECT 1", [True, False]),
-        ("UPDATE journal SET owner = 'a later life' WHERE thread_id = 'fork'", [False, False]),
+        ("UPDATE journal SET owner = 'a later run' WHERE thread_id = 'fork'", [False, False]),
         ("DELETE FROM threads WHERE thread_id = 'source'", [True, True]),
         ("INSERT INTO imported_checkpoints VALUES ('fork', 'x')", [True, True]),
     ],
 )
-async def test_a_call_of_a_fork_began_elsewhere_only_where_its_newest_attempt_came_along(
-    threads: ThreadTable,
-    database: Database,
-    blobs: FileBlobs,
-    clock: SteppingClock,
-    change: str,
-    expected: list[bool],
+async def test_a_call_of_a_fork_may_have_started_elsewhere_if_its_newest_attempt_was_copied(
+    threads: ThreadTable, database: Database, change: str, expected: list[bool], journal: SqliteJournal
 ) -> None:
-    journal = SqliteJournal(database, blobs, clock)
     for thread_id in ("source", "fork"):
         await threads.create(thread_id, "/w", "m", "default")
-        await journal.claim(thread_id, "came along", 1, "life", None)
-    await journal.claim("fork", "its own", 1, "life", None)
-    await database.write(lambda one: one.execute("UPDATE threads SET parent_thread = 'source' WHERE rowid = 2"))
-    await database.write(lambda one: one.execute(change))
+        await journal.claim(thread_id, "came along", 1, "run", None)
+    await journal.claim("fork", "its own", 1, "run", None)
+    await execute(database, "UPDATE threads SET parent_thread = 'source' WHERE rowid = 2")
+    await execute(database, change)
 
     found = [await threads.may_have_started_elsewhere("fork", call_id) for call_id in ("came along", "its own")]
     assert found == expected
 
 
-async def test_a_message_whose_turn_has_begun_waits_no_more_though_nobody_could_mark_it(
-    database: Database, clock: SteppingClock
+async def test_a_message_in_the_transcript_is_not_queued_any_more(
+    database: Database, clock: SteppingClock, inbox: SqliteInbox
 ) -> None:
-    inbox = SqliteInbox(database, clock)
     await inbox.queue("t", "one", "chat")
     [(number, _)] = await inbox.waiting("t")
     row = ("t", 1, f"inbox-{number}", "user", "{}", "c1", clock.now())
@@ -152,22 +134,21 @@ async def test_a_message_whose_turn_has_begun_waits_no_more_though_nobody_could_
         "INSERT INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at) VALUES (?,?,?,?,?,?,?)"
     )
 
-    await database.write(lambda connection: connection.execute(statement, row))
+    await execute(database, statement, *row)
 
     assert await inbox.waiting("t") == []
 
 
-async def test_a_message_that_waits_goes_over_to_another_thread_once_though_that_one_took_one_of_its_number(
-    database: Database, clock: SteppingClock
+async def test_a_queued_message_moves_to_another_thread_once_with_a_free_number(
+    database: Database, clock: SteppingClock, inbox: SqliteInbox
 ) -> None:
-    inbox = SqliteInbox(database, clock)
     numbers = [await inbox.queue("t", text, "chat") for text in ("one", "two")]
     await inbox.take("t", numbers[0])
     row = ("other", 1, f"inbox-{numbers[1]}", "user", "{}", "c1", clock.now())
     statement = (
         "INSERT INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at) VALUES (?,?,?,?,?,?,?)"
     )
-    await database.write(lambda connection: connection.execute(statement, row))
+    await execute(database, statement, *row)
 
     there = [await inbox.move_to_thread("t", number, "other") for number in (*numbers, numbers[1])]
 
@@ -194,7 +175,7 @@ async def fill(database: Database, table: str, thread_id: str) -> None:
     values = [thread_id if row[1] == "thread_id" else 1 if "INT" in row[2] else "thread" for row in columns]
     names, places = ", ".join(row[1] for row in columns), ", ".join("?" for _ in columns)
     statement = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names from the schema
-    await database.write(lambda connection: connection.execute(statement, values))
+    await execute(database, statement, *values)
 
 
 async def test_no_table_holds_a_row_of_a_deleted_thread_and_others_keep_theirs(database: Database) -> None:

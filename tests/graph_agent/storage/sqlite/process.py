@@ -1,6 +1,6 @@
 """A separate process for storage tests.
 
-Usage: `python -m tests.graph_agent.storage.sqlite.life COMMAND PATH ARGUMENTS`.
+Usage: `python -m tests.graph_agent.storage.sqlite.process COMMAND PATH ARGUMENTS`.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[4]
 
 
 def start(command: str, *arguments: object) -> "subprocess.Popen[str]":
-    """Start a life; it says on its standard output how far it came."""
+    """Start a process; it says on its standard output how far it came."""
     return subprocess.Popen(
         [sys.executable, "-m", __name__, command, *map(str, arguments)],
         cwd=ROOT,
@@ -35,7 +35,7 @@ def start(command: str, *arguments: object) -> "subprocess.Popen[str]":
 
 
 def say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - how a life talks to its test
+    print(text, flush=True)  # noqa: T201 - how the process talks to its test
 
 
 async def open_only(path: Path) -> None:
@@ -51,7 +51,7 @@ async def open_as_nobody(path: Path) -> None:
 
 
 async def fill(path: Path) -> None:
-    """Queue messages until the size limit on files is reached; tells how many were acknowledged."""
+    """Queue messages until the size limit on files is reached; says how many were acknowledged."""
     async with await Database.open(path) as database:
         inbox = SqliteInbox(database, SystemClock())
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, resource.RLIM_INFINITY))
@@ -75,7 +75,7 @@ async def write_much(path: Path) -> None:
 
 async def hold(path: Path, thread_id: str) -> None:
     async with await Database.open(path) as database:
-        await FlockThreadLock(database, SystemClock()).acquire(thread_id, "life-of-another")
+        await FlockThreadLock(database, SystemClock()).acquire(thread_id, "run-of-another")
         say(f"held by {os.getpid()}")
         await asyncio.to_thread(sys.stdin.readline)
 
@@ -83,7 +83,7 @@ async def hold(path: Path, thread_id: str) -> None:
 async def hold_and_spawn(path: Path, thread_id: str) -> None:
     """Take the lock, start a program that outlives this one, die."""
     async with await Database.open(path) as database:
-        await FlockThreadLock(database, SystemClock()).acquire(thread_id, "life-of-another")
+        await FlockThreadLock(database, SystemClock()).acquire(thread_id, "run-of-another")
         orphan = await asyncio.create_subprocess_exec(
             "sleep", "60", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=False
         )
