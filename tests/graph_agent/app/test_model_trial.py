@@ -34,19 +34,11 @@ async def test_a_model_that_can_all_of_it_works(tmp_path: Path) -> None:
         tmp_path, TXT("ready"), TC("c", "look_up", {"key": "alpha"}), TXT("violet-4711"), both, TXT("Red.")
     )
 
-    assert {name: one.ok for name, one in found.items()} == dict.fromkeys(
-        (
-            "answers",
-            "streams",
-            "calls a tool",
-            "reads a result",
-            "calls two at once",
-            "usage",
-            "window",
-            "sees images",
-        ),
-        True,
+    assert tuple(found) == (
+        *("answers", "streams", "calls a tool", "reads a result", "calls two at once"),
+        *("usage", "window", "sees images"),
     )
+    assert [name for name, one in found.items() if not one.ok] == []
     assert (found["calls a tool"].detail, found["window"].detail) == ("look_up(alpha)", "4,096 tokens (set)")
 
 
@@ -88,24 +80,34 @@ async def test_profiles_are_listed_also_where_the_endpoint_tells_nothing(tmp_pat
         await try_model(settings(tmp_path, None))
 
 
-async def test_what_an_endpoint_lacks_comes_with_the_setting_that_says_so(tmp_path: Path) -> None:
-    written = '<tool_call>\n{"name": "look_up", "arguments": {"key": "alpha"}}\n</tool_call>'
-    no_tools = ERR(400, {"error": {"message": "this model does not support tools"}})
-
-    found = await found_with(tmp_path, TXT("ready"), no_tools, TXT(written), TXT("violet-4711"), TXT("no"))
-
-    settings = {name: one.setting for name, one in found.items() if one.setting}
-    assert (settings, found["calls a tool"].ok) == ({"calls a tool": ("tool_protocol", "prompt")}, True)
+_WRITTEN_CALL = '<tool_call>\n{"name": "look_up", "arguments": {"key": "alpha"}}\n</tool_call>'
+_NO_TOOLS = ERR(400, {"error": {"message": "this model does not support tools"}})
 
 
-async def test_a_model_that_calls_nothing_as_a_function_is_tried_as_text(tmp_path: Path) -> None:
-    written = '<tool_call>\n{"name": "look_up", "arguments": {"key": "alpha"}}\n</tool_call>'
-    replies = (TXT("ready"), TXT("no call"), TXT(written), TXT("violet-4711"), TXT("one"), TXT("no idea"))
-
+@pytest.mark.parametrize(
+    ("replies", "settings"),
+    [
+        (
+            (TXT("ready"), _NO_TOOLS, TXT(_WRITTEN_CALL), TXT("violet-4711"), TXT("no")),
+            {"calls a tool": ("tool_protocol", "prompt")},
+        ),
+        (
+            (
+                *(TXT("ready"), TXT("no call"), TXT(_WRITTEN_CALL), TXT("violet-4711"), TXT("one")),
+                TXT("no idea"),
+            ),
+            {"calls a tool": ("tool_protocol", "prompt"), "sees images": ("images", "off")},
+        ),
+    ],
+    ids=["an endpoint that refuses tools", "a model that calls no function"],
+)
+async def test_what_an_endpoint_lacks_comes_with_the_setting_for_it(
+    tmp_path: Path, replies: tuple[Reply, ...], settings: dict[str, tuple[str, str]]
+) -> None:
     found = await found_with(tmp_path, *replies)
 
-    assert (found["calls a tool"].setting, found["reads a result"].ok) == (("tool_protocol", "prompt"), True)
-    assert found["sees images"].setting == ("images", "off")
+    assert {name: one.setting for name, one in found.items() if one.setting} == settings
+    assert (found["calls a tool"].ok, found["reads a result"].ok) == (True, True)
 
 
 async def test_the_window_that_the_endpoint_tells_is_one_to_write_down(tmp_path: Path) -> None:
@@ -122,24 +124,19 @@ async def shown_to(*replies: Reply) -> tuple[ImageProbe, list[dict[str, object]]
         return look, server.bodies
 
 
-async def test_a_model_that_names_the_colour_sees() -> None:
-    look, bodies = await shown_to(TXT("It is Red."))
-
-    assert (look.ok, "data:image/png;base64," in str(bodies[0]["messages"])) == (True, True)
-
-
-async def test_a_model_that_guesses_or_an_endpoint_that_refuses_does_not() -> None:
+async def test_a_model_sees_only_if_it_names_the_colour() -> None:
+    seen, bodies = await shown_to(TXT("It is Red."))
     guessed, _ = await shown_to(TXT("blue, I think"))
     refused, _ = await shown_to(ERR(400, "image input is not supported"), TXT("I cannot see it"))
+    failed, _ = await shown_to(ERR(401, "no such key"))
 
-    assert (guessed.ok, guessed.is_blind) == (False, True)
+    assert "data:image/png;base64," in str(bodies[0]["messages"])
+    assert [(one.ok, one.is_blind) for one in (seen, guessed, failed)] == [
+        (True, False),
+        (False, True),
+        (False, False),
+    ]
     assert refused == ImageProbe(ok=False, detail="the endpoint refuses them", is_blind=True)
-
-
-async def test_an_error_of_another_kind_says_nothing_about_images() -> None:
-    look, _ = await shown_to(ERR(401, "no such key"))
-
-    assert (look.ok, look.is_blind) == (False, False)
 
 
 def test_the_square_is_a_whole_png_of_a_size_that_models_take() -> None:

@@ -24,14 +24,11 @@ async def test_a_report_says_how_the_call_was_understood(tmp_path: Path) -> None
     assert report.parsed["writes"] == [
         {"given": "b", "resolved": str(tmp_path.resolve() / "b"), "access": "write", "inside": True}
     ]
-
-
-async def test_wrong_arguments_are_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="command"):
-        await check_policy("bash", {}, load_settings({"GRAPH_AGENT_HOME": str(tmp_path)}), tmp_path)
+        await check_policy("bash", {}, settings, tmp_path)
 
 
-def test_rules_are_listed_in_the_order_of_judgement_with_their_source(tmp_path: Path) -> None:
+def test_rules_are_listed_in_the_order_of_evaluation_with_their_source(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text('[policy]\nallow = ["bash(ls*)"]\ndeny = [{rule = "bash(rm*)", match = ["rm"]}]\n')
 
@@ -43,7 +40,7 @@ def test_rules_are_listed_in_the_order_of_judgement_with_their_source(tmp_path: 
     ]
 
 
-async def test_a_rule_that_does_not_mean_what_its_examples_say_judges_nothing(tmp_path: Path) -> None:
+async def test_a_rule_that_contradicts_its_examples_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[policy]\ndeny = [{rule = "bash(rm *)", match = ["rmdir x"]}]\n')
     settings = load_settings({"GRAPH_AGENT_HOME": str(tmp_path)})
 
@@ -54,7 +51,7 @@ async def test_a_rule_that_does_not_mean_what_its_examples_say_judges_nothing(tm
 
 
 @pytest.mark.slow
-async def test_a_servers_tool_is_judged_by_each_of_its_names_under_rules_that_speak_of_it_by_the_other(
+async def test_rules_for_a_servers_tool_may_use_each_of_its_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
@@ -87,7 +84,7 @@ def _file(tmp_path: Path, *lines: str) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", sorted(_CASES.glob("*.jsonl")), ids=lambda file: file.stem)
-def test_nothing_labelled_is_decided_otherwise(file: Path) -> None:
+def test_every_labelled_case_is_decided_as_labelled(file: Path) -> None:
     scored, score = run_policy_cases(file)
 
     assert [one for one in scored if not one.is_right] == []
@@ -100,20 +97,14 @@ def test_families_are_counted_by_how_their_cases_were_decided(tmp_path: Path) ->
         tmp_path,
         json.dumps({"id": "a-1", "expected": "allow", **case}),
         json.dumps({"id": "a-2", "expected": "ask", **case}),
+        json.dumps({"id": "a-3", "expected": "deny", "tool": "read", "args": {"path": 7, "x": 1}}),
     )
 
     scored, score = run_policy_cases(path)
 
     assert scored[1] == CaseResult("a-2", "ask", "allow", "risk low", "read_file has low risk.")
-    assert score == Score(2, 1, 0, 1, {"a": {"right": 1, "stricter": 0, "looser": 1}})
-
-
-def test_a_call_with_unusable_arguments_is_one_that_nobody_makes(tmp_path: Path) -> None:
-    path = _file(tmp_path, '{"id": "a", "tool": "read", "args": {"path": 7, "x": 1}, "expected": "deny"}')
-
-    scored, _ = run_policy_cases(path)
-
-    assert [(one.decision, one.rule) for one in scored] == [("deny", "unusable arguments")]
+    assert (scored[2].decision, scored[2].rule) == ("deny", "unusable arguments")
+    assert score == Score(3, 2, 0, 1, {"a": {"right": 2, "stricter": 0, "looser": 1}})
 
 
 @pytest.mark.parametrize("line", ["nonsense", "{}", '{"id": "a", "tool": "read", "args": {}, "expected": "maybe"}'])

@@ -33,11 +33,11 @@ async def path(tmp_path: Path) -> Path:
 
 async def _repaired(path: Path, **environment: str) -> list[RepairMessage]:
     home = {"GRAPH_AGENT_HOME": str(path.parent.parent), **environment}
-    return [said async for said in repair(path, home)]
+    return [messages async for messages in repair(path, home)]
 
 
-def _steps(said: list[RepairMessage]) -> list[tuple[str, str]]:
-    return [(one.step, one.stage) for one in said]
+def _steps(messages: list[RepairMessage]) -> list[tuple[str, str]]:
+    return [(one.step, one.stage) for one in messages]
 
 
 def _change(path: Path, *statements: str) -> None:
@@ -52,7 +52,7 @@ def _content(path: Path) -> list[list[tuple[object, ...]]]:
         return [database.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall() for table in tables]  # noqa: S608 - names from here
 
 
-async def test_where_nothing_is_amiss_nothing_is_said_and_nothing_changes(path: Path) -> None:
+async def test_a_sound_database_is_not_changed(path: Path) -> None:
     before = _content(path)
 
     assert await _repaired(path) == []
@@ -66,9 +66,9 @@ async def test_tables_that_disagree_are_rebuilt_once(path: Path) -> None:
         path, "DELETE FROM transcript", "UPDATE call_log SET status = 'executing'", "UPDATE threads SET turns = 9"
     )
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert _steps(said) == [("projections", "will"), ("projections", "done")]
+    assert _steps(messages) == [("projections", "will"), ("projections", "done")]
     assert (_content(path), await _repaired(path)) == (before, [])
     _change(path, "DELETE FROM threads")
     await _repaired(path)
@@ -76,33 +76,32 @@ async def test_tables_that_disagree_are_rebuilt_once(path: Path) -> None:
         assert [(one.thread_id, one.turns, one.title) for one in reader.threads()] == [(THREAD, 2, "first")]
 
 
-async def test_a_thread_that_another_process_holds_is_left_to_it_and_said_so(path: Path) -> None:
+async def test_a_thread_that_another_process_holds_is_skipped_and_named(path: Path) -> None:
     _change(path, "DELETE FROM transcript")
     async with await Database.open(path) as database:
         lock = FlockThreadLock(database, SystemClock())
         await lock.acquire(THREAD, "run 1")
-        said = await _repaired(path)
+        messages = await _repaired(path)
         await lock.release()
 
-    told = [one for one in said if one.step == "projections"]
-    assert [one.stage for one in told] == ["will", "left"]
-    assert f"is open in another process (pid {os.getpid()})" in told[1].text
+    [will, left] = [one for one in messages if one.step == "projections"]
+    assert (will.stage, left.stage) == ("will", "left")
+    assert f"is open in another process (pid {os.getpid()})" in left.text
 
 
-async def test_a_damaged_file_is_salvaged_kept_and_its_threads_go_on(path: Path) -> None:
+async def test_a_damaged_file_is_salvaged_and_kept(path: Path) -> None:
     before = _content(path)
+    query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_call_log_1'"
     with closing(sqlite3.connect(path)) as database:
-        [root] = database.execute(
-            "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_call_log_1'"
-        ).fetchone()
+        [root] = database.execute(query).fetchone()
     with path.open("r+b") as file:
         file.seek((root - 1) * 4096)
         file.write(bytes(4096))
     damaged = path.read_bytes()
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert _steps(said) == [("database", "will"), ("database", "done")]
+    assert _steps(messages) == [("database", "will"), ("database", "done")]
     assert [kept.read_bytes() for kept in path.parent.glob("a.db.damaged-*")] == [damaged]
     assert (_content(path), check_database(path) is not None, await _repaired(path)) == (before, True, [])
 
@@ -118,7 +117,7 @@ _NEWEST = "rowid = (SELECT max(rowid) FROM {} WHERE thread_id = '{}' AND {})"
         ("writes", "value", "channel = 'messages'"),
     ],
 )
-async def test_a_value_with_turned_bits_is_treated_as_lost_and_the_other_threads_are_mended_too(
+async def test_a_value_with_flipped_bits_is_treated_as_lost_and_the_other_threads_are_repaired_too(
     path: Path, table: str, value: str, of: str
 ) -> None:
     stage = Stage(path, ScriptedModel(text("there")))
@@ -129,9 +128,9 @@ async def test_a_value_with_turned_bits_is_treated_as_lost_and_the_other_threads
     _change(path, turned, "DELETE FROM transcript")
     damaged = _content(path)
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert _steps(said)[:3] == [("values", "will"), ("values", "done"), ("values", "left")]
+    assert _steps(messages)[:3] == [("values", "will"), ("values", "done"), ("values", "left")]
     assert [_content(kept) for kept in path.parent.glob("a.db.damaged-*")] == [damaged]
     assert [one for one in await _repaired(path) if one.step != "blobs"] == []
     for thread in (THREAD, "other"):
@@ -142,7 +141,7 @@ async def test_a_value_with_turned_bits_is_treated_as_lost_and_the_other_threads
         assert (rest.status, rest.answer) == ("done", "here")
 
 
-async def test_a_call_that_only_the_journal_still_knows_stays_in_the_ledger(path: Path) -> None:
+async def test_a_call_that_only_the_journal_still_has_stays_in_the_call_log(path: Path) -> None:
     with read_database(path) as reader:
         ran = {view.record["call_id"]: view.record["result"] for view in reader.calls(THREAD)}
     del ran["n"]  # It was refused.
@@ -153,13 +152,13 @@ async def test_a_call_that_only_the_journal_still_knows_stays_in_the_ledger(path
         "DELETE FROM checkpoints WHERE checkpoint_id > (SELECT min(checkpoint_id) FROM checkpoints)",
     )
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
     with read_database(path) as reader:
         calls_left = reader.calls(THREAD)
     assert {view.record["tool_name"] for view in calls_left} == {"(lost)"}
     assert {view.record["call_id"]: view.record["result"] for view in calls_left} == ran
-    assert (_steps(said), await _repaired(path)) == ([("projections", "will"), ("projections", "done")], [])
+    assert (_steps(messages), await _repaired(path)) == ([("projections", "will"), ("projections", "done")], [])
 
 
 async def test_a_schema_that_is_no_text_is_damage_like_any_other(path: Path) -> None:
@@ -171,25 +170,23 @@ async def test_a_schema_that_is_no_text_is_damage_like_any_other(path: Path) -> 
         read_database(path)
     with pytest.raises(DamagedDatabase):
         await Database.open(path)
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert _steps(said)[:2] == [("database", "will"), ("database", "done")]
+    assert _steps(messages)[:2] == [("database", "will"), ("database", "done")]
     assert (check_database(path) is not None, await _repaired(path)) == (True, [])
 
 
-async def test_a_file_that_is_no_database_is_left_as_it_is_and_the_rest_is_not_tried(path: Path) -> None:
+async def test_a_file_that_is_no_database_is_not_changed(path: Path) -> None:
     path.write_bytes(b"no database " * 1000)
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert _steps(said) == [("database", "will"), ("database", "left")]
+    assert _steps(messages) == [("database", "will"), ("database", "left")]
     assert path.read_bytes() == b"no database " * 1000
 
 
 @pytest.mark.parametrize("content", [b"another's notes", b"SQLite format 3\0" + bytes(4096), None])
-async def test_what_is_not_of_this_program_is_not_even_closed_to_others(
-    tmp_path: Path, content: bytes | None
-) -> None:
+async def test_a_file_of_another_program_is_not_even_made_private(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "data" / "a.db"
     path.parent.mkdir(mode=0o700)
     if content is None:
@@ -198,19 +195,19 @@ async def test_what_is_not_of_this_program_is_not_even_closed_to_others(
         path.write_bytes(content)
     path.chmod(0o644)
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert (_steps(said), path.stat().st_mode & 0o777) == ([("database", "left")], 0o644)
+    assert (_steps(messages), path.stat().st_mode & 0o777) == ([("database", "left")], 0o644)
     assert [one.name for one in path.parent.iterdir()] == ["a.db"]
 
 
-async def test_an_older_schema_is_brought_up_after_a_copy(tmp_path: Path) -> None:
+async def test_an_older_schema_is_migrated_after_a_copy(tmp_path: Path) -> None:
     path = tmp_path / "data" / "old.db"
     open_connection(path, load_migrations()[:2]).close()
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert [one for one in _steps(said) if one[0] == "schema"] == [("schema", "will"), ("schema", "done")]
+    assert [one for one in _steps(messages) if one[0] == "schema"] == [("schema", "will"), ("schema", "done")]
     assert len(list(path.parent.glob("old.db.v2-*.backup"))) == 1
 
 
@@ -222,22 +219,22 @@ async def test_a_prune_that_was_left_over_is_finished(path: Path) -> None:
             await session.send(f"turn {number}")
     (path.parent.parent / "config.toml").write_text("keep_turns = 2\n")
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert _steps(said)[:2] == [("pruning", "will"), ("pruning", "done")]
+    assert _steps(messages)[:2] == [("pruning", "will"), ("pruning", "done")]
     assert await _repaired(path) == []
 
 
-async def test_contents_that_nothing_names_go_unless_a_damaged_file_may_still_name_them(path: Path) -> None:
+async def test_unreferenced_contents_are_removed_unless_a_damaged_file_may_still_name_them(path: Path) -> None:
     blobs = FileBlobs(blob_dir(path))
     orphan = blobs.folder / "objects" / blobs.put(b"orphan").rpartition(":")[2][:2]
     for file in orphan.iterdir():
         os.utime(file, (time.time() - 7200,) * 2)
-    kept = path.with_name("a.db.damaged-1")
-    kept.touch(mode=0o600)
+    damaged = path.with_name("a.db.damaged-1")
+    damaged.touch(mode=0o600)
 
     left = _steps(await _repaired(path))
-    kept.unlink()
+    damaged.unlink()
     done = _steps(await _repaired(path))
 
     assert (left, done) == ([("blobs", "left")], [("blobs", "will"), ("blobs", "done")])
@@ -256,9 +253,9 @@ async def test_a_log_that_a_killed_process_left_is_written_back(path: Path) -> N
     connection.close()
     copied = path.parent / "copy" / "a.db"
 
-    said = await _repaired(copied)
+    messages = await _repaired(copied)
 
-    assert _steps(said) == [("log", "will"), ("log", "done")]
+    assert _steps(messages) == [("log", "will"), ("log", "done")]
     assert not copied.with_name("a.db-wal").exists()
 
 
@@ -267,7 +264,7 @@ async def test_files_become_private_also_if_the_settings_cannot_be_read(path: Pa
     path.chmod(0o666)
     path.parent.chmod(0o777)
 
-    said = await _repaired(path)
+    messages = await _repaired(path)
 
-    assert _steps(said) == [("privacy", "will"), ("privacy", "done")]
+    assert _steps(messages) == [("privacy", "will"), ("privacy", "done")]
     assert [one.stat().st_mode & 0o777 for one in (path, path.parent)] == [0o600, 0o700]

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,21 +23,10 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path / "agent.db", ScriptedModel())
 
 
-def rows_of(stage: Stage, thread_id: str) -> list[list[tuple[object, ...]]]:
-    connection = sqlite3.connect(stage.database)
-    statements = [f"SELECT * FROM {table} WHERE thread_id = ? ORDER BY 1, 2, 3, 4" for table in _TABLES]  # noqa: S608 - names from here
-    found = [connection.execute(statement, (thread_id,)).fetchall() for statement in statements]
-    connection.close()
-    return found
-
-
-def checkpoints(stage: Stage) -> list[str]:
-    connection = sqlite3.connect(stage.database)
-    found = connection.execute(
-        "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id", (THREAD,)
-    ).fetchall()
-    connection.close()
-    return [row[0] for row in found]
+def rows_of(stage: Stage, *tables: str, columns: str = "*") -> list[list[tuple[object, ...]]]:
+    with closing(sqlite3.connect(stage.database)) as connection:
+        statements = (f"SELECT {columns} FROM {table} WHERE thread_id = ?" for table in tables or _TABLES)  # noqa: S608 - names from here
+        return [sorted(connection.execute(statement, (THREAD,)), key=repr) for statement in statements]
 
 
 def shown(stage: Stage, thread_id: str = THREAD) -> list[tuple[str, object]]:
@@ -66,10 +56,11 @@ async def test_forked_at_each_checkpoint_a_thread_ends_with_every_call_run_once_
     stage: Stage,
 ) -> None:
     await two_turns(stage)
-    before, ran = rows_of(stage, THREAD), list(stage.toolbox.ran)
+    before, ran = rows_of(stage), list(stage.toolbox.ran)
 
-    for number, place in enumerate(checkpoints(stage)):
-        made = await fork(stage.database, place, thread_id=f"fork-{number}")
+    [checkpoints] = rows_of(stage, "checkpoints", columns="checkpoint_id")
+    for number, (place,) in enumerate(checkpoints):
+        made = await fork(stage.database, str(place), thread_id=f"fork-{number}")
         stage.model = ScriptedModel()
         async with stage.open_session(thread=made.thread_id) as session:
             rest = await approve_all(session, await session.start())
@@ -78,7 +69,7 @@ async def test_forked_at_each_checkpoint_a_thread_ends_with_every_call_run_once_
         assert rest.status == "done"
 
     assert stage.toolbox.ran == ran
-    assert rows_of(stage, THREAD) == before
+    assert rows_of(stage) == before
 
 
 async def test_a_fork_shows_the_conversation_up_to_its_checkpoint_and_the_calls_as_they_were_there(
@@ -139,10 +130,9 @@ async def test_a_call_that_may_have_begun_in_the_origin_comes_back_interrupted_i
 
     with read_database(stage.database) as reader:
         call = reader.call("f", "s").record
-    assert [(item.question.kind, item.question.reason) for item in held.questions] == [
-        ("recovery", "outcome_unknown")
-    ]
-    assert [item.question.kind for item in asked_again.questions] == ["approval"]
+    [open_question], [asked] = held.questions, asked_again.questions
+    assert (open_question.question.kind, open_question.question.reason) == ("recovery", "outcome_unknown")
+    assert asked.question.kind == "approval"
     assert (call["status"], call["started"]) == ("cancelled", True)
 
 
@@ -182,7 +172,7 @@ async def test_a_taken_id_an_unknown_checkpoint_and_an_empty_thread_are_refused_
     stage.model = ScriptedModel(text("one"))
     async with stage.open_session() as session:
         await session.send("t1")
-    before = rows_of(stage, THREAD)
+    before = rows_of(stage)
 
     with pytest.raises(UsageError, match=f"a thread '{THREAD}' already; choose another id with --as"):
         await fork(stage.database, THREAD, thread_id=THREAD)
@@ -191,4 +181,4 @@ async def test_a_taken_id_an_unknown_checkpoint_and_an_empty_thread_are_refused_
     with pytest.raises(UnknownId, match="nowhere"):
         await fork(stage.database, "nowhere")
 
-    assert rows_of(stage, THREAD) == before
+    assert rows_of(stage) == before

@@ -269,23 +269,17 @@ def test_a_failure_of_a_plug_in_is_one_line_with_its_place(
     assert _plugins(workspace, _settings(home)) == ([], (f"{place}: {problem}",))
 
 
-def test_what_a_plug_in_prints_stays_off_stdout(
+def test_a_plug_in_prints_to_stderr_and_may_replace_the_tool_that_ends_the_work(
     home: Path, workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (home / "tools" / "a.py").write_text("print('noise')")
-
-    full_registry(workspace, _settings(home))
-
-    assert capsys.readouterr() == ("", "noise\n")
-
-
-def test_a_plug_in_may_replace_the_tool_that_ends_the_work(home: Path, workspace: Path) -> None:
     _write_tool(home / "tools" / "end.py", "attempt_completion", "Ends it my way.")
+    (home / "tools" / "noise.py").write_text("print('noise')")
 
-    registry, problems = full_registry(workspace, _settings(home))
+    registry, _ = full_registry(workspace, _settings(home))
 
     declared = {item["function"]["name"]: item["function"]["description"] for item in registry.declarations()}
-    assert (declared["attempt_completion"], problems) == ("Ends it my way.", ())
+    assert declared["attempt_completion"] == "Ends it my way."
+    assert capsys.readouterr() == ("", "noise\n")
 
 
 def test_a_projects_tools_run_only_once_each_file_is_trusted_as_it_is(home: Path, workspace: Path) -> None:
@@ -336,9 +330,6 @@ async def test_the_risk_of_a_plug_in_is_at_least_medium_unless_the_user_says_oth
     known = await load_tool_catalog(workspace, _settings(home, tool_risk=setting), "default")
 
     assert [tool.risk for tool in known.tools if tool.origin == "plugin"] == [risk]
-
-
-def test_the_risk_of_a_built_in_tool_is_fixed(home: Path) -> None:
     with pytest.raises(ConfigError, match="tool_risk: 'bash' is built in and has a fixed risk; a rule"):
         policy_of(_settings(home, tool_risk={"bash": "low"}))
 

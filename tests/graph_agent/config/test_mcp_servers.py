@@ -32,7 +32,7 @@ def path(tmp_path: Path) -> Path:
         "mcp_servers.a.command='x'\n",
     ],
 )
-def test_a_table_is_added_below_all_else_and_taken_out_again_without_a_trace(path: Path, before: str) -> None:
+def test_a_table_is_added_at_the_end_and_deleted_without_a_trace(path: Path, before: str) -> None:
     path.write_text(before)
 
     write_server_tables(path, {"my own": NEW})
@@ -43,20 +43,22 @@ def test_a_table_is_added_below_all_else_and_taken_out_again_without_a_trace(pat
     assert path.read_text() == before
 
 
-def test_of_a_table_that_is_taken_out_the_tables_below_it_go_and_comments_after_it_stay(path: Path) -> None:
-    path.write_text(f"# top\nmode = 'plan'\n\n{OF_A}\n# of rules\n[policy]\nallow = []\n")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# top\nmode = 'plan'\n\n", "# of rules\n[policy]\nallow = []\n"),
+        ("", "[policy]\nallow = ['''\n[mcp_servers.a]\n''']\n"),
+    ],
+    ids=["comments after it", "a value that looks like a table"],
+)
+def test_a_table_is_deleted_with_the_tables_below_it_and_everything_else_stays(
+    path: Path, before: str, after: str
+) -> None:
+    path.write_text(f"{before}{OF_A}{after}")
 
     delete_server_table(path, "a")
 
-    assert path.read_text() == "# top\nmode = 'plan'\n\n# of rules\n[policy]\nallow = []\n"
-
-
-def test_a_value_that_looks_like_a_table_stays(path: Path) -> None:
-    path.write_text(f"{OF_A}[policy]\nallow = ['''\n[mcp_servers.a]\n''']\n")
-
-    delete_server_table(path, "a")
-
-    assert path.read_text() == "[policy]\nallow = ['''\n[mcp_servers.a]\n''']\n"
+    assert path.read_text() == f"{before}{after}"
 
 
 def test_a_section_in_one_line_is_added_to_in_its_line(path: Path) -> None:
@@ -69,7 +71,7 @@ def test_a_section_in_one_line_is_added_to_in_its_line(path: Path) -> None:
     )
 
 
-def test_a_name_that_is_taken_is_replaced_only_when_that_is_said(path: Path) -> None:
+def test_a_name_that_is_taken_is_replaced_only_on_request(path: Path) -> None:
     path.write_text(OF_A)
 
     with pytest.raises(UsageError, match="has a server 'a' already; take another name, or --replace"):
@@ -80,16 +82,11 @@ def test_a_name_that_is_taken_is_replaced_only_when_that_is_said(path: Path) -> 
     assert (kept, path.read_text()) == (OF_A, '[mcp_servers.a]\ncommand = "y"\n')
 
 
-def test_what_is_not_there_cannot_be_taken_out(path: Path) -> None:
+def test_a_server_that_does_not_exist_and_a_section_that_is_no_table_are_named(path: Path) -> None:
     path.write_text(OF_A)
-
     with pytest.raises(UsageError, match="has no MCP server 'b'; it has: a"):
         delete_server_table(path, "b")
-
-
-def test_a_section_that_is_no_table_is_told(path: Path) -> None:
     path.write_text("mcp_servers = 3\n")
-
     with pytest.raises(ConfigError, match="mcp_servers = 3 should be a table"):
         write_server_tables(path, {"b": NEW})
 
@@ -108,7 +105,7 @@ def test_a_section_that_is_no_table_is_told(path: Path) -> None:
         ("a", {"command": "x", "env": {"TOKEN": 3}}, "a.env.TOKEN: Input should be"),
     ],
 )
-def test_what_is_no_server_is_refused_before_anything_is_written(
+def test_an_invalid_table_is_refused_without_showing_its_values(
     name: str, table: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -147,7 +144,7 @@ def test_servers_are_found_where_clients_keep_them(path: tuple[str, ...]) -> Non
         ({"command": "x", "disabled": True}, {"command": "x", "enabled": False}, ()),
     ],
 )
-def test_an_entry_becomes_a_table_and_what_means_nothing_here_is_named(
+def test_an_entry_becomes_a_table_and_keys_without_a_counterpart_are_named(
     entry: dict[str, Any], table: dict[str, Any], left_out: tuple[str, ...]
 ) -> None:
     assert parse_client_config(json.dumps({"mcpServers": {"a": entry}})) == [ClientServer("a", table, left_out)]
@@ -172,7 +169,7 @@ def test_an_entry_becomes_a_table_and_what_means_nothing_here_is_named(
         ),
     ],
 )
-def test_what_cannot_be_used_here_is_told_for_what_it_is(text: str, said: str) -> None:
+def test_what_cannot_be_used_here_is_named(text: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_client_config(text)
 
