@@ -8,7 +8,11 @@ from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.pty_program import PtyProgram
 from tests.scenarios.command import Command
 
-__all__ = ["Bench", "Ran", "SetUp", "bash", "tool_messages"]
+__all__ = ["CTRL_D", "KEYS", "Bench", "Ran", "SetUp", "bash", "play", "tool_messages"]
+
+KEYS = "[s]top the turn > "
+"""What the prompt of an approval ends with."""
+CTRL_D = "\x04"
 
 
 class Ran:
@@ -90,6 +94,15 @@ class Bench:
 
 SetUp = Callable[..., Bench]
 """Takes the replies and the options of the scripted server."""
+
+
+def play(chat: PtyProgram, *script: str | tuple[str, str]) -> None:
+    """Wait for each of these texts in turn; the second of a pair is entered where the first is seen."""
+    for step in script:
+        seen, *entered = (step,) if isinstance(step, str) else step
+        chat.sees(seen)
+        for text in entered:
+            (chat.types if text in (CTRL_D, "\x03") else chat.enters)(text)
 
 
 def _newest(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

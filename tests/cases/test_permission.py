@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases.bench import SetUp, bash
+from tests.cases.bench import CTRL_D, KEYS, SetUp, bash, play
 from tests.fakes.openai_server import TC, TCS, TXT
 
-_KEYS = "[s]top the turn > "
-_CTRL_D = "\x04"
 _RULES = {"allow": ["bash"], "ask": ["bash(rm *)"], "deny": ["bash(rm -rf *)"]}
 
 
@@ -60,10 +58,10 @@ def test_nothing_in_a_question_is_obeyed_by_the_terminal(set_up: SetUp) -> None:
     chat = bench.chat("chat", "go", "--thread", "t1")
 
     for _ in range(3):
-        chat.sees(_KEYS)
+        chat.sees(KEYS)
         chat.enters("n")
     chat.sees("ok")
-    chat.types(_CTRL_D)
+    chat.types(CTRL_D)
 
     assert (chat.ends(), list(bench.workspace.iterdir())) == (0, [])
     visible = re.sub(r"\x1b\[[0-9;]*m", "", chat.output)
@@ -105,7 +103,7 @@ def test_a_refusal_by_flag_reaches_the_model_with_its_reason(set_up: SetUp) -> N
 def test_a_refusal_after_a_kill_at_the_question_is_the_same(set_up: SetUp) -> None:
     bench = set_up(TC("c1", "bash", {"command": "echo no >> log.txt"}), TXT("understood"))
     chat = bench.chat("chat", "go", "--thread", "t1")
-    chat.sees(_KEYS)
+    chat.sees(KEYS)
     chat.signals(signal.SIGKILL)
     chat.ends()
 
@@ -156,19 +154,12 @@ def test_always_stores_exactly_what_was_shown_and_asks_for_the_rest(set_up: SetU
         (bench.workspace / name).mkdir()
     chat = bench.chat("chat", "go", "--thread", "t1")
 
-    chat.sees(_KEYS)
-    chat.enters("a")
-    chat.sees("bash(git status)")
-    chat.sees("bash(rm -rf ./tmp)")
-    chat.sees("[b]ack > ")
-    chat.enters("")
-    chat.sees("rm -rf ./other")
-    chat.sees(_KEYS)
+    play(chat, (KEYS, "a"), "bash(git status)", "bash(rm -rf ./tmp)", ("[b]ack > ", ""), "rm -rf ./other", KEYS)
     before_an_answer = sorted(path.name for path in bench.workspace.iterdir())
     (bench.workspace / "tmp").mkdir()
     chat.enters("n")
     chat.sees("end")
-    chat.types(_CTRL_D)
+    chat.types(CTRL_D)
 
     assert (chat.ends(), before_an_answer) == (0, [".git", "other"])
     assert sorted(path.name for path in bench.workspace.iterdir()) == [".git", "other"]
@@ -235,19 +226,20 @@ def test_arguments_edited_in_an_editor_are_judged_and_their_change_is_shown_befo
     )
     chat = bench.chat("chat", "go", "--thread", "t1")
 
-    chat.sees(_KEYS)
-    chat.enters("e")
-    chat.sees("The edited text is not valid JSON")
-    chat.sees(_KEYS)
-    chat.enters("e")
-    chat.sees("b.txt")
-    chat.sees("your edited arguments")
-    chat.sees("mine")
-    chat.sees(_KEYS)
+    play(
+        chat,
+        (KEYS, "e"),
+        "The edited text is not valid JSON",
+        (KEYS, "e"),
+        "b.txt",
+        "your edited arguments",
+        "mine",
+        KEYS,
+    )
     nothing_yet = list(bench.workspace.iterdir())
     chat.enters("y")
     chat.sees("end")
-    chat.types(_CTRL_D)
+    chat.types(CTRL_D)
 
     assert (chat.ends(), nothing_yet, bench.read("a.txt"), bench.read("b.txt")) == (0, [], None, b"mine\n")
 
@@ -256,15 +248,15 @@ def test_three_calls_are_answered_together_once_each_was_seen(set_up: SetUp) -> 
     bench = set_up(TCS(*(bash(f"c{n}", f"echo {n} >> log.txt") for n in range(3))), TXT("end"))
     chat = bench.chat("chat", "go", "--thread", "t1")
 
-    chat.sees("3 calls need your decision")
-    chat.sees(_KEYS)
-    chat.enters("all")
-    chat.sees("echo 2 >> log.txt")
-    chat.sees("3 of them HIGH risk")
-    chat.sees("[b]ack > ")
-    chat.enters("y")
-    chat.sees("end")
-    chat.types(_CTRL_D)
+    play(
+        chat,
+        "3 calls need your decision",
+        (KEYS, "all"),
+        "echo 2 >> log.txt",
+        "3 of them HIGH risk",
+        ("[b]ack > ", "y"),
+        ("end", CTRL_D),
+    )
 
     assert (chat.ends(), bench.read("log.txt")) == (0, b"0\n1\n2\n")
 
@@ -272,12 +264,10 @@ def test_three_calls_are_answered_together_once_each_was_seen(set_up: SetUp) -> 
 def test_an_always_given_in_another_terminal_is_told_in_the_chat_that_waits(set_up: SetUp) -> None:
     bench = set_up(TC("c1", "bash", {"command": "touch here"}), TXT("end"))
     chat = bench.chat("chat", "go", "--thread", "t1")
-    chat.sees(_KEYS)
+    chat.sees(KEYS)
 
     given = bench.command.json("approvals", "approve", "c1", "--always", "--scope", "project")
-    chat.sees(f"answered by {given['by']}: yes (always in this project: bash(touch here))")
-    chat.sees("end")
-    chat.types(_CTRL_D)
+    play(chat, f"answered by {given['by']}: yes (always in this project: bash(touch here))", ("end", CTRL_D))
 
     assert (chat.ends(), bench.read("here")) == (0, b"")
 
@@ -304,9 +294,7 @@ def test_leaving_while_the_scope_of_an_always_is_chosen_keeps_the_question_and_s
 ) -> None:
     bench = set_up(TC("c1", "bash", {"command": "touch here"}), TXT("end"))
     chat = bench.chat("chat", "go", "--thread", "t1")
-    chat.sees(_KEYS)
-    chat.enters("a")
-    chat.sees("[b]ack > ")
+    play(chat, (KEYS, "a"), "[b]ack > ")
 
     chat.types("\x03")
 

@@ -3,13 +3,12 @@ import signal
 
 import pytest
 
-from tests.cases.bench import SetUp, bash
+from tests.cases.bench import CTRL_D, KEYS, SetUp, bash, play
 from tests.cases.processes import running_with
 from tests.fakes.openai_server import TC, TCS, TXT
 from tests.scenarios.command import until
 
-_KEYS = "[s]top the turn > "
-_CTRL_C, _CTRL_D = "\x03", "\x04"
+_CTRL_C = "\x03"
 
 
 @pytest.mark.parametrize("leaving", [_CTRL_C, signal.SIGHUP])
@@ -20,10 +19,10 @@ def test_answers_given_before_leaving_stay_with_the_calls_they_were_given_to(
     bench = set_up(TCS(*calls), TXT("done"))
     first = bench.chat("chat", "go", "--thread", "t1")
     for answer in ("y", "n"):
-        first.sees(_KEYS)
+        first.sees(KEYS)
         first.enters(answer)
     first.sees("echo c >> log.txt")
-    first.sees(_KEYS)
+    first.sees(KEYS)
     if isinstance(leaving, str):
         first.types(leaving)
     else:
@@ -31,14 +30,10 @@ def test_answers_given_before_leaving_stay_with_the_calls_they_were_given_to(
     left, before = first.ends(), bench.read("log.txt")
 
     second = bench.chat("resume", "t1")
-    second.sees("echo c >> log.txt")
-    second.sees(_KEYS)
-    second.enters("y")
-    second.sees("done")
-    second.types(_CTRL_D)
+    play(second, "echo c >> log.txt", (KEYS, "y"), ("done", CTRL_D))
 
     ended = second.ends()
-    question = second.output.split("Approval", 1)[-1].split(_KEYS)[0]
+    question = second.output.split("Approval", 1)[-1].split(KEYS)[0]
     expected = {_CTRL_C: 3, signal.SIGHUP: 129}[leaving]
     assert (left, before, ended, bench.read("log.txt")) == (expected, None, 0, b"a\nc\n")
     assert ("echo a" in question, len(bench.server.bodies), bench.server.faults) == (False, 2, [])
@@ -58,7 +53,7 @@ def test_a_stopped_batch_is_told_call_by_call_and_the_next_message_is_taken(set_
     until(lambda: not running_with(f"sleep {mark}"), seconds=3)
     chat.enters("never mind, say ok")
     chat.sees("ok then")
-    chat.types(_CTRL_D)
+    chat.types(CTRL_D)
 
     told = bench.results(2)
     roles = [message["role"] for message in bench.server.bodies[1]["messages"]]

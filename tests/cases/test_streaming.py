@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.cases.bench import SetUp
-from tests.fakes.openai_server import SSE, TC, TXT, Reply
+from tests.fakes.openai_server import SSE, TC, TXT
 from tests.graph_agent.model.reply_shapes import ARGUMENTS, FRAGMENTS, as_sent
 
 _READ_A = '{"file_path":"a.txt"}'
@@ -33,20 +33,6 @@ def test_calls_in_odd_pieces_are_run_once_each_and_keep_the_history_valid(set_up
     steps = [["a" if "AAA" in text else "b" if "BBB" in text else text for text in step] for step in bench.steps()]
     assert steps == [[arguments["path"] for _, arguments in shape.calls] for shape in _SHAPES]
     assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
-
-
-def test_whole_replies_may_hold_objects_for_arguments_and_any_reason_to_finish(set_up: SetUp) -> None:
-    call = ("c1", "read_file", {"file_path": "a.txt"})
-    finishes = ("tool_calls", "stop", "function_call", "end_turn")
-    bench = set_up(*(Reply(calls=(call,), finish=finish) for finish in finishes), TXT("ok"))
-    bench.write(a_txt="AAA\n")
-
-    ran = bench.run("go", "--no-stream")
-
-    assert (ran.ending, bench.server.faults) == ((0, "ok"), [])
-    assert [["AAA" in text for text in step] for step in bench.steps()] == [[True]] * 4
-    assert [json.loads(sent) for sent in bench.sent_arguments(5)] == [{"file_path": "a.txt"}] * 4
-    assert {body.get("stream", False) for body in bench.server.bodies} == {False}
 
 
 def test_arguments_are_the_same_bytes_in_every_later_request(set_up: SetUp) -> None:
@@ -84,36 +70,6 @@ def test_texts_for_numbers_are_taken_and_nonsense_is_named(set_up: SetUp) -> Non
     assert [word in refused for word in ("offset", "integer", "two")] == [True, True, True]
     assert [word in whole for word in ("1st", "2nd", "3rd")] == [True, True, True]
     assert ("file_path" in missing, "offset" in flag) == (True, True)
-
-
-_NOTHING = 'RAW {"id":"x","object":"chat.completion.chunk","choices":[]}'
-_STOP = 'RAW {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}'
-
-
-def test_chunks_without_choices_or_usage_disturb_no_call(set_up: SetUp) -> None:
-    call = _piece('{"path":"."}', index=0, id="c1", name="ls")
-    streams: list[list[Any]] = [
-        [_NOTHING, call, _STOP, 'RAW {"choices":null,"usage":{}}'],
-        [
-            {"role": "assistant", "content": None},
-            call,
-            {"content": None},
-            _STOP,
-            'RAW {"usage":{"total_tokens":"n"}}',
-        ],
-        [call, 'RAW {"choices":[{"finish_reason":"tool_calls"}]}'],
-        [call, 'RAW {"choices":[{"index":0,"delta":null,"finish_reason":"tool_calls"}]}', 'RAW {"choices":[{}]}'],
-        [{"role": "assistant", "tool_calls": None}, call, _STOP],
-        [call, 'RAW {"choices":[{"delta":{"tool_calls":[null]}}]}', _STOP, 'RAW {"usage":[]}'],
-    ]
-    replies = [SSE(chunks, done=number % 2 == 0) for number, chunks in enumerate(streams)]
-    bench = set_up(*replies, TXT("ok", usage=None))
-    bench.write(seen_txt="x")
-
-    ran = bench.run()
-
-    assert (ran.ending, len(bench.server.bodies), bench.server.faults) == ((0, "ok"), 7, [])
-    assert [["seen.txt" in text for text in step] for step in bench.steps()] == [[True]] * 6
 
 
 def test_an_unknown_tool_is_answered_with_those_there_are_and_odd_spelling_opens_no_door(set_up: SetUp) -> None:

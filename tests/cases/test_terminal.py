@@ -4,12 +4,11 @@ import subprocess
 import sys
 import time
 
-from tests.cases.bench import Bench, SetUp
+from tests.cases.bench import CTRL_D, Bench, SetUp, play
 from tests.fakes.openai_server import ERR, TC, TXT
 from tests.fakes.pty_program import PtyProgram
 
 _PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
-_CTRL_D = "\x04"
 
 
 def _said(bench: Bench) -> list[str]:
@@ -27,7 +26,7 @@ def test_pasted_lines_are_one_message_whatever_they_begin_with(set_up: SetUp) ->
         time.sleep(0.3)
         chat.types("\r")
         chat.sees(f"answer {number}")
-    chat.types(_CTRL_D)
+    chat.types(CTRL_D)
 
     ended = chat.ends()
     said = [text.replace("\r\n", "\n").rstrip("\n") for text in _said(bench)]
@@ -41,7 +40,7 @@ def test_what_is_typed_while_the_chat_starts_comes_after_its_first_message(set_u
     chat.sees("for commands")
     chat.types("second\rthird\r")
     chat.sees("three")
-    chat.types(_CTRL_D)
+    chat.types(CTRL_D)
 
     assert (chat.ends(), _said(bench)) == (0, ["first", "second", "third"])
 
@@ -50,9 +49,7 @@ def test_ctrl_z_gives_the_terminal_back_to_the_shell_at_the_prompt_and_while_a_t
     bench = set_up(TXT("answer 1"), TC("c1", "bash", {"command": "echo begun; sleep 1.2"}), TXT("answer 2"))
     start = "import os; os.environ['PS1'] = 'shell$ '; os.execvp('bash', ['bash', '--norc', '--noprofile', '-i'])"
     shell = PtyProgram(["-c", start], bench.workspace, bench.command.env)
-    shell.sees("shell$ ")
-    shell.enters(f"{sys.executable} -m graph_agent chat --mode bypassPermissions")
-    shell.sees("thread …")
+    play(shell, ("shell$ ", f"{sys.executable} -m graph_agent chat --mode bypassPermissions"), "thread …")
 
     shell.types("half \x1a")
     shell.sees("shell$ ")
@@ -66,7 +63,7 @@ def test_ctrl_z_gives_the_terminal_back_to_the_shell_at_the_prompt_and_while_a_t
     shell.sees("shell$ ")
     shell.enters("fg")
     shell.sees("answer 2")
-    shell.types(_CTRL_D)
+    shell.types(CTRL_D)
     shell.sees("shell$ ")
     shell.enters("exit $?")
 
@@ -163,6 +160,6 @@ def test_what_looks_like_markup_is_text_everywhere_in_the_chat(set_up: SetUp) ->
     chat.enters("/nosuch[/x]")
     chat.enters("once more")
     chat.sees("no [/key] [red]")
-    chat.types(_CTRL_D)
+    chat.types(CTRL_D)
 
     assert (chat.ends(), "MarkupError" in chat.output, "Traceback" in chat.output) == (0, False, False)

@@ -404,6 +404,10 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
     "content in parts": ({"content": [{"type": "text", "text": "hi"}]},),
     "content as one part": ({"content": {"type": "text", "text": "hi"}},),
     "parts as plain texts": ({"content": ["h", "i"]},),
+    "parts of all kinds": (
+        {"content": ["h", {"type": "thinking"}, {"text": None}, 3, {"type": "text", "text": "i"}]},
+        {"content": 7},
+    ),
     "a refusal": (_chunk(None), {"refusal": "hi"}),
     "only the end of thinking, its beginning was in the prompt": (
         {"content": "hm\n</thi"},
@@ -422,6 +426,12 @@ _THOUGHT: dict[str, tuple[Any, ...]] = {
     "openrouter: details alone": ({"reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}, _HI),
     "both names for the same reasoning": ({"reasoning": "hm", "reasoning_content": "hm"}, _HI),
     "litellm: thinking blocks": ({"reasoning_content": "hm", "thinking_blocks": [{"thinking": "hm"}]}, _HI),
+    "reasoning as an object, another field null": ({"reasoning": {"text": "hm"}, "reasoning_content": None}, _HI),
+    "details with a summary": (
+        {"reasoning_details": [{"type": "reasoning.text", "text": "h"}, {"summary": "m"}, 3]},
+        _HI,
+    ),
+    "anthropic: thinking": ({"thinking": "hm"}, _HI),
     "thinking tags": ({"content": "<think>hm</think>hi"},),
     "thinking tags in pieces": ({"content": "<thi"}, {"content": "nk>hm</th"}, {"content": "ink>\n\nhi"}),
     "thinking in other words": ({"content": "<thinking>hm</thinking>hi"},),

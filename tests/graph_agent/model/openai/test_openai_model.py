@@ -419,23 +419,13 @@ async def test_a_model_without_functions_gets_them_as_text_in_this_process_and_t
     assert roles == ["system", *["user", "assistant"] * 2, "user"]
 
 
-async def test_a_call_as_text_is_corrected_twice_and_then_reported_to_the_user() -> None:
-    with FakeOpenAI([TXT(AS_TEXT)] * 3, strict=True) as server:
-        asking = Asking(server)
-        reply = await asking.reply()
-
-    assert (reply.text, calls(reply), len(server.requests)) == (AS_TEXT, [], 3)
-    assert [len(body["messages"]) for body in server.bodies] == [1, 3, 5]
-    assert asking.texts("note").startswith("The model wrote the call of bash as text, and it was not run.")
-    assert reply.usage_metadata == {"input_tokens": 30, "output_tokens": 15, "total_tokens": 45}
-
-
 async def test_a_corrected_model_uses_function_calling() -> None:
     with FakeOpenAI([TXT(AS_TEXT), TC("c1", "bash", {"command": "ls"})], strict=True) as server:
         asking = Asking(server)
         reply = await asking.reply()
 
     assert calls(reply) == [("bash", {"command": "ls"}, "c1")]
+    assert reply.usage_metadata == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30}
     assert [delta.text for delta in asking.shown if delta.kind in ("retry", "note")] == [
         "The model wrote the call of bash as text instead of making it. Asking again (1 of 2)."
     ]
