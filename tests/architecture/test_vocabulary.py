@@ -40,8 +40,8 @@ REGISTRY = re.compile(r"python[h]osted|\b[p]ypi\.org|[n]pmjs\.|[c]rates\.io|prox
 MACHINE_PATH = re.compile(r"(^|[^\w.-])/([w]ork|[f]arm)/\w|\.\./[s]hared|file:///\w")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|NotImplementedError)\b")
 
-LEFT = 160
-"""How many places still use one. May only get smaller, and ends at 0."""
+ALLOWED = ("time_travel.py: cannot_be_undone", "compaction.py: told", "gguf.py: tell")
+"""A JSON field, a key of stored conversations, and the method of a file."""
 
 
 def identifiers(module: Module) -> Iterator[tuple[int, str]]:
@@ -96,8 +96,7 @@ def prose() -> Iterator[tuple[str, str]]:
 def test_retired_words_do_not_come_back() -> None:
     found = [*retired_identifiers([*code_modules(), *modules_under("docs/_generate")]), *retired_phrases(prose())]
 
-    if len(found) > LEFT:
-        expect_none(found)
+    expect_none(line for line in found if not re.sub(r":\d+ ", ": ", line).endswith(ALLOWED))
 
 
 def test_retired_words_are_noticed_in_names_strings_and_phrases() -> None:

@@ -5,7 +5,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -61,53 +63,37 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.db"
 
 
-def started(path: Path, *options: str) -> "subprocess.Popen[str]":
+def start_watching(path: Path, *options: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", light_program.__name__, "inspect", "--db", str(path), "--watch", *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def next_state(process: "subprocess.Popen[str]") -> dict[str, Any]:
-    assert process.stdout is not None
-    state: dict[str, Any] = json.loads(process.stdout.readline())
-    return state
-
-
-def forgotten(path: Path) -> tuple[int, int, int]:
-    """Take the newest write away, and the log into the database; what SQLite says of the latter."""
-    connection = sqlite3.connect(path, timeout=5, isolation_level=None)
-    connection.execute("DELETE FROM writes WHERE channel = '__interrupt__'")
-    done: tuple[int, int, int] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    connection.close()
-    return done
-
-
 @pytest.mark.slow
 def test_watching_prints_each_change_locks_nothing_and_ends_with_ctrl_c(path: Path, tmp_path: Path) -> None:
-    process = started(path, "--json")
+    process = start_watching(path, "--json")
+    assert process.stdout is not None
 
-    first = next_state(process)
-    taken_in = forgotten(path)
-    second = next_state(process)
+    states = [json.loads(process.stdout.readline())]
+    with closing(sqlite3.connect(path, timeout=5, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM writes WHERE channel = '__interrupt__'")
+        is_blocked, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    states.append(json.loads(process.stdout.readline()))
     play(tmp_path / "other.db", "go", replies=(text("done"),))
     for ending in ("-wal", "-shm"):
         path.with_name(f"{path.name}{ending}").unlink(missing_ok=True)
     (tmp_path / "other.db").replace(path)
-    third = next_state(process)
+    states.append(json.loads(process.stdout.readline()))
     process.send_signal(signal.SIGINT)
-    shown = process.communicate(timeout=60)
+    rest = process.communicate(timeout=60)
 
-    assert [(state["status"], len(state["interrupts"])) for state in (first, second, third)] == [
-        ("waiting", 1),
-        ("waiting", 0),
-        ("idle", 0),
-    ]
-    assert taken_in[0] == 0
-    assert (shown, process.returncode) == (("", ""), 130)
+    shown = [(state["status"], len(state["interrupts"])) for state in states]
+    assert shown == [("waiting", 1), ("waiting", 0), ("idle", 0)]
+    assert (is_blocked, rest, process.returncode) == (0, ("", ""), 130)
 
 
 @pytest.mark.slow
 def test_watching_ends_when_stdout_is_closed(path: Path) -> None:
-    process = started(path)
+    process = start_watching(path)
     assert process.stdout is not None
     process.stdout.readline()
 
@@ -119,25 +105,33 @@ def test_watching_ends_when_stdout_is_closed(path: Path) -> None:
     process.stderr.close()
 
 
-def statuses(shown: str) -> list[str]:
-    return [json.loads(line)["status"] for line in shown.splitlines()]
+Watch = Callable[..., list[str]]
 
 
-def test_watching_ends_with_the_status_of_until(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    watch_state(path, "", None, until="waiting", as_json=True, full=False)
+@pytest.fixture
+def watch(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Watch:
+    """Watches the thread until it has a status, calling `meanwhile` in place of each wait; the printed statuses."""
 
-    assert statuses(capsys.readouterr().out) == ["waiting"]
+    def watch(until: str | None, meanwhile: Callable[[], object] = lambda: None) -> list[str]:
+        monkeypatch.setattr(time, "sleep", lambda _seconds: meanwhile())
+        with suppress(KeyboardInterrupt):
+            watch_state(path, "", None, until=until, as_json=True, full=False)
+        return [json.loads(line)["status"] for line in capsys.readouterr().out.splitlines()]
+
+    return watch
 
 
-def test_watching_a_deleted_thread_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deleted(_seconds: float) -> None:
+def test_watching_ends_with_the_status_of_until(watch: Watch) -> None:
+    assert watch("waiting") == ["waiting"]
+
+
+def test_watching_a_deleted_thread_is_an_error(path: Path, watch: Watch) -> None:
+    def delete() -> None:
         with closing(sqlite3.connect(path, isolation_level=None)) as database:
             database.execute("DELETE FROM threads")
 
-    monkeypatch.setattr(time, "sleep", deleted)
-
     with pytest.raises(UnknownId, match="was deleted"):
-        watch_state(path, "", None, until="idle", as_json=True, full=False)
+        watch("idle", delete)
 
 
 def test_watching_redraws_a_screen_that_fits(
@@ -155,33 +149,27 @@ def test_watching_redraws_a_screen_that_fits(
 
 
 def test_an_unreadable_database_is_reported_once_and_waited_for(
-    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, looks = path.read_bytes(), iter(range(6))
+    content, waits, errors = path.read_bytes(), iter(range(6)), StringIO()
 
-    def pass_time(_seconds: float) -> None:
-        match next(looks):
+    def change() -> None:
+        match next(waits):
             case 0:
                 path.write_bytes(b"no database " * 10)
             case 3:
-                path.write_bytes(whole)
+                path.write_bytes(content)
             case 5:
                 raise KeyboardInterrupt
 
     path.with_name(f"{path.name}-wal").unlink(missing_ok=True)
-    monkeypatch.setattr(time, "sleep", pass_time)
+    monkeypatch.setattr(sys, "stderr", errors)
 
-    with pytest.raises(KeyboardInterrupt):
-        watch_state(path, "", None, until=None, as_json=True, full=False)
-
-    shown = capsys.readouterr()
-    assert statuses(shown.out) == ["waiting"] * 2
-    assert shown.err.count("is not a database") == 1
+    assert watch(None, change) == ["waiting"] * 2
+    assert errors.getvalue().count("is not a database") == 1
 
 
-def test_the_death_of_the_holding_process_is_a_change(
-    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_death_of_the_holding_process_is_a_change(path: Path, watch: Watch) -> None:
     holder = subprocess.Popen(["sleep", "60"])
     with read_database(path) as reader:
         [thread] = reader.threads()
@@ -194,15 +182,11 @@ def test_the_death_of_the_holding_process_is_a_change(
     connection.close()
     os.utime(path, (0, 0))
 
-    def pass_time(_seconds: float) -> None:
+    def kill() -> None:
         holder.kill()
         holder.wait()
 
-    monkeypatch.setattr(time, "sleep", pass_time)
-
-    watch_state(path, "", None, until="resumable", as_json=True, full=False)
-
-    assert statuses(capsys.readouterr().out) == ["running", "resumable"]
+    assert watch("resumable", kill) == ["running", "resumable"]
 
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
