@@ -38,7 +38,7 @@ _WRITE_RULES = ("write_file", "edit_file")
 ACCESS_RULES = (*_READ_RULES, *_WRITE_RULES, "web_fetch", "bash")
 """Names of tools whose deny and ask rules are about an access, whichever tool asks for it: reading a path, writing
 one, contacting a host, running a command."""
-_WILD = re.compile(r"[*?]")
+_WILDCARD = re.compile(r"[*?]")
 _MAX_DEPTH = 8
 _SHOWS_DOTS = re.compile("dotglob|GLOBIGNORE")
 """Shell settings that let a star match names that begin with a dot."""
@@ -234,7 +234,7 @@ def program_as_argument(rule: Rule, text: ShellText) -> str:
     """
     program, _, following = (rule.pattern or "").strip().partition(" ")
     program, following = basename(program.removesuffix("*")), following.partition(" ")[0].rstrip("*")
-    if not program or _WILD.search(program):
+    if not program or _WILDCARD.search(program):
         return ""
     for command in text.commands:
         words = without_assignments(command.words)
@@ -305,7 +305,7 @@ def _compiled_path(base: str, pattern: str, *, is_literal: bool) -> re.Pattern[s
 def exact_rule_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
     """The paths that rules name without a wildcard, absolute."""
     places = _rule_places(rules, workspace, home)
-    return tuple(base / relative for base, relative in places if relative and not _WILD.search(relative))
+    return tuple(base / relative for base, relative in places if relative and not _WILDCARD.search(relative))
 
 
 def rule_folders(
@@ -318,7 +318,7 @@ def rule_folders(
     found: dict[tuple[PurePath, tuple[str, ...]], None] = {}
     for base, relative in _rule_places(rules, workspace, home):
         parts = PurePath(relative).parts
-        plain = tuple(takewhile(lambda part: not _WILD.search(part), parts[:-1]))
+        plain = tuple(takewhile(lambda part: not _WILDCARD.search(part), parts[:-1]))
         found[base.joinpath(*plain), parts[len(plain) :]] = None
     return tuple(found)
 

@@ -80,13 +80,13 @@ def _common_length(limit: int, is_same: Callable[[int, int], bool]) -> int:
 def _coarse(excerpt: _Excerpt) -> list[str]:
     skipped, old, new = excerpt
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    rest_old, rest_new = old[head:], new[head:]
-    ends = zip(reversed(rest_old), reversed(rest_new), strict=False)
+    remaining_old, remaining_new = old[head:], new[head:]
+    ends = zip(reversed(remaining_old), reversed(remaining_new), strict=False)
     tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-    gone, come = rest_old[: len(rest_old) - tail], rest_new[: len(rest_new) - tail]
+    gone, come = remaining_old[: len(remaining_old) - tail], remaining_new[: len(remaining_new) - tail]
     if not gone and not come:
         return []
-    before, after = old[max(0, head - _CONTEXT) : head], rest_old[len(gone) : len(gone) + _CONTEXT]
+    before, after = old[max(0, head - _CONTEXT) : head], remaining_old[len(gone) : len(gone) + _CONTEXT]
     around = len(before) + len(after)
     start = skipped + head - len(before) + 1
     hunk = f"@@ -{start},{len(gone) + around} +{start},{len(come) + around} @@\n"

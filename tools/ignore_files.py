@@ -18,7 +18,7 @@ from pathspec import GitIgnoreSpec
 __all__ = ["IGNORE_FILE", "NO_FILTER", "IgnoreFilter", "IgnoreRules", "is_hidden"]
 
 _EXTENSION = re.compile(r"\*\.([^.*?\[\\]+)")
-_WILD = re.compile(r"[*?\[\\]")
+_WILDCARD = re.compile(r"[*?\[\\]")
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class IgnoreFilter:
                 continue
             if found := _EXTENSION.fullmatch(part):
                 extensions.add(found[1])
-            elif _WILD.search(part):
+            elif _WILDCARD.search(part):
                 # From a set or an escape on, anything may follow.
                 plain, cut = re.split(r"[\[\\]", part, maxsplit=1)[0], re.search(r"[\[\\]", part)
-                wild = "".join({"*": ".*", "?": "."}.get(char) or re.escape(char) for char in plain)
-                patterns.append(wild + ".*" if cut else wild)
+                regex = "".join({"*": ".*", "?": "."}.get(char) or re.escape(char) for char in plain)
+                patterns.append(regex + ".*" if cut else regex)
             else:
                 names.add(part)
         joined = IgnoreFilter(frozenset(names), frozenset(extensions), tuple(dict.fromkeys(patterns)))

@@ -24,7 +24,7 @@ __all__ = [
     "ToolRegistry",
     "apply_aliases",
     "function_declaration",
-    "is_offered_in_plan_mode",
+    "is_available_in_plan_mode",
     "is_third_party",
     "resolve_tool_name",
     "select_tools",
@@ -207,19 +207,19 @@ class ToolRegistry:
         is_crowded = self._deferred_above is not None and len(of_servers) > self._deferred_above
         return [tool for tool in self.all() if tool.defer or (is_crowded and tool.name in of_servers)]
 
-    def offered(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[BaseTool]:
+    def available(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[BaseTool]:
         """The tools offered to a model in a mode, without the hidden ones."""
         return [
             tool
             for tool in self.all()
-            if tool.name not in hidden and (mode != "plan" or is_offered_in_plan_mode(tool))
+            if tool.name not in hidden and (mode != "plan" or is_available_in_plan_mode(tool))
         ]
 
     def declarations(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
         """OpenAI function declarations from the static descriptions and parameters."""
         return [
             function_declaration(tool, tool.description, declared_parameters(tool.args_schema))
-            for tool in self.offered(mode, hidden)
+            for tool in self.available(mode, hidden)
         ]
 
     async def function_declarations(
@@ -238,7 +238,7 @@ class ToolRegistry:
             except ToolQueryFailed:
                 return function_declaration(tool, tool.description, declared_parameters(tool.args_schema))
 
-        return list(await asyncio.gather(*map(answered, self.offered(mode, hidden))))
+        return list(await asyncio.gather(*map(answered, self.available(mode, hidden))))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call the listener on each change; the returned function removes it."""
@@ -273,7 +273,7 @@ def is_third_party(origin: Origin | None) -> bool:
     return origin == "plugin"
 
 
-def is_offered_in_plan_mode(tool: BaseTool) -> bool:
+def is_available_in_plan_mode(tool: BaseTool) -> bool:
     """Whether the tool may be used in plan mode."""
     return tool.kind == ToolKind.READONLY if tool.in_plan_mode is None else tool.in_plan_mode
 

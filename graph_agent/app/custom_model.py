@@ -102,8 +102,8 @@ class CustomModel(SingleModel):
             messages = to_prompt_protocol(messages, request.tools, self._format_tools)
         elif request.tools:
             chat = chat.bind_tools([dict(tool) for tool in request.tools])
-        offered = [str(tool["function"]["name"]) for tool in request.tools]
-        stream, usage = ReplyStream(offered, calls_are_text=as_text), None
+        tool_names = [str(tool["function"]["name"]) for tool in request.tools]
+        stream, usage = ReplyStream(tool_names, calls_are_text=as_text), None
         async for piece in chat.astream(messages):
             usage = add_usage(usage, piece.usage_metadata) if piece.usage_metadata else usage
             for delta in stream.add(json.dumps(_event(piece))):

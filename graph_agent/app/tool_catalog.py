@@ -13,9 +13,9 @@ from graph_agent.config.settings import Settings
 from graph_agent.events import Event, EventBus, WarningIssued
 from graph_agent.toolbox import MCP_PREFIX
 from graph_agent.toolbox.facts import tool_risk
-from graph_agent.toolbox.toolbox import denied_tools, offered_names
+from graph_agent.toolbox.toolbox import available_tool_names, denied_tools
 from tools.base import Limits
-from tools.registry import ToolRegistry, is_offered_in_plan_mode
+from tools.registry import ToolRegistry, is_available_in_plan_mode
 
 __all__ = ["ToolCatalog", "ToolInfo", "load_tool_catalog", "registry_for"]
 
@@ -81,7 +81,7 @@ async def load_tool_catalog(workspace: Path, settings: Settings, mode: str, *, a
     """
     policy = policy_of(settings)
     async with registry_for(about, workspace, settings) as (registry, problems):
-        offered = offered_names(registry, mode, denied_tools(registry, policy.rules.deny))
+        available = available_tool_names(registry, mode, denied_tools(registry, policy.rules.deny))
         declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
         tools = tuple(
             ToolInfo(
@@ -91,7 +91,7 @@ async def load_tool_catalog(workspace: Path, settings: Settings, mode: str, *, a
                 origin=origin,
                 original_name=tool.original_name,
                 rule_name=tool.rule_name,
-                offered=tool.name in offered,
+                offered=tool.name in available,
                 display_name=tool.display_name or tool.name,
                 category=tool.category,
                 version=tool.version,
@@ -100,7 +100,7 @@ async def load_tool_catalog(workspace: Path, settings: Settings, mode: str, *, a
                 max_result_chars=tool.max_result_chars or Limits().result_chars,
                 strict=bool(tool.strict),
                 defer=bool(tool.defer),
-                in_plan_mode=is_offered_in_plan_mode(tool),
+                in_plan_mode=is_available_in_plan_mode(tool),
                 requires_input=bool(tool.requires_input),
                 argument_aliases=dict(tool.argument_aliases),
                 description=declared[tool.name]["description"],

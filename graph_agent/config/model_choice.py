@@ -81,16 +81,16 @@ def choose_model(settings: Settings) -> ModelChoice:
         reason = f"Model: {name} at {display_url(model.endpoint)}, set by {cause}."
         return ModelChoice("endpoint", reason, _CONNECT_ANOTHER)
     unset, obstacle = "neither a base URL nor a key is set", ""
-    name_alone = f"the model name {model.name!r} alone does not say where it is"
+    ambiguity = f"the model name {model.name!r} alone does not say where it is"
     if model.local is not None:
         obstacle = local_model_problem(model.local)
         if not obstacle:
             cause = origins.get("model.local", "the settings")
             reason = f"Model: {local_label(model.local)}, set by {cause}"
-            return ModelChoice("local", f"{reason}; {name_alone}." if model.name else f"{reason}.", CONNECT_HELP)
+            return ModelChoice("local", f"{reason}; {ambiguity}." if model.name else f"{reason}.", CONNECT_HELP)
         unset = f"the local model cannot be used: {obstacle}"
     if model.name is not None:
-        unset += f" ({name_alone})"
+        unset += f" ({ambiguity})"
     return ModelChoice(
         "offline", f"No model is connected: {unset}. Offline mode runs simple commands.", CONNECT_HELP, obstacle
     )

@@ -31,7 +31,7 @@ from policy import (
 )
 from tools.base import BaseTool, CommandTarget, HostPermission, HostTarget, PathTarget, Target, ToolKind
 from tools.paths import PathRefused, resolve, resolve_target
-from tools.registry import Origin, is_offered_in_plan_mode
+from tools.registry import Origin, is_available_in_plan_mode
 
 __all__ = [
     "CommandFacts",
@@ -121,7 +121,7 @@ def call_facts(
         kind=kind_of(tool, arguments),
         workspace=context.workspace,
         original_tool=tool.rule_name,
-        allowed_in_plan_mode=is_offered_in_plan_mode(tool),
+        allowed_in_plan_mode=is_available_in_plan_mode(tool),
         requires_input=tool.requires_input,
         cwd=Path(scope.cwd) if scope.cwd else None,
         paths=targets.paths,

@@ -31,10 +31,10 @@ __all__ = [
     "GraphToolbox",
     "add_tool_search",
     "as_outcome",
+    "available_tool_names",
     "await_or_default",
     "build_declarations",
     "denied_tools",
-    "offered_names",
     "redact_result",
 ]
 
@@ -277,9 +277,9 @@ def add_tool_search(registry: ToolRegistry, deny: Sequence[Rule]) -> None:
     registry.register(ToolSearchTool(deferred))
 
 
-def offered_names(registry: ToolRegistry, mode: str, denied: frozenset[str]) -> frozenset[str]:
+def available_tool_names(registry: ToolRegistry, mode: str, denied: frozenset[str]) -> frozenset[str]:
     """The tools offered in a mode, including those by name only; the search only if it can find something."""
-    names = frozenset(tool.name for tool in registry.offered(mode, denied))
+    names = frozenset(tool.name for tool in registry.available(mode, denied))
     has_deferred = any(tool.name in names for tool in registry.deferred())
     return names if has_deferred else names - {_SEARCH}
 

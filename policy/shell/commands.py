@@ -293,8 +293,8 @@ def _computed_by_wrapper(command: SimpleCommand, name: str, program: Program) ->
     if not inner:
         # Where its command begins, if it has one, cannot be told.
         is_unknown = inner is None or program.syntax in (None, "unknown")
-        is_fed = name in ("xargs", "parallel") and inner is None
-        return reason if is_fed or (is_unknown and command.computed) else ""
+        takes_words = name in ("xargs", "parallel") and inner is None
+        return reason if takes_words or (is_unknown and command.computed) else ""
     start = len(command.words) - len(inner[0])
     runs = _from_word(command, start)
     if name == "xargs":

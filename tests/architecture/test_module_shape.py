@@ -46,7 +46,7 @@ def _offered(tree: ast.Module) -> list[str]:
         for node in tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     ]
-    return [name for offered in lists for name in ast.literal_eval(offered)]
+    return [name for available in lists for name in ast.literal_eval(available)]
 
 
 def vague_names(module: Module) -> list[str]:

@@ -61,11 +61,11 @@ def test_odd_schemas_and_names_are_offered_as_providers_want_them_and_called_as_
     set_up: SetUp,
 ) -> None:
     name = "customer.data platform"
-    offered = "mcp__customer_data_platform__synchronize-all-customer-d_12f56126"
+    available = "mcp__customer_data_platform__synchronize-all-customer-d_12f56126"
     calls = TCS(
         ("c1", "mcp__customer_data_platform__now", "{}"),
         ("c2", "mcp__customer_data_platform__any", ""),
-        ("c3", offered, '{"to": "x"}'),
+        ("c3", available, '{"to": "x"}'),
     )
     rules = f'[policy]\nallow = ["mcp__{name}__*"]\n'
     bench = _trusting(set_up(calls, TXT("ok")), rules + _server(name, "mcp_odd.py"), name)

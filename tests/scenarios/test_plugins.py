@@ -81,8 +81,8 @@ def test_a_deferred_tool_is_named_searched_for_and_declared_from_then_on_in_ever
         bench.ask("go", "--thread", "t")
         again = bench.ask("more", "--thread", "t")
 
-    offered = [[tool["function"]["name"] for tool in body["tools"]] for body in server.bodies]
-    assert [names[-2:] for names in offered] == [
+    available = [[tool["function"]["name"] for tool in body["tools"]] for body in server.bodies]
+    assert [names[-2:] for names in available] == [
         ["tool_search", "new_task"],
         ["tool_search", "new_task"],
         ["new_task", "my_tool"],

@@ -263,12 +263,12 @@ async def test_the_mode_of_a_thread_is_stored_but_bypassing_permissions_never_is
     stage.model = ScriptedModel(text("one"), text("two"))
     async with stage.open_session(mode="bypassPermissions") as session:
         await session.send("go")
-        offered = stage.model.requests[-1].tools[0]["function"]["name"]
+        available = stage.model.requests[-1].tools[0]["function"]["name"]
         position = await session._dependencies.graph.snapshot()
         with pytest.raises(UsageError, match="at the start"):
             session.mode = "bypassPermissions"
 
-    assert (offered, position.values["mode"]) == ("tool_in_bypassPermissions", "default")
+    assert (available, position.values["mode"]) == ("tool_in_bypassPermissions", "default")
 
 
 async def test_a_turn_tells_its_story_in_order(stage: Stage) -> None:

@@ -60,9 +60,9 @@ class ChatCompleter(Completer):
                 if command == "policy" and blank:
                     command, _, typed = typed.partition(" ")
                     command = command if command == "revoke" else ""
-                offered = self._values(command, typed) if blank else self._commands()
+                candidates = self._values(command, typed) if blank else self._commands()
                 written = typed if blank else text
-                for value, shown, about in offered:
+                for value, shown, about in candidates:
                     if value.startswith(written):
                         meta = escape(about)
                         yield Completion(value, -len(written), display=escape(shown), display_meta=meta)

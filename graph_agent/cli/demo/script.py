@@ -74,12 +74,12 @@ class DemoNarrator:
 
     def choose(self, question: str, keys: Mapping[str, str], default: str) -> str:
         """Ask for one of the keys; without a person the default is the answer."""
-        offered = "  ".join(keys.values())
+        keys_line = "  ".join(keys.values())
         self.say(question)
         if not self._is_asking:
-            print_lines([f"{offered} > {default}"])
+            print_lines([f"{keys_line} > {default}"])
             return default
-        while (typed := self._read_line(f"{offered} > ").strip().lower()[:1]) not in keys:
+        while (typed := self._read_line(f"{keys_line} > ").strip().lower()[:1]) not in keys:
             print_lines([f"Type {', '.join(list(keys)[:-1])} or {list(keys)[-1]}, then Enter."])
         return typed
 

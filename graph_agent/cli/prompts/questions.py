@@ -215,8 +215,8 @@ async def _ask_recovery(prompt: Prompt, item: OpenQuestion, position: str, *, of
     """Ask what is to become of an interrupted call; False when all are to be decided at once."""
     page = _page(prompt, item, position)
     choices: tuple[Choice, ...] = (*RECOVERY, ALL) if offers_all else RECOVERY
-    offered = (*choices, END) if item.processes else choices
-    while key := await prompt.key(item, page, offered):
+    choices_now = (*choices, END) if item.processes else choices
+    while key := await prompt.key(item, page, choices_now):
         page = []
         if key == ALL.key:
             return False
@@ -224,7 +224,7 @@ async def _ask_recovery(prompt: Prompt, item: OpenQuestion, position: str, *, of
             left = await prompt.session.end_processes(item.question)
             pids = ", ".join(map(str, left))
             prompt.say(f"Could not end pid {pids}." if left else "All processes of the call have ended.")
-            offered = (*choices, END) if left else choices
+            choices_now = (*choices, END) if left else choices
         else:
             reason = await prompt.words(_ASK_RESULT) if key == "d" else ""
             if await prompt.decide(item, _KINDS[key], reason):

@@ -124,7 +124,7 @@ def _readings(text: str, phrases: "tuple[Phrase, ...]") -> "Iterator[tuple[str, 
     without_thanks = _THANKS.sub("", text)
     if without_thanks != text:
         for phrase in phrases:
-            yield text if phrase.takes_the_rest_of(without_thanks) else without_thanks, phrase
+            yield text if phrase.takes_everything_of(without_thanks) else without_thanks, phrase
     yield from ((text, phrase) for phrase in phrases)
 
 
@@ -152,7 +152,7 @@ class Phrase(NamedTuple):
         found = self.pattern.fullmatch(text)
         return self.build(defaultdict(str, found.groupdict(""))) if found else None
 
-    def takes_the_rest_of(self, text: str) -> bool:
+    def takes_everything_of(self, text: str) -> bool:
         """Whether everything up to the end of the text belongs to the last slot, which has no quotes around it."""
         if not self.pattern.pattern.endswith((f"{_SLOTS['T']})", f"{_SLOTS['B']})")):
             return False

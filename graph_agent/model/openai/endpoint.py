@@ -188,8 +188,8 @@ class OpenAIModel:
         elif capabilities.images and has_images(messages):
             messages = await asyncio.to_thread(insert_images, messages, self._options.load_image)
         body = self._client.request_body(messages, tools, capabilities)
-        offered = [str(tool["function"]["name"]) for tool in request.tools]
-        reply = ReplyStream(offered, calls_are_text=not capabilities.function_calling)
+        tool_names = [str(tool["function"]["name"]) for tool in request.tools]
+        reply = ReplyStream(tool_names, calls_are_text=not capabilities.function_calling)
         try:
             async with aclosing(self._client.payloads(body)) as payloads:
                 async for payload in _until_ended(payloads, reply):

@@ -124,18 +124,18 @@ async def reply_with_corrections(
 
 def _written_call(request: ModelRequest, reply: AIMessage) -> str | None:
     """The first tool whose call is only text in the reply; None where the reply is an answer."""
-    offered = [str(tool["function"]["name"]) for tool in request.tools]
-    if reply.tool_calls or not offered:
+    tool_names = [str(tool["function"]["name"]) for tool in request.tools]
+    if reply.tool_calls or not tool_names:
         return None
-    for call in parse_text_tool_calls(reply.text, offered).calls:
+    for call in parse_text_tool_calls(reply.text, tool_names).calls:
         if call is UNREADABLE:
             continue
         if not call.name:
             return "a tool without a name"
-        if name := match_tool_name(call.name, offered):
+        if name := match_tool_name(call.name, tool_names):
             return name
     # Unreadable tags were meant as a call, but only outside of code blocks: those are shown to the user.
-    outside = parse_text_tool_calls(_CODE_BLOCK.sub("", reply.text), offered).calls
+    outside = parse_text_tool_calls(_CODE_BLOCK.sub("", reply.text), tool_names).calls
     return "a tool without a name" if UNREADABLE in outside else None
 
 

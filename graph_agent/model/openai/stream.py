@@ -96,8 +96,8 @@ class _Call(NamedTuple):
 class ReplyStream:
     """Takes the payloads of one response."""
 
-    def __init__(self, offered: Sequence[str] = (), *, calls_are_text: bool = False) -> None:
-        self._offered = offered
+    def __init__(self, tool_names: Sequence[str] = (), *, calls_are_text: bool = False) -> None:
+        self._tool_names = tool_names
         """Names of the tools on offer."""
         self._text_buffer = TextBuffer() if calls_are_text else None
         self._text: list[str] = []
@@ -191,7 +191,7 @@ class ReplyStream:
         extra: dict[str, Mapping[str, Any]] = {}
         for position, call in enumerate(calls):
             # A name that is not on offer is made one that servers accept in a history.
-            name = match_tool_name(call.name, self._offered) or _INVALID_IN_NAME.sub("_", call.name.strip())[:64]
+            name = match_tool_name(call.name, self._tool_names) or _INVALID_IN_NAME.sub("_", call.name.strip())[:64]
             value, error = call.arguments.value, call.arguments.error
             if cause and position + 1 == len(calls):
                 retry = "send it again, in smaller parts" if cause == _OUTPUT_LIMIT else "do it in another way"
@@ -222,7 +222,7 @@ class ReplyStream:
         ]
         if calls or self._text_buffer is None:
             return text, calls
-        parsed = parse_text_tool_calls(text, self._offered)
+        parsed = parse_text_tool_calls(text, self._tool_names)
         return parsed.text, [_Call(call.name, "", call.arguments, {}) for call in parsed.calls]
 
     def _add_message(self, message: Mapping[str, Any], *, is_whole: bool) -> Iterator[Delta]:

@@ -86,11 +86,11 @@ _MADE_UP_RESULT = re.compile(r"<tool_(?:result|response)\b|^Observation:", re.MU
 """Where a model continues by making up the result of its own call."""
 
 
-def parse_text_tool_calls(text: str, offered: Sequence[str]) -> ParsedReply:
+def parse_text_tool_calls(text: str, tool_names: Sequence[str]) -> ParsedReply:
     """The calls in the text, in order; a call in plain JSON only counts for a tool that is offered."""
     spans: list[_Span] = []
     # The most certain come first: what lies in a span that was found before is skipped.
-    for span in chain(_marked_calls(text, offered), _unmarked_calls(text, offered)):
+    for span in chain(_marked_calls(text, tool_names), _unmarked_calls(text, tool_names)):
         if span.calls and not any(span.start < other.end and other.start < span.end for other in spans):
             spans.append(span)
     # What looks like thinking within a call is part of the call; a call within thinking is none.
@@ -123,43 +123,43 @@ def parse_text_tool_calls(text: str, offered: Sequence[str]) -> ParsedReply:
     return ParsedReply(tuple(call for span in spans for call in span.calls), rest)
 
 
-def match_tool_name(name: str, offered: Sequence[str]) -> str | None:
+def match_tool_name(name: str, tool_names: Sequence[str]) -> str | None:
     """The offered tool that is meant, in any letter case and with any marks; None where it is not clear."""
     bare = name.strip()
     for spelling in (bare, _AROUND_NAME.sub(r"\1", bare)):
-        same = [known for known in offered if known.casefold() == spelling.casefold()]
-        if spelling in offered or len(same) == 1:
-            return spelling if spelling in offered else same[0]
+        same = [known for known in tool_names if known.casefold() == spelling.casefold()]
+        if spelling in tool_names or len(same) == 1:
+            return spelling if spelling in tool_names else same[0]
     return None
 
 
-def _marked_calls(text: str, offered: Sequence[str]) -> Iterator[_Span]:
+def _marked_calls(text: str, tool_names: Sequence[str]) -> Iterator[_Span]:
     """Calls between marks that models use for nothing else."""
     for opened in _TAG.finditer(text):
         yield _parse_until(text, opened, re.compile(rf"\s*</{re.escape(opened[1])}>", re.IGNORECASE))
     for match in _INVOCATION.finditer(text):
-        yield _Span(*match.span(), _if_offered(parse_tagged_calls(match[0]), offered))
+        yield _Span(*match.span(), _if_known(parse_tagged_calls(match[0]), tool_names))
     for opened in _LIST.finditer(text):
         yield _parse_until(text, opened, _LIST_END)
     for match in _TOKENS.finditer(text):
         yield _Span(*match.span(), (TextToolCall(match[1], parse_arguments(match[2])),))
 
 
-def _unmarked_calls(text: str, offered: Sequence[str]) -> Iterator[_Span]:
+def _unmarked_calls(text: str, tool_names: Sequence[str]) -> Iterator[_Span]:
     """What may be a call: an action, a code block, JSON at the end of the text, and tags that could not be read."""
     for match in _REACT.finditer(text):
         following = text[match.end() :]
         end = parse_json_calls(following)[1] if following.startswith("{") else 0
         end = end or len(following.split("\nObservation:", 1)[0])
         call = TextToolCall(match[1], parse_arguments(following[:end].strip()))
-        yield _Span(match.start(), match.end() + end, _if_offered((call,), offered))
+        yield _Span(match.start(), match.end() + end, _if_known((call,), tool_names))
     for opened in _FENCE.finditer(text):
         span = _parse_until(text, opened, _FENCE_END)
-        yield span._replace(calls=_if_offered(span.calls, offered))
+        yield span._replace(calls=_if_known(span.calls, tool_names))
     for match in _LINE_OF_JSON.finditer(text):
         calls, end = parse_json_calls(text[match.end() :])
         if calls and not text[match.end() + end :].strip():
-            yield _Span(match.start(), len(text), _if_offered(calls, offered))
+            yield _Span(match.start(), len(text), _if_known(calls, tool_names))
             break
     for number, opened in enumerate(_OPENING.finditer(text)):
         closed = _CLOSING.search(text, opened.end())
@@ -181,8 +181,8 @@ def _parse_until(text: str, opened: re.Match[str], end: re.Pattern[str]) -> _Spa
     return _Span(opened.start(), closed.end() if closed else len(text), calls)
 
 
-def _if_offered(calls: tuple[TextToolCall, ...], offered: Sequence[str]) -> tuple[TextToolCall, ...]:
-    return calls if all(match_tool_name(call.name, offered) for call in calls) else ()
+def _if_known(calls: tuple[TextToolCall, ...], tool_names: Sequence[str]) -> tuple[TextToolCall, ...]:
+    return calls if all(match_tool_name(call.name, tool_names) for call in calls) else ()
 
 
 _NAMES = ("name", "tool_name", "tool", "function", "function_name", "action", "recipient_name")

@@ -106,9 +106,9 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_names_are_offered_by_folder_and_by_any_part_of_them(
-    workspace: Path, typed: str, offered: list[str]
+    workspace: Path, typed: str, available: list[str]
 ) -> None:
-    assert sorted(FileNames(workspace).like(typed)) == sorted(offered)
+    assert sorted(FileNames(workspace).like(typed)) == sorted(available)
 
 
 def test_the_likeliest_comes_first(workspace: Path) -> None:

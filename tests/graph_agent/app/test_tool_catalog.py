@@ -28,10 +28,10 @@ async def test_every_default_tool_is_known_in_order(tmp_path: Path) -> None:
 async def test_plan_mode_and_a_bare_deny_rule_take_tools_away_but_keep_them_known(tmp_path: Path) -> None:
     settings = Settings(database=tmp_path / "x.db", policy=PolicySettings(deny=("ls",)))
 
-    offered = {tool.name: tool.offered for tool in (await load_tool_catalog(tmp_path, settings, "plan")).tools}
+    available = {tool.name: tool.offered for tool in (await load_tool_catalog(tmp_path, settings, "plan")).tools}
 
     wanted = {"read_file": True, "ls": False, "bash": False, "todo_write": True}
-    assert {name: offered[name] for name in wanted} == wanted
+    assert {name: available[name] for name in wanted} == wanted
 
 
 async def test_a_servers_tool_is_shown_with_its_own_name_by_which_rules_take_it_away(

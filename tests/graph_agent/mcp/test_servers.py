@@ -42,7 +42,7 @@ async def test_tools_are_in_the_order_of_the_configuration_whichever_server_was_
 
 @pytest.mark.slow
 async def test_servers_with_names_alike_offer_the_same_names_whichever_was_quicker(tmp_path: Path) -> None:
-    offered = []
+    available = []
     for first, second in ((0.3, 0.0), (0.0, 0.3)):
         harbour = McpTestServers(tmp_path)
         servers = {
@@ -51,11 +51,11 @@ async def test_servers_with_names_alike_offer_the_same_names_whichever_was_quick
         }
         async with harbour.fleet(**servers) as fleet:
             await fleet.wait_until_ready()
-            offered.append([(tool.name, tool.rule_name) for tool in harbour.registry.all()])
+            available.append([(tool.name, tool.rule_name) for tool in harbour.registry.all()])
 
-    assert offered[0] == offered[1]
-    assert offered[0][0] == ("mcp__a_b__now", "mcp__a b__now")
-    assert offered[0][1][1] == "mcp__a.b__now"
+    assert available[0] == available[1]
+    assert available[0][0] == ("mcp__a_b__now", "mcp__a b__now")
+    assert available[0][1][1] == "mcp__a.b__now"
 
 
 async def test_only_the_tools_that_the_settings_let_through_are_offered(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from graph_agent.toolbox import GraphToolbox
 from graph_agent.toolbox.toolbox import (
     add_tool_search,
     as_outcome,
+    available_tool_names,
     await_or_default,
     build_declarations,
     denied_tools,
-    offered_names,
     redact_result,
 )
 from policy import parse_rules
@@ -314,8 +314,8 @@ def test_where_searching_is_denied_everything_is_declared() -> None:
 def test_plan_mode_defers_only_what_it_offers() -> None:
     registry, denied = _registry(Later())
 
-    assert offered_names(registry, "plan", denied) == {"reads"}
-    assert offered_names(registry, "default", denied) == {"reads", "later", "tool_search"}
+    assert available_tool_names(registry, "plan", denied) == {"reads"}
+    assert available_tool_names(registry, "default", denied) == {"reads", "later", "tool_search"}
 
 
 async def test_a_bug_of_a_tool_gives_the_default_and_is_logged_but_control_flow_passes(

@@ -73,5 +73,5 @@ def test_both_are_offered_while_planning_and_writing_never_runs_beside_another()
     registry, tool, arguments = ToolRegistry(), TodoWriteTool(), {"items": _PLAN}
     registry.register_all([tool, TodoReadTool()])
 
-    assert [offered.name for offered in registry.offered("plan")] == ["todo_write", "todo_read"]
+    assert [available.name for available in registry.available("plan")] == ["todo_write", "todo_read"]
     assert (tool.is_read_only(arguments), tool.is_concurrency_safe(arguments)) == (True, False)

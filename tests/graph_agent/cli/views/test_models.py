@@ -95,13 +95,13 @@ def test_limitations_of_a_model_are_written_with_yes(home: Path) -> None:
     with FakeOpenAI(script * 3) as server:
         file = _configure(home, server.base_url)
         before = file.read_text(encoding="utf-8")
-        offered = type_command("model", "test", "fast").stdout
+        available = type_command("model", "test", "fast").stdout
         untouched = file.read_text(encoding="utf-8")
         type_command("model", "test", "fast", "--yes")
         type_command("model", "test", "new:1", "--yes", "--json")
 
     written = file.read_text(encoding="utf-8")
-    assert (untouched, '  images = "off"' in offered, "Use --yes" in offered) == (before, True, True)
+    assert (untouched, '  images = "off"' in available, "Use --yes" in available) == (before, True, True)
     assert "# mine" in written
     assert '[models.fast]\nname = "b"\nimages = "off"\n' in written
     assert tomllib.loads(written)["models"]["new:1"] == {"name": "new:1", "images": "off"}

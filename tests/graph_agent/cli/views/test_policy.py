@@ -56,8 +56,8 @@ def test_saved_permissions_apply_and_are_shown_in_order_except_those_of_one_thre
     place = shown.index(("what was allowed always", "bash(make a)", "grant 1"))
     assert shown[place + 1] == ("what was allowed always", "bash(make b)", "grant 2")
     assert [step for step, *_ in shown[place - 1 : place + 3 : 3]] == [
-        "commands that name a path which deny rules close ask",
-        "acceptEdits allows file changes in the workspace",
+        "writes to protected names ask",
+        "tools that do not declare what they access ask while deny rules exist",
     ]
     assert checked == [0, 0, 3, 3]
     thread = run("policy", "check", "bash", '{"command": "make d"}', "--db", str(rows.path)).stdout

@@ -92,7 +92,7 @@ def test_a_phrase_takes_the_rest_of_a_message_where_it_ends_in_an_unquoted_text(
     texts = ("a x", "a x", "a x", "a x", "a 'x'")
 
     assert [
-        phrase_table(f"create: {pattern}")[0].takes_the_rest_of(text)
+        phrase_table(f"create: {pattern}")[0].takes_everything_of(text)
         for pattern, text in zip(patterns, texts, strict=True)
     ] == [True, True, False, False, False]
 
