@@ -43,19 +43,16 @@ class MyTool(BaseTool):
 
 class ContextTool(MyTool):
     name = "context_tool"
-
-    async def execute(
-        self, *, file_path: str, verbose: bool = False, context: ToolContext | None = None
-    ) -> ToolResult:
-        return ToolResult(f"{file_path} {verbose} {context.call_id if context else None}")
-
-
-class TargetTool(MyTool):
     kind = ToolKind.READONLY
     display_name = "Mine"
 
     def targets(self, args: object) -> list[Target]:
         return [PathTarget("src/a.py"), PathTarget("src/b.py")]
+
+    async def execute(
+        self, *, file_path: str, verbose: bool = False, context: ToolContext | None = None
+    ) -> ToolResult:
+        return ToolResult(f"{file_path} {verbose} {context.call_id if context else None}")
 
 
 async def test_a_tool_written_as_the_contract_shows_is_offered_and_executed(tmp_path: Path) -> None:
@@ -96,6 +93,10 @@ async def test_a_tool_that_declares_the_context_gets_it_and_the_schema_does_not_
 
     assert result == ToolResult("a False c7")
     assert set((await tool.parameters())["properties"]) == {"file_path", "verbose"}
+    # What rules and users see comes from the first target.
+    assert (tool.suggest_rule({}), tool.display_call({})) == ("context_tool(src/a.py)", "Mine src/a.py")
+    only_read = Reconciliation("not_applied", "context_tool only reads: nothing was changed.")
+    assert await tool.reconcile(InterruptedCall({})) == only_read
 
 
 async def test_defaults_hold_for_a_tool_that_declares_nothing_more() -> None:
@@ -110,37 +111,23 @@ async def test_defaults_hold_for_a_tool_that_declares_nothing_more() -> None:
     assert (await tool.reconcile(InterruptedCall(args))).verdict == "unknown"
 
 
-async def test_what_rules_and_users_see_comes_from_the_first_target() -> None:
-    tool = TargetTool()
-
-    assert tool.suggest_rule({}) == "my_tool(src/a.py)"
-    assert tool.display_call({}) == "Mine src/a.py"
-    assert await tool.reconcile(InterruptedCall({})) == Reconciliation(
-        "not_applied", "my_tool only reads: nothing was changed."
-    )
-
-
 async def test_a_tool_without_a_context_keeps_its_own_file_states(tmp_path: Path) -> None:
-    tool = MyTool()
+    tool, other = MyTool(), ToolContext(Path("/w"))
     tool.workspace = tmp_path
 
     states = tool.context_or_default(None).file_states
     await states.set("t1", "/f", "d1")
     await states.set("t1", "/f", "d2")
+    other.progress(ShellOutput("nobody listens"))
+    other.cancellation.set()
 
     again = tool.context_or_default(None)
     assert (again.file_states, again.workspace) == (states, tmp_path.resolve())
     assert (await states.get("t1", "/f"), await states.get("t2", "/f")) == ("d2", None)
-
-
-def test_a_context_needs_a_workspace_only_and_shares_nothing() -> None:
-    first, second = ToolContext(Path("/w")), ToolContext(Path("/w"))
-
-    first.progress(ShellOutput("nobody listens"))
-    first.cancellation.set()
-
-    assert first.file_states is not second.file_states
-    assert not second.cancellation.is_set()
+    assert (other.file_states is states, again.cancellation.is_set()) == (False, False)
+    assert failure(ToolErrorType.TIMEOUT, "Too slow.\nMore.", output="half", exit_code=1) == ToolResult(
+        "half", "Too slow.", "Too slow.\nMore.", {"error_type": "timeout", "exit_code": 1}
+    )
 
 
 def test_a_path_that_leads_elsewhere_than_when_it_was_judged_is_refused(tmp_path: Path) -> None:
@@ -151,15 +138,6 @@ def test_a_path_that_leads_elsewhere_than_when_it_was_judged_is_refused(tmp_path
     assert ToolContext(ws, approved_paths=frozenset((ws / "real",))).resolve("link").path == ws / "real"
     with pytest.raises(PathRefused, match="now leads to"):
         ToolContext(ws, approved_paths=frozenset((ws / "link",))).resolve("link")
-
-
-def test_a_failure_carries_its_kind_and_shows_its_first_line() -> None:
-    assert failure(ToolErrorType.TIMEOUT, "Too slow.\nMore.", output="half", exit_code=1) == ToolResult(
-        "half",
-        display="Too slow.",
-        error="Too slow.\nMore.",
-        metadata={"error_type": "timeout", "exit_code": 1},
-    )
 
 
 class Words(BaseModel):

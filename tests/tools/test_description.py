@@ -59,14 +59,10 @@ def test_each_tool_is_told_with_its_arguments() -> None:
         "## rest\n"
         "Arguments: none"
     )
-
-
-def test_a_schema_that_refers_to_itself_ends() -> None:
+    # A schema that refers to itself ends.
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-
-    told = format_declarations([_declared("chain", "Chains.", {**node, "$defs": {"Node": node}})])
-
-    assert told.count("- next (object)") == 5
+    chain = format_declarations([_declared("chain", "Chains.", {**node, "$defs": {"Node": node}})])
+    assert chain.count("- next (object)") == 5
 
 
 def test_every_tool_of_ours_is_told_whole() -> None:

@@ -40,10 +40,6 @@ class Alone(Shout):
         """Takes no workspace, and calls nothing of BaseTool's."""
 
 
-class Nameless(Shout):
-    name = ""
-
-
 def _make(*, workspace: Path) -> BaseTool:
     return Shout(workspace=workspace)
 
@@ -81,15 +77,22 @@ def test_tools_classes_factories_and_lists_of_them_are_taken(
 
 
 def test_a_class_gives_a_fresh_tool_for_each_call_and_a_tool_itself(tmp_path: Path) -> None:
-    [fresh] = load_plugin(_from(Shout), tmp_path).tools
-    one = Shout()
-    [same] = load_plugin(_from(one), tmp_path).tools
+    class Nameless(Shout):
+        name = ""
 
-    made = [fresh.make(), fresh.make()]
+    fresh, nothing = load_plugin(_from([Shout, Nameless]), tmp_path), "def create_tools():\n    return "
+    [one], tool = fresh.tools, Shout()
+    [same] = load_plugin(_from(tool), tmp_path).tools
+    made = [one.make(), one.make()]
 
-    assert len({id(fresh.tool), *map(id, made)}) == 3
-    assert {tool.workspace for tool in made} == {tmp_path}
-    assert same.make() is one
+    assert len({id(one.tool), *map(id, made)}) == 3
+    assert ({new.workspace for new in made}, same.make() is tool) == ({tmp_path}, True)
+    problem = "here: Nameless cannot be used: name = '': 1 to 64 letters, digits, _ or - are expected"
+    assert fresh.problems == (problem,)
+    with pytest.raises(TypeError, match="expected a tool, a tool class, a factory or a list of these, not 7"):
+        load_plugin(source_from_text("mine.py", f"{nothing}7"), tmp_path)
+    with pytest.raises(TypeError, match="the factory returned <function create_tools"):
+        load_plugin(source_from_text("mine.py", f"{nothing}create_tools"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -111,30 +114,6 @@ def test_a_module_gives_the_tools_it_declares_and_none_it_imports(
 
     assert _names(load_plugin(source_from_text("mine.py", text + more), tmp_path)) == names
     assert load_plugin(source_from_text("mine.py", ""), tmp_path).problems == ("mine.py: it has no tools",)
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (
-            "def create_tools():\n    return 7",
-            "expected a tool, a tool class, a factory or a list of these, not 7",
-        ),
-        ("def create_tools():\n    return create_tools", "the factory returned <function create_tools"),
-    ],
-)
-def test_what_is_no_tool_is_told(text: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=told):
-        load_plugin(source_from_text("mine.py", text), tmp_path)
-
-
-def test_one_bad_tool_leaves_its_neighbours(tmp_path: Path) -> None:
-    found = load_plugin(_from([Nameless, Shout]), tmp_path)
-
-    assert _names(found) == ["shout"]
-    assert found.problems == (
-        "here: Nameless cannot be used: name = '': 1 to 64 letters, digits, _ or - are expected",
-    )
 
 
 class Opaque:
@@ -207,23 +186,18 @@ def test_execute_has_to_take_what_the_schema_declares(tool: type[BaseTool], prob
 @pytest.mark.parametrize(
     ("line", "given"), [("pathlib:Path", Path), (" pathlib:Path.home ", Path.home), ("pathlib", ModuleType)]
 )
-def test_a_line_gives_what_it_names(line: str, given: object) -> None:
-    source = source_from_setting(line)
+def test_a_setting_gives_what_it_names_and_a_text_runs_as_it_was_read(
+    tmp_path: Path, line: str, given: object
+) -> None:
+    source, place = source_from_setting(line), tmp_path / "mine.py"
+    place.write_text("raise SystemError")
 
     found = source.load()
+    module = source_from_text(str(place), "here = __file__\n").load()
 
     assert source.place == f"tools = {line!r}"
     assert found == given or type(found) is given
-
-
-def test_a_text_runs_as_it_was_read_and_knows_where_it_stands(tmp_path: Path) -> None:
-    place = tmp_path / "mine.py"
-    place.write_text("raise SystemError")
-
-    module = source_from_text(str(place), "here = __file__\n").load()
-
-    assert isinstance(module, ModuleType)
-    assert module.here == str(place)
+    assert getattr(module, "here", None) == str(place)
 
 
 def test_installed_packages_are_found_by_their_entry_points(

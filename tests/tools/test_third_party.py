@@ -73,17 +73,6 @@ async def test_a_tool_that_blocks_leaves_the_loop_alone_and_ends_at_its_limit_wh
     assert (result.metadata, after.output) == ({"error_type": "timeout"}, "woke")
 
 
-async def test_a_tool_that_listens_is_stopped_there(tmp_path: Path) -> None:
-    tool = _Polite()
-
-    result = await execute(tool, {}, ToolEnvironment(tmp_path).context(), tool_thread=ToolThread())
-
-    assert (result.error, tool.was_cancelled) == (
-        "polite was stopped after 0.2 seconds; ask for less at once.",
-        True,
-    )
-
-
 @pytest.mark.slow
 async def test_a_cancelled_call_or_query_ends_though_its_tool_blocks(tmp_path: Path) -> None:
     tool_thread, tool = ToolThread(), _Blocking(3)
@@ -100,13 +89,16 @@ async def test_a_cancelled_call_or_query_ends_though_its_tool_blocks(tmp_path: P
     assert (running.cancelled(), tool_thread.is_still_running, asking.cancelled()) == (True, True, True)
 
 
-async def test_its_surroundings_work_from_there(tmp_path: Path) -> None:
-    around = ToolEnvironment(tmp_path)
+async def test_its_context_works_from_there_and_its_cancellation_arrives(tmp_path: Path) -> None:
+    around, polite = ToolEnvironment(tmp_path), _Polite()
 
     result = await execute(_Using(), {}, around.context(), tool_thread=ToolThread())
+    stopped = await execute(polite, {}, around.context(), tool_thread=ToolThread())
 
     assert result.output == "digest third-party tools"
     assert await until(lambda: around.output == ["half"])
+    message = "polite was stopped after 0.2 seconds; ask for less at once."
+    assert (stopped.error, polite.was_cancelled) == (message, True)
 
 
 @pytest.mark.parametrize("raised", [ValueError("no"), SystemExit(3), asyncio.CancelledError()])

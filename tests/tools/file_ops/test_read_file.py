@@ -41,6 +41,12 @@ async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolEnvir
         metadata={"lines": 3, "total_lines": 3, "shown": shown},
     )
     assert await around.file_states.get("t1", path) == sha256
+    reference = around.blobs.put(b"a\nb\nc\n")
+    stored = await _read(around, reference, offset=2, limit=1)
+    assert stored.output == "     2\tb\n[lines 2 to 2 of 3; continue with offset=3]"
+    (around.workspace / "f.txt").write_text(("y" * 1999 + "\n") * 100)
+    long = (await _read(around, "f.txt")).output
+    assert (len(long) < 100_000, long.endswith("[lines 1 to 44 of 100; continue with offset=45]")) == (True, True)
 
 
 async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_file_is_the_same(
@@ -64,15 +70,6 @@ async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_
     )
     assert others.output.startswith("     2\ttwo xxx")
     assert (changed.output, short_again) == ("     1\tone\n     2\t2", short)
-
-
-async def test_a_result_stays_bounded_and_says_where_to_go_on(around: ToolEnvironment) -> None:
-    (around.workspace / "f.txt").write_text(("y" * 1999 + "\n") * 100)
-
-    result = await _read(around, "f.txt")
-
-    assert len(result.output) < 100_000
-    assert result.output.endswith("[lines 1 to 44 of 100; continue with offset=45]")
 
 
 @pytest.mark.parametrize(
@@ -109,14 +106,6 @@ async def test_what_cannot_be_read_is_an_error_with_its_kind(
     result = await _read(around, given)
 
     assert (result.output, result.metadata) == ("", {"error_type": kind})
-
-
-async def test_a_stored_output_is_read_by_its_reference(around: ToolEnvironment) -> None:
-    reference = around.blobs.put(b"a\nb\nc\n")
-
-    result = await _read(around, reference, offset=2, limit=1)
-
-    assert result.output == "     2\tb\n[lines 2 to 2 of 3; continue with offset=3]"
 
 
 async def test_a_huge_file_gives_the_asked_range_with_bounded_memory(around: ToolEnvironment) -> None:

@@ -146,34 +146,18 @@ async def test_what_changed_after_the_approval_is_not_written(
 
 
 async def test_a_write_counts_as_a_read_in_its_own_thread_only(around: ToolEnvironment) -> None:
-    await _write(around, "f", "one")
-
-    again = await _write(around, "f", "two")
-    elsewhere = await _write(around, "f", "three", thread_id="t2")
-
-    assert again.error is None
-    assert elsewhere.error is not None
-    assert (around.workspace / "f").read_text() == "two"
-
-
-async def test_a_write_of_the_same_thread_between_consent_and_run_is_no_hindrance(around: ToolEnvironment) -> None:
+    path = around.workspace / "f"
     observed = await _observed(around, "f", "two")
     await _write(around, "f", "one")
 
-    result = await _write(around, "f", "two", observed=observed)
+    # A write of the same thread after the approval is no hindrance.
+    again = await _write(around, "f", "two", observed=observed)
+    inode = path.stat().st_ino
+    same = await _write(around, "f", "two")
+    elsewhere = await _write(around, "f", "three", thread_id="t2")
 
-    assert (result.error, (around.workspace / "f").read_text()) == (None, "two")
-
-
-async def test_content_that_is_there_already_is_not_written_again(around: ToolEnvironment) -> None:
-    (around.workspace / "f").write_text("same")
-    await _read(around, "f")
-    inode = (around.workspace / "f").stat().st_ino
-
-    result = await _write(around, "f", "same")
-
-    assert result.output == "f already has this content."
-    assert (around.workspace / "f").stat().st_ino == inode
+    assert (again.error, elsewhere.error is None, path.read_text()) == (None, False, "two")
+    assert (same.output, path.stat().st_ino) == ("f already has this content.", inode)
 
 
 @pytest.mark.parametrize("given", [".", "/dev/null", "a\0b", "new/", " "])

@@ -65,21 +65,18 @@ async def _going(
     return shell
 
 
-async def test_a_background_command_is_watched_until_it_ends(tmp_path: Path) -> None:
+async def test_a_background_command_is_watched_until_it_ends_for_the_first_reason(tmp_path: Path) -> None:
+    alone: list[ShellExit] = []
     ended: list[ShellExit] = []
-    await _going(tmp_path, "sleep 0.2; kill -9 $$", ended)
-
-    assert await until(lambda: ended == [ShellExit("exited", -9)])
-
-
-async def test_ending_it_twice_ends_it_once_for_the_first_reason(tmp_path: Path) -> None:
-    ended: list[ShellExit] = []
-    shell = await _going(tmp_path, "sleep 61.1", ended)
+    await _going(tmp_path, "sleep 0.2; kill -9 $$", alone)
+    (tmp_path / "other").mkdir()
+    shell = await _going(tmp_path / "other", "sleep 61.1", ended)
 
     await shell.end("kill")
     await shell.end("session")
 
     assert ended == [ShellExit("kill", -15)]
+    assert await until(lambda: alone == [ShellExit("exited", -9)])
 
 
 async def test_a_command_that_was_never_released_leaves_nothing(tmp_path: Path) -> None:
@@ -115,15 +112,6 @@ async def _orphan(folder: Path, script: str) -> tuple[asyncio.subprocess.Process
     return process, ReattachedProcesses(ProcessTraces(process.pid, start_time(process.pid), _MARK))
 
 
-async def test_the_end_of_a_reattached_command_is_noticed(tmp_path: Path) -> None:
-    process, adopted = await _orphan(tmp_path, "until [ -e go ]; do sleep 0.02; done")
-    before = await adopted.wait(0.05)
-    (tmp_path / "go").touch()
-
-    assert (before, await until(lambda: not is_running(process.pid)), await adopted.wait(0)) == (False, True, True)
-    await process.wait()
-
-
 async def test_a_reattached_command_that_ignores_sigterm_is_killed_with_its_children(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +134,9 @@ async def test_leftovers_of_a_reattached_command_are_asked_to_end_and_named(tmp_
     assert await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
     left = int((tmp_path / "pid").read_text())
     assert await until(lambda: command_line(left).startswith("sleep 61.4"))
+    before = await adopted.wait(0.05)
     (tmp_path / "go").touch()
+    assert (before, await until(lambda: not is_running(process.pid)), await adopted.wait(0)) == (False, True, True)
     await process.wait()
     began = time.monotonic()
 

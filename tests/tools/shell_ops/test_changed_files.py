@@ -34,27 +34,26 @@ async def bash(folder: Path, command: str, limits: Limits = PATIENT) -> ToolResu
     return await BashTool().execute(command=command, context=ToolContext(folder, limits=limits))
 
 
-async def test_created_changed_and_removed_files_are_named(tree: Path) -> None:
+_COMMIT = "git -c user.name=n -c user.email=e commit -qam second"
+
+
+@pytest.mark.parametrize(
+    ("command", "changed"),
+    [
+        (
+            "echo x >> changed; rm removed; mkdir d; echo x > d/new; echo x > ignored; cat kept; echo x > dirty",
+            ["changed", "d/new", "dirty", "removed"],
+        ),
+        (f"echo x >> changed && {_COMMIT}", ["changed"]),
+        ("git status; cat kept", []),
+        ("touch -r kept mark; printf KEPT > kept; touch -r mark kept; rm mark; exit 4", ["kept"]),
+    ],
+    ids=["written", "committed", "read", "same-size-and-time"],
+)
+async def test_created_changed_and_removed_files_are_named(tree: Path, command: str, changed: list[str]) -> None:
     (tree / "dirty").write_text("before")
 
-    result = await bash(
-        tree, "echo x >> changed; rm removed; mkdir d; echo x > d/new; echo x > ignored; cat kept; echo x > dirty"
-    )
-
-    assert result.metadata["changed_files"] == ["changed", "d/new", "dirty", "removed"]
-
-
-async def test_committed_files_are_named_and_files_only_read_are_not(tree: Path) -> None:
-    commit = "git -c user.name=n -c user.email=e commit -qam second"
-
-    assert (await bash(tree, f"echo x >> changed && {commit}")).metadata["changed_files"] == ["changed"]
-    assert (await bash(tree, "git status; cat kept")).metadata["changed_files"] == []
-
-
-async def test_a_change_that_keeps_size_and_time_is_noticed(tree: Path) -> None:
-    result = await bash(tree, "touch -r kept mark; printf KEPT > kept; touch -r mark kept; rm mark; exit 4")
-
-    assert (result.error is not None, result.metadata["changed_files"]) == (True, ["kept"])
+    assert (await bash(tree, command)).metadata["changed_files"] == changed
 
 
 async def test_only_files_below_the_workspace_are_compared(tree: Path) -> None:

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,28 +45,18 @@ def test_an_incomplete_character_is_recognised(raw: bytes, held_back: int) -> No
     assert incomplete_tail_length(raw) == held_back
 
 
-def test_output_is_followed_in_pieces_of_whole_characters(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_output_is_followed_in_pieces_of_whole_characters_and_of_much_only_the_newest() -> None:
+    reported: list[str] = []
     raw = "aé".encode()
 
-    with open_spool(tmp_path / "s") as spool:
-        os.write(spool.sink, raw[:2])
-        spool.follow(told.append)
-        os.write(spool.sink, raw[2:] + b"\n")
-        spool.follow(told.append)
-        spool.follow(told.append)
+    with open_spool(None) as spool:
+        for piece in (raw[:2], raw[2:] + b"\n", b"", b"x" * 200_000 + b"end"):
+            os.write(spool.sink, piece)
+            spool.follow(reported.append)
+        spool.cut(4)
 
-        assert (told, spool.size, spool.read(1, 2)) == (["a", "é\n"], 4, "é".encode())
-
-
-def test_of_much_output_only_the_newest_is_reported(tmp_path: Path) -> None:
-    told: list[str] = []
-
-    with open_spool(tmp_path / "s") as spool:
-        os.write(spool.sink, b"x" * 200_000 + b"end")
-        spool.follow(told.append)
-
-        assert [(len(text), text[-3:]) for text in told] == [(64 * 1024, "end")]
+        assert (spool.size, spool.read(1, 2), os.fstat(spool.sink).st_nlink) == (4, "é".encode(), 0)
+    assert (reported[:2], [(len(text), text[-3:]) for text in reported[2:]]) == (["a", "é\n"], [(64 * 1024, "end")])
 
 
 def test_a_spool_is_private_and_appended_to(tmp_path: Path) -> None:
@@ -81,33 +72,14 @@ def test_a_spool_is_private_and_appended_to(tmp_path: Path) -> None:
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"xx", 0o600)
 
 
-def test_a_spool_without_a_path_leaves_nothing_behind() -> None:
-    with open_spool(None) as spool:
-        os.write(spool.sink, b"abc")
-        spool.cut(2)
-
-        assert (spool.read(), os.fstat(spool.sink).st_nlink) == (b"ab", 0)
-
-
-_START = Path("/w")
-
-
 _OF_SEVERAL = ", that of the last command; earlier ones may have failed"
 
 
 def _told(around: ToolEnvironment, raw: bytes, command: str = "x", **ending: Any) -> ToolResult:
-    values: dict[str, Any] = {
-        "code": 0,
-        "stopped": None,
-        "timeout_s": 5,
-        "seconds": 0.12345,
-        "folder": None,
-        "outside": None,
-        "start": _START,
-    }
+    end = CommandEnd(0, None, timeout_s=5, seconds=0.12345, folder=None, outside=None, start=Path("/w"))
     with open_spool(None) as spool:
         os.write(spool.sink, raw)
-        return format_result(command, CommandEnd(**(values | ending)), spool, around.context())
+        return format_result(command, replace(end, **ending), spool, around.context())
 
 
 @pytest.mark.parametrize(
@@ -123,11 +95,7 @@ def _told(around: ToolEnvironment, raw: bytes, command: str = "x", **ending: Any
         ("x && y &", {}, f"exit code 0{_OF_SEVERAL}"),
         ("x", {"code": -15}, "killed by signal SIGTERM"),
         ("x", {"code": 137}, "exit code 137, which usually means signal SIGKILL"),
-        (
-            "x; y",
-            {"code": 139},
-            f"exit code 139, which usually means signal SIGSEGV{_OF_SEVERAL}",
-        ),
+        ("x; y", {"code": 139}, f"exit code 139, which usually means signal SIGSEGV{_OF_SEVERAL}"),
         ("x", {"code": 255}, "exit code 255"),
         (
             "x",
