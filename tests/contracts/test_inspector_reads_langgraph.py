@@ -40,14 +40,14 @@ def path(played: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(played, tmp_path / "graphs.db"))
 
 
-def told_by_langgraph(path: Path, thread_id: str) -> StateSnapshot:
+def state_by_langgraph(path: Path, thread_id: str) -> StateSnapshot:
     with SqliteSaver.from_conn_string(str(path)) as saver:
         return GRAPHS[thread_id](saver).get_state(config_of(thread_id))
 
 
-def told(path: Path, thread_id: str, checkpoint_id: str | None = None) -> Inspection:
+def inspected(path: Path, thread_id: str) -> Inspection:
     with read_database(path) as reader:
-        return reader.inspection(thread_id, checkpoint_id)
+        return reader.inspection(thread_id)
 
 
 def insert(path: Path, thread_id: str, kind: str, blob: bytes) -> None:
@@ -68,10 +68,10 @@ def texts(messages: list[Any]) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("thread_id", GRAPHS)
-def test_next_nodes_tasks_questions_and_values_are_those_langgraph_tells(path: Path, thread_id: str) -> None:
-    snapshot = told_by_langgraph(path, thread_id)
+def test_next_nodes_tasks_questions_and_values_are_those_of_langgraph(path: Path, thread_id: str) -> None:
+    snapshot = state_by_langgraph(path, thread_id)
 
-    found = told(path, thread_id)
+    found = inspected(path, thread_id)
 
     state = found.state
     assert sorted(state.next) == sorted(snapshot.next)
@@ -110,16 +110,16 @@ def test_every_older_checkpoint_is_there_with_its_values(path: Path, thread_id: 
 
 
 def test_a_file_from_before_writes_named_their_tasks_is_read_the_same(path: Path) -> None:
-    tasks = {thread_id: told(path, thread_id).state.tasks for thread_id in GRAPHS}
+    tasks = {thread_id: inspected(path, thread_id).state.tasks for thread_id in GRAPHS}
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE writes DROP COLUMN task_path")
     connection.close()
 
-    assert {thread_id: told(path, thread_id).state.tasks for thread_id in GRAPHS} == tasks
+    assert {thread_id: inspected(path, thread_id).state.tasks for thread_id in GRAPHS} == tasks
 
 
 def test_values_of_any_type_are_shown_as_what_they_are(path: Path) -> None:
-    values = told(path, ASKED).state.values
+    values = inspected(path, ASKED).state.values
 
     assert {name: values[name] for name in ("blob", "point", "order", "mood", "ids", "price")} == {
         "blob": {"__type__": "bytes", "size": 2},
@@ -174,7 +174,7 @@ async def test_what_the_asynchronous_saver_wrote_is_read_while_it_is_open(tmp_pa
     async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
         await asking(saver).ainvoke({"messages": [HumanMessage("find it", id="h1")]}, config_of("aio"))
 
-        found = told(path, "aio")
+        found = inspected(path, "aio")
 
     assert (found.status, sorted(found.state.next)) == ("waiting", ["ask", "ask2"])
 
@@ -217,7 +217,7 @@ def test_what_nobody_else_can_read_is_shown_as_its_kind_and_size_and_never_loade
     for row in rows:
         insert(path, *row)
 
-    assert [dict(told(path, thread_id).state.values) for thread_id, _, _ in rows] == [
+    assert [dict(inspected(path, thread_id).state.values) for thread_id, _, _ in rows] == [
         {"checkpoint": {"__type__": "pickle", "size": len(trap)}},
         {"checkpoint": {"__type__": "msgpack+aes", "size": 32}},
         {"odd": {"__type__": "extension 99", "size": 2}},
@@ -226,16 +226,12 @@ def test_what_nobody_else_can_read_is_shown_as_its_kind_and_size_and_never_loade
 
 def test_messages_in_the_older_json_form_are_messages(path: Path) -> None:
     fields = {"content": "hello", "type": "human", "id": "m1"}
-    stored = {
-        "lc": 1,
-        "type": "constructor",
-        "id": ["langchain", "schema", "messages", "HumanMessage"],
-        "kwargs": fields,
-    }
+    kind = ["langchain", "schema", "messages", "HumanMessage"]
+    stored = {"lc": 1, "type": "constructor", "id": kind, "kwargs": fields}
     blob = json.dumps({"v": 1, "id": "x", "channel_values": {"messages": [stored]}}).encode()
     insert(path, "old", "json", blob)
 
-    assert told(path, "old").state.values == {"messages": [fields]}
+    assert inspected(path, "old").state.values == {"messages": [fields]}
 
 
 @contextmanager
@@ -261,7 +257,7 @@ def test_a_file_in_a_folder_that_may_not_be_written_is_read(path: Path) -> None:
         assert (len(reader.threads()), reader.note) == (6, "")
 
 
-def test_a_log_that_cannot_be_read_is_told(path: Path) -> None:
+def test_a_log_that_cannot_be_read_is_named(path: Path) -> None:
     writer = sqlite3.connect(path)
     writer.execute("PRAGMA wal_autocheckpoint = 0")
     writer.execute("DELETE FROM checkpoints WHERE thread_id = 'done'")
@@ -282,7 +278,7 @@ def test_it_is_refused_where_it_would_be_written(path: Path) -> None:
         open_connection(path, ())
 
 
-def test_a_file_that_is_neither_is_told(tmp_path: Path) -> None:
+def test_a_file_of_neither_kind_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE checkpoints (id)")
@@ -294,32 +290,20 @@ def test_a_file_that_is_neither_is_told(tmp_path: Path) -> None:
 
 
 def test_the_reading_commands_take_such_a_file(path: Path) -> None:
-    def told_by(*arguments: str) -> Any:
+    def json_of(*arguments: str) -> Any:
         result = CliRunner().invoke(app, [*arguments, "--db", str(path), "--json"])
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
 
-    listed, shown, history = told_by("threads", "list"), told_by("inspect", ASKED), told_by("history", ASKED)
-    changes, graph = told_by("diff", ASKED, "done")["changes"], told_by("graph", "done")
+    listed, shown, history = json_of("threads", "list"), json_of("inspect", ASKED), json_of("history", ASKED)
+    changes, graph = json_of("diff", ASKED, "done")["changes"], json_of("graph", "done")
 
     assert len(listed["threads"]) == 6
     assert (shown["status"], sorted(shown["next"]), shown["usage"]) == ("waiting", ["ask", "ask2"], {})
     assert [entry["node"] for entry in history["checkpoints"]] == ["side, tool", "plan", "", ""]
-    assert [(change["path"], change["op"]) for change in changes] == [
-        ("parts.2", "added"),
-        ("parts.3", "added"),
-        ("parts.4", "added"),
-    ]
-    assert {node["name"] for node in graph["nodes"]} == {
-        "START",
-        "plan",
-        "side",
-        "tool",
-        "ask",
-        "ask2",
-        "last",
-        "END",
-    }
+    assert [(change["path"], change["op"]) for change in changes] == [(f"parts.{n}", "added") for n in (2, 3, 4)]
+    names = {"START", "plan", "side", "tool", "ask", "ask2", "last", "END"}
+    assert {node["name"] for node in graph["nodes"]} == names
 
 
 def test_values_of_any_shape_under_the_names_of_ours_can_be_shown(path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from policy import DEFAULT_TOOL_RISK
 from tests.contracts.example_calls import ExampleCalls
-from tests.fakes.one_shell import OneShell
 from tests.fakes.tool_ports import ImmediateSubAgents, ToolEnvironment
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
@@ -22,13 +21,45 @@ from tools.base import BaseTool, HostPermission, PathTarget, ToolContext, ToolEr
 from tools.registry import ToolRegistry
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
+from tools.shell_ops.background import NewOutput, ShellView, TooManyShells
 from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
+from tools.shell_ops.shell_command import ShellCommand
 
 _SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
 _SKILLS = (Skill("release", "How to release.", "Tag.", Path("nowhere")),)
 _TOOLS = {tool.name: tool for tool in create_default_tools(workspace=".", skills=_SKILLS)}
 _PATH_ARGUMENTS = {"file_path", "path"}
 _ERROR_TYPES = {kind.value for kind in ToolErrorType}
+
+
+_SHELL = ShellView("sh1", "npm test", "exit code 0", is_running=False, output_bytes=3, unread_bytes=3, code=0)
+
+
+class OneShell:
+    """Background shells as tools see them, of which there is one that has ended; `spool` is what it wrote."""
+
+    def __init__(self, spool: Path) -> None:
+        self._spool = spool
+
+    async def start(self, run: ShellCommand) -> ShellView:
+        """Refuse."""
+        raise TooManyShells(f"no room for {run.command}")
+
+    async def read(self, context: ToolContext, shell_id: str) -> NewOutput | None:
+        """All of it, again and again."""
+        return NewOutput(_SHELL, self._spool, 0, 3) if shell_id == "sh1" else None
+
+    async def all(self, context: ToolContext) -> list[ShellView]:
+        """The one."""
+        return [_SHELL]
+
+    async def end(self, context: ToolContext, shell_id: str) -> ShellView | None:
+        """It has ended already."""
+        return await self.find(shell_id)
+
+    async def find(self, shell_id: str) -> ShellView | None:
+        """The one, by its id."""
+        return _SHELL if shell_id == "sh1" else None
 
 
 def _examples(tool: BaseTool) -> ExampleCalls:

@@ -1,6 +1,6 @@
 """The product with one of its safeguards taken out, in the harness alone, to see that the checker notices.
 
-Each is applied in a forked life, so nothing outside that life changes.
+Each is applied in a forked run, so nothing outside that run changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,19 +24,19 @@ __all__ = ["ABLATIONS", "Ablation", "Missing"]
 Ablation = Literal[
     "no fence, no look-up",
     "answers are forgotten",
-    "approvals outlive their life",
+    "approvals outlive their run",
     "started calls count as never started",
-    "results are told one short",
+    "one result is missing",
     "input is not durable",
     "nothing is asked",
     "words are not stored",
     "shells are nobody's",
-    "readings are not told apart",
+    "readings are not distinguished",
 ]
 
 
 def _no_fence() -> None:
-    """Every life has the same token, and the journal neither remembers nor refuses."""
+    """Every run has the same token, and the journal neither remembers nor refuses."""
 
     async def rows(self: SqliteJournal, thread_id: str, call_id: str) -> list[JournalRow]:
         return []
@@ -157,21 +157,21 @@ class Missing(NamedTuple):
     broken: str
     """Pattern of the violation that the checker must report."""
     lasts: bool = True
-    """Whether the lives after the kill go without it too."""
+    """Whether the runs after the kill go without it too."""
     scene: Scene = SCENES[0]
 
 
 ABLATIONS: Mapping[Ablation, Missing] = {
     "no fence, no look-up": Missing(_no_fence, "before journal.finish", "I1/I2"),
     "answers are forgotten": Missing(_forget_answers, "before decisions.insert", "I4: .* asked about again"),
-    "approvals outlive their life": Missing(_outlive, "after saver.put", "I4: .* approval of another life"),
+    "approvals outlive their run": Missing(_outlive, "after saver.put", "I4: .* approval of another run"),
     "started calls count as never started": Missing(_never_started, "before journal.finish", "I2"),
-    "results are told one short": Missing(_one_short, "model asked", "I6|failed: .*InvalidHistory"),
+    "one result is missing": Missing(_one_short, "model asked", "I6|failed: .*InvalidHistory"),
     "input is not durable": Missing(_not_durable, "model asked", "I8", lasts=False),
     "nothing is asked": Missing(_unasked, "model asked", "I3: .* ran without approval"),
     "words are not stored": Missing(_wordless, "model asked", "I3: .* was answered", scene=QUESTIONS),
     "shells are nobody's": Missing(
         _nobodys, "before journal.finish", "I2: process .* nobody has it", scene=BACKGROUND
     ),
-    "readings are not told apart": Missing(_alike, "after shells.read", "I2: of sh1 was told", scene=BACKGROUND),
+    "readings are not distinguished": Missing(_alike, "after shells.read", "I2: of sh1 was told", scene=BACKGROUND),
 }

@@ -4,14 +4,15 @@ import json
 import os
 import sqlite3
 from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import NEW_MESSAGE
 from graph_agent.storage.decoder import PlainDecoder
 from tests.cases.processes import running_with
-from tests.crash.scenes import ALWAYS, EDITED, GOES_ON, marker_in, words_for
-from tests.crash.small_effects import small_effects
+from tests.crash.scenes import ALWAYS, EDITED, ENDLESS, marker_in, words_for
 from tests.crash.world import World
 
 __all__ = ["avoidable", "violations"]
@@ -30,7 +31,7 @@ def violations(world: World) -> list[str]:
         *account.effects_unaccounted(),
         *account.untruths(),
         *account.forgotten_answers(),
-        *account.approvals_of_dead_lives(),
+        *account.approvals_of_ended_runs(),
         *account.claims_of_others(),
         *account.words(),
         *account.needless_questions(),
@@ -42,12 +43,12 @@ def violations(world: World) -> list[str]:
         *account.files(),
         *account.orphans(),
         *account.lost_output(),
-        *small_effects(world, account.by_marker),
+        *_small_effects(world, account.by_marker),
     ]
 
 
 def avoidable(world: World) -> list[str]:
-    """Interrupted calls shown to the person although a machine could have settled them."""
+    """Interrupted calls shown to the person although the program could have resolved them."""
     return [
         f"avoidable: {note['call']} {note['reason']}"
         for note in world.notes("asked")
@@ -64,7 +65,7 @@ class _Account:
         self.abandoned = {call_id for call_id, _, left in rows if left}
         self.journal = connection.execute("SELECT call_id, attempt, owner FROM journal").fetchall()
         self.standing = connection.execute("SELECT call_id, status FROM journal WHERE reverted = 0").fetchall()
-        self.told = {
+        self.results = {
             body["tool_call_id"]: body["content"]
             for (text,) in connection.execute("SELECT body FROM transcript WHERE role = 'tool' ORDER BY seq")
             if (body := json.loads(text))
@@ -126,7 +127,7 @@ class _Account:
         return too_often + [f"I3: {marker} ran without approval" for marker in self.runs if marker not in leave]
 
     def effects_unaccounted(self) -> list[str]:
-        """I2: what ran is in the ledger as having begun."""
+        """I2: what ran is in the call log as started."""
         return [
             f"I2: {marker} ran and its record says it did not begin"
             for marker in self.runs
@@ -141,9 +142,9 @@ class _Account:
             if note["reason"] == "never_started" and note["ran"]
         ]
         for marker, call in self.by_marker.items():
-            told = self.told.get(call["call_id"], "")
-            if self.runs[marker] and ("never started" in told or "Not run:" in told):
-                lies.append(f"I2: {marker} ran and the model was told {told!r}")
+            result = self.results.get(call["call_id"], "")
+            if self.runs[marker] and ("never started" in result or "Not run:" in result):
+                lies.append(f"I2: {marker} ran and the model was told {result!r}")
             claims_success = call["status"] == "success" and call.get("decision") != "done"
             has_effect = call["tool_name"] in ("bash", "mcp__notes__note")
             if has_effect and claims_success and not self.runs[marker]:
@@ -151,7 +152,7 @@ class _Account:
         return lies
 
     def forgotten_answers(self) -> list[str]:
-        """I3, I4: an answer that stands is never asked for again, until an earlier checkpoint is taken up."""
+        """I3, I4: an answer that stands is never asked for again, until an earlier checkpoint is resumed."""
         answered: set[tuple[str, str]] = set()
         again = []
         for note in self.world.notes("asked", "answered", "goes back"):
@@ -166,11 +167,11 @@ class _Account:
     def words(self) -> list[str]:
         """I3: what the person answered in words is what the model is told, whatever died on the way."""
         return [
-            f"I3: {marker} was answered, and the model was told {told!r}"
+            f"I3: {marker} was answered, and the model was told {result!r}"
             for marker, call in self.by_marker.items()
             if call["tool_name"] == "ask_user"
             and call["call_id"] not in self.abandoned
-            and (told := self.told.get(call["call_id"])) != words_for(marker)
+            and (result := self.results.get(call["call_id"])) != words_for(marker)
         ]
 
     def needless_questions(self) -> list[str]:
@@ -178,8 +179,8 @@ class _Account:
         asked = [note for note in self.world.notes("asked") if note["tool"] == "new_task"]
         return [f"I3: the sub-agent of {note['call']} was asked about" for note in asked]
 
-    def approvals_of_dead_lives(self) -> list[str]:
-        """I4: an attempt that a person let through is marked by the life that took the answer in, or by none."""
+    def approvals_of_ended_runs(self) -> list[str]:
+        """I4: an attempt that a person let through is marked by the run that applied the answer, or by none."""
         granted: dict[tuple[str, int], str] = {}
         wrong = []
         for call_id, write in self.writes:
@@ -187,16 +188,16 @@ class _Account:
             if write.get("status") == "pending" and token:
                 granted[call_id, attempt] = token
             if write.get("status") == "executing" and token and granted.get((call_id, attempt), token) != token:
-                wrong.append(f"I4: attempt {attempt} of {call_id} was marked on the approval of another life")
+                wrong.append(f"I4: attempt {attempt} of {call_id} was marked on the approval of another run")
         return wrong
 
     def claims_of_others(self) -> list[str]:
-        """I5: whoever claimed an attempt is the life that marked it, unless it was taken up again since."""
+        """I5: the run that claimed an attempt is the one that marked it, unless a checkpoint was resumed since."""
         before = {
             (call_id, attempt) for note in self.world.notes("goes back") for call_id, attempt in note["begun"]
         }
         return [
-            f"I5: attempt {attempt} of {call_id} was begun by another life than the one that marked it"
+            f"I5: attempt {attempt} of {call_id} was begun by another run than the one that marked it"
             for call_id, attempt, owner in self.journal
             if call_id in self.call_log
             and self.call_log[call_id].get("attempt", 1) == attempt
@@ -244,19 +245,21 @@ class _Account:
         """I2: what went on in the background ends with its session, or with the next one where that was killed."""
         return [
             f"I2: process {pid} of the background goes on and nobody has it"
-            for pid in running_with(GOES_ON)
+            for pid in running_with(ENDLESS)
             if _folder_of(pid) == str(self.world.workspace.resolve())
         ]
 
     def lost_output(self) -> list[str]:
         """I2: a reading that was broken off loses nothing of what a background shell had written."""
-        told: dict[str, str] = {}
+        output: dict[str, str] = {}
         for call in self.call_log.values():
             if call["tool_name"] == "bash_output" and call["status"] == "success":
                 shell = str(call["arguments"]["id"])
-                told[shell] = told.get(shell, "") + self.told.get(call["call_id"], "")
+                output[shell] = output.get(shell, "") + self.results.get(call["call_id"], "")
         return [
-            f"I2: of {shell} was told {text!r}" for shell, text in told.items() if not marker_in({"command": text})
+            f"I2: of {shell} was told {text!r}"
+            for shell, text in output.items()
+            if not marker_in({"command": text})
         ]
 
     def paid_twice(self) -> list[str]:
@@ -324,3 +327,57 @@ def _folder_of(pid: int) -> str:
         return os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115 - the kernel's text
     except OSError:
         return ""
+
+
+def _small_effects(world: World, by_marker: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Broken promises about effects that are no commands; `by_marker` are the records of the call log."""
+    return [*_memory(world, by_marker), *_pages(world, by_marker), *_plan(world, by_marker)]
+
+
+def _memory(world: World, by_marker: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """I1: a fact is remembered once, and a success means that it is there."""
+    text = _text(world.database.parent / "CONTEXT.md")
+    wrong = []
+    for marker, call in by_marker.items():
+        count = text.count(marker)
+        if call["tool_name"] == "save_memory" and (count > 1 or (_succeeded(call) and count == 0)):
+            wrong.append(f"I1: {marker} is {call['status']} and is there {count} times in the memory")
+    return wrong
+
+
+def _pages(world: World, by_marker: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """I1, I2: a page is asked for once, and once more for each retry."""
+    asked = Counter(_text(world.folder / "fetched").split())
+    retries = Counter(note["marker"] for note in world.notes("answering") if note["answer"] == "retry")
+    too_often = [
+        f"I1/I2: {marker} was fetched {count} times with {retries[marker]} retries"
+        for marker, count in asked.items()
+        if count > 1 + retries[marker]
+    ]
+    return too_often + [
+        f"I1: {marker} is a success and was never fetched"
+        for marker, call in by_marker.items()
+        if call["tool_name"] == "web_fetch" and _succeeded(call) and not asked[marker]
+    ]
+
+
+def _plan(world: World, by_marker: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """I1: the plan is what the newest call that wrote it left."""
+    written = [
+        marker for marker, call in by_marker.items() if call["tool_name"] == "todo_write" and _succeeded(call)
+    ]
+    if not written:
+        return []
+    with read_database(world.database) as reader:
+        plan = reader.inspection("crash").state.values.get("todo") or []
+    found = [marker_in(item) for item in plan]
+    # Markers begin with turn, message and place in it.
+    return [] if found == [max(written)] else [f"I1: the plan is {found}, and {max(written)} was written last"]
+
+
+def _succeeded(call: Mapping[str, Any]) -> bool:
+    return call["status"] == "success" and call.get("decision") != "done"
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""

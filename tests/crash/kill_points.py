@@ -1,7 +1,4 @@
-"""Crash points: numbered places in a life at which the process kills itself, from outside the product.
-
-Every durable write and every tool phase is wrapped; the product knows nothing of it.
-"""
+"""Kill points: numbered places around each durable write and tool phase at which the process kills itself."""
 
 import os
 import signal
@@ -15,14 +12,14 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMet
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 
-__all__ = ["Countdown", "DeadlySaver", "deadly"]
+__all__ = ["Countdown", "KillPointSaver", "killable"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Countdown:
-    """Counts the points of this life and kills the process, really, at one of them."""
+    """Counts the points of this run and kills the process, really, at one of them."""
 
     def __init__(self, kill_at: int | None, record: Path | None = None, only: str = "") -> None:
         self._left = kill_at
@@ -75,12 +72,12 @@ class _Wrapped:
         return getattr(self._inner, name)
 
 
-def deadly(inner: T, label: str, names: Sequence[str], countdown: Countdown) -> T:
+def killable(inner: T, label: str, names: Sequence[str], countdown: Countdown) -> T:
     """The object, with crash points around the named methods."""
     return cast("T", _Wrapped(inner, label, names, countdown))
 
 
-class DeadlySaver(CheckpointSaver):
+class KillPointSaver(CheckpointSaver):
     """The product's saver with a crash point before and after each write."""
 
     def __init__(self, database: Database, countdown: Countdown) -> None:

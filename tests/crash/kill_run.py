@@ -1,7 +1,7 @@
-"""One life of the product in a forked process: the real graph, tools, store and session, with crash points around.
+"""One run of the product in a forked process: the real graph, tools, store and session, with kill points around.
 
-The person in it answers as the scene says, notes each question before answering and each answer once it stands, and
-knows nothing of earlier lives but what the product shows.
+The person in it answers as the scene says, and notes each question before answering and each answer once it is
+recorded. Of earlier runs they see only what the product shows.
 """
 
 import asyncio
@@ -30,13 +30,14 @@ from graph_agent.app.toolset import (
     early_reads_of,
     open_toolbox,
 )
+from graph_agent.calls import ToolCallInfo
 from graph_agent.config.paths import blob_dir
 from graph_agent.events import EventBus
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.model.offline.model import OfflineModel
-from graph_agent.ports import AlwaysAllow, AnswerKind, SystemClock
+from graph_agent.ports import AlwaysAllow, AnswerKind, Outcome, Scope, SystemClock
 from graph_agent.ports.model import ContextWindow
-from graph_agent.ports.toolbox import NO_HOOKS
+from graph_agent.ports.toolbox import NO_HOOKS, Hooks
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
 from graph_agent.session.subagents import SubAgents
@@ -54,8 +55,7 @@ from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, Th
 from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.file_restore import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
-from tests.crash.kill_points import Countdown, DeadlySaver, deadly
-from tests.crash.onlooker import Onlooker
+from tests.crash.kill_points import Countdown, KillPointSaver, killable
 from tests.crash.scenes import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, turn_of, words_for
 from tests.crash.services import settings_of
 from tests.crash.world import World
@@ -68,10 +68,10 @@ FINISHED, STUCK = 0, 3
 
 @dataclass(frozen=True)
 class Plan:
-    """How a life is to go."""
+    """How a run is to go."""
 
     kill_at: int | None = None
-    """Number of the crash point to die at; None: live to the end."""
+    """Number of the kill point to die at; None: run to the end."""
     kill_on: str = ""
     """Count only the points of this label."""
     kill_after_s: float | None = None
@@ -79,11 +79,11 @@ class Plan:
     record: Path | None = None
     """File that takes the labels of the points passed."""
     ablation: Ablation | None = None
-    """The safeguard that this life goes without."""
+    """The safeguard that this run goes without."""
 
 
 def live(world: World, scene: Scene, plan: Plan) -> int:
-    """Fork a life and wait for it; its exit code, negative when it was killed."""
+    """Fork a run and wait for it; its exit code, negative when it was killed."""
     child = os.fork()
     if child == 0:
         code = STUCK
@@ -93,7 +93,7 @@ def live(world: World, scene: Scene, plan: Plan) -> int:
             _die_between_file_operations(countdown)
             if plan.ablation is not None:
                 ABLATIONS[plan.ablation].take_out()
-            code = asyncio.run(_Life(world, scene, countdown).run())
+            code = asyncio.run(_Run(world, scene, countdown).run())
         except BaseException as error:  # noqa: BLE001 - a forked child must not return into the test runner
             world.note("failed", error=repr(error), trace="".join(traceback.format_exception(error)))
         finally:
@@ -111,7 +111,7 @@ def _die_between_file_operations(countdown: Countdown) -> None:
         setattr(os, name, countdown.beside(f"os.{name}", getattr(os, name)))
 
 
-class _Life:
+class _Run:
     def __init__(self, world: World, scene: Scene, countdown: Countdown) -> None:
         self._world = world
         self._scene = scene
@@ -119,7 +119,6 @@ class _Life:
 
     async def run(self) -> int:
         """Work until every turn of the scene is over."""
-        self._world.note("life begins")
         session, run = await self._open()
         rest = await session.start()
         for _ in range(100):
@@ -204,7 +203,9 @@ class _Life:
         bus, workspace = EventBus(), self._world.workspace
         self._database = database = await Database.open(self._world.database)
         self._settings = settings_of(self._scene, self._world)
-        self._threads = deadly(ThreadTable(database, SystemClock()), "threads", ("create_child",), self._countdown)
+        self._threads = killable(
+            ThreadTable(database, SystemClock()), "threads", ("create_child",), self._countdown
+        )
         servers = SessionServers(self._settings, default_registry(workspace), workspace, bus)
         thread_id = FORK if self._world.notes("forked") else THREAD
         if await self._threads.get(THREAD) is None:
@@ -220,32 +221,32 @@ class _Life:
         return await Session.open(thread, self._parts), self._parts.graph
 
     async def _join(self, thread: Thread, bus: EventBus, servers: ToolSource) -> SessionDependencies:
-        """The parts of a thread's session, a sub-agent's too, on the life's one database."""
+        """The dependencies of a thread's session, a sub-agent's too, on the run's one database."""
         clock, points, thread_id, database = SystemClock(), self._countdown, thread.thread_id, self._database
         blobs = FileBlobs(blob_dir(self._world.database))
-        journal = deadly(
+        journal = killable(
             SqliteJournal(database, blobs, clock),
             "journal",
             ("claim", "record_process", "finish", "record_interruption"),
             points,
         )
-        states = deadly(SqliteFileStates(database, clock), "file_states", ("set",), points)
+        states = killable(SqliteFileStates(database, clock), "file_states", ("set",), points)
         storage = ToolStorage(blobs, states, journal, SqliteGrants(database))
-        records = deadly(SqliteShells(database, clock), "shells", ("add", "read", "end"), points)
+        records = killable(SqliteShells(database, clock), "shells", ("add", "read", "end"), points)
         shells = Shells(records, blobs, bus.publish)
         attach_shells(servers.registry, shells)
-        house = LocalSubAgentHost(thread, self._threads, journal, servers, self._joined)
-        sub_agents = create_sub_agents(house, self._settings) if self._scene.task else SubAgents()
+        host = LocalSubAgentHost(thread, self._threads, journal, servers, self._joined)
+        sub_agents = create_sub_agents(host, self._settings) if self._scene.task else SubAgents()
         tools = await open_toolbox(self._world.workspace, self._settings, storage, bus, servers)
-        toolbox = deadly(tools, "toolbox", ("record_intent", "run"), points)
-        asked = ("session_started", "message_submitted", "before", "after", "turn_ended")
+        toolbox = killable(tools, "toolbox", ("record_intent", "run"), points)
+        methods = ("session_started", "message_submitted", "before", "after", "turn_ended")
         hooks = (
-            deadly(Onlooker(has_message_hooks=self._scene.queues), "hooks", asked, points)
+            killable(_RemarkingHooks(has_messages=self._scene.queues), "hooks", methods, points)
             if self._scene.is_hooked
             else NO_HOOKS
         )
         model = PlayModel(self._scene, self._world, points.point)
-        barrier = deadly(SqliteBarrier(database), "barrier", ("wait",), points)
+        barrier = killable(SqliteBarrier(database), "barrier", ("wait",), points)
         parts = GraphDependencies(
             model,
             toolbox,
@@ -259,7 +260,7 @@ class _Life:
             early_reads=early_reads_of(tools),
             hooks=hooks,
         )
-        saver = DeadlySaver(database, points)
+        saver = KillPointSaver(database, points)
 
         async def head(thread_id: str) -> str:
             row = await self._threads.get(thread_id)
@@ -271,7 +272,9 @@ class _Life:
         async def close() -> None:
             """Nothing is its own."""
 
-        decisions = deadly(SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points)
+        decisions = killable(
+            SqliteDecisions(database), "decisions", ("insert", "mark_applied", "supersede"), points
+        )
         return SessionDependencies(
             graph=ThreadGraph(build_graph(parts, saver), thread_id),
             models=OfflineModel(),
@@ -280,9 +283,9 @@ class _Life:
             journal=journal,
             toolbox=toolbox,
             blobs=blobs,
-            inbox=deadly(SqliteInbox(database, clock), "inbox", ("queue", "remove", "take"), points),
-            rewinds=deadly(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
-            files=deadly(RestorableFiles(self._world.workspace, blobs), "files", ("restore_file",), points),
+            inbox=killable(SqliteInbox(database, clock), "inbox", ("queue", "remove", "take"), points),
+            rewinds=killable(SqliteRewinds(database, clock), "rewinds", ("plan", "finish"), points),
+            files=killable(RestorableFiles(self._world.workspace, blobs), "files", ("restore_file",), points),
             head=head,
             is_imported=self._threads.is_imported,
             prune_if_grown=points.around("tidy", prune_if_grown),
@@ -304,10 +307,10 @@ class _Life:
     async def _answer(self, session: Session, rest: TurnResult) -> TurnResult:
         for item in rest.questions:
             asked = {"call": item.question.call_id, "question": item.question.kind, "marker": _marker(item)}
-            tells_nothing = asked["marker"] in ("", ALWAYS)
-            ran = not tells_nothing and any(run.startswith(asked["marker"]) for run in self._world.runs())
-            told = {"reason": item.question.reason, "risk": item.call.get("risk"), "tool": item.call["tool_name"]}
-            self._world.note("asked", **asked, **told, ran=ran)
+            is_ambiguous = asked["marker"] in ("", ALWAYS)
+            ran = not is_ambiguous and any(run.startswith(asked["marker"]) for run in self._world.runs())
+            more = {"reason": item.question.reason, "risk": item.call.get("risk"), "tool": item.call["tool_name"]}
+            self._world.note("asked", **asked, **more, ran=ran)
         if any(item.question.kind == "approval" and self._wanted(item).answer == "stop" for item in rest.questions):
             self._world.note("stops")
             return await session.stop()
@@ -366,6 +369,20 @@ class _Life:
             return "done"
         choices: tuple[AnswerKind, ...] = ("retry", "done", "cancel")
         return random.choice(choices)
+
+
+class _RemarkingHooks(Hooks):
+    """Hooks that object to nothing and add a remark to each result."""
+
+    def __init__(self, *, has_messages: bool) -> None:
+        self._has_messages = has_messages
+
+    @property
+    def has_message_hooks(self) -> bool:
+        return self._has_messages
+
+    async def after(self, call: ToolCallInfo, outcome: Outcome, scope: Scope) -> str:
+        return "[a hook saw it]"
 
 
 def _marker(item: OpenQuestion) -> str:

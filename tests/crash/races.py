@@ -28,7 +28,7 @@ __all__ = ["NEVER_SAID", "THREAD", "Race", "Tally", "main", "race", "served"]
 THREAD = "race"
 _CALLS = ("c1", "c2", "c3")
 _ROUNDS = 3
-_LAST_LIVES = 10
+_LAST_RUNS = 10
 _KILLED = 0.3
 """Share of the commands that are killed."""
 _HELD = re.compile(r"is open in another process \(pid (\d+)\)")
@@ -131,8 +131,8 @@ class Race:
         self.bring_to_rest()
 
     def bring_to_rest(self) -> None:
-        """Live on undisturbed until nothing is left to do."""
-        for _ in range(_LAST_LIVES):
+        """Run undisturbed until nothing is left to do."""
+        for _ in range(_LAST_RUNS):
             last = self.start(("run", "--resume", THREAD, "--approve", "all", "--recover", "cancel")).wait()
             self.ended.append(last)
             if last.code == 0:

@@ -25,21 +25,21 @@ from langgraph.types import Command, Send, interrupt
 
 from graph_agent.ports import ModelRequest
 from graph_agent.storage.sqlite.database import Database
-from tests.crash.kill_points import Countdown, DeadlySaver
+from tests.crash.kill_points import Countdown, KillPointSaver
 from tests.crash.scenes import SCENES, PlayModel, Scene, marker_in
 from tests.crash.world import World
 
 __all__ = ["main"]
 
 _CONFIG: Any = {"configurable": {"thread_id": "plain"}}
-_LIVES = 12
+_RUNS_UNTIL_STUCK = 12
 
 
 class _State(TypedDict):
     messages: Annotated[list[AnyMessage], add]
 
 
-def _graph(world: World, scene: Scene, points: Countdown, saver: DeadlySaver) -> Any:
+def _graph(world: World, scene: Scene, points: Countdown, saver: KillPointSaver) -> Any:
     model = PlayModel(scene, world, points.point)
 
     async def think(state: _State) -> Command[Any]:
@@ -73,7 +73,7 @@ def _graph(world: World, scene: Scene, points: Countdown, saver: DeadlySaver) ->
 
 async def _live(world: World, scene: Scene, points: Countdown) -> int:
     async with await Database.open(world.database) as database:
-        graph = _graph(world, scene, points, DeadlySaver(database, points))
+        graph = _graph(world, scene, points, KillPointSaver(database, points))
         for _ in range(60):
             snapshot = await graph.aget_state(_CONFIG)
             said = sum(message.type == "human" for message in snapshot.values.get("messages", ()))
@@ -101,7 +101,7 @@ def _answers(scene: Scene, snapshot: Any) -> dict[str, str]:
 def _trial(scene: Scene, kill_at: int, folder: Path, tally: Counter[str]) -> None:
     world = World(folder)
     world.create()
-    for point in (kill_at, *[None] * _LIVES):
+    for point in (kill_at, *[None] * _RUNS_UNTIL_STUCK):
         child = os.fork()
         if child == 0:
             code = 3

@@ -24,7 +24,7 @@ __all__ = [
     "ALWAYS",
     "BACKGROUND",
     "EDITED",
-    "GOES_ON",
+    "ENDLESS",
     "QUESTIONS",
     "SCENES",
     "SMALL_EFFECTS",
@@ -43,7 +43,7 @@ ALWAYS = "m000-a11da115"
 TASK = 9
 """Number of the turn of each sub-agent."""
 
-GOES_ON = "sleep 33.77"
+ENDLESS = "sleep 33.77"
 """What commands in the background do; no other does."""
 
 EDITED = "X"
@@ -85,7 +85,7 @@ class Wanted:
         if self.answer == "always":
             return {"command": f"./note {marker}"}
         if self.in_background:
-            return {"command": f"echo {marker} | tee -a effects; {GOES_ON}", "background": True}
+            return {"command": f"echo {marker} | tee -a effects; {ENDLESS}", "background": True}
         if self.tool == "bash":
             end = "false" if self.fails else f"sleep {self.stays}" if self.stays else self.says or "true"
             return {"command": f"echo {marker} >> effects; {end}"}
@@ -252,7 +252,7 @@ class PlayModel:
         except InvalidHistory as error:
             self._world.note("invalid history", error=str(error))
         if not request.tools:
-            return self._summed_up(messages[-1].text)
+            return self._summary(messages[-1].text)
         turn, asked = turn_of(messages), _asked_since(messages)
         self._world.note("model asked", turn=turn, message=asked)
         self._point("model asked")
@@ -268,11 +268,11 @@ class PlayModel:
         await asyncio.sleep(0)  # A read may begin before the reply is whole.
         return AIMessage("", tool_calls=calls)
 
-    def _summed_up(self, quoted: str) -> AIMessage:
+    def _summary(self, quoted: str) -> AIMessage:
         mark = quoted.split(maxsplit=1)[0]
         self._world.note("summary asked", of=hashlib.sha256(quoted.replace(mark, "").encode()).hexdigest())
         self._point("summary asked")
-        return AIMessage("what was done, summed up")
+        return AIMessage("what was done, summarized")
 
     def _arguments(self, call: Wanted, marker: str, messages: Sequence[AnyMessage]) -> dict[str, Any]:
         if call.tool in ("bash_output", "bash_kill"):

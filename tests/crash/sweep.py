@@ -25,15 +25,15 @@ from tests.crash.world import World
 
 __all__ = ["Tally", "crash_points", "main", "sweep", "trial"]
 
-_LIVES = 12
-"""Lives after which a trial that has not finished counts as stuck."""
+_RUNS_UNTIL_STUCK = 12
+"""Runs after which a trial that has not finished counts as stuck."""
 
 
 _SOON = 40
 """Crash points within which every second kill but the far ones comes."""
 
 _AT_ONCE = 4
-"""Trials at the same time; a life mostly waits for the disk."""
+"""Trials at the same time; a run mostly waits for the disk."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Tally:
 
 
 def crash_points(scene: Scene, folder: Path) -> list[str]:
-    """The labels of the points that an undisturbed life of this scene passes, in order."""
+    """The labels of the points that an undisturbed run of this scene passes, in order."""
     world, record = World(folder), folder / "points"
     world.create()
     with web_site(scene, world):
@@ -73,13 +73,13 @@ def crash_points(scene: Scene, folder: Path) -> list[str]:
 
 
 def trial(scene: Scene, plans: list[Plan], folder: Path, tally: Tally, labels: list[str]) -> None:
-    """Lives with these plans, then undisturbed ones until the scene is over; then the check."""
+    """Runs with these plans, then undisturbed ones until the scene is over; then the check."""
     world = World(folder)
     world.create()
     missing = plans[-1].ablation
     later = Plan(ablation=missing if missing and ABLATIONS[missing].lasts else None)
     with web_site(scene, world):
-        for plan in [*plans, *[later] * _LIVES]:
+        for plan in [*plans, *[later] * _RUNS_UNTIL_STUCK]:
             code = live(world, scene, plan)
             if code < 0:
                 at = plan.kill_at or 0
@@ -93,7 +93,7 @@ def trial(scene: Scene, plans: list[Plan], folder: Path, tally: Tally, labels: l
 def plans_for(kills: int, points: list[tuple[Scene, int]], seed: int) -> Iterator[tuple[Scene, list[Plan]]]:
     """Each point once, or a sample of them; then double kills and random times until there are enough.
 
-    A second kill comes soon after the first, or anywhere in what a whole life passes.
+    A second kill comes soon after the first, or anywhere in what a whole run passes.
     """
     chance = random.Random(seed)
     whole = Counter(scene.name for scene, _ in points)
@@ -161,7 +161,7 @@ def _try(scene: Scene, plans: list[Plan], folder: Path, tally: Tally, labels: li
 def main(arguments: list[str]) -> int:
     """The command line; exit 1 when a promise was broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=2000, help="how many lives to kill")
+    parser.add_argument("--kills", type=int, default=2000, help="how many runs to kill")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32), help="repeat a sweep")
     parser.add_argument("--scene", default="", help="only scenes whose name holds this")
     options = parser.parse_args(arguments)

@@ -10,6 +10,7 @@ from tests.crash.kill_run import Plan
 from tests.crash.sweep import Tally, trial
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("ablation", ABLATIONS)
 def test_without_the_safeguard_the_checker_reports_the_broken_promise(ablation: Ablation, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The disk fails at each write of a thread's life, once: what was acknowledged stands, and nothing runs twice."""
+"""The disk fails at each write of a thread, once: what was acknowledged stands, and nothing runs twice."""
 
 import sqlite3
 from collections import Counter
@@ -60,7 +60,7 @@ async def _answer_all(session: Session, rest: TurnResult) -> None:
     raise AssertionError(f"no rest in 30 steps: {rest}")
 
 
-async def _first_life(stage: Stage, number: int) -> bool:
+async def _is_write_failing(stage: Stage, number: int) -> bool:
     """Play a turn on a disk that fails; whether it came to that."""
     database = await FailingDatabase.open_to_fail(stage.database, number)
     with suppress(StorageError):
@@ -69,15 +69,16 @@ async def _first_life(stage: Stage, number: int) -> bool:
     return database.has_failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [1, 2, 3, 4])
-async def test_whichever_write_fails_the_next_life_goes_on_and_no_call_runs_a_second_time(
+async def test_whichever_write_fails_the_next_run_continues_and_no_call_runs_a_second_time(
     tmp_path: Path, first: int
 ) -> None:
     number = first
     while True:
         script = (calls(("r", "read_a"), ("w", "write_a")), text("one"), calls(("v", "write_b")), text("two"))
         stage = Stage(tmp_path / f"{number}.db", ScriptedModel(*script))
-        if not await _first_life(stage, number):
+        if not await _is_write_failing(stage, number):
             break
         before = Counter(call_id for call_id, _ in stage.toolbox.ran)
         stage.model = ScriptedModel(*script[len(stage.model.requests) :])

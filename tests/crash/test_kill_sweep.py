@@ -7,6 +7,8 @@ import pytest
 from tests.crash.scenes import SCENES
 from tests.crash.sweep import Tally, sweep
 
+pytestmark = pytest.mark.slow
+
 _QUICK_KILLS = 162
 _SAMPLED_KILLS = 40
 
@@ -33,7 +35,7 @@ def test_killed_at_a_sample_of_the_points_of_the_other_scenes_no_promise_is_brok
 @pytest.mark.sweep
 @pytest.mark.timeout(1800)
 def test_killed_two_thousand_times_no_promise_is_broken() -> None:
-    # Some trials aim at an instant that their life does not reach, so more are asked for.
+    # Some trials aim at an instant that their run does not reach, so more are asked for.
     tally = sweep(2300, seed=random.randrange(2**32))
 
     assert promises_of(tally) == ([], [])

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.ports import Decisions, Grants, Journal
-from graph_agent.ports.storage import FileStates, Inbox
+from graph_agent.ports import Decisions, FileStates, Inbox, Journal
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox
 from tests.fakes.stepping_clock import SteppingClock
 
-__all__ = ["Stores", "decisions", "file_states", "grants", "inbox", "journal", "stores"]
+__all__ = ["Stores", "stores"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class Stores:
 
     journal: Journal
     decisions: Decisions
-    grants: Grants
     inbox: Inbox
     file_states: FileStates
 
@@ -37,7 +35,6 @@ async def _sqlite(folder: Path) -> AsyncIterator[Stores]:
         yield Stores(
             SqliteJournal(database, FileBlobs(folder / "blobs"), clock),
             SqliteDecisions(database),
-            SqliteGrants(database),
             SqliteInbox(database, clock),
             SqliteFileStates(database, clock),
         )
@@ -50,28 +47,3 @@ _IMPLEMENTATIONS: dict[str, Callable[[Path], AbstractAsyncContextManager[Stores]
 async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
     async with _IMPLEMENTATIONS[request.param](tmp_path) as opened:
         yield opened
-
-
-@pytest.fixture
-def journal(stores: Stores) -> Journal:
-    return stores.journal
-
-
-@pytest.fixture
-def decisions(stores: Stores) -> Decisions:
-    return stores.decisions
-
-
-@pytest.fixture
-def grants(stores: Stores) -> Grants:
-    return stores.grants
-
-
-@pytest.fixture
-def inbox(stores: Stores) -> Inbox:
-    return stores.inbox
-
-
-@pytest.fixture
-def file_states(stores: Stores) -> FileStates:
-    return stores.file_states
