@@ -25,6 +25,8 @@ class Proposal(NamedTuple):
     """Exact rules, all of them needed; empty when there is nothing to propose."""
     objection: str = ""
     """Why there is nothing to propose, as a sentence."""
+    coverage: str = ""
+    """What the rules allow, also beyond the call, as a sentence."""
 
 
 def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Proposal:
@@ -51,7 +53,21 @@ def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Prop
     decision = evaluate(facts, replace(settings, grants=(*settings.grants, grant)))
     if decision.verdict != "allow":
         return Proposal(objection=f"A rule would not stop it from asking. {decision.reason}")
-    return proposal
+    return proposal._replace(coverage=_coverage(facts, has_pattern=all(rule.pattern is not None for rule in rules)))
+
+
+def _coverage(facts: CallFacts, *, has_pattern: bool) -> str:
+    if not has_pattern:
+        return "This allows every call of the tool, whatever its arguments."
+    if facts.shell is not None:
+        return "This allows exactly these words in this folder, and nothing else."
+    if facts.hosts:
+        return "This allows every address on this host."
+    if any(path.access != "read" for path in facts.paths):
+        return f"This allows every change that {facts.tool} makes to this file, not only this one."
+    if facts.paths:
+        return f"This allows every {facts.tool} of this path, whatever else its arguments say."
+    return "This allows every call with this subject, whatever its other arguments are."
 
 
 def _for_command(tool: str, text: ShellText) -> Proposal:

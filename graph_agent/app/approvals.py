@@ -150,7 +150,7 @@ async def edit_approval(
 async def allow_always(
     database: Path, text: str, scope: GrantScope, *, by: str, clock: Clock | None = None
 ) -> tuple[RecordedAnswer, AlwaysAllow]:
-    """Approve a call, and calls exactly like it from now on; returns the stored answer and the rules.
+    """Approve a call, and from now on what the proposed rules cover; returns the stored answer and the rules.
 
     Raises:
         UnknownId: no call has this id, or several have.

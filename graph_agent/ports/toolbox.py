@@ -84,6 +84,8 @@ class Proposal:
     """Why not, as a sentence."""
     folder: str = "."
     """Where a command would start, relative to the workspace: a rule about one holds only there."""
+    coverage: str = ""
+    """What the rules allow, also beyond the call, as a sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,8 +142,8 @@ class CallPreparation:
             facts = await self._current_facts(kept, parsed, scope, policy)
         except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
             return Proposal(objection=str(error))
-        rules, objection = propose(facts, policy, parsed.profile.suggest_rule(parsed.arguments))
-        return Proposal(rules, objection, facts.folder)
+        proposal = propose(facts, policy, parsed.profile.suggest_rule(parsed.arguments))
+        return Proposal(proposal.rules, proposal.objection, facts.folder, proposal.coverage)
 
     async def permit(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> RunPermit | ToolResult:
         """What the call may run with now, or the error result of one that may not run."""

@@ -48,7 +48,26 @@ def _rules(facts: CallFacts, settings: PolicySettings = _PLAIN) -> tuple[str, ..
 
 def test_a_list_of_commands_gets_one_exact_rule_for_each() -> None:
     assert propose(_bash("git status && rm -rf ./tmp; git status"), _PLAIN, "bash(git *)") == Proposal(
-        ("bash(git status)", "bash(rm -rf ./tmp)")
+        ("bash(git status)", "bash(rm -rf ./tmp)"),
+        coverage="This allows exactly these words in this folder, and nothing else.",
+    )
+
+
+def test_a_proposal_says_what_its_rule_allows_beyond_the_call() -> None:
+    def coverage(tool: str, suggestion: str, **facts: Any) -> str:
+        return propose(CallFacts(tool, "default", "medium", "write", _WS, **facts), _PLAIN, suggestion).coverage
+
+    path = PathFact("a", _WS / "a", "edit", inside=True)
+    assert coverage("edit_file", "", paths=(path,)) == (
+        "This allows every change that edit_file makes to this file, not only this one."
+    )
+    assert coverage("grep", "", paths=(replace(path, access="read"),)) == (
+        "This allows every grep of this path, whatever else its arguments say."
+    )
+    assert coverage("web_fetch", "web_fetch(h)", hosts=("h",)) == "This allows every address on this host."
+    assert coverage("mcp__a__b", "mcp__a__b") == "This allows every call of the tool, whatever its arguments."
+    assert coverage("own", "own(x)", signature="x") == (
+        "This allows every call with this subject, whatever its other arguments are."
     )
 
 

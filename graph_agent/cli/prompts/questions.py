@@ -179,8 +179,7 @@ async def _approve(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any]
         page = [Text(f"Allow from now on, with {what}:", "bold")]
         for rule in rules:
             page += fold(safe_text(rule), prompt.display.width, "  │ ")
-            if "(" not in rule:
-                page.append(Text("  This allows every call of the tool, whatever its arguments.", "yellow"))
+        page += fold(safe_text(proposal.coverage, "yellow"), prompt.display.width, "  ")
         place = "" if proposal.folder == "." else f" in {proposal.folder}"
         mode = prompt.session.mode
         note = f"Applies{place} in mode {mode} and more permissive modes. Revoke it with `policy revoke`."

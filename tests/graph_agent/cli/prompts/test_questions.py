@@ -273,7 +273,7 @@ async def test_a_call_of_which_no_rule_can_be_made_says_why_and_is_asked_again(t
 @pytest.mark.parametrize(
     ("rule", "about", "said"),
     [
-        ("mcp__hub__search", {}, "  This allows every call of the tool, whatever its arguments."),
+        ("edit_file(/w/a)", {"coverage": "This allows every change."}, "  This allows every change."),
         ("bash(rm -rf ./tmp)", {"folder": "sub\x1b[2J"}, "Applies in sub\\x1b[2J in mode"),
     ],
 )
