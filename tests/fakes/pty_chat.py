@@ -16,8 +16,7 @@ class PtyChat(PtyProgram):
 
     def __init__(self, scenario: str, folder: Path, **environment: str) -> None:
         self._log = folder / "log.json"
-        self.elsewhere = folder / "elsewhere.json"
-        arguments = ["-m", "tests.fakes.chat_program", scenario, str(self._log), str(self.elsewhere)]
+        arguments = ["-m", "tests.fakes.chat_program", scenario, str(self._log)]
         super().__init__(arguments, _ROOT, environment)
 
     def log(self) -> list[list[Any]]:

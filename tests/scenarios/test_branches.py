@@ -174,30 +174,6 @@ async def test_what_ran_is_not_refused_by_a_rule_that_came_later(stage: Stage, t
     assert [call_id for call_id, _ in stage.toolbox.ran] == ["c"]
 
 
-async def test_a_new_branch_holds_what_it_came_from_and_not_what_was_left(stage: Stage) -> None:
-    stage.model = ScriptedModel(*[text(f"answer {number}") for number in range(1, 6)])
-    async with stage.open_session() as session:
-        first = await session.send("t1")
-        await session.send("t2")
-        old = await session.send("t3")
-    async with stage.open_session(checkpoint=first.checkpoint_id) as session:
-        await session.start()
-        await session.send("t2b")
-    async with stage.open_session() as session:
-        await session.start()
-        await session.send("t3b")
-        told = [content for kind, content in stage.model.sent() if kind == "human"]
-    on_the_branch = shown(stage)
-    async with stage.open_session(checkpoint=old.checkpoint_id) as session:
-        await session.start()
-
-    assert told == on_the_branch == ["t1", "t2b", "t3b"]
-    assert (shown(stage), shown(stage, all_branches=True)) == (
-        ["t1", "t2", "t3"],
-        ["t1", "t2", "t3", "t2b", "t3b"],
-    )
-
-
 async def test_a_branch_of_a_branch_that_said_nothing_yet_shows_all_it_rests_on(stage: Stage) -> None:
     stage.model = ScriptedModel(text("one"), text("two"))
     async with stage.open_session() as session:

@@ -93,10 +93,7 @@ async def test_what_a_hook_says_of_a_result_stands_behind_it_and_changes_nothing
 
     told = [words for role, words in stage.model.sent() if role == "tool"]
     results = [event.output for event in stage.events if event.type == "tool_result"]
-    assert told == [
-        "result of r\n[The hook says: tidy up]",
-        "partial\nError: it broke\n[The hook says: tidy up]",
-    ]
+    assert told == ["result of r\n[The hook says: tidy up]", "partial\nError: it broke\n[The hook says: tidy up]"]
     assert results == ["result of r", "partial"]
 
 

@@ -70,11 +70,8 @@ async def test_an_open_question_of_a_file_is_asked_again_by_the_rules_here(tmp_p
         await session.decide(asked.question, "approve")
         rest = await session.proceed()
 
-    assert (asked.question.kind, asked.question.reason, asked.call["risk"]) == (
-        "approval",
-        "everything is asked here",
-        "high",
-    )
+    assert (asked.question.kind, asked.question.reason) == ("approval", "everything is asked here")
+    assert asked.call["risk"] == "high"
     assert (ran_before, target.toolbox.ran, rest.answer) == ([], [("c1", {})], "went on")
 
 

@@ -1,10 +1,7 @@
 """The real command, really killed: in the model request, at the approval, inside a tool."""
 
-import os
 import re
 from pathlib import Path
-
-import pexpect
 
 from tests.fakes.openai_server import DELAY, TC, TXT
 from tests.scenarios.command import NO_SANDBOX, Command, scripted, until
@@ -29,11 +26,10 @@ def test_killed_in_the_model_request_the_message_is_kept_and_asked_again(tmp_pat
 def test_killed_at_the_approval_prompt_the_question_is_asked_again_and_the_call_runs_once(tmp_path: Path) -> None:
     script = [TC("c1", "bash", {"command": "echo x >> log"}), TXT("done")]
     with scripted(tmp_path, script) as command:
-        [program, *arguments] = command.argv("chat", "go", "--thread", "t1")
-        chat = pexpect.spawn(program, arguments, cwd=str(command.workspace), env=command.env, dimensions=(40, 120))
-        chat.expect(r"\[y\]es", timeout=30)
-        os.kill(int(chat.pid or 0), 9)
-        chat.wait()
+        chat = command.chat("chat", "go", "--thread", "t1")
+        chat.sees("[y]es")
+        chat.signals(9)
+        chat.ends()
         [waiting] = command.json("approvals", "list")["approvals"]
         paused = command.run_json("--resume", "t1")
         code, result = command.run_json("--resume", "t1", "--approve", "c1")
@@ -84,4 +80,4 @@ def test_a_second_process_is_told_who_holds_the_thread_and_can_still_look(tmp_pa
         command.kill(process)
 
     assert (code, refused["status"], status) == (7, "held", "running")
-    assert f"process {process.pid}" in refused["error"]
+    assert f"pid {process.pid}" in refused["error"]

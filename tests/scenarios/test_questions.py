@@ -71,12 +71,7 @@ def test_a_question_survives_a_kill_of_the_chat_that_shows_it_and_an_answer_surv
         chat.ends()
         [call] = command.json("calls", "t1")["calls"]
 
-    assert (command.results(), call["answer"], call["attempt"], call["status"]) == (
-        ["9090"],
-        "9090",
-        1,
-        "success",
-    )
+    assert (command.results(), call["answer"], call["attempt"], call["status"]) == (["9090"], "9090", 1, "success")
     assert len(command.server.bodies) == 2
 
 

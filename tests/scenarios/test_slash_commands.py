@@ -103,9 +103,7 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
     assert asked == ["say something", "go on"]
 
 
-def test_lines_typed_in_one_breath_are_all_taken_in_their_order_in_the_thread_they_are_for(
-    tmp_path: Path,
-) -> None:
+def test_lines_typed_in_one_breath_are_all_taken_in_their_order_in_the_thread_they_are_for(tmp_path: Path) -> None:
     answers = [TXT("first answer"), TXT("second answer"), TXT("third answer")]
     with FakeOpenAI(answers, strict=True, models=["tiny"]) as server:
         environment = {**_environment(tmp_path, server.base_url), "GRAPH_AGENT_MODEL": "tiny"}

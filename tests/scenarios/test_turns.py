@@ -135,17 +135,6 @@ async def test_an_id_the_thread_has_seen_before_is_replaced_so_no_old_result_is_
     assert (len(ids), len(set(ids)), ids[0]) == (4, 4, "0")
 
 
-async def test_edited_arguments_are_what_runs_and_the_model_is_told(stage: Stage) -> None:
-    stage.model = ScriptedModel(calls(("w", "write_a", {"text": "old"})), text("done"))
-    async with stage.open_session() as session:
-        rest = await session.send("go")
-        await session.decide(rest.questions[0].question, "edit", arguments={"text": "new"})
-        await session.proceed()
-
-    assert stage.toolbox.ran == [("w", {"text": "new"})]
-    assert stage.model.sent()[-1] == ("tool", "The user changed the arguments to {'text': 'new'}.\nresult of w")
-
-
 async def test_edited_arguments_that_policy_denies_leave_the_question_open(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("done"))
     async with stage.open_session() as session:

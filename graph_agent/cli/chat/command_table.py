@@ -2,13 +2,12 @@
 
 import difflib
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from graph_agent.errors import UsageError
 
-__all__ = ["COMMANDS", "MODES", "Command", "expand_command", "is_root_path", "nearest_command", "parse_command"]
+__all__ = ["COMMANDS", "MODES", "Command", "expand_command", "parse_command"]
 
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
@@ -59,18 +58,7 @@ def parse_command(text: str) -> tuple[str, str] | None:
     return (found[1] or "", found[2] or "") if found else None
 
 
-def is_root_path(name: str) -> bool:
-    """Whether the word behind the slash is a file in the root folder: then the line is a message."""
-    return bool(name) and Path(f"/{name}").exists()
-
-
-def nearest_command(name: str, known: Iterable[str]) -> str:
-    """The command that may have been meant, with its slash; empty where none is similar."""
-    near = difflib.get_close_matches(name, tuple(known), n=1)
-    return f"/{near[0]}" if near else ""
-
-
-def expand_command(text: str, workspace: Path, *, trusted_once: bool) -> str:
+def expand_command(text: str, workspace: Path, *, trusted_once: bool = False, in_chat: bool = False) -> str:
     """The message that a prompt stands for: itself, or the text of a custom command `/NAME …`.
 
     Raises:
@@ -85,10 +73,13 @@ def expand_command(text: str, workspace: Path, *, trusted_once: bool) -> str:
     message = found.message(name, arguments)
     if message == "":
         raise UsageError(f"/{name} expands to an empty message. Nothing was sent.")
-    if message is not None or is_root_path(name):
-        return text if message is None else message
-    if name in COMMANDS:
+    if message is not None:
+        return message
+    if name and Path(f"/{name}").exists():
+        return text  # The line begins with a file of the root folder.
+    if name in COMMANDS and not in_chat:
         raise UsageError(f"/{name} works in the chat only. `run` takes options (`run --help`) and custom commands.")
-    near = nearest_command(name, found.known)
-    hint = f" Did you mean {near}?" if near else ""
-    raise UsageError(f"Unknown command /{name}.{hint} Begin the line with a blank to send it as a message.")
+    near = difflib.get_close_matches(name, (*COMMANDS, *found.known) if in_chat else tuple(found.known), n=1)
+    hint = f" Did you mean /{near[0]}?" if near else " /help lists the commands." if in_chat else ""
+    advice = "" if in_chat else " Begin the line with a blank to send it as a message."
+    raise UsageError(f"Unknown command /{name}.{hint}{advice}")

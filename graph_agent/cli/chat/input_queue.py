@@ -45,7 +45,7 @@ class InputQueue:
             name, _ = parse_command(line) or ("", "")
             try:
                 if is_command(line) and not line.startswith("!") and name not in _BUILT_IN:
-                    message = await asyncio.to_thread(expand_command, line, session.workspace, trusted_once=False)
+                    message = await asyncio.to_thread(expand_command, line, session.workspace)
             except AgentError as refusal:
                 self._remember(line)
                 self._say(str(refusal))

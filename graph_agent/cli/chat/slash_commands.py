@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.chat.command_table import COMMANDS, MODES, is_root_path, nearest_command, parse_command
+from graph_agent.cli.chat.command_table import COMMANDS, MODES, expand_command, parse_command
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.render.console import safe_text
 from graph_agent.config.model_choice import OFFLINE_LABEL
@@ -105,7 +105,9 @@ class SlashCommands:
                 self._say(message or "The message is empty. Nothing was sent.", "dim" if message else "yellow")
                 action = ChatAction("send", message) if message else None
             case _ if name not in COMMANDS:
-                action = await self._expand(name, argument)
+                line, folder = f"/{name} {argument}".rstrip(), self.session.workspace
+                message = await asyncio.to_thread(expand_command, line, folder, in_chat=True)
+                action = ChatAction("send", message)
             case _:
                 await self._show(name, argument)
         return action
@@ -113,7 +115,9 @@ class SlashCommands:
     async def _show(self, name: str, argument: str) -> None:
         match name:
             case "help":
-                self._help(await self._custom_commands())
+                from graph_agent.app.chat_input import user_commands  # with all that reads a project's files
+
+                self._help(await asyncio.to_thread(user_commands, self.session.workspace))
             case "share":
                 self.programs.share()
             case "mode":
@@ -129,27 +133,6 @@ class SlashCommands:
                 await asyncio.to_thread(commands.show, view, argument)
                 if hint:
                     self._say(hint, "dim")
-
-    async def _expand(self, name: str, argument: str) -> ChatAction | None:
-        """Expand a custom command, or say that there is none."""
-        found = await self._custom_commands()
-        message = found.message(name, argument)
-        if message is None and is_root_path(name):
-            message = f"/{name} {argument}".rstrip()
-        if message:
-            return ChatAction("send", message)
-        if message is None:
-            near = nearest_command(name, (*COMMANDS, *found.known))
-            hint = f"Did you mean {near}?" if near else "/help lists the commands."
-            self._say(f"Unknown command /{name}. {hint}", "yellow")
-        else:
-            self._say(f"/{name} expands to an empty message. Nothing was sent.", "yellow")
-        return None
-
-    async def _custom_commands(self) -> "UserCommands":
-        from graph_agent.app.chat_input import user_commands  # with all that reads a project's files
-
-        return await asyncio.to_thread(user_commands, self.session.workspace)
 
     def _help(self, custom: "UserCommands") -> None:
         self._list((command.usage, command.does) for command in COMMANDS.values())

@@ -33,10 +33,7 @@ def test_every_command_is_offered_and_those_of_ones_own_after_them(typing: _Typi
     (tmp_path / "home" / "commands" / "review.md").write_text("Read it.")
 
     assert typing.offered("/") == [*(f"/{name}" for name in COMMANDS), "/review"]
-    assert typing.offered("/re") == [
-        *(f"/{name}" for name in COMMANDS if name.startswith("re")),
-        "/review",
-    ]
+    assert typing.offered("/re") == [*(f"/{name}" for name in COMMANDS if name.startswith("re")), "/review"]
     assert typing.offered("/x") == typing.offered("say /h") == typing.offered("/a\n/h") == []
 
 

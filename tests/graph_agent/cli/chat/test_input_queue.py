@@ -71,10 +71,7 @@ async def test_what_a_hook_kept_back_is_not_taken_back_in_the_place_of_what_came
 async def test_a_command_that_stands_for_nothing_is_told_at_once(scene: Scene) -> None:
     await scene.enter("/empty")
 
-    assert (scene.said, await scene.back()) == (
-        ["/empty expands to an empty message. Nothing was sent."],
-        None,
-    )
+    assert (scene.said, await scene.back()) == (["/empty expands to an empty message. Nothing was sent."], None)
 
 
 async def test_a_command_comes_after_the_messages_typed_before_it(scene: Scene) -> None:

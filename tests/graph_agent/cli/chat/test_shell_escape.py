@@ -135,11 +135,8 @@ async def test_of_a_long_output_the_end_is_shared(chat: _Chat) -> None:
 
     shared = chat.programs.shared_output
 
-    assert ("characters left out]" in shared, shared.endswith("19999\n20000\n```"), len(shared) < 31_000) == (
-        True,
-        True,
-        True,
-    )
+    assert ("characters left out]" in shared, shared.endswith("19999\n20000\n```")) == (True, True)
+    assert len(shared) < 31_000
 
 
 async def test_without_a_line_there_is_nothing_to_run_or_share(chat: _Chat) -> None:

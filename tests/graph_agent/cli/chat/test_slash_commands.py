@@ -7,12 +7,7 @@ from rich.console import Console
 
 from graph_agent.cli.chat.command_table import COMMANDS
 from graph_agent.cli.chat.shell_escape import UserPrograms
-from graph_agent.cli.chat.slash_commands import (
-    ChatAction,
-    QuitChat,
-    SlashCommands,
-    is_command,
-)
+from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.events import EventBus
 from tests.fakes.database_rows import Rows
@@ -54,48 +49,36 @@ async def test_help_names_every_command(tmp_path: Path) -> None:
     assert [name for name in COMMANDS if f"/{name}" not in said] == []
 
 
-async def test_what_only_the_chat_can_do_is_asked_of_it(tmp_path: Path) -> None:
-    talk = _Talk(tmp_path)
-
-    lines = ("/retry", "/clear", "/resume abcd", "/rewind abcd --force", "/help")
-    asked = [await talk.slash.run(text) for text in lines]
-
-    assert asked == [
-        ChatAction("retry"),
-        ChatAction("switch"),
-        ChatAction("switch", "abcd"),
-        ChatAction("rewind", "abcd --force"),
-        None,
-    ]
+async def test_quit_leaves(tmp_path: Path) -> None:
     with pytest.raises(QuitChat):
-        await talk.slash.run("/quit")
+        await _Talk(tmp_path).slash.run("/quit")
 
 
-async def test_the_mode_is_shown_changed_and_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "action", "said"),
+    [
+        ("/retry", ChatAction("retry"), ""),
+        ("/compact", ChatAction("compact"), ""),
+        ("/clear", ChatAction("switch"), ""),
+        ("/resume abcd", ChatAction("switch", "abcd"), ""),
+        ("/rewind abcd --force", ChatAction("rewind", "abcd --force"), ""),
+        ("/tmp is full", ChatAction("send", "/tmp is full"), ""),
+        ("/mode", None, "mode: default (available: default, acceptEdits, plan, auto, dontAsk)\n"),
+        ("/mode plan", None, "mode: plan\n"),
+        ("/mode yolo", None, "Unknown mode 'yolo'. Choose one of default, acceptEdits, plan, auto, dontAsk.\n"),
+        ("/[red]x\x1b", None, "Unknown command /[red]x\\x1b. /help lists the commands.\n"),
+        ("/thread", None, "Unknown command /thread. Did you mean /threads?\n"),
+        ("/model", None, "model: scripted model\n  one\n  two\n/model NAME switches to another\n"),
+        ("/model two", None, "model: two @ scripted (from your next message on)\n"),
+    ],
+)
+async def test_a_command_says_or_asks_for_something(
+    tmp_path: Path, line: str, action: ChatAction | None, said: str
+) -> None:
     talk = _Talk(tmp_path)
 
-    said = [(await talk.says(line)).splitlines()[-1] for line in ("/mode", "/mode plan", "/mode yolo")]
-
-    assert said == [
-        "mode: default (available: default, acceptEdits, plan, auto, dontAsk)",
-        "mode: plan",
-        "Unknown mode 'yolo'. Choose one of default, acceptEdits, plan, auto, dontAsk.",
-    ]
-    assert talk.session.mode == "plan"
-
-
-async def test_a_line_that_begins_with_a_path_is_a_message(tmp_path: Path) -> None:
-    assert await _Talk(tmp_path).slash.run("/tmp is full") == ChatAction("send", "/tmp is full")
-
-
-async def test_an_unknown_command_is_named_literally(tmp_path: Path) -> None:
-    said = await _Talk(tmp_path).says("/[red]x\x1b")
-
-    assert said == "Unknown command /[red]x\\x1b. /help lists the commands.\n"
-
-
-async def test_an_unknown_command_is_answered_with_the_nearest(tmp_path: Path) -> None:
-    assert await _Talk(tmp_path).says("/thread") == "Unknown command /thread. Did you mean /threads?\n"
+    assert (await talk.slash.run(line), talk.stream.getvalue()) == (action, said)
+    assert talk.session.mode == ("plan" if line == "/mode plan" else "default")
 
 
 async def test_looking_before_anything_was_written_says_so(
@@ -108,16 +91,6 @@ async def test_looking_before_anything_was_written_says_so(
     assert ["No threads yet" in said[0], "No todo list yet" in said[1], "there is nothing yet" in said[2]] == [
         True
     ] * 3
-
-
-async def test_the_model_is_shown_with_the_others_and_changed(tmp_path: Path) -> None:
-    talk = _Talk(tmp_path)
-
-    shown = await talk.says("/model")
-    changed = (await talk.says("/model two")).removeprefix(shown)
-
-    assert shown == "model: scripted model\n  one\n  two\n/model NAME switches to another\n"
-    assert changed == "model: two @ scripted (from your next message on)\n"
 
 
 async def test_tools_and_memory_are_shown_as_their_commands_do(

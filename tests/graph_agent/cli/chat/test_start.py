@@ -41,10 +41,7 @@ def test_the_first_message_may_come_with_the_command(tmp_path: Path) -> None:
     chat.plays("notes.txt", "> ", "^\x04")
 
     assert chat.ends() == 0
-    assert (chat.output.count("OPENAI_API_KEY"), "what works offline" in chat.output) == (
-        1,
-        True,
-    )
+    assert (chat.output.count("OPENAI_API_KEY"), "what works offline" in chat.output) == (1, True)
 
 
 def test_what_is_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:

@@ -95,9 +95,7 @@ _USED = usage_report({"input_tokens": 12_000, "output_tokens": 345, "total_token
 
 
 def test_a_turn_that_asked_a_model_ends_with_what_it_used() -> None:
-    assert list(format_result(rest(usage=_USED))) == [
-        ("2 requests, 12,000 in, 345 out, cost unknown", "dim"),
-    ]
+    assert list(format_result(rest(usage=_USED))) == [("2 requests, 12,000 in, 345 out, cost unknown", "dim")]
     assert list(format_result(rest(usage=usage_report({"requests": 3})))) == []
 
 
@@ -105,10 +103,7 @@ def test_an_error_and_what_to_do_about_it_are_told_once() -> None:
     failed = rest("model_error", error="down")
     paused = rest("limit", error="the turn was paused", budget="max_tokens")
 
-    assert [text for text, _ in format_result(failed)] == [
-        "down",
-        "No answer from the model. /retry to try again.",
-    ]
+    assert [text for text, _ in format_result(failed)] == ["down", "No answer from the model. /retry to try again."]
     assert [text for text, _ in format_result(paused, was_asked=True)] == [
         "Send new instructions, or continue with /retry."
     ]

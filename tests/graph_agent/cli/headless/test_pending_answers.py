@@ -84,10 +84,8 @@ async def test_the_same_call_cannot_be_approved_and_rejected(tmp_path: Path) -> 
 async def test_retry_safe_retries_the_never_started_takes_the_applied_and_leaves_the_rest(tmp_path: Path) -> None:
     status, decided = await _settled(tmp_path, PendingAnswers(recover="retry-safe"), _NEVER, _UNKNOWN, _APPLIED)
 
-    assert (status, decided) == (
-        "interrupted",
-        [("call-cccc", "retry", ""), ("call-eeee", "done", "the file is as intended")],
-    )
+    assert status == "interrupted"
+    assert decided == [("call-cccc", "retry", ""), ("call-eeee", "done", "the file is as intended")]
 
 
 async def test_cancel_gives_every_interrupted_call_up_and_answers_no_approval(tmp_path: Path) -> None:

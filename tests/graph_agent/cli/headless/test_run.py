@@ -80,11 +80,8 @@ def test_json_is_one_object_and_says_which_approvals_wait(
 
     out, _ = capsys.readouterr()
     report = _json(out)
-    assert (code, report["status"], [item["call_id"] for item in report["pending_approvals"]]) == (
-        3,
-        "awaiting_approval",
-        ["call-a"],
-    )
+    assert (code, report["status"]) == (3, "awaiting_approval")
+    assert [item["call_id"] for item in report["pending_approvals"]] == ["call-a"]
 
 
 def test_text_output_says_what_waits_and_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,13 +119,7 @@ def test_what_is_open_is_settled_before_the_prompt_is_sent(tmp_path: Path) -> No
     code = run_headless(RunRequest("go", answers=PendingAnswers(approve=("all",))), opened)
 
     assert code == 0
-    assert opened.log == [
-        ("start",),
-        ("decide", "call-a", "approve", ""),
-        ("proceed",),
-        ("send", "go"),
-        ("close",),
-    ]
+    assert opened.log == [("start",), ("decide", "call-a", "approve", ""), ("proceed",), ("send", "go"), ("close",)]
 
 
 def test_the_prompt_is_not_sent_while_something_stays_open(

@@ -304,11 +304,7 @@ async def test_edited_arguments_are_shown_again_with_their_change(
 
 @pytest.mark.parametrize(
     ("typed", "recorded"),
-    [
-        (("e", "y"), ()),
-        (("e", "a", "u"), ("always user", "bash(echo mine)")),
-        (("e", "outside"), ("outside",)),
-    ],
+    [(("e", "y"), ()), (("e", "a", "u"), ("always user", "bash(echo mine)")), (("e", "outside"), ("outside",))],
 )
 async def test_the_edited_arguments_are_what_is_approved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: tuple[str, ...], recorded: tuple[str, ...]

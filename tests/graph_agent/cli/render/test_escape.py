@@ -55,13 +55,7 @@ def test_readable_text_comes_back_as_it_was(text: str) -> None:
 def test_the_pieces_of_a_line_say_which_of_them_are_escapes() -> None:
     pieces = list(parts("a\u200b👨\u200d👩\x1b\x1bz"))
 
-    assert pieces == [
-        ("a", False),
-        ("\\u200b", True),
-        ("👨\u200d👩", False),
-        ("\\x1b\\x1b", True),
-        ("z", False),
-    ]
+    assert pieces == [("a", False), ("\\u200b", True), ("👨\u200d👩", False), ("\\x1b\\x1b", True), ("z", False)]
     assert list(parts("")) == []
 
 
