@@ -1,8 +1,17 @@
-"""A clock for tests: each look at it is one second later than the one before."""
+"""Clocks for tests: one that stands still, and one that is a second later each time."""
 
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["SteppingClock"]
+__all__ = ["NOW", "FixedClock", "SteppingClock"]
+
+NOW = "2026-11-28T12:00:00.000Z"
+
+
+class FixedClock:
+    """The port `Clock`, always at `NOW`."""
+
+    def now(self) -> str:
+        return NOW
 
 
 class SteppingClock:

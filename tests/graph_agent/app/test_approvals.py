@@ -20,8 +20,8 @@ from graph_agent.ports import AlwaysAllow, Answer, Grant, Question, Scope
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import Rows, record_of
+from tests.fakes.stepping_clock import NOW, FixedClock
 
-_NOW = "2026-11-28T12:00:00.000Z"
 _ME = "cli pid 1"
 _QUESTION = Question("approval", "call_a", 1, "d1")
 _SHOUT = """
@@ -39,11 +39,6 @@ class Shout(BaseTool):
     async def execute(self, *, text: str) -> ToolResult:
         return ToolResult(text.upper())
 """
-
-
-class _FixedClock:
-    def now(self) -> str:
-        return _NOW
 
 
 @pytest.fixture
@@ -73,19 +68,19 @@ def _grants(asked: Rows) -> list[Grant]:
 
 
 async def test_an_approval_is_recorded_for_exactly_what_was_shown(asked: Rows) -> None:
-    answered = await answer_approval(asked.path, "call_a", "approve", by=_ME, clock=_FixedClock())
+    answered = await answer_approval(asked.path, "call_a", "approve", by=_ME, clock=FixedClock())
 
-    assert answered == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=_NOW)
-    assert await _answers(asked) == {"call_a": Answer("approve", _ME, _NOW)}
+    assert answered == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=NOW)
+    assert await _answers(asked) == {"call_a": Answer("approve", _ME, NOW)}
 
 
 async def test_the_first_answer_wins_and_a_later_one_names_who_was_first(asked: Rows) -> None:
-    first = await answer_approval(asked.path, "t1:call_a", "reject", by=_ME, reason="no", clock=_FixedClock())
+    first = await answer_approval(asked.path, "t1:call_a", "reject", by=_ME, reason="no", clock=FixedClock())
 
     second = await answer_approval(asked.path, "call_a", "approve", by="cli pid 2")
 
     assert first.accepted
-    assert second == RecordedAnswer("call_a", "t1", "reject", accepted=False, by=_ME, at=_NOW)
+    assert second == RecordedAnswer("call_a", "t1", "reject", accepted=False, by=_ME, at=NOW)
     with read_database(asked.path) as reader:
         [view] = reader.approvals()
     assert view.answer is not None
@@ -104,7 +99,7 @@ async def test_of_answers_given_at_once_exactly_one_is_accepted(asked: Rows) -> 
 @pytest.mark.parametrize("status", ["success", "interrupted"])
 async def test_an_answer_that_the_graph_has_applied_is_named(asked: Rows, status: str) -> None:
     asked.execute("UPDATE call_log SET status = ?, record = json_set(record, '$.status', ?)", status, status)
-    asked.decision("approve", applied_at=_NOW)
+    asked.decision("approve", applied_at=NOW)
 
     answered = await answer_approval(asked.path, "call_a", "reject", by=_ME)
 
@@ -172,10 +167,10 @@ async def test_unknown_ids_and_missing_databases_create_nothing(asked: Rows) -> 
 
 
 async def test_an_edit_is_recorded_with_its_arguments(asked: Rows) -> None:
-    given = await edit_approval(asked.path, "call_a", {"command": "ls"}, by=_ME, clock=_FixedClock())
+    given = await edit_approval(asked.path, "call_a", {"command": "ls"}, by=_ME, clock=FixedClock())
 
-    assert given == RecordedAnswer("call_a", "t1", "edit", accepted=True, by=_ME, at=_NOW)
-    assert await _answers(asked) == {"call_a": Answer("edit", _ME, _NOW, {"command": "ls"})}
+    assert given == RecordedAnswer("call_a", "t1", "edit", accepted=True, by=_ME, at=NOW)
+    assert await _answers(asked) == {"call_a": Answer("edit", _ME, NOW, {"command": "ls"})}
 
 
 async def test_arguments_that_the_tool_cannot_take_leave_the_question_open(
@@ -198,12 +193,12 @@ async def test_arguments_that_the_tool_cannot_take_leave_the_question_open(
 async def test_a_call_is_approved_and_its_like_allowed_in_one_step(asked: Rows, tmp_path: Path) -> None:
     _runs(asked, "git status && git diff")
 
-    given, always = await allow_always(asked.path, "call_a", "user", by=_ME, clock=_FixedClock())
+    given, always = await allow_always(asked.path, "call_a", "user", by=_ME, clock=FixedClock())
 
     rules = ("bash(git status)", "bash(git diff)")
-    assert given == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=_NOW)
+    assert given == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=NOW)
     assert always == AlwaysAllow("user", rules)
-    assert _grants(asked) == [Grant("user", rules, "default", "t1", str(tmp_path), "call_a", _ME, _NOW, id=1)]
+    assert _grants(asked) == [Grant("user", rules, "default", "t1", str(tmp_path), "call_a", _ME, NOW, id=1)]
 
 
 async def test_a_call_of_which_no_rule_can_be_made_stays_open(asked: Rows) -> None:

@@ -1,8 +1,13 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
+from graph_agent.app import local_model
+from graph_agent.app.custom_model import CustomModel
+from graph_agent.app.local_model import inspect_model_file
 from graph_agent.app.models import (
     ModelWindows,
     ThreadModels,
@@ -14,15 +19,16 @@ from graph_agent.app.models import (
 )
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.config.settings import ModelSettings, Settings
-from graph_agent.errors import UsageError
+from graph_agent.errors import ConfigError, ModelError, UsageError
+from graph_agent.model.local.gguf import KNOWN_MODELS, KnownModel, file_sha256
 from graph_agent.model.offline.model import OfflineModel
 from graph_agent.model.openai.endpoint import EndpointModel
-from graph_agent.ports import SystemClock
+from graph_agent.ports import Delta, ModelRequest, SystemClock
 from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import Budget, Rate
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.threads import ThreadTable
-from tests.fakes.gguf import LIBRARY
+from tests.fakes.gguf import LIBRARY, write_gguf
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.scripted_model import ScriptedModel
 
@@ -189,3 +195,86 @@ async def test_a_local_model_takes_care_of_its_small_context_itself(
     settings = Settings(database=HERE, model=ModelSettings(local=tmp_path / "tiny.gguf", context_window=2_048))
 
     assert await ModelWindows(settings, OfflineModel())(LONG) == ContextWindow(can_summarize=False)
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(LIBRARY)
+    return write_gguf(tmp_path / "tiny.gguf")
+
+
+def known_as(model: Path, digest: str) -> KnownModel:
+    return replace(KNOWN_MODELS[0], bytes=model.stat().st_size, sha256=digest)
+
+
+def test_a_known_file_is_recognized_by_its_content(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = known_as(model, file_sha256(model))
+    monkeypatch.setattr(local_model, "find_known_model", lambda size: known if size == known.bytes else None)
+
+    found = inspect_model_file(str(model))
+
+    assert (found.known, found.label) == (known, "tiny (local, limited)")
+
+
+def test_a_file_with_other_content_than_the_known_one_or_without_its_runtime_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = write_gguf(tmp_path / "tiny.gguf")
+    with pytest.raises(UsageError, match=r"pip install '\.\[local\]' in the checkout"):
+        inspect_model_file(str(model))
+    monkeypatch.setattr(local_model, "find_known_model", lambda _: known_as(model, "0" * 64))
+    with pytest.raises(UsageError, match="damaged or altered"):
+        inspect_model_file(str(model))
+
+
+_HERE = "tests.fakes.model_factories"
+_REQUEST = ModelRequest([HumanMessage("hi")], ({"type": "function", "function": {"name": "f"}},))
+
+
+async def test_what_a_factory_makes_answers_in_pieces_and_its_failures_are_told() -> None:
+    model = CustomModel(f"{_HERE}:speaks")
+    pieces: list[Delta] = []
+
+    reply = await model.reply(_REQUEST, pieces.append)
+
+    assert (reply.text, "".join(piece.text for piece in pieces)) == ("hello there", "hello there")
+    assert model.label.endswith(f" @ {_HERE}:speaks")
+    with pytest.raises(ModelError, match="failed: "):
+        await model.reply(_REQUEST, pieces.append)
+    with pytest.raises(UsageError, match="makes the model here"):
+        await model.switch("other")
+
+
+async def test_a_call_that_is_cut_off_is_said_to_be_so_and_an_empty_reply_is_asked_for_again() -> None:
+    waits: list[float] = []
+
+    async def note(seconds: float) -> None:
+        waits.append(seconds)
+
+    reply = await CustomModel(f"{_HERE}:cuts", sleep=note).reply(_REQUEST, lambda _: None)
+
+    assert [(call["name"], call["args"]) for call in reply.tool_calls] == [("f", {})]
+    assert "cut off" in reply.response_metadata["unusable_arguments"]["0"]
+    assert len(waits) == 1
+
+
+async def test_a_model_that_knows_no_functions_is_given_the_tools_as_text() -> None:
+    model = CustomModel(f"{_HERE}:knows_no_functions")
+
+    reply = await model.reply(_REQUEST, lambda _: None)
+
+    assert ([call["name"] for call in reply.tool_calls], reply.text) == (["f"], "")
+
+
+@pytest.mark.parametrize(
+    ("factory", "why"),
+    [
+        (f"{_HERE}:fails", "RuntimeError: no licence"),
+        (f"{_HERE}:makes_nothing", "made a str, and no LangChain chat model"),
+        (f"{_HERE}:missing", "AttributeError"),
+        ("no.such.module:make", "ModuleNotFoundError"),
+    ],
+)
+def test_a_line_that_makes_no_model_is_named(factory: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        CustomModel(factory)

@@ -16,15 +16,10 @@ from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import START, Rows, record_of
+from tests.fakes.stepping_clock import NOW, FixedClock
 from tests.fakes.waiting import is_running
 
-_NOW = "2026-11-28T12:00:00.000Z"
 _ME = "cli pid 1"
-
-
-class _FixedClock:
-    def now(self) -> str:
-        return _NOW
 
 
 @pytest.fixture
@@ -39,7 +34,7 @@ async def _decide(
     broken: Rows, *decisions: Decision, thread: str | None = None, by: str = _ME, end_processes: bool = False
 ) -> list[RecordedAnswer]:
     return await decide_calls(
-        broken.path, thread, decisions, by=by, end_processes=end_processes, clock=_FixedClock()
+        broken.path, thread, decisions, by=by, end_processes=end_processes, clock=FixedClock()
     )
 
 
@@ -51,8 +46,8 @@ async def _answers(broken: Rows) -> dict[str, Answer]:
 async def test_a_call_whose_process_is_dead_is_decided_before_anyone_asks(broken: Rows) -> None:
     given = await _decide(broken, Decision("done", "call_a", "built"))
 
-    assert given == [RecordedAnswer("call_a", "t1", "done", accepted=True, by=_ME, at=_NOW)]
-    assert await _answers(broken) == {"call_a": Answer("done", _ME, _NOW, reason="built")}
+    assert given == [RecordedAnswer("call_a", "t1", "done", accepted=True, by=_ME, at=NOW)]
+    assert await _answers(broken) == {"call_a": Answer("done", _ME, NOW, reason="built")}
 
 
 async def test_an_interrupted_call_is_shown_with_its_output_and_what_the_files_say(
@@ -92,7 +87,7 @@ async def test_the_first_decision_wins_and_a_later_one_names_it(broken: Rows) ->
 
     [late] = await _decide(broken, Decision("retry", "call_a"), by="cli pid 2")
 
-    assert late == RecordedAnswer("call_a", "t1", "cancel", accepted=False, by=_ME, at=_NOW)
+    assert late == RecordedAnswer("call_a", "t1", "cancel", accepted=False, by=_ME, at=NOW)
 
 
 @pytest.mark.parametrize(("status", "attempt"), [("cancelled", 1), ("pending", 2)])
@@ -100,7 +95,7 @@ async def test_a_decision_after_the_first_was_applied_names_whose_that_was(
     broken: Rows, status: str, attempt: int
 ) -> None:
     broken.call(record_of(status, "call_b", attempt=attempt))
-    broken.decision("retry", "recovery", call_id="call_b", applied_at=_NOW)
+    broken.decision("retry", "recovery", call_id="call_b", applied_at=NOW)
 
     [late] = await _decide(broken, Decision("done", "call_b"), thread="t1", by="late")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.app.file_changes import thread_changes
+from graph_agent.app.file_changes import ChangedFile, thread_changes
 from graph_agent.app.opening import open_session
 from graph_agent.app.rewind import RewindOutcome, RewindRequest, rewind
 from graph_agent.errors import ThreadHeld, UsageError
@@ -179,3 +179,41 @@ async def test_what_a_command_changed_in_a_work_tree_is_named_and_conflicts_with
     assert [one.why for one in seen.conflicts] == ["it was changed by a command of this thread since"]
     assert (played.workspace / "a.txt").read_text() == "new\nby command\n"
     assert [one.files for one in changes.by_commands] == [("a.txt", "b.txt")]
+
+
+@pytest.fixture
+async def changed(played: Played) -> Played:
+    """A thread that has written, appended and created."""
+    for name in ("a.txt", "b.txt"):
+        (played.workspace / name).write_text("old\n")
+    await played.say("read a.txt", "append to a.txt: one", "append to a.txt: two")
+    await played.say("read b.txt", "append to b.txt: x", "create d/new.txt with the text new")
+    return played
+
+
+async def test_files_are_compared_from_before_the_first_change_to_now(changed: Played) -> None:
+    (changed.workspace / "b.txt").write_text("old\n")
+
+    found = thread_changes(changed.database, _THREAD, None)
+
+    assert found.files == (
+        ChangedFile("a.txt", "modified", "--- a.txt\n+++ a.txt\n@@ -1 +1,3 @@\n old\n+one\n+two\n", 2, 0),
+        ChangedFile("d/new.txt", "created", "--- /dev/null\n+++ d/new.txt\n@@ -0,0 +1 @@\n+new\n", 1, 0),
+    )
+
+
+async def test_what_others_did_is_marked_and_what_is_not_text_is_not_printed(changed: Played) -> None:
+    (changed.workspace / "a.txt").unlink()
+    (changed.workspace / "b.txt").write_bytes(b"\0\1")
+    (changed.workspace / "d" / "new.txt").unlink()
+    (changed.workspace / "d" / "new.txt").symlink_to(changed.workspace / "b.txt")
+
+    removed, binary, link = thread_changes(changed.database, _THREAD, None).files
+
+    gone = "--- a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-old\n"
+    assert removed == ChangedFile("a.txt", "removed", gone, 0, 1, "it was removed by somebody else")
+    assert (binary.diff, binary.by_others) == (
+        "Binary file b.txt differs\n",
+        "it was changed by somebody else since",
+    )
+    assert (link.status, "now leads through a link" in link.by_others) == ("unreadable", True)

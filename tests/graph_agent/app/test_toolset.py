@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,13 @@ from graph_agent.app.toolset import (
     search_provider,
 )
 from graph_agent.config.settings import SearchSettings, Settings
+from graph_agent.config.trust import trust_file
 from graph_agent.errors import ConfigError, UsageError
+from graph_agent.mcp.settings import fingerprint
 from graph_agent.ports import SandboxInfo
+from tests.fakes.mcp_servers import odd
 from tests.fakes.sandboxes import needs
+from tools import create_default_tools
 from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
 from tools.web_ops.web_search import SearchProvider
 
@@ -346,3 +351,36 @@ async def test_policy_check_uses_the_schema_of_a_plug_in_and_names_one_that_is_l
     assert report.problems == (f"{home / 'tools' / 'torn.py'}: OSError: gone",)
     with pytest.raises(UsageError, match="unknown argument txt"):
         await check_policy("shout", {"txt": "a"}, _settings(home), workspace)
+
+
+async def test_every_default_tool_is_known_in_order(tmp_path: Path) -> None:
+    known = (await load_tool_catalog(tmp_path, _settings(tmp_path), "default")).tools
+
+    built_in = [tool.name for tool in create_default_tools(workspace=tmp_path)]
+    assert [tool.name for tool in known] == [*built_in, "tool_search"]
+    [bash] = [tool for tool in known if tool.name == "bash"]
+    assert (bash.risk, bash.kind, bash.origin, bash.offered) == ("high", "execute", "builtin", True)
+    assert bash.parameters["required"] == ["command"]
+
+
+async def test_plan_mode_and_a_bare_deny_rule_withdraw_tools_but_keep_them_known(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, policy={"deny": ["ls"]})
+
+    available = {tool.name: tool.offered for tool in (await load_tool_catalog(tmp_path, settings, "plan")).tools}
+
+    wanted = {"read_file": True, "ls": False, "bash": False, "todo_write": True}
+    assert {name: available[name] for name in wanted} == wanted
+
+
+async def test_rules_may_name_a_servers_tool_as_its_server_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    denied = {"deny": ["mcp__my data__a b"]}
+    settings = _settings(tmp_path, policy=denied, mcp_servers={"my data": odd(sandbox=False)})
+    trust_file(os.environ).add_server("my data", fingerprint(settings.mcp_servers["my data"]), "now")
+
+    known = await load_tool_catalog(tmp_path, settings, "default", about="mcp__my_data__a_b")
+
+    found = {tool.original_name: (tool.name, tool.offered) for tool in known.tools if tool.origin == "mcp"}
+    assert (found["a b"], found["now"]) == (("mcp__my_data__a_b", False), ("mcp__my_data__now", True))
