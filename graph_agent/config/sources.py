@@ -108,7 +108,7 @@ def load_settings(
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     values: dict[str, Sourced] = {}
     origins: dict[str, str] = {}
-    names: list[Any] = []
+    names, contents = list[Any](), dict[str, Any]()
     database = Sourced(database_path(env, given.get("database")), "flag --db" if "database" in given else "")
     for layer in reversed(read_layers(env, given, project, user_text)):
         if layer.name == "project":
@@ -124,7 +124,6 @@ def load_settings(
         else:
             values = {**values, **layer.values}
         names += [item.value] if (item := layer.values.get("model.name")) else []
-    contents: dict[str, Any] = {}
     if project is not None:
         contents = {
             "instructions": project.instructions,

@@ -267,7 +267,7 @@ def find_glob_links(folder: PurePath, names: Sequence[str]) -> Iterator[PurePath
         for entry in matches:
             if entry.is_symlink():
                 yield place / entry.name
-            if level + 1 < len(names) and os.path.isdir(entry):  # noqa: PTH112 - `entry.is_dir` can raise
+            if level + 1 < len(names) and os.path.isdir(entry):  # noqa: PTH112 - the method of a path can raise
                 waiting.append((place / entry.name, level + 1))
 
 

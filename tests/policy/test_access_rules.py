@@ -135,7 +135,7 @@ def test_a_closed_path_is_closed_for_every_tool(workspace: Path, spelling: str, 
             elif " " in name:
                 origin, access = name.split()
                 tool = _Declaring("own", access)
-                got = _verdict(workspace, tool, {"target": path}, mode, rules, origin)  # type: ignore[arg-type]
+                got = _verdict(workspace, tool, {"target": path}, mode, rules, origin)  # type: ignore[arg-type]  # any access
                 expected = verdict if verdict == "deny" or mode != "bypassPermissions" else "allow"
             else:
                 call = {argument: path, **_MORE_ARGUMENTS.get(name, {})}

@@ -24,6 +24,7 @@ __all__ = [
     "READ_TIMEOUT_S",
     "Address",
     "BadAddress",
+    "DeniedAddress",
     "FetchError",
     "HostNotFound",
     "Page",

@@ -30,6 +30,7 @@ from graph_agent.model.single_model import SingleModel, append_notices, reply_wi
 from graph_agent.ports import Delta, ModelRequest, OnDelta
 
 __all__ = [
+    "Action",
     "LocalModel",
     "Step",
     "actions_for",
