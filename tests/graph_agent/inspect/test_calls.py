@@ -199,62 +199,34 @@ _DONE = Attempt(1, "success", "then", {"status": "success", "output": "built", "
 _ANSWER_EFFECTIVE = StandingAnswer("approve", "", "cli pid 7", "then", None)
 
 
+def _interrupted(status: str, reason: str, *, started: bool, **more: str) -> dict[str, Any]:
+    return {"status": "interrupted", "stored_status": status, "reason": reason, "started": started, **more}
+
+
+_NOT_STARTED = Attempt(1, "not_started", None, None)
+_DATED = replace(_CLAIMED, started_at="now")
+_UNKNOWN = _interrupted("executing", "outcome_unknown", started=True)
+_FINISHED = {"status": "success", "result": "built", "error_msg": None, "ended_at": "then", "started": True}
+
+
 @pytest.mark.parametrize(
     ("record", "attempts", "is_held", "changed"),
     [
         (record_of("executing"), (_CLAIMED,), True, {}),
-        (
-            record_of("executing"),
-            (_CLAIMED,),
-            False,
-            {"status": "interrupted", "stored_status": "executing", "reason": "outcome_unknown", "started": True},
-        ),
-        (
-            record_of("executing"),
-            (replace(_CLAIMED, started_at="now"),),
-            False,
-            {
-                "status": "interrupted",
-                "stored_status": "executing",
-                "reason": "outcome_unknown",
-                "started": True,
-                "started_at": "now",
-            },
-        ),
-        (
-            record_of("executing"),
-            (),
-            False,
-            {"status": "interrupted", "stored_status": "executing", "reason": "never_started", "started": False},
-        ),
-        (
-            record_of("executing"),
-            (Attempt(1, "not_started", None, None),),
-            False,
-            {"status": "interrupted", "stored_status": "executing", "reason": "never_started", "started": False},
-        ),
+        (record_of("executing"), (_CLAIMED,), False, _UNKNOWN),
+        (record_of("executing"), (_DATED,), False, {**_UNKNOWN, "started_at": "now"}),
+        (record_of("executing"), (), False, _interrupted("executing", "never_started", started=False)),
+        (record_of("executing"), (_NOT_STARTED,), False, _interrupted("executing", "never_started", started=False)),
         (
             record_of("pending", approved_at="then", started=False),
             (),
             False,
-            {"status": "interrupted", "stored_status": "pending", "reason": "never_started", "started": False},
+            _interrupted("pending", "never_started", started=False),
         ),
         (record_of("pending", approved_at="then"), (), True, {}),
         (record_of("pending"), (), False, {}),
         (record_of("awaiting_approval"), (), False, {}),
-        (
-            record_of("interrupted"),
-            (_DONE,),
-            False,
-            {
-                "status": "success",
-                "stored_status": "interrupted",
-                "result": "built",
-                "error_msg": None,
-                "ended_at": "then",
-                "started": True,
-            },
-        ),
+        (record_of("interrupted"), (_DONE,), False, {**_FINISHED, "stored_status": "interrupted"}),
     ],
 )
 def test_a_reader_shows_the_status_that_the_next_run_would_give(
@@ -270,30 +242,27 @@ def test_a_final_record_is_shown_as_it_is_stored(status: str) -> None:
     assert effective_record(record, (_DONE,), is_held=False) == record
 
 
-def test_interrupted_calls_come_before_approvals_and_both_before_the_living_process() -> None:
-    waiting = CallView("t1", record_of("awaiting_approval"))
-    broken = CallView("t1", record_of("interrupted"))
-    answered = CallView("t1", record_of("awaiting_approval"), _ANSWER_EFFECTIVE)
+_WAITING = CallView("t1", record_of("awaiting_approval"))
+_BROKEN = CallView("t1", record_of("interrupted"))
+_ANSWERED = CallView("t1", record_of("awaiting_approval"), _ANSWER_EFFECTIVE)
 
-    statuses = [
-        thread_status([waiting, broken], is_idle=False, is_held=True),
-        thread_status([waiting], is_idle=False, is_held=True),
-        thread_status([answered], is_idle=False, is_held=True),
-        thread_status([answered], is_idle=False, is_held=False),
-        thread_status([CallView("t1", record_of("interrupted"), _ANSWER_EFFECTIVE)], is_idle=False, is_held=False),
-        thread_status([CallView("t1", record_of("pending"))], is_idle=False, is_held=False),
-        thread_status([broken], is_idle=True, is_held=False),
-    ]
 
-    assert statuses == [
-        "interrupted",
-        "waiting",
-        "running",
-        "waiting",
-        "interrupted",
-        "resumable",
-        "idle",
-    ]
+@pytest.mark.parametrize(
+    ("calls", "is_idle", "is_held", "status"),
+    [
+        ([_WAITING, _BROKEN], False, True, "interrupted"),
+        ([_WAITING], False, True, "waiting"),
+        ([_ANSWERED], False, True, "running"),
+        ([_ANSWERED], False, False, "waiting"),
+        ([CallView("t1", record_of("interrupted"), _ANSWER_EFFECTIVE)], False, False, "interrupted"),
+        ([CallView("t1", record_of("pending"))], False, False, "resumable"),
+        ([_BROKEN], True, False, "idle"),
+    ],
+)
+def test_interrupted_calls_come_before_approvals_and_both_before_the_living_process(
+    calls: list[CallView], is_idle: bool, is_held: bool, status: str
+) -> None:
+    assert thread_status(calls, is_idle=is_idle, is_held=is_held) == status
 
 
 _ADD = """

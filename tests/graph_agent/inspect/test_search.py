@@ -1,4 +1,6 @@
 import asyncio
+import sqlite3
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -11,7 +13,6 @@ from graph_agent.storage.sqlite.database import Database
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
-from tests.graph_agent.storage.sqlite.looking import execute
 
 _DIGEST = "f1" * 32
 
@@ -26,6 +27,11 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     play(path, "please compact the Naïve log", "second", replies=replies)
     return path
+
+
+def _execute(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement)
 
 
 def found(database: Path, query: str) -> list[tuple[str, str]]:
@@ -80,11 +86,7 @@ def test_what_is_not_in_the_index_yet_is_found_beside_what_is(tmp_path: Path) ->
     path = tmp_path / "agent.db"
     play(path, "alpha one", "alpha two")
 
-    async def forget_one() -> None:
-        async with await Database.open(path) as database:
-            await execute(database, "DELETE FROM search_entries WHERE seq = 2")
-
-    asyncio.run(forget_one())
+    _execute(path, "DELETE FROM search_entries WHERE seq = 2")
 
     assert found(path, "alpha") == [("user", "alpha"), ("user", "alpha")]
 
@@ -116,24 +118,16 @@ def test_with_an_index_that_is_damaged_everything_is_scanned(tmp_path: Path) -> 
     path = tmp_path / "agent.db"
     play(path, "alpha one")
 
-    async def damage() -> None:
-        async with await Database.open(path) as database:
-            await execute(database, "UPDATE search_index_data SET block = x'00'")
-
-    asyncio.run(damage())
+    _execute(path, "UPDATE search_index_data SET block = x'00'")
 
     assert found(path, "alpha") == [("user", "alpha")]
 
 
-def test_a_pruned_hit_names_the_next_checkpoint_that_stands(tmp_path: Path) -> None:
+async def test_a_pruned_hit_names_the_next_checkpoint_that_exists(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
-    ends = play(path, "alpha", "beta", "gamma")
-
-    async def prune() -> None:
-        async with await Database.open(path) as database:
-            await CheckpointSaver(database).prune_thread("thread-1", 1)
-
-    asyncio.run(prune())
+    ends = await asyncio.to_thread(play, path, "alpha", "beta", "gamma")
+    async with await Database.open(path) as opened:
+        await CheckpointSaver(opened).prune_thread("thread-1", 1)
 
     with read_database(path) as reader:
         [hit] = reader.search("alpha")

@@ -27,6 +27,7 @@ from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import Rows, record_of
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
+_GO = {"messages": [HumanMessage("go", id="h1")]}
 _QUESTION = {"approve": [{"call_id": "c1"}, {"call_id": "c2"}], "recover": []}
 
 
@@ -101,7 +102,7 @@ async def test_every_checkpoint_reads_as_the_engine_itself_tells_it(tmp_path: Pa
     path = tmp_path / "graph-agent.db"
     async with await Database.open(path) as database:
         graph = _graph(CheckpointSaver(database), fails=False)
-        await graph.ainvoke({"messages": [HumanMessage("go", id="h1")]}, _CONFIG, durability="sync")
+        await graph.ainvoke(_GO, _CONFIG, durability="sync")
         for _ in range(6):
             await graph.ainvoke(Command(resume={"by": "me"}), _CONFIG, durability="sync")
         told = [snapshot async for snapshot in graph.aget_state_history(_CONFIG)]
@@ -132,8 +133,15 @@ async def _state_after(path: Path, *inputs: Any) -> tuple[CheckpointState, Any]:
             return reader.inspection("t1").state, await graph.aget_state(_CONFIG)
 
 
+@pytest.fixture
+async def asking(tmp_path: Path) -> Path:
+    """The database of a thread that waits for an approval."""
+    await _state_after(tmp_path / "db", _GO)
+    return tmp_path / "db"
+
+
 async def test_a_thread_that_asks_shows_its_question_and_no_effect_of_it(tmp_path: Path) -> None:
-    state, told = await _state_after(tmp_path / "db", {"messages": [HumanMessage("go", id="h1")]})
+    state, told = await _state_after(tmp_path / "db", _GO)
 
     [task] = state.tasks
     [asked] = told.interrupts
@@ -144,15 +152,13 @@ async def test_a_thread_that_asks_shows_its_question_and_no_effect_of_it(tmp_pat
     assert state.values["calls"] == {f"c{n}": record_of("awaiting_approval", f"c{n}") for n in (1, 2)}
 
 
-async def test_an_interrupted_batch_shows_which_task_finished_and_which_failed(tmp_path: Path) -> None:
-    path = tmp_path / "db"
-    await _state_after(path, {"messages": [HumanMessage("go", id="h1")]})
-    async with await Database.open(path) as database:
+async def test_an_interrupted_batch_shows_which_task_finished_and_which_failed(asking: Path) -> None:
+    async with await Database.open(asking) as database:
         graph = _graph(CheckpointSaver(database))
         with pytest.raises(RuntimeError, match="burns"):
             await graph.ainvoke(Command(resume={"by": "me"}), _CONFIG, durability="sync")
         told = await graph.aget_state(_CONFIG)
-        with read_database(path) as reader:
+        with read_database(asking) as reader:
             found = reader.inspection("t1")
 
     tasks = {task.input["call_id"]: task for task in found.state.tasks}
@@ -163,25 +169,21 @@ async def test_an_interrupted_batch_shows_which_task_finished_and_which_failed(t
     assert found.status == "resumable"
 
 
-async def test_a_checkpoint_of_another_thread_is_unknown(tmp_path: Path) -> None:
-    path = tmp_path / "db"
-    await _state_after(path, {"messages": [HumanMessage("go", id="h1")]})
+async def test_a_checkpoint_of_another_thread_is_unknown(asking: Path) -> None:
 
-    with read_database(path) as reader:
+    with read_database(asking) as reader:
         with pytest.raises(UnknownId, match="Thread 't1' has no checkpoint 'c0'"):
             reader.inspection("t1", "c0")
         with pytest.raises(UnknownId, match="There is no thread 't2'"):
             reader.inspection("t2")
 
 
-async def test_torn_metadata_is_named_as_damage(tmp_path: Path) -> None:
-    path = tmp_path / "db"
-    await _state_after(path, {"messages": [HumanMessage("go", id="h1")]})
-    with closing(sqlite3.connect(path)) as connection:
+async def test_torn_metadata_is_named_as_damage(asking: Path) -> None:
+    with closing(sqlite3.connect(asking)) as connection:
         connection.execute("UPDATE checkpoints SET metadata = substr(metadata, 1, 10)")
         connection.commit()
 
-    with read_database(path) as reader, pytest.raises(DamagedDatabase, match="cannot be decoded"):
+    with read_database(asking) as reader, pytest.raises(DamagedDatabase, match="cannot be decoded"):
         reader.inspection("t1")
 
 
@@ -189,7 +191,7 @@ async def test_the_transcript_keeps_what_the_state_has_let_go(tmp_path: Path) ->
     path = tmp_path / "db"
     async with await Database.open(path) as database:
         graph = _graph(CheckpointSaver(database), fails=False)
-        await graph.ainvoke({"messages": [HumanMessage("go", id="h1")]}, _CONFIG, durability="sync")
+        await graph.ainvoke(_GO, _CONFIG, durability="sync")
         await graph.ainvoke(Command(resume={"by": "me"}), _CONFIG, durability="sync")
 
     with read_database(path) as reader:
@@ -213,7 +215,7 @@ async def test_what_was_sent_is_shown_before_any_step_has_taken_it_in(tmp_path: 
     path = tmp_path / "db"
     async with await Database.open(path) as database:
         with pytest.raises(ConnectionAbortedError):
-            await _graph(_Dying(database)).ainvoke({"messages": [HumanMessage("go", id="h1")]}, _CONFIG)
+            await _graph(_Dying(database)).ainvoke(_GO, _CONFIG)
 
     with read_database(path) as reader:
         [task] = reader.inspection("t1").state.tasks

@@ -18,30 +18,28 @@ from graph_agent.storage.private_files import (
 from graph_agent.storage.sqlite.database import Database
 
 
-def test_missing_folders_are_made_private_all_the_way(tmp_path: Path) -> None:
-    make_private_folder(tmp_path / "a" / "b")
-    make_private_folder(tmp_path / "a" / "b")
-
-    assert [oct((tmp_path / name).stat().st_mode & 0o777) for name in ("a", "a/b")] == ["0o700", "0o700"]
-
-
-def test_a_file_that_stands_keeps_its_content_and_permissions(tmp_path: Path) -> None:
+def test_what_is_created_is_private_and_what_exists_keeps_its_content_and_permissions(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("kept")
     path.chmod(0o640)
 
+    for _ in range(2):
+        make_private_folder(tmp_path / "a" / "b")
     create_private_file(path)
 
-    assert (path.read_text(), oct(path.stat().st_mode & 0o777)) == ("kept", "0o640")
+    modes = [oct((tmp_path / name).stat().st_mode & 0o777) for name in ("a", "a/b", "file")]
+    assert (modes, path.read_text()) == (["0o700", "0o700", "0o640"], "kept")
 
 
-def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
+def test_descriptors_are_not_inherited_and_syncing_leaves_none_open(tmp_path: Path) -> None:
     descriptor = open_private_file(tmp_path / "file")
-
     inheritable = os.get_inheritable(descriptor)
-
     os.close(descriptor)
-    assert not inheritable
+    before = len(list(Path("/dev/fd").iterdir()))
+
+    sync_folder(tmp_path)
+
+    assert (inheritable, len(list(Path("/dev/fd").iterdir()))) == (False, before)
 
 
 def test_a_second_taker_waits_for_the_first(tmp_path: Path) -> None:
@@ -61,14 +59,6 @@ def test_a_second_taker_waits_for_the_first(tmp_path: Path) -> None:
     other.join(10)
 
     assert order == ["first", "second"]
-
-
-def test_syncing_a_folder_leaves_no_descriptor_open(tmp_path: Path) -> None:
-    before = len(list(Path("/dev/fd").iterdir()))
-
-    sync_folder(tmp_path)
-
-    assert len(list(Path("/dev/fd").iterdir())) == before
 
 
 def test_a_copy_that_fails_halfway_leaves_nothing_and_what_stood_there_stays(tmp_path: Path) -> None:
@@ -115,14 +105,11 @@ async def test_where_a_link_leads_to_is_left_alone(database_path: Path, tmp_path
     assert (exposed_files(database_path), files_of_other_users(database_path)) == ([], [])
 
 
-def test_what_is_not_there_is_private(tmp_path: Path) -> None:
-    assert exposed_files(tmp_path / "none.db", [tmp_path / "none"]) == []
-
-
-def test_what_stands_in_place_of_a_database_is_somebody_elses(tmp_path: Path) -> None:
+def test_what_is_missing_or_in_place_of_a_database_is_left_alone(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("not a database")
     notes.chmod(0o644)
     tmp_path.chmod(0o755)
 
     assert (exposed_files(notes), exposed_files(tmp_path)) == ([], [])
+    assert exposed_files(tmp_path / "none.db", [tmp_path / "none"]) == []

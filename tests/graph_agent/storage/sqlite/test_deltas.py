@@ -115,14 +115,14 @@ async def test_a_copy_begins_a_branch_after_what_its_original_had_brought(databa
 
 async def test_a_branch_of_a_branch_starts_at_the_last_message(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
-    at_rest = (await graph.aget_state(config_of("t"))).config["configurable"]["checkpoint_id"]
+    idle = (await graph.aget_state(config_of("t"))).config["configurable"]["checkpoint_id"]
     await play_turn(graph, "t", "two")
-    first_copy = await _copy(graph, at_rest)
+    first_copy = await _copy(graph, idle)
     await play_turn(graph, "t", "three")
 
     await _copy(graph, await _checkpoint_after(database, "message three"))
     await _copy(graph, first_copy)
-    await _copy(graph, at_rest)
+    await _copy(graph, idle)
 
     assert await _branches(database) == [(1, 0, 5), (2, 1, 11), (3, 0, 5), (4, 0, 5)]
 
@@ -152,9 +152,9 @@ async def test_calls_of_a_resumed_state_get_the_record_they_have_there(database:
 
 async def test_two_updates_at_an_older_checkpoint_are_two_branches(database: Database, graph: Graph) -> None:
     await play_turn(graph, "t", "one")
-    at_rest = (await graph.aget_state(config_of("t"))).config
+    idle = (await graph.aget_state(config_of("t"))).config
     for words in ("first", "second"):
-        await graph.aupdate_state(at_rest, {"messages": HumanMessage(words, id=words)}, as_node="observe")
+        await graph.aupdate_state(idle, {"messages": HumanMessage(words, id=words)}, as_node="observe")
 
     shown = await rows(database, "SELECT branch, message_id FROM transcript WHERE seq > 5 ORDER BY seq")
     held = (await graph.aget_state(config_of("t"))).values["messages"]

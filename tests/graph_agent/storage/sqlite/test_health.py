@@ -21,9 +21,9 @@ async def path(tmp_path: Path) -> Path:
 
 
 def test_a_sound_database_is_told_with_its_version_and_size(path: Path, tmp_path: Path) -> None:
-    told = check_database(path)
+    shown = check_database(path)
 
-    assert told == Health(SCHEMA_VERSION, 0, (), has_search_index=True)
+    assert shown == Health(SCHEMA_VERSION, 0, (), has_search_index=True)
     assert check_database(tmp_path / "none.db") is None
 
 
@@ -39,10 +39,10 @@ async def test_a_database_that_was_pruned_is_sound(path: Path, tmp_path: Path) -
 def test_tables_of_another_program_are_named_and_tables_of_ours_that_are_gone_are_damage(path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE theirs (a)")
-        told = check_database(path)
+        shown = check_database(path)
         database.execute("DROP TABLE call_log")
 
-    assert told == Health(SCHEMA_VERSION, 0, ("theirs",), has_search_index=True)
+    assert shown == Health(SCHEMA_VERSION, 0, ("theirs",), has_search_index=True)
     with pytest.raises(DamagedDatabase, match="lacks the tables call_log"):
         check_database(path)
 

@@ -174,7 +174,7 @@ def test_two_processes_migrate_at_once_and_make_one_backup(tmp_path: Path) -> No
     path = unpack(1, tmp_path / "data" / "agent.db")
 
     processes = [start("open", path) for _ in range(2)]
-    told = [process.communicate(timeout=50)[0].strip() for process in processes]
+    shown = [process.communicate(timeout=50)[0].strip() for process in processes]
 
-    assert told == [f"opened version {SCHEMA_VERSION}"] * 2
+    assert shown == [f"opened version {SCHEMA_VERSION}"] * 2
     assert (len(list(path.parent.glob("*.backup"))), _shown(path)) == (1, _EXPECTED)

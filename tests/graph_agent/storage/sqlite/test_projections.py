@@ -202,36 +202,27 @@ def test_the_outcome_is_the_one_the_turn_names(values: Any, expected: str) -> No
     assert outcome({"channel_values": values}) == expected
 
 
+_TRIGGER = "branch:to:routing"
+_SENDS = [Send("tool_execution", 1), Send("tool_execution", 2)]
+
+
 @pytest.mark.parametrize(
-    ("seen", "expected"),
+    ("values", "versions", "seen", "expected"),
     [
-        ({}, ["routing"]),
-        ({"routing": {"branch:to:routing": "1"}}, ["routing"]),
-        ({"routing": {"branch:to:routing": "2"}}, []),
+        ({_TRIGGER: None, "messages": []}, {_TRIGGER: "2"}, {}, ["routing"]),
+        ({_TRIGGER: None}, {_TRIGGER: "2"}, {"routing": {_TRIGGER: "1"}}, ["routing"]),
+        ({_TRIGGER: None}, {_TRIGGER: "2"}, {"routing": {_TRIGGER: "2"}}, []),
+        ({}, {_TRIGGER: "2"}, {}, []),
+        ({"__pregel_tasks": _SENDS, "__start__": 1}, {"__start__": "1"}, {}, ["tool_execution", "__start__"]),
     ],
+    ids=["not seen", "seen before", "seen", "spent", "sent to, once and first"],
 )
-def test_a_node_runs_next_while_it_has_not_seen_its_trigger(seen: Any, expected: list[str]) -> None:
-    checkpoint = {
-        "channel_values": {"branch:to:routing": None, "messages": []},
-        "channel_versions": {"branch:to:routing": "2"},
-        "versions_seen": seen,
-    }
+def test_the_nodes_that_run_next_are_those_sent_to_and_those_with_an_unseen_trigger(
+    values: Any, versions: Any, seen: Any, expected: list[str]
+) -> None:
+    checkpoint = {"channel_values": values, "channel_versions": versions, "versions_seen": seen}
 
     assert nodes_after(checkpoint) == expected
-
-
-def test_a_trigger_that_is_spent_triggers_nothing() -> None:
-    assert nodes_after({"channel_values": {}, "channel_versions": {"branch:to:routing": "2"}}) == []
-
-
-def test_nodes_that_are_sent_to_are_named_once_and_first() -> None:
-    sends = [Send("tool_execution", 1), Send("tool_execution", 2)]
-
-    checkpoint = {
-        "channel_values": {"__pregel_tasks": sends, "__start__": 1},
-        "channel_versions": {"__start__": "1"},
-    }
-    assert nodes_after(checkpoint) == ["tool_execution", "__start__"]
 
 
 _JSON = st.recursive(

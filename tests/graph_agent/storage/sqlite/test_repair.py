@@ -3,6 +3,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,21 +171,21 @@ def source() -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-def test_every_row_of_a_sound_table_comes_with_its_number_and_none_is_lost(source: sqlite3.Connection) -> None:
-    found = ReadableRows(source, "t", ["a"], ())
+@pytest.mark.parametrize(
+    ("table", "keys", "found", "is_whole", "lost"),
+    [
+        ("t", (), [(3, "x"), (900, "y"), (2**40, "z")], True, 0),
+        ("w", ["a"], [("x",), ("y",)], True, 0),
+        ("gone", (), [], False, None),
+    ],
+    ids=["each with its number", "without numbers each once", "missing"],
+)
+def test_the_readable_rows_of_a_table_and_the_number_of_lost_ones(
+    source: sqlite3.Connection, table: str, keys: list[str], found: list[Any], is_whole: bool, lost: int | None
+) -> None:
+    rows = ReadableRows(source, table, ["a"], keys)
 
-    assert list(found) == [(3, "x"), (900, "y"), (2**40, "z")]
-    assert (found.is_whole, found.lost) == (True, 0)
-
-
-def test_a_table_without_numbers_gives_each_row_once(source: sqlite3.Connection) -> None:
-    assert list(ReadableRows(source, "w", ["a"], ["a"])) == [("x",), ("y",)]
-
-
-def test_a_table_that_is_not_there_is_empty_and_nothing_tells_what_is_lost(source: sqlite3.Connection) -> None:
-    found = ReadableRows(source, "gone", ["a"], ())
-
-    assert (list(found), found.is_whole, found.lost) == ([], False, None)
+    assert (list(rows), rows.is_whole, rows.lost) == (found, is_whole, lost)
 
 
 async def _checkpoints(database: Database) -> list[str]:

@@ -3,14 +3,13 @@ from typing import Any
 import pytest
 
 from graph_agent.errors import UnknownId
-from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.projections import delete_threads
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadRow, ThreadTable
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.looking import execute, rows
-from tests.graph_agent.storage.sqlite.small_graph import compile_graph, play_turn
+from tests.graph_agent.storage.sqlite.small_graph import Graph, play_turn
 
 _FIRST = "2026-01-01T00:00:00.000Z"
 _NEW = ThreadRow("t", "", "/w", "gpt-5", "default", _FIRST, _FIRST, None, 0, "", None)
@@ -21,66 +20,56 @@ def threads(database: Database, clock: SteppingClock) -> ThreadTable:
     return ThreadTable(database, clock)
 
 
-async def test_a_new_thread_is_listed_before_its_first_checkpoint(threads: ThreadTable) -> None:
+async def _create(threads: ThreadTable, *thread_ids: str) -> None:
+    for thread_id in thread_ids:
+        await threads.create(thread_id, "/w", "gpt-5", "default")
+
+
+async def test_a_thread_is_listed_before_its_first_checkpoint_and_created_once(threads: ThreadTable) -> None:
     assert await threads.create("t", "/w", "gpt-5", "default") == await threads.get("t") == _NEW
-
-
-async def test_a_thread_that_another_process_has_just_begun_is_taken_as_it_is(threads: ThreadTable) -> None:
-    await threads.create("t", "/w", "gpt-5", "default")
-
     assert await threads.create("t", "/elsewhere", "other", "plan") == await threads.get("t") == _NEW
 
 
-async def test_what_the_user_sets_stays_when_checkpoints_come(threads: ThreadTable, database: Database) -> None:
-    await threads.create("t", "/w", "gpt-5", "default")
+async def test_what_the_user_sets_stays_when_checkpoints_come(threads: ThreadTable, graph: Graph) -> None:
+    await _create(threads, "t")
     await threads.set_title("t", "My title")
     await threads.set_mode("t", "plan")
     await threads.set_workspace("t", "/elsewhere")
+    await threads.set_roots("t", ("/lib", "/srv/ü"))
 
-    await play_turn(compile_graph(CheckpointSaver(database)), "t", "hello")
+    await play_turn(graph, "t", "hello")
 
     row = await threads.get("t")
     assert row is not None
-    assert (row.title, row.mode, row.workspace, row.turns, row.outcome) == (
-        "My title",
-        "plan",
-        "/elsewhere",
-        1,
-        "done",
-    )
+    assert (row.title, row.mode, row.workspace, row.turns) == ("My title", "plan", "/elsewhere", 1)
+    assert (row.outcome, _NEW.roots, row.roots) == ("done", (), ("/lib", "/srv/ü"))
 
 
-async def test_the_newest_thread_of_a_workspace_is_the_one_at_work_last(
-    threads: ThreadTable, database: Database
-) -> None:
-    for thread_id, workspace in (("old", "/w"), ("new", "/w"), ("other", "/elsewhere")):
-        await threads.create(thread_id, workspace, "gpt-5", "default")
+async def test_the_newest_thread_of_a_workspace_is_the_one_at_work_last(threads: ThreadTable, graph: Graph) -> None:
+    await _create(threads, "old", "new")
+    await threads.create("other", "/elsewhere", "gpt-5", "default")
     before = await threads.newest("/w")
-    await play_turn(compile_graph(CheckpointSaver(database)), "old", "hello")
 
-    after = await threads.newest("/w")
+    await play_turn(graph, "old", "hello")
 
-    assert [row.thread_id for row in (before, after) if row] == ["new", "old"]
+    assert [row.thread_id for row in (before, await threads.newest("/w")) if row] == ["new", "old"]
     assert await threads.newest("/nowhere") is None
 
 
 async def test_an_empty_thread_is_the_newest_only_with_a_queued_message(
-    threads: ThreadTable, database: Database, clock: SteppingClock
+    threads: ThreadTable, database: Database, graph: Graph, inbox: SqliteInbox
 ) -> None:
-    await threads.create("worked", "/w", "gpt-5", "default")
-    await play_turn(compile_graph(CheckpointSaver(database)), "worked", "hello")
-    await threads.create("left", "/w", "gpt-5", "default")
-    later = "UPDATE threads SET updated_at = '9999' WHERE thread_id = 'left'"
-    await execute(database, later)
+    await _create(threads, "worked", "left")
+    await play_turn(graph, "worked", "hello")
+    await execute(database, "UPDATE threads SET updated_at = '9999' WHERE thread_id = 'left'")
     before = await threads.newest("/w")
-    await SqliteInbox(database, clock).queue("left", "later", "me")
+    await inbox.queue("left", "later", "me")
 
     assert [row.thread_id for row in (before, await threads.newest("/w")) if row] == ["worked", "left"]
 
 
 async def test_threads_of_sub_agents_are_not_the_newest(threads: ThreadTable, database: Database) -> None:
-    await threads.create("t", "/w", "gpt-5", "default")
-    await threads.create("child", "/w", "gpt-5", "default")
+    await _create(threads, "t", "child")
     await execute(database, "UPDATE threads SET parent_thread = 't', parent_call = 'c' WHERE thread_id = 'child'")
 
     assert await threads.newest("/w") == _NEW
@@ -90,15 +79,6 @@ async def test_threads_of_sub_agents_are_not_the_newest(threads: ThreadTable, da
 async def test_setting_something_of_an_unknown_thread_is_refused(threads: ThreadTable, method: str) -> None:
     with pytest.raises(UnknownId, match="there is no thread 't'"):
         await getattr(threads, method)("t", "x")
-
-
-async def test_the_folders_of_a_thread_stay_with_it(threads: ThreadTable) -> None:
-    created = await threads.create("t", "/w", "gpt-5", "default")
-    await threads.set_roots("t", ("/lib", "/srv/ü"))
-    row = await threads.get("t")
-
-    assert row is not None
-    assert (created.roots, row.roots) == ((), ("/lib", "/srv/ü"))
 
 
 @pytest.mark.parametrize(
@@ -124,31 +104,24 @@ async def test_a_call_of_a_fork_may_have_started_elsewhere_if_its_newest_attempt
     assert found == expected
 
 
-async def test_a_message_in_the_transcript_is_not_queued_any_more(
-    database: Database, clock: SteppingClock, inbox: SqliteInbox
-) -> None:
+_SENT = "INSERT INTO transcript VALUES (?, 1, 0, ?, 'user', '{}', 'c1', '')"
+
+
+async def test_a_message_in_the_transcript_is_not_queued_any_more(database: Database, inbox: SqliteInbox) -> None:
     await inbox.queue("t", "one", "chat")
     [(number, _)] = await inbox.waiting("t")
-    row = ("t", 1, f"inbox-{number}", "user", "{}", "c1", clock.now())
-    statement = (
-        "INSERT INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at) VALUES (?,?,?,?,?,?,?)"
-    )
 
-    await execute(database, statement, *row)
+    await execute(database, _SENT, "t", f"inbox-{number}")
 
     assert await inbox.waiting("t") == []
 
 
 async def test_a_queued_message_moves_to_another_thread_once_with_a_free_number(
-    database: Database, clock: SteppingClock, inbox: SqliteInbox
+    database: Database, inbox: SqliteInbox
 ) -> None:
     numbers = [await inbox.queue("t", text, "chat") for text in ("one", "two")]
     await inbox.take("t", numbers[0])
-    row = ("other", 1, f"inbox-{numbers[1]}", "user", "{}", "c1", clock.now())
-    statement = (
-        "INSERT INTO transcript (thread_id, seq, message_id, role, body, checkpoint_id, at) VALUES (?,?,?,?,?,?,?)"
-    )
-    await execute(database, statement, *row)
+    await execute(database, _SENT, "other", f"inbox-{numbers[1]}")
 
     there = [await inbox.move_to_thread("t", number, "other") for number in (*numbers, numbers[1])]
 
