@@ -1,6 +1,7 @@
 """Reads the header of a GGUF file, and lists the files that were tried with this program."""
 
 import hashlib
+import os
 import struct
 from dataclasses import dataclass
 from io import BufferedReader
@@ -113,7 +114,7 @@ def _parse_header(file: BufferedReader, path: Path) -> Header:
         file.read(8 * _number(file, "I", 8) + 4)
         last = max(last, _number(file, "Q"))
     alignment = int(fields.get("general.alignment") or 32)
-    begin = -(-file.tell() // alignment) * alignment
+    begin = -(-file.seek(0, os.SEEK_CUR) // alignment) * alignment
     if tensors == 0 or begin + last >= path.stat().st_size:
         raise UsageError(f"{str(path)!r} is incomplete: its weights are cut off. Download the file again.")
     architecture = str(fields.get("general.architecture", ""))

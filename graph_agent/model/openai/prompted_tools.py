@@ -108,8 +108,10 @@ async def reply_with_corrections(
     """The reply, requested again at most `MAX_CORRECTIONS` times where it only writes a call as text."""
     earlier: AIMessage | None = None
     for number in range(1, MAX_CORRECTIONS + 2):
-        reply = add_earlier_usage(await ask(request), earlier)
-        name = _written_call(request, reply)
+        reply = await ask(request)
+        if earlier is not None:
+            reply = add_earlier_usage(reply, earlier)
+        name = None if reply.tool_calls or not request.tools else _written_call(request, reply)
         if name is None:
             break
         if number > MAX_CORRECTIONS:
@@ -125,8 +127,6 @@ async def reply_with_corrections(
 def _written_call(request: ModelRequest, reply: AIMessage) -> str | None:
     """The first tool whose call is only text in the reply; None where the reply is an answer."""
     tool_names = [str(tool["function"]["name"]) for tool in request.tools]
-    if reply.tool_calls or not tool_names:
-        return None
     for call in parse_text_tool_calls(reply.text, tool_names).calls:
         if call is UNREADABLE:
             continue
@@ -139,9 +139,9 @@ def _written_call(request: ModelRequest, reply: AIMessage) -> str | None:
     return "a tool without a name" if UNREADABLE in outside else None
 
 
-def add_earlier_usage(reply: AIMessage, earlier: AIMessage | None) -> AIMessage:
+def add_earlier_usage(reply: AIMessage, earlier: AIMessage) -> AIMessage:
     """The reply with the tokens of the replies that it replaces added to its own."""
-    if earlier is None or not (reply.usage_metadata or earlier.usage_metadata):
+    if not (reply.usage_metadata or earlier.usage_metadata):
         return reply
     usage = add_usage(reply.usage_metadata, earlier.usage_metadata)
     return reply.model_copy(update={"usage_metadata": usage})

@@ -80,8 +80,10 @@ _CALL_FIELDS = ("tool_calls", "function_call")
 
 def truncation_cause(finish_reason: str) -> str:
     """What cut the reply off, in words; empty where it ended normally."""
-    reason = finish_reason.strip().lower()
-    return next((cause for pattern, cause in _TRUNCATIONS if pattern.fullmatch(reason)), "")
+    for pattern, cause in _TRUNCATIONS:
+        if pattern.fullmatch(finish_reason.strip().lower()):
+            return cause
+    return ""
 
 
 class _Call(NamedTuple):
@@ -117,6 +119,9 @@ class ReplyStream:
         """The field with the calls; some servers fill that of the older protocol as well."""
         self._usage: UsageMetadata | None = None
         self._model = ""
+        self._final_text = ""
+        """The text of the whole reply, and its calls, once it has ended."""
+        self._final_calls: list[_Call] = []
 
     def add(self, payload: str) -> Iterator[Delta]:
         """Take one event of a stream, or a whole body; returns what is new to show.
@@ -162,12 +167,22 @@ class ReplyStream:
         return self._is_complete or bool(self._finish_reason)
 
     def end(self) -> Iterator[Delta]:
-        """What was buffered until the end."""
+        """What was buffered until the end. The calls are now known: from their own fields, or from the text."""
         yield from self._show(self._thinking.flush())
-        text, calls = self._split()
-        if self._text_buffer and (rest := self._text_buffer.remaining(text)):
-            yield Delta("text", rest)
-        if text and not calls and (cause := truncation_cause(self._finish_reason)):
+        self._final_text = strip_thinking(replace_surrogates("".join(self._text)))
+        for call in self._calls.calls:
+            if call.name or call.call_id or call.joined_arguments:
+                arguments = parse_arguments(call.arguments())
+                self._final_calls.append(_Call(call.name, call.call_id, arguments, call.extra))
+        if self._text_buffer is not None:
+            if not self._final_calls:
+                parsed = parse_text_tool_calls(self._final_text, self._tool_names)
+                self._final_text = parsed.text
+                self._final_calls += [_Call(call.name, "", call.arguments, {}) for call in parsed.calls]
+            if rest := self._text_buffer.remaining(self._final_text):
+                yield Delta("text", rest)
+        cause = truncation_cause(self._finish_reason)
+        if cause and self._final_text and not self._final_calls:
             yield Delta("note", f"The reply was cut off by {cause}; the text above is incomplete.")
 
     def message(self) -> AIMessage:
@@ -182,7 +197,7 @@ class ReplyStream:
             raise BrokenReply("the connection closed in the middle" if self._has_begun else "it has no choices")
         if reason.strip().lower() in _SERVER_FAILURES:
             raise BrokenReply(f"finish reason: {reason}")
-        text, calls = self._split()
+        text, calls = self._final_text, self._final_calls
         if not calls and not text.strip():
             raise EmptyReply(f"finish reason: {reason or 'none'}")
         cause = truncation_cause(reason)
@@ -211,19 +226,6 @@ class ReplyStream:
             },
             usage_metadata=self._usage,
         )
-
-    def _split(self) -> tuple[str, list[_Call]]:
-        """The text, and the calls from their own fields; where calls are text, those within it."""
-        text = strip_thinking(replace_surrogates("".join(self._text)))
-        calls = [
-            _Call(call.name, call.call_id, parse_arguments(call.arguments()), call.extra)
-            for call in self._calls.calls
-            if call.name or call.call_id or call.joined_arguments
-        ]
-        if calls or self._text_buffer is None:
-            return text, calls
-        parsed = parse_text_tool_calls(text, self._tool_names)
-        return parsed.text, [_Call(call.name, "", call.arguments, {}) for call in parsed.calls]
 
     def _add_message(self, message: Mapping[str, Any], *, is_whole: bool) -> Iterator[Delta]:
         if is_whole and self._has_deltas:

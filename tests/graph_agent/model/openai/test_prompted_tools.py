@@ -147,4 +147,3 @@ def test_usage_is_added_where_either_reply_has_it() -> None:
 
     assert add_earlier_usage(counted, AIMessage("b")).usage_metadata == usage
     assert add_earlier_usage(AIMessage("a"), AIMessage("b")) == AIMessage("a")
-    assert add_earlier_usage(counted, None) is counted
