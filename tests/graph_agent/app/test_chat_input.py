@@ -91,7 +91,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("typed", "offered"),
+    ("typed", "available"),
     [
         ("", ["a b.txt", "docs/", "link", "src/", "zeta.py"]),
         ("src/", ["src/app.py", "src/deep/", "src/deep/apple.txt"]),
