@@ -1,3 +1,5 @@
+import asyncio
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -14,16 +16,26 @@ from tests.scenarios.stage import THREAD, Stage
 from tests.scenarios.test_branches import checkpoints, to_the_end, two_turns
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished thread, with branches begun in several places."""
+    stage = Stage(tmp_path_factory.mktemp("played") / "a.db", ScriptedModel())
+
+    async def play() -> None:
+        await two_turns(stage)
+        for place in checkpoints(stage)[3::9]:
+            stage.model = ScriptedModel()
+            async with stage.open_session(checkpoint=place) as session:
+                await to_the_end(session, await session.start())
+
+    asyncio.run(play())
+    return stage.database.parent
+
+
 @pytest.fixture
-async def stage(tmp_path: Path) -> Stage:
-    """A finished thread, with branches begun in several places."""
-    stage = Stage(tmp_path / "a.db", ScriptedModel())
-    await two_turns(stage)
-    for place in checkpoints(stage)[3::9]:
-        stage.model = ScriptedModel()
-        async with stage.open_session(checkpoint=place) as session:
-            await to_the_end(session, await session.start())
-    return stage
+def stage(played: Path, tmp_path: Path) -> Stage:
+    shutil.copytree(played, tmp_path, dirs_exist_ok=True)
+    return Stage(tmp_path / "a.db", ScriptedModel())
 
 
 def _found(stage: Stage) -> list[str]:

@@ -1,3 +1,5 @@
+import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,15 +13,25 @@ from tests.scenarios.stage import THREAD, Stage
 from tests.scenarios.test_branches import checkpoints, to_the_end, two_turns
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a thread with two turns, and a branch."""
+    stage = Stage(tmp_path_factory.mktemp("played") / "a.db", ScriptedModel())
+
+    async def play() -> None:
+        await two_turns(stage)
+        stage.model = ScriptedModel()
+        async with stage.open_session(checkpoint=checkpoints(stage)[7]) as session:
+            await to_the_end(session, await session.start())
+
+    asyncio.run(play())
+    return stage.database.parent
+
+
 @pytest.fixture
-async def stage(tmp_path: Path) -> Stage:
-    """A thread with two turns, and a branch."""
-    stage = Stage(tmp_path / "a.db", ScriptedModel())
-    await two_turns(stage)
-    stage.model = ScriptedModel()
-    async with stage.open_session(checkpoint=checkpoints(stage)[7]) as session:
-        await to_the_end(session, await session.start())
-    return stage
+def stage(played: Path, tmp_path: Path) -> Stage:
+    shutil.copytree(played, tmp_path, dirs_exist_ok=True)
+    return Stage(tmp_path / "a.db", ScriptedModel())
 
 
 async def _dropped(stage: Stage, harm: str = "") -> dict[str, int]:

@@ -1,4 +1,6 @@
+import asyncio
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,14 +21,26 @@ from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, c
 _PAGE = 4096
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a database with two threads."""
+    path = tmp_path_factory.mktemp("played") / "agent.db"
+
+    async def play() -> None:
+        async with await Database.open(path) as database:
+            graph = compile_graph(CheckpointSaver(database))
+            for number in range(8):
+                await play_turn(graph, "t", f"{number} {'x' * 3000}")
+                await play_turn(graph, "u", f"{number}")
+
+    asyncio.run(play())
+    return path.parent
+
+
 @pytest.fixture
-async def path(database_path: Path) -> Path:
-    async with await Database.open(database_path) as database:
-        graph = compile_graph(CheckpointSaver(database))
-        for number in range(8):
-            await play_turn(graph, "t", f"{number} {'x' * 3000}")
-            await play_turn(graph, "u", f"{number}")
-        await database.run(lambda connection: connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+def path(played: Path, database_path: Path) -> Path:
+    shutil.copytree(played, database_path.parent)
+    database_path.parent.chmod(0o700)
     return database_path
 
 
