@@ -152,8 +152,10 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 # Repositories: what of `.git` runs programs later is closed, what a commit writes stays writable.
 
-WATCHED_NAMES = ("config", "hooks", "config.worktree", "commondir")
-"""What must not appear in a repository's folder; it gets no placeholder, because Git would fail at one."""
+WATCHED_NAMES = ("config", "hooks", "config.worktree", "commondir", "rebase-merge", "rebase-apply", "sequencer")
+"""What must not appear in a repository's folder; it gets no placeholder, because Git would fail at one.
+The last three hold commands that `git rebase --continue` runs."""
+_BISECT_NAMES = ("BISECT_LOG", "BISECT_NAMES", "BISECT_START", "BISECT_TERMS")
 _MAX_LINKED = 64
 """How many submodules and worktrees are looked at."""
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*\"?(.*?)\"?\s*$", re.MULTILINE)
@@ -178,7 +180,8 @@ def repository_mounts(path: Path) -> Iterator[Mount]:
 def _git_folder_mounts(folder: Path) -> Iterator[Mount]:
     # It gets a mount of its own, because a mount point can be neither moved away nor replaced.
     yield Mount(folder, "write")
-    yield from (Mount(folder / name, "read") for name in WATCHED_NAMES if (folder / name).exists())
+    closed = (folder / name for name in (*WATCHED_NAMES, *_BISECT_NAMES))
+    yield from (Mount(path, "read") for path in closed if path.exists())
     linked = ("worktrees/*/config.worktree", "worktrees/*/commondir", "worktrees/*/gitdir")
     found = chain.from_iterable(folder.glob(name) for name in (*linked, "modules/**/config", "modules/**/hooks"))
     with contextlib.suppress(OSError):

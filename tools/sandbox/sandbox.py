@@ -202,7 +202,6 @@ def _environment(temporary: Path) -> dict[str, str]:
 
 
 _TIMEOUT_S = 5.0
-_TRIAL = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--", "/bin/sh", "-c", ":")
 _RESTRICTED = "the system restricts user namespaces (on Ubuntu an AppArmor profile for bwrap lifts that)"
 _CAUSES = (
     ("unknown option", "it is too old: version 0.8 or newer is needed"),
@@ -235,7 +234,7 @@ def _detect_backend(path: str) -> SandboxBackend:
 
 def _bubblewrap_problem(program: str) -> str:
     """Why it does not work; empty if it does."""
-    command = [program, *NAMESPACE_OPTIONS, *_TRIAL]
+    command = [program, *NAMESPACE_OPTIONS, *_system_arguments(), "--", "/bin/sh", "-c", ":"]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=False
@@ -271,7 +270,6 @@ def bubblewrap_arguments(program: str, rules: SandboxRules, private: Path, mount
         mounts: what is closed in the writable folders.
     """
     network = ("--share-net",) if rules.network else ()
-    system = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", str(_RUN))
     options: list[str] = []
     for mount in ordered_mounts([*_mounts(rules, private), *mounts]):
         place, source = str(mount.path), str(mount.source or mount.path)
@@ -284,7 +282,29 @@ def bubblewrap_arguments(program: str, rules: SandboxRules, private: Path, mount
                 options += "--tmpfs", place, "--remount-ro", place
             case _ as never:
                 assert_never(never)
-    return [program, *NAMESPACE_OPTIONS, *network, *system, *options, "--"]
+    return [program, *NAMESPACE_OPTIONS, *network, *_system_arguments(), *options, "--"]
+
+
+_PROC_READ_ONLY = ("sys", "irq", "bus", "fs", "driver", "pressure", "sysrq-trigger")
+_PROC_UNREADABLE = ("kcore", "keys", "key-users", "kmsg", "kallsyms", "timer_list", "mtrr", "latency_stats")
+_PROC_EMPTY = ("acpi", "scsi")
+"""What of `/proc` would let root, also in a user namespace, change the system or look into it."""
+
+
+@cache
+def _system_arguments() -> tuple[str, ...]:
+    """Mounts of the system's own files: everything read-only, with a `/dev`, a `/proc` and a `/run` of its own."""
+    arguments = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for name in (*_PROC_READ_ONLY, *_PROC_UNREADABLE, *_PROC_EMPTY):
+        place = f"/proc/{name}"
+        if not os.path.lexists(place):
+            continue
+        if name in _PROC_EMPTY:
+            arguments += ["--tmpfs", place, "--remount-ro", place]
+        else:
+            # Devices cannot be opened there, so that what is bound to one can be neither read nor written.
+            arguments += ["--ro-bind", place if name in _PROC_READ_ONLY else "/dev/null", place]
+    return (*arguments, "--tmpfs", str(_RUN))
 
 
 def _mounts(rules: SandboxRules, private: Path) -> Iterator[Mount]:

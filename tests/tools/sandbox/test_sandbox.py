@@ -134,6 +134,24 @@ async def test_no_privilege_can_be_gained_and_no_namespace_created(kind: str, ar
     assert ((around.workspace / "b").exists(), os.path.ismount("/mnt")) == (False, False)
 
 
+async def test_nothing_of_the_system_is_writable_beside_what_is_promised(around: ToolEnvironment) -> None:
+    # `/run` is empty and the command's own; files that cannot be opened are bound to a closed device.
+    promised = ("/dev/", "/run/", "/tmp/", "/var/tmp/")
+    command = (
+        f"find / -writable ! -type l ! -path '{around.workspace}*' 2>/dev/null"
+        " | grep -vE '^/proc/(self|thread-self|[0-9]+)/' > found; "
+        "while read -r path; do { test -d $path || : < $path; } 2>/dev/null && echo $path; done < found; "
+        "for file in sys/kernel/core_pattern sysrq-trigger irq/default_smp_affinity; do echo x > /proc/$file; done"
+    )
+
+    output = await _in("bubblewrap", around, command)
+
+    places = [line for line in output.splitlines() if line.startswith("/") and ": " not in line]
+    assert [place for place in places if not f"{place}/".startswith(promised)] == []
+    assert "Read-only file system" in output
+    assert Path("/proc/sys/kernel/core_pattern").read_text() != "x\n"
+
+
 async def test_no_process_outside_can_be_signalled(kind: str, around: ToolEnvironment) -> None:
     outsider = await asyncio.create_subprocess_exec("sleep", "30")
 
@@ -227,6 +245,24 @@ async def test_a_commit_works_and_what_git_runs_later_cannot_be_changed(around: 
     assert "fsmonitor" not in (git / "config").read_text()
     assert [name for name in ("hooks/pre-commit", "commondir", "config.worktree") if (git / name).exists()] == []
     assert "??" not in output
+
+
+async def test_commands_that_git_would_run_when_it_continues_cannot_be_planted_or_changed(
+    around: ToolEnvironment,
+) -> None:
+    _git(around.workspace, "init", "-q")
+    _git(around.workspace, "commit", "-q", "--allow-empty", "-m", "zero")
+    git = around.workspace / ".git"
+    (git / "sequencer").mkdir()
+    (git / "sequencer" / "todo").write_text("pick")
+    (git / "BISECT_LOG").write_text("good")
+
+    plant = "mkdir .git/$d; echo exec ./evil > .git/$d/git-rebase-todo"
+    change = "echo evil > .git/sequencer/todo; rm -rf .git/sequencer; echo evil > .git/BISECT_LOG"
+    await _in("bubblewrap", around, f"for d in rebase-merge rebase-apply; do {plant}; done; {change}")
+
+    assert not any((git / name).exists() for name in ("rebase-merge", "rebase-apply"))
+    assert ((git / "sequencer" / "todo").read_text(), (git / "BISECT_LOG").read_text()) == ("pick", "good")
 
 
 async def test_a_commit_works_in_a_worktree_of_another_folder(around: ToolEnvironment, tmp_path: Path) -> None:
