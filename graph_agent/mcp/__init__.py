@@ -1,3 +1,3 @@
-"""Tools that other programs offer over the Model Context Protocol. Knows no graph, no model and no terminal."""
+"""Tools that other programs offer over the Model Context Protocol."""
 
 __all__: list[str] = []

@@ -1,1 +1,1 @@
-"""A thread held by one process: opened, sent to, answered, stopped. Knows no terminal."""
+"""A thread that this process has open: send messages, decide, resume, stop, rewind."""

@@ -38,7 +38,7 @@ _REASONS: Mapping[str, str] = {
     "kill": "ended by bash_kill",
     "output_limit": "ended because it wrote more than it may; only the beginning was kept",
     "session": "ended with the session that started it",
-    "found_dead": "ended because the program that started it had died",
+    "found_dead": "ended because the program that started it ended unexpectedly",
     "sandbox_failed": "never ran, as its sandbox could not be set up",
 }
 _START_S = 0.2
@@ -265,9 +265,9 @@ def format_ending(ending: ShellEnding, command: str) -> str:
         return _REASONS[ending.reason]
     code = "" if ending.code is None else format_exit_code(ending.code, command)
     if ending.reason == "exited_unobserved":
-        after = "ended with the program that had started it, or after"
-        return f"ended while nobody watched, {code}" if code else after
-    return code or "ended, nobody knows how"
+        after = "ended with the program that started it, or later"
+        return f"ended unobserved, {code}" if code else after
+    return code or "ended, exit code unknown"
 
 
 def format_duration(seconds: float) -> str:

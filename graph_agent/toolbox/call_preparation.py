@@ -30,8 +30,8 @@ _MAX_KEPT = 64
 _PREVIEW_CHARS = 20_000
 _FOLDER = "folder"
 _MOVED = (
-    "It was approved to run in {then}, and would run in {now} now, so nothing was done. Call it again, and it is "
-    "asked about there."
+    "It was approved to run in {then}, and would run in {now} now, so nothing was done. Call it again to ask for "
+    "approval there."
 )
 
 

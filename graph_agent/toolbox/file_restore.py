@@ -27,7 +27,7 @@ class RestorableFiles:
 
     async def restore_file(self, restoration: FileRestoration) -> str:
         """See the port."""
-        return await run_in_thread(self._put_back, restoration)
+        return await run_in_thread(self._restore, restoration)
 
     def _image(self, path: Path) -> FileImage | str:
         try:
@@ -41,7 +41,7 @@ class RestorableFiles:
     def _root_of(self, path: Path) -> Path:
         return containing_root((self._workspace, *self._roots), path) or self._workspace
 
-    def _put_back(self, wanted: FileRestoration) -> str:
+    def _restore(self, wanted: FileRestoration) -> str:
         then = wanted.target
         try:
             data = None if then.blob is None else self._blobs.get(then.blob)

@@ -83,7 +83,7 @@ class FileMentions:
             arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
         plan = await self.toolbox.prepare(tool, arguments, scope)
         if plan.verdict == "ask":
-            return "reading it asks first; the model can ask for it"
+            return "reading it needs approval; the model can ask for it"
         if plan.verdict != "allow":
             return plan.reason.rstrip(".") or "it may not be read"
         call: Any = {"call_id": "", "tool_name": tool, "arguments": plan.arguments, "paths": list(plan.paths)}

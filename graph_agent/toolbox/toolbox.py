@@ -99,12 +99,12 @@ class GraphToolbox:
         if tool is None:
             return PreparedCall(tool_name, dict(arguments), "unusable", self._explain_missing(tool_name))
         failed = PreparedCall(
-            tool.name, dict(arguments), "unusable", f"{tool.name} failed while it was planned; see the log."
+            tool.name, dict(arguments), "unusable", f"{tool.name} failed while its call was prepared; see the log."
         )
         key = CallKey(scope.thread_id, call_id, attempt) if call_id else None
         call = await await_or_default(self._preparation.prepare(tool, arguments, scope, key), failed)
         if call.verdict == "unusable" and tool in self._registry.deferred():
-            return replace(call, reason=f"{call.reason} tool_search with its name tells what it takes.")
+            return replace(call, reason=f"{call.reason} Call tool_search with its name to see its arguments.")
         return call
 
     async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
@@ -112,7 +112,7 @@ class GraphToolbox:
         tool = self._find(tool_name)
         if tool is None:
             return Proposal(objection=self._explain_missing(tool_name))
-        failed = Proposal(objection=f"{tool.name} failed while a rule was looked for; see the log.")
+        failed = Proposal(objection=f"{tool.name} failed while a rule was suggested; see the log.")
         return await await_or_default(self._preparation.propose(tool, arguments, scope), failed)
 
     async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
@@ -176,7 +176,9 @@ class GraphToolbox:
         """See the port."""
         tool = self._find(call["tool_name"])
         if tool is None:
-            return Finding("unknown", f"There is no tool {call['tool_name']!r} any more that could tell.")
+            return Finding(
+                "unknown", f"The tool {call['tool_name']!r} does not exist any more, so the effect is unknown."
+            )
         expected = (intent.path, intent.before_sha256, intent.after_sha256) if intent else (None, None, None)
         interrupted = InterruptedCall(call["arguments"], *expected)
 
@@ -184,7 +186,7 @@ class GraphToolbox:
             found = await tool.reconcile(interrupted)
             return Finding(found.verdict, found.detail)
 
-        failed = Finding("unknown", f"{tool.name} failed while it looked; see the log.")
+        failed = Finding("unknown", f"{tool.name} failed while it checked the effect of the call; see the log.")
         return await await_or_default(self._ask(tool, look), failed)
 
     async def partial_output(self, call: ToolCallInfo, attempt: int, scope: Scope) -> str:

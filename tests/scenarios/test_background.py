@@ -94,7 +94,7 @@ def test_after_a_kill_the_next_life_ends_what_still_runs_and_tells_user_and_mode
         events = _run(command, "--resume", "t1", "--recover", "cancel")
 
     [ended] = [event for event in events if event["type"] == "shell_ended"]
-    state = "ended because the program that started it had died"
+    state = "ended because the program that started it ended unexpectedly"
     assert (len(left) > 0, running_with(mark)) == (True, [])
     assert (ended["shell_id"], ended["state"], ended["reason"]) == ("sh1", state, "found_dead")
     assert _told(server)["c3"] == f"begun\n[{state}]"

@@ -91,7 +91,7 @@ def test_a_deferred_tool_is_named_searched_for_and_declared_from_then_on_in_ever
     ]
     [search] = [tool for tool in server.bodies[0]["tools"] if tool["function"]["name"] == "tool_search"]
     assert "Deferred tools:\n- my_tool: what the model reads" in search["function"]["description"]
-    assert "tool_search with its name tells what it takes." in bench.results(2)[0]
+    assert "Call tool_search with its name to see its arguments." in bench.results(2)[0]
     assert bench.results(4)[1].startswith("You can call these tools from now on:\n\n## my_tool\n")
     assert (bench.results(4)[2], again.ending) == ("a False", (0, "later"))
 

@@ -13,7 +13,7 @@ from tests.scenarios.outgrowing import Bulky, SummarizingModel, compactions, pla
 from tests.scenarios.stage import THREAD, Stage
 
 
-async def test_by_hand_a_thread_is_compacted_at_rest_and_its_last_answer_stays(tmp_path: Path) -> None:
+async def test_an_idle_thread_can_be_compacted_and_keeps_its_last_answer(tmp_path: Path) -> None:
     model = SummarizingModel(*work(4, 3))
     stage = Stage(tmp_path / "a.db", model, Bulky())
     await play(stage, 4)
@@ -29,7 +29,7 @@ async def test_by_hand_a_thread_is_compacted_at_rest_and_its_last_answer_stays(t
     assert [event.method for event in compactions(stage)] == ["references", "summary"]
 
 
-async def test_a_checkpoint_from_before_a_compaction_has_its_old_window_again(tmp_path: Path) -> None:
+async def test_a_checkpoint_before_a_compaction_has_the_full_context(tmp_path: Path) -> None:
     model = SummarizingModel(*work(4, 3), text("once more"))
     stage = Stage(tmp_path / "a.db", model, Bulky())
     await play(stage, 4)
@@ -48,7 +48,7 @@ async def test_a_checkpoint_from_before_a_compaction_has_its_old_window_again(tm
     assert (shown.count("tool"), "summary" in shown) == (12, False)
 
 
-async def test_one_that_was_killed_at_its_very_end_is_taken_in_by_the_next(
+async def test_a_compaction_killed_at_its_end_is_completed_by_the_next_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = Stage(tmp_path / "a.db", SummarizingModel(*work(4, 3)), Bulky())
@@ -92,13 +92,9 @@ async def test_a_thread_without_a_conversation_has_nothing_to_compact(tmp_path: 
     assert compactions(stage) == []
 
 
-@pytest.mark.parametrize(
-    ("mode", "words"), [("yolo", "Unknown mode 'yolo'"), ("bypassPermissions", "chosen at the start")]
-)
-def test_a_mode_that_a_living_session_may_not_take_is_refused(mode: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        require_selectable_mode(mode)
-
-
-def test_any_other_mode_may_be_taken() -> None:
+def test_a_running_session_switches_only_to_known_modes_and_not_to_bypass_permissions() -> None:
     assert require_selectable_mode("plan") == "plan"
+    with pytest.raises(UsageError, match="Unknown mode 'yolo'"):
+        require_selectable_mode("yolo")
+    with pytest.raises(UsageError, match="chosen at the start"):
+        require_selectable_mode("bypassPermissions")

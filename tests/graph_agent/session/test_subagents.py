@@ -27,7 +27,7 @@ def _append(letter: str) -> tuple[str, str, dict[str, str]]:
     return ("c1", "bash", {"command": f"echo {letter} >> log.txt"})
 
 
-async def test_a_sub_agent_works_in_a_thread_of_its_own_and_its_last_message_is_the_result(tmp_path: Path) -> None:
+async def test_a_sub_agent_has_its_own_thread_and_its_last_message_is_the_result(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [calls(("c1", "ls", {})), text("nothing here")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model)
 
@@ -44,7 +44,7 @@ async def test_a_sub_agent_works_in_a_thread_of_its_own_and_its_last_message_is_
     )
 
 
-async def test_a_sub_agent_has_the_prompt_that_its_parents_thread_began_with(tmp_path: Path) -> None:
+async def test_a_sub_agent_gets_the_system_prompt_of_its_parents_thread(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [text("nothing")], "go": [text("hello"), _TASK, text("done")]})
     async with Family(tmp_path, model).open_session() as session:
         await session.send("go")
@@ -57,7 +57,7 @@ async def test_a_sub_agent_has_the_prompt_that_its_parents_thread_began_with(tmp
     assert "Said later." not in model.sent("ALPHA")[0][1]
 
 
-async def test_two_that_ask_are_asked_about_by_their_parent_through_a_new_life_and_run_once(tmp_path: Path) -> None:
+async def test_questions_of_two_sub_agents_are_asked_by_their_parent_also_in_the_next_run(tmp_path: Path) -> None:
     model = TaskModel(
         {
             "ALPHA": [calls(_append("a")), text("alpha")],
@@ -82,7 +82,7 @@ async def test_two_that_ask_are_asked_about_by_their_parent_through_a_new_life_a
     assert (model.count("ALPHA"), model.count("BETA"), model.count("go")) == (2, 2, 2)
 
 
-async def test_stopping_the_parent_stops_what_works_for_it_and_both_go_on_talking(tmp_path: Path) -> None:
+async def test_stopping_the_parent_stops_its_sub_agents_and_both_threads_can_continue(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK, text("again")]})
     family = Family(tmp_path, model)
 
@@ -97,7 +97,7 @@ async def test_stopping_the_parent_stops_what_works_for_it_and_both_go_on_talkin
     assert (family.read("log.txt"), family.statuses(family.child("c1"))) == ("", {"bash 1": "cancelled"})
 
 
-async def test_a_model_that_fails_a_sub_agent_rests_the_parent_and_a_retry_goes_on_there(tmp_path: Path) -> None:
+async def test_a_model_error_of_a_sub_agent_pauses_the_parent_and_a_retry_continues(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [ModelError("it is down"), text("alpha")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model)
 
@@ -109,7 +109,7 @@ async def test_a_model_that_fails_a_sub_agent_rests_the_parent_and_a_retry_goes_
     assert (family.statuses(), model.sent("go")[-1]) == ({"new_task 2": "success"}, ("tool", "alpha"))
 
 
-async def test_a_sub_agent_gets_the_chosen_tools_its_own_steps_and_no_deeper_ones_than_allowed(
+async def test_a_sub_agent_gets_the_tools_and_steps_of_its_task(
     tmp_path: Path,
 ) -> None:
     task = ("c1", "new_task", {"prompt": "ALPHA", "tools": ["ls"], "max_steps": 1})
@@ -139,7 +139,7 @@ async def test_deeper_than_the_limit_no_sub_agent_is_offered(tmp_path: Path) -> 
     assert names == {"go": True, "ALPHA": False}
 
 
-async def test_in_mode_dont_ask_what_would_ask_in_a_sub_agent_is_denied(tmp_path: Path) -> None:
+async def test_in_mode_dont_ask_a_sub_agent_is_denied_what_needs_approval(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [calls(_append("a")), text("alpha")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model, mode="dontAsk")
 
@@ -150,7 +150,7 @@ async def test_in_mode_dont_ask_what_would_ask_in_a_sub_agent_is_denied(tmp_path
     assert family.statuses(family.child("c1", PARENT)) == {"bash 1": "cancelled"}
 
 
-async def test_what_a_stopped_sub_agent_had_used_counts_for_its_parent(tmp_path: Path) -> None:
+async def test_the_usage_of_a_stopped_sub_agent_counts_for_its_parent(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK]})
     family = Family(tmp_path, model)
 
@@ -161,7 +161,7 @@ async def test_what_a_stopped_sub_agent_had_used_counts_for_its_parent(tmp_path:
     assert (stopped.status, stopped.usage["requests"], stopped.thread_usage["requests"]) == ("stopped", 2, 2)
 
 
-async def test_what_a_sub_agent_waits_for_stands_in_its_parents_line_and_goes_with_it(tmp_path: Path) -> None:
+async def test_a_waiting_sub_agent_is_listed_and_deleted_with_its_parent(tmp_path: Path) -> None:
     model = TaskModel({"ALPHA": [calls(_append("a"))], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model)
     async with family.open_session() as session:
@@ -181,7 +181,7 @@ async def test_what_a_sub_agent_waits_for_stands_in_its_parents_line_and_goes_wi
     assert {thread.thread_id for thread in deleted.threads} == {PARENT, child}
 
 
-async def test_what_broke_off_in_a_sub_agent_is_decided_with_its_parent(tmp_path: Path) -> None:
+async def test_an_interrupted_call_of_a_sub_agent_is_decided_with_its_parent(tmp_path: Path) -> None:
     command = {"command": "echo a >> log.txt; sleep 30"}
     model = TaskModel({"ALPHA": [calls(("c1", "bash", command)), text("alpha")], "go": [_TASK, text("done")]})
     family = Family(tmp_path, model, mode="bypassPermissions")
@@ -200,15 +200,12 @@ async def test_what_broke_off_in_a_sub_agent_is_decided_with_its_parent(tmp_path
     async with family.open_session() as session:
         rest = await session.start()
 
-    assert (resumable.view.thread_id, decided.thread_id, owners) == (
-        family.child("c1"),
-        family.child("c1"),
-        {PARENT},
-    )
+    assert {resumable.view.thread_id, decided.thread_id} == {family.child("c1")}
+    assert owners == {PARENT}
     assert (rest.status, rest.answer, family.read("log.txt")) == ("done", "done", "a\n")
 
 
-async def test_what_a_sub_agent_of_a_sub_agent_asks_is_asked_at_the_top_through_a_new_life(tmp_path: Path) -> None:
+async def test_questions_of_a_nested_sub_agent_are_asked_at_the_top_also_in_the_next_run(tmp_path: Path) -> None:
     deeper = calls(("c1", "new_task", {"prompt": "BETA", "description": "second"}))
     model = TaskModel(
         {
@@ -238,11 +235,6 @@ async def test_what_a_sub_agent_of_a_sub_agent_asks_is_asked_at_the_top_through_
 
 
 _LS = calls(("l1", "ls", {}))
-_ONE = calls(("c1", "new_task", {"prompt": "ALPHA", "description": "first"}))
-
-
-def _work(steps: int, end: str) -> list[AIMessage]:
-    return [*[_LS] * steps, text(end)]
 
 
 def _used(message: AIMessage, tokens: int = 10_000) -> AIMessage:
@@ -255,8 +247,8 @@ def _family(folder: Path, replies: dict[str, list[AIMessage]], **settings: Any) 
     return Family(folder, model, settings=settings)
 
 
-async def _gone_on(session: Session, rest: TurnResult) -> tuple[TurnResult, int]:
-    """Let it go on at each limit; the last rest, and how many there were."""
+async def _continue_at_limits(session: Session, rest: TurnResult) -> tuple[TurnResult, int]:
+    """Continue at each limit; returns the last result and the number of limits."""
     limits = 0
     while rest.status == "limit":
         limits += 1
@@ -264,18 +256,14 @@ async def _gone_on(session: Session, rest: TurnResult) -> tuple[TurnResult, int]
     return rest, limits
 
 
-async def test_sub_agents_at_once_make_no_more_requests_together_than_their_parent_may(tmp_path: Path) -> None:
-    replies = {
-        "ALPHA": [_LS] * 5 + [text("alpha")],
-        "BETA": [_LS] * 5 + [text("beta")],
-        "go": [_BOTH, text("done")],
-    }
-    family = _family(tmp_path, replies)
+async def test_parallel_sub_agents_share_the_steps_of_their_parent(tmp_path: Path) -> None:
+    work = {"ALPHA": [*[_LS] * 5, text("alpha")], "BETA": [*[_LS] * 5, text("beta")]}
+    family = _family(tmp_path, {**work, "go": [_BOTH, text("done")]})
 
     async with family.open_session(max_steps=7) as session:
         limit = await session.send("go")
         asked = len(family.model.requests)
-        rest, more = await _gone_on(session, limit)
+        rest, more = await _continue_at_limits(session, limit)
 
     assert (limit.status, limit.budget, asked) == ("limit", "max_steps", 7)
     assert "as many as max_steps allows" in str(limit.error)
@@ -283,13 +271,9 @@ async def test_sub_agents_at_once_make_no_more_requests_together_than_their_pare
     assert [told for kind, told in family.model.sent("go") if kind == "tool"] == ["alpha", "beta"]
 
 
-async def test_sub_agents_at_once_share_the_tokens_of_the_turn_and_go_on_in_another_life(tmp_path: Path) -> None:
-    replies = {
-        "ALPHA": [_LS] * 4 + [text("alpha")],
-        "BETA": [_LS] * 4 + [text("beta")],
-        "go": [_BOTH, text("done")],
-    }
-    family = _family(tmp_path, replies, max_tokens=65_000)
+async def test_parallel_sub_agents_share_the_tokens_of_the_turn_also_in_the_next_run(tmp_path: Path) -> None:
+    work = {"ALPHA": [*[_LS] * 4, text("alpha")], "BETA": [*[_LS] * 4, text("beta")]}
+    family = _family(tmp_path, {**work, "go": [_BOTH, text("done")]}, max_tokens=65_000)
 
     async with family.open_session() as session:
         limit = await session.send("go")
@@ -297,29 +281,29 @@ async def test_sub_agents_at_once_share_the_tokens_of_the_turn_and_go_on_in_anot
     async with family.open_session() as session:
         opened = await session.start()
         unasked = len(family.model.requests)
-        rest, _ = await _gone_on(session, opened)
+        rest, _ = await _continue_at_limits(session, opened)
 
     assert (limit.status, limit.budget, opened.status, asked, unasked) == ("limit", "max_tokens", "limit", 7, 7)
     assert (rest.status, rest.answer, rest.thread_usage["total_tokens"]) == ("done", "done", 120_000)
     assert set(family.statuses().values()) == {"success"}
 
 
-async def test_what_is_used_below_a_sub_agent_counts_for_all_above_it_at_once(tmp_path: Path) -> None:
+async def test_the_usage_of_a_nested_sub_agent_counts_at_once_for_all_above_it(tmp_path: Path) -> None:
     deeper = calls(("c1", "new_task", {"prompt": "BETA"}))
-    replies = {"ALPHA": [deeper, text("alpha")], "BETA": [_LS] * 6 + [text("beta")], "go": [_ONE, text("done")]}
+    replies = {"ALPHA": [deeper, text("alpha")], "BETA": [_LS] * 6 + [text("beta")], "go": [_TASK, text("done")]}
     family = _family(tmp_path, replies, max_tokens=45_000)
 
     async with family.open_session() as session:
         limit = await session.send("go")
         asked = len(family.model.requests)
-        rest, _ = await _gone_on(session, limit)
+        rest, _ = await _continue_at_limits(session, limit)
 
     assert (limit.status, limit.budget, asked) == ("limit", "max_tokens", 5)
     assert (rest.status, rest.answer, rest.thread_usage["total_tokens"]) == ("done", "done", 110_000)
 
 
-async def test_a_budget_of_the_thread_stays_used_up_until_it_is_raised(tmp_path: Path) -> None:
-    replies = {"ALPHA": [_LS] * 4 + [text("alpha")], "go": [_ONE, text("done")]}
+async def test_a_thread_budget_stays_used_up_until_it_is_raised(tmp_path: Path) -> None:
+    replies = {"ALPHA": [_LS] * 4 + [text("alpha")], "go": [_TASK, text("done")]}
     family = _family(tmp_path, replies, max_thread_tokens=35_000)
 
     async with family.open_session() as session:
@@ -335,7 +319,7 @@ async def test_a_budget_of_the_thread_stays_used_up_until_it_is_raised(tmp_path:
     assert (rest.status, rest.answer) == ("done", "done")
 
 
-async def test_a_message_after_a_shared_limit_ends_what_works_and_begins_a_turn_with_a_budget_of_its_own(
+async def test_a_message_after_a_shared_limit_ends_the_sub_agents_and_starts_a_new_budget(
     tmp_path: Path,
 ) -> None:
     deeper, other = calls(("c1", "new_task", {"prompt": "GAMMA"})), calls(("c2", "new_task", {"prompt": "BETA"}))
@@ -343,7 +327,7 @@ async def test_a_message_after_a_shared_limit_ends_what_works_and_begins_a_turn_
         "ALPHA": [deeper],
         "GAMMA": [_LS] * 4,
         "BETA": [_LS, text("beta")],
-        "go": [_ONE, other, text("instead")],
+        "go": [_TASK, other, text("instead")],
     }
     family = _family(tmp_path, replies, max_tokens=35_000)
 
@@ -358,9 +342,7 @@ async def test_a_message_after_a_shared_limit_ends_what_works_and_begins_a_turn_
 
 
 @pytest.mark.parametrize("steps", [1, 3])
-async def test_steps_that_only_its_own_order_limits_end_a_sub_agent_and_not_the_turn(
-    tmp_path: Path, steps: int
-) -> None:
+async def test_the_step_limit_of_a_task_ends_the_sub_agent_and_not_the_turn(tmp_path: Path, steps: int) -> None:
     task = calls(("c1", "new_task", {"prompt": "ALPHA", "max_steps": steps}))
     family = _family(tmp_path, {"ALPHA": [_LS] * 4, "go": [task, text("done")]})
 
@@ -370,7 +352,7 @@ async def test_steps_that_only_its_own_order_limits_end_a_sub_agent_and_not_the_
     assert (rest.status, family.model.count("ALPHA")) == ("done", steps)
 
 
-def test_what_a_thread_used_tells_of_calls_that_have_ended_before_the_model_is_told_of_them() -> None:
+def test_usage_includes_finished_calls_that_the_model_has_not_received() -> None:
     def call(status: str, requests: int) -> dict[str, Any]:
         return {"call_id": status, "status": status, "metadata": {"usage": {"requests": requests}}}
 

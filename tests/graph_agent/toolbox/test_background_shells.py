@@ -111,7 +111,7 @@ async def test_the_next_life_ends_what_a_dead_one_left_running(run: Background) 
 
     await after.shells.reattach("t1")
 
-    state = "ended because the program that started it had died"
+    state = "ended because the program that started it ended unexpectedly"
     assert (lived, is_running(pid)) == (True, False)
     assert after.events == [ShellEnded("sh1", _SLEEPS, state, "found_dead")]
     assert (await after.output("sh1")).output == f"(no output)\n[{state}]"
@@ -128,7 +128,7 @@ async def test_the_next_life_learns_the_exit_code_of_what_ended_unseen(run: Back
 
     assert [event.reason for event in after.events if isinstance(event, ShellEnded)] == ["exited_unobserved"]
     output = await after.output("sh1")
-    assert output.output.startswith("late\n[ended while nobody watched, exit code 4,")
+    assert output.output.startswith("late\n[ended unobserved, exit code 4,")
     assert output.metadata["exit_code"] == 4
 
 
@@ -275,10 +275,10 @@ async def test_an_end_that_no_call_reported_is_reported_to_the_model(run: Backgr
     [
         (ShellEnding("exited", 0), "exit code 0"),
         (ShellEnding("exited", -9), "killed by signal SIGKILL"),
-        (ShellEnding("exited"), "ended, nobody knows how"),
+        (ShellEnding("exited"), "ended, exit code unknown"),
         (ShellEnding("kill", -15), "ended by bash_kill"),
-        (ShellEnding("exited_unobserved", 4), "ended while nobody watched, exit code 4"),
-        (ShellEnding("exited_unobserved"), "ended with the program that had started it, or after"),
+        (ShellEnding("exited_unobserved", 4), "ended unobserved, exit code 4"),
+        (ShellEnding("exited_unobserved"), "ended with the program that started it, or later"),
         (ShellEnding("of a later version", 1), "exit code 1"),
     ],
 )

@@ -83,7 +83,7 @@ async def test_a_file_that_may_not_be_read_unasked_is_not_added_and_noted(tmp_pa
         "@link",
         "@../outside.txt",
     ]
-    assert expanded.notes[2].endswith("reading it asks first; the model can ask for it")
+    assert expanded.notes[2].endswith("reading it needs approval; the model can ask for it")
 
 
 async def test_an_image_is_shown_as_one(message: _Message) -> None:

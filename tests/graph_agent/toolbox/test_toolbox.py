@@ -195,10 +195,10 @@ async def test_a_bug_in_a_tool_is_an_error_outcome_wherever_it_occurs(
     outcome = await world.box.run(call, scope)
     finding = await world.box.reconcile(call, None, scope)
 
-    assert (plan.verdict, plan.reason) == ("unusable", "faulty failed while it was planned; see the log.")
+    assert (plan.verdict, plan.reason) == ("unusable", "faulty failed while its call was prepared; see the log.")
     assert intent is None
     assert (outcome.status, outcome.metadata) == ("error", {"error_type": "unknown"})
-    assert finding == Finding("unknown", "faulty failed while it looked; see the log.")
+    assert finding == Finding("unknown", "faulty failed while it checked the effect of the call; see the log.")
     assert [record.exc_info is not None for record in caplog.records] == [True] * 4
 
 
