@@ -13,12 +13,12 @@ from tests.crash.forked_commands import Ended
 from tests.crash.races import THREAD, Race, Tally
 from tests.fakes.pty_program import PtyProgram
 
-__all__ = ["PATIENCE_S", "race_chat"]
+__all__ = ["TIMEOUT_S", "race_chat"]
 
 _KEYS = "[s]top the turn > "
 _WANT_IT = 7
 _POLL_S = 0.02
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 """Far more than the second within which a chat takes in what was answered elsewhere, for machines under load."""
 _TAKEN_IN = "SELECT count(*) FROM decisions WHERE call_id IN ('c1', 'c2') AND applied_at IS NOT NULL"
 
@@ -66,7 +66,7 @@ class ChatRace(Race):
     def _wait_until_taken_in(self) -> None:
         began = time.monotonic()
         while self.rows(_TAKEN_IN) != [(2,)]:
-            if time.monotonic() > began + PATIENCE_S:
-                self._late.append(f"the chat did not take the answers in within {PATIENCE_S:g} s")
+            if time.monotonic() > began + TIMEOUT_S:
+                self._late.append(f"the chat did not take the answers in within {TIMEOUT_S:g} s")
                 return
             time.sleep(_POLL_S)

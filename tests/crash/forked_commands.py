@@ -29,7 +29,7 @@ _PARTS = (
     "graph_agent.cli.views.threads",
     "langchain_openai.chat_models.base",
 )
-_PATIENCE_S = 50
+_TIMEOUT_S = 50
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Running:
         Raises:
             TimeoutError: it does not come.
         """
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while True:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -70,7 +70,7 @@ class Running:
             if time.monotonic() > deadline:
                 self.kill()
                 os.waitpid(self.pid, 0)
-                raise TimeoutError(f"{self.arguments} did not end in {_PATIENCE_S} s")
+                raise TimeoutError(f"{self.arguments} did not end in {_TIMEOUT_S} s")
             time.sleep(0.005)
         out, err = (self.streams.with_suffix(end).read_text(errors="replace") for end in (".out", ".err"))
         return Ended(self.arguments, self.pid, os.waitstatus_to_exitcode(status), out, err)

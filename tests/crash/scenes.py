@@ -112,7 +112,7 @@ class Scene:
     rewinds: bool = False
     """When all is over, conversation and files are put back to some earlier checkpoint, once, and played on."""
     has_server: bool = False
-    """A server of tools notes what it is told where commands leave their effects."""
+    """A server of tools notes what it is started where commands leave their effects."""
     fetches: bool = False
     """There is a web site that counts what it is asked for."""
     in_the_open: bool = False
@@ -303,8 +303,8 @@ def _asked_since(messages: Sequence[AnyMessage]) -> int:
 
 
 def _newest_shell(messages: Sequence[AnyMessage]) -> str:
-    told = re.findall(r"in the background as (sh\d+)", "\n".join(str(message.content) for message in messages))
-    return told[-1] if told else "none"
+    started = re.findall(r"in the background as (sh\d+)", "\n".join(str(message.content) for message in messages))
+    return started[-1] if started else "none"
 
 
 _MARKED = ("command", "file_path", "question", "fact", "items", "content", "text", "url")

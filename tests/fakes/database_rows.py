@@ -71,7 +71,7 @@ class Rows:
                 "thread_id": "t1",
                 "call_id": "call_a",
                 "attempt": 1,
-                "owner": "life",
+                "owner": "run 1",
                 "status": status,
                 "started_at": START,
                 "ended_at": START if outcome else None,
@@ -133,7 +133,7 @@ class Rows:
             "leases",
             {
                 "thread_id": thread_id,
-                "owner_token": "life",
+                "owner_token": "run 1",
                 "pid": os.getpid() if pid is None else pid,
                 "process_started": process_started(os.getpid()),
                 "boot_id": boot_id(),

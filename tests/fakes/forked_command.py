@@ -35,7 +35,7 @@ _MORE = (
     "graph_agent.model.openai.endpoint",
 )
 _MOST_BYTES = 1024 * 1024
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 def run_forked(
@@ -52,14 +52,14 @@ def run_forked(
         asked = {"arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment), "uid": uid}
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(_nursery())
-            line.settimeout(_PATIENCE_S)
+            line.settimeout(_TIMEOUT_S)
             body = json.dumps(asked).encode()
             socket.send_fds(line, [len(body).to_bytes(4, "big")], [file.fileno() for file in (source, out, err)])
             line.sendall(body)
             try:
                 code = int(line.recv(64))
             except TimeoutError as late:
-                raise subprocess.TimeoutExpired(list(arguments), _PATIENCE_S) from late
+                raise subprocess.TimeoutExpired(list(arguments), _TIMEOUT_S) from late
         texts = [_text(file) for file in (out, err)]
     return subprocess.CompletedProcess(list(arguments), code, *texts)
 

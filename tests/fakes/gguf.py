@@ -19,10 +19,12 @@ CHAT: dict[str, str | int] = {
 
 
 def write_gguf(
-    path: Path, told: dict[str, str | int] | None = None, *, version: int = 3, weights: int = 64
+    path: Path, header_values: dict[str, str | int] | None = None, *, version: int = 3, weights: int = 64
 ) -> Path:
     """One tensor that begins at byte 32 of the weights, and a vocabulary."""
-    entries = [_text(key) + _value(value) for key, value in (CHAT if told is None else told).items()]
+    entries = [
+        _text(key) + _value(value) for key, value in (CHAT if header_values is None else header_values).items()
+    ]
     entries.append(_text("vocabulary") + struct.pack("<IIQ", 9, 8, 2) + _text("a") + _text("b"))
     entries.append(_text("scores") + struct.pack("<IIQ", 9, 6, 2) + bytes(8))
     tensor = _text("weights") + struct.pack("<IQIQ", 1, 8, 0, 32)

@@ -11,7 +11,7 @@ import pexpect
 __all__ = ["PtyProgram"]
 
 _ROWS, _COLUMNS = 40, 100
-_PATIENCE_S = 60
+_TIMEOUT_S = 60
 """For machines that are busy, or stand still for a while; what has its own limit is measured by its test."""
 
 
@@ -27,7 +27,7 @@ class PtyProgram:
             env={**variables, **environment},
             dimensions=(_ROWS, _COLUMNS),
             encoding="utf-8",
-            timeout=_PATIENCE_S,
+            timeout=_TIMEOUT_S,
         )
         self._sink = _Sink()
         self._child.logfile_read = self._sink

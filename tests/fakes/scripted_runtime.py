@@ -35,14 +35,14 @@ class ScriptedRuntime(LlamaRuntime):
         reply = Completion("", is_complete=False) if self.endless else self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
-        told = (
+        completion = (
             Completion(reply, is_complete=True, input_tokens=7, output_tokens=3)
             if isinstance(reply, str)
             else reply
         )
-        for piece in told.text.splitlines(keepends=True):
+        for piece in completion.text.splitlines(keepends=True):
             on_piece(piece)
-        return told
+        return completion
 
 
 def action(tool: str, **arguments: str) -> str:

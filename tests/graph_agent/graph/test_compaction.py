@@ -33,7 +33,7 @@ def ids(messages: tuple[AnyMessage, ...]) -> list[str | None]:
     return [message.id for message in messages]
 
 
-def test_old_bulky_results_go_before_anything_is_summed_up() -> None:
+def test_old_bulky_results_go_before_anything_is_summarized() -> None:
     messages = [*turn(0, 3), *turn(1, 3)]
 
     plan = plan_compaction(messages, costs_of(messages, 1_000), 4_500)
@@ -42,7 +42,7 @@ def test_old_bulky_results_go_before_anything_is_summed_up() -> None:
     assert (ids(plan.shortened), plan.replaced, plan.left) == (["tc0-0", "tc0-1"], (), 6_200 - 2 * 920)
 
 
-def test_what_is_still_too_long_is_summed_up_from_the_oldest_on_and_the_newest_step_stays() -> None:
+def test_what_is_still_too_long_is_summarized_from_the_oldest_on_and_the_newest_step_stays() -> None:
     messages = [*turn(0, 4), *turn(1, 4)[:-1]]
 
     plan = plan_compaction(messages, costs_of(messages, 200), 400)
@@ -163,10 +163,10 @@ def test_lone_surrogates_reach_neither_request_nor_summary() -> None:
     talk: list[AnyMessage] = [HumanMessage("odd \udc80 word", id="h")]
 
     (asked,) = summary_request(talk, 1_000, 100)[1:]
-    message = summary_message(talk, "told \udc80", Facts(requests_in(talk), (), ()), 500)
+    message = summary_message(talk, "done \udc80", Facts(requests_in(talk), (), ()), 500)
 
-    assert ("odd ? word" in asked.text, "odd ? word" in message.text, "told ?" in message.text) == (True,) * 3
+    assert ("odd ? word" in asked.text, "odd ? word" in message.text, "done ?" in message.text) == (True,) * 3
 
 
-def test_nothing_to_tell_leaves_the_headline_alone() -> None:
+def test_without_anything_to_report_there_is_only_the_headline() -> None:
     assert "\n" not in summary_message(TALK, "", NOTHING, 500).text

@@ -11,8 +11,8 @@ TOOLS = [{"type": "function", "function": {"name": "read_file"}}]
 CALL = {"id": "c", "name": "read_file", "args": {}}
 
 
-def conversation(told: int) -> list[BaseMessage]:
-    usage = {"input_tokens": told, "output_tokens": 900, "total_tokens": told + 900}
+def conversation(reported: int) -> list[BaseMessage]:
+    usage = {"input_tokens": reported, "output_tokens": 900, "total_tokens": reported + 900}
     return [
         SystemMessage("rules " * 500, id="s"),
         HumanMessage("please " * 500, id="h"),
@@ -21,7 +21,7 @@ def conversation(told: int) -> list[BaseMessage]:
     ]
 
 
-def test_instructions_and_tools_are_weighed_apart_from_the_conversation() -> None:
+def test_instructions_and_tools_are_measured_apart_from_the_conversation() -> None:
     system, *talk = conversation(0)
 
     size = size_of([system, *talk], TOOLS)
@@ -40,9 +40,9 @@ def test_what_the_provider_counted_goes_before_the_estimate_and_the_rest_is_adde
     assert size.total == 800 + sum(map(estimate_message_tokens, messages[2:]))
 
 
-@pytest.mark.parametrize("told", [1, 10**9])
-def test_a_count_that_cannot_be_is_not_believed(told: int) -> None:
-    assert size_of(conversation(told), TOOLS) == size_of(conversation(0), TOOLS)
+@pytest.mark.parametrize("reported", [1, 10**9])
+def test_an_implausible_count_is_ignored(reported: int) -> None:
+    assert size_of(conversation(reported), TOOLS) == size_of(conversation(0), TOOLS)
 
 
 def test_counts_from_before_a_compaction_say_nothing() -> None:
@@ -58,7 +58,7 @@ def test_long_instructions_leave_a_part_of_the_window_for_the_conversation() -> 
     assert tight == Allowance(limit=9_000 + 1_000, goal=500, ceiling=8_000)
 
 
-def test_a_message_is_weighed_once_and_again_when_it_was_shortened() -> None:
+def test_a_message_is_measured_once_and_again_when_it_was_shortened() -> None:
     known = EstimateCache()
     long, short = ToolMessage("x " * 900, tool_call_id="c", id="t"), ToolMessage("x", tool_call_id="c", id="t")
 

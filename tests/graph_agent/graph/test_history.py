@@ -73,7 +73,7 @@ def call(**fields: object) -> ToolCallInfo:
 
 
 @pytest.mark.parametrize(
-    ("record", "told"),
+    ("record", "text"),
     [
         (call(result="out"), "out"),
         (call(result=""), "(no output)"),
@@ -96,5 +96,5 @@ def call(**fields: object) -> ToolCallInfo:
         ),
     ],
 )
-def test_the_model_is_told_what_happened_and_what_is_not_known(record: ToolCallInfo, told: str) -> None:
-    assert tool_message_text(record) == told
+def test_the_model_learns_what_happened_and_what_is_not_known(record: ToolCallInfo, text: str) -> None:
+    assert tool_message_text(record) == text

@@ -27,7 +27,7 @@ def test_a_conversation_is_a_list_of_messages_and_of_nothing_else() -> None:
     assert [are_messages(value) for value in ([message], [message, 1], [], None)] == [True, False, False, False]
 
 
-def test_roles_are_told_in_the_words_of_the_protocol() -> None:
+def test_roles_are_named_in_the_words_of_the_protocol() -> None:
     kinds = [{"type": "human"}, {"type": "AIMessageChunk"}, {"type": "tool"}, {"role": "user"}]
 
     assert [role_of(kind) for kind in kinds] == ["user", "assistant", "tool", "user"]

@@ -54,7 +54,7 @@ def test_stored_text_that_is_no_json_is_refused() -> None:
         encode_value(Column("a", "json"), "{")
 
 
-def test_every_column_of_a_thread_travels_unless_it_belongs_to_the_machine_or_permits_something() -> None:
+def test_every_column_of_a_thread_is_exported_unless_it_belongs_to_the_machine_or_permits_something() -> None:
     database = sqlite3.connect(":memory:")
     for migration in load_migrations():
         database.executescript(migration.sql)
@@ -71,12 +71,12 @@ def test_every_column_of_a_thread_travels_unless_it_belongs_to_the_machine_or_pe
     assert {table: {column.name for column in columns} for table, columns in TABLES.items()} == kept
 
 
-def test_a_seal_tells_order_and_content_and_not_layout() -> None:
-    def seal(*values: Any) -> str:
+def test_the_digest_depends_on_order_and_content_and_not_on_layout() -> None:
+    def digest(*values: Any) -> str:
         made = ContentDigest()
         for value in values:
             made.add(value)
         return made.text()
 
-    assert seal({"a": 1, "b": 2}) == seal({"b": 2, "a": 1})
-    assert len({seal(), seal(1), seal(1, 2), seal(2, 1), seal(12)}) == 5
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    assert len({digest(), digest(1), digest(1, 2), digest(2, 1), digest(12)}) == 5

@@ -24,7 +24,7 @@ def test_what_a_command_changed_belongs_to_the_attempt_that_the_record_is_about(
 
 
 @pytest.mark.parametrize(("record", "changes_todo_only"), [({}, False), ({"metadata": {"todo": []}}, True)])
-def test_a_call_without_a_record_is_told_by_its_journal_row(
+def test_a_call_without_a_record_is_described_by_its_journal_row(
     record: dict[str, Any], changes_todo_only: bool
 ) -> None:
     intent = Intent("/w/a", None, "x")
