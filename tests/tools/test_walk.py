@@ -12,12 +12,9 @@ def test_of_very_many_the_newest_are_kept_in_their_order_and_all_are_counted() -
         if file.age <= newest.oldest:
             newest.add(file)
 
+    few = NewestFiles(3)
+    few.add(FoundFile(-1, "a", "/w/a"))
+    few.add(FoundFile(-2, "b", "/w/b"))
+
     assert (newest.files(), newest.total) == (sorted(files)[:10], 5_000)
-
-
-def test_fewer_than_wanted_are_all_there() -> None:
-    newest = NewestFiles(3)
-    newest.add(FoundFile(-1, "a", "/w/a"))
-    newest.add(FoundFile(-2, "b", "/w/b"))
-
-    assert [file.relative for file in newest.files()] == ["b", "a"]
+    assert [file.relative for file in few.files()] == ["b", "a"]

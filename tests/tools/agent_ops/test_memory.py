@@ -45,6 +45,9 @@ async def test_the_first_fact_makes_the_file_with_its_heading_in_a_private_folde
     assert _kept(tmp_path) == f"## Agent Memories\n\n- likes tabs always {_MARK}\n"
     assert (result.output, result.display) == (f"Remembered in {path}.", f"remembered in {path}")
     assert result.metadata["diff"]["added"] == 3
+    assert "blank" in str(_tool(tmp_path).validate({"fact": " \n"}))
+    with pytest.raises(InvalidArguments, match="fact"):
+        normalize_arguments(_tool(tmp_path), {"fact": "x" * 2_001})
     assert stat.S_IMODE((tmp_path / "own").stat().st_mode) == 0o700
 
 
@@ -101,14 +104,6 @@ async def test_a_file_or_folder_that_cannot_be_used_is_named_and_left_alone(tmp_
     file.parent.rmdir()
     file.parent.write_text("a file where the folder should be")
     assert str(file.parent) in str((await _save(tmp_path, "new")).error)
-
-
-def test_a_blank_or_endless_fact_is_refused(tmp_path: Path) -> None:
-    tool = _tool(tmp_path)
-
-    assert "blank" in str(tool.validate({"fact": " \n"}))
-    with pytest.raises(InvalidArguments, match="fact"):
-        normalize_arguments(tool, {"fact": "x" * 2_001})
 
 
 async def test_the_preview_is_the_diff_and_the_foreseen_digest_is_what_comes(tmp_path: Path) -> None:

@@ -39,15 +39,9 @@ def test_a_path_that_leads_nowhere_is_told_with_what_it_may_have_meant(
     refused = missing_path(context.resolve(given), context, "look")
 
     assert str(refused) == f"{given!r} does not exist{f'. {told}' if told else '; look.'}"
-
-
-def test_what_may_not_be_read_is_not_named(around: ToolEnvironment) -> None:
-    context = around.context(may_read=lambda path: path.name != "README.md")
-
-    assert (
-        str(missing_path(context.resolve("readme.md"), context))
-        == "'readme.md' does not exist; list the folder with ls."
-    )
+    closed = around.context(may_read=lambda path: path.name != "README.md")
+    unnamed = missing_path(closed.resolve("readme.md"), closed)
+    assert str(unnamed) == "'readme.md' does not exist; list the folder with ls."
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser looks into everything")

@@ -60,6 +60,11 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 _NEW_USER, _THREAD = 0x10000000, 0x3D0F00
 
 
+@pytest.fixture(params=["x86_64", "aarch64"])
+def machine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 def _answer(program: bytes, machine: int, number: int, argument: int = 0) -> int:
     """What the kernel would answer; interprets the few instructions that are used."""
     steps = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
@@ -77,7 +82,6 @@ def _answer(program: bytes, machine: int, number: int, argument: int = 0) -> int
                 at += if_true if tests[code] else if_false
 
 
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_only_local_sockets_can_be_created_without_network(machine: str) -> None:
     closed, opened = (seccomp_filter(network=network, machine=machine) for network in (False, True))
     families = {"unix": 1, "inet": 2, "inet6": 10, "netlink": 16, "packet": 17}
@@ -89,7 +93,6 @@ def test_only_local_sockets_can_be_created_without_network(machine: str) -> None
     assert (allowed(closed), allowed(opened)) == (["unix"], ["unix", "inet", "inet6", "netlink"])
 
 
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_threads_and_processes_can_be_created_and_namespaces_cannot(machine: str) -> None:
     program = seccomp_filter(network=False, machine=machine)
     call = (_MACHINES[machine], _CLONE[machine])
@@ -101,7 +104,6 @@ def test_threads_and_processes_can_be_created_and_namespaces_cannot(machine: str
     assert _answer(program, _MACHINES[machine], 435) == _ERRNO | errno.ENOSYS
 
 
-@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_calls_of_another_machine_s_numbering_are_unknown(machine: str) -> None:
     program = seccomp_filter(network=True, machine=machine)
 
