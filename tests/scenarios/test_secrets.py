@@ -28,7 +28,8 @@ def _holding(folder: Path, but: Callable[[Path], bool]) -> list[str]:
 
 
 def test_no_key_gets_from_a_tools_output_into_state_blobs_logs_events_exports_or_requests(tmp_path: Path) -> None:
-    leaks = _LEAKS.replace('"$H"', "../hom*/confi*.toml")
+    # A name that only the shell knows: a command that names the agent's own files does not run at all.
+    leaks = _LEAKS.replace('"$H"', '"$(printf %s ../ho me/config.toml)"')
     replies = [TCS(bash("c1", leaks)), ERR(401, {"error": {"message": f"wrong key {_KEY}, {_HEADER}"}})]
     with FakeOpenAI(replies) as server:
         bench = Bench(tmp_path, server, {"OPENAI_API_KEY": _KEY})
