@@ -75,13 +75,13 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition("pending", "error", "the tool is unknown or the arguments are unusable"),
     Transition("pending", "cancelled", "policy denies the call, or the user stopped the turn"),
     Transition("awaiting_approval", "pending", "the user approved the call, as shown or edited"),
-    Transition("awaiting_approval", "cancelled", "the user refused the call, or stopped the turn"),
-    Transition("executing", "success", "the tool finished well"),
-    Transition("executing", "error", "the tool finished badly"),
+    Transition("awaiting_approval", "cancelled", "the user rejected the call, or stopped the turn"),
+    Transition("executing", "success", "the tool succeeded"),
+    Transition("executing", "error", "the tool failed"),
     Transition("executing", "interrupted", "the call was interrupted and its outcome is not trusted"),
     Transition("interrupted", "pending", "the user decided to retry: a new attempt"),
-    Transition("interrupted", "cancelled", "the user decided to give the call up"),
-    Transition("interrupted", "success", "the user or the reconciler says that the effect is there"),
+    Transition("interrupted", "cancelled", "the user cancelled the call"),
+    Transition("interrupted", "success", "the user or the reconciler confirmed the effect"),
 )
 
 STATUSES: tuple[CallStatus, ...] = get_args(CallStatus)

@@ -86,7 +86,7 @@ ServerStage = Literal["starting", "running", "restarting", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class SessionOpened:
-    """A process holds the thread now."""
+    """The process opened the thread."""
 
     thread_id: str
     checkpoint_id: str
@@ -99,7 +99,7 @@ class SessionOpened:
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
-    """Work began: on a new message, or on what an earlier run left open (then the text is empty)."""
+    """A turn began with a new message, or with work that an earlier run left open (then the text is empty)."""
 
     text: str = ""
     type: Literal["turn_started"] = "turn_started"
@@ -107,7 +107,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A model request left."""
+    """A model request was sent."""
 
     step: int
     type: Literal["step_started"] = "step_started"
@@ -140,24 +140,24 @@ class Compacted:
     """Of the whole request, estimated."""
     tokens_after: int
     method: Literal["references", "summary", "outline"]
-    """Old results became references; or also the older part a summary, by the model, or an outline made without."""
+    """references: only old results. summary, outline: older messages as well, with or without a model."""
     type: Literal["compacted"] = "compacted"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelMessage:
-    """The whole reply is there."""
+    """The model's reply is complete."""
 
     text: str
     call_ids: tuple[str, ...] = ()
     usage: dict[str, Any] = field(default_factory=dict)
-    """input_tokens, output_tokens, total_tokens as the provider reported them; else empty."""
+    """input_tokens, output_tokens and total_tokens as the provider reported them; otherwise empty."""
     type: Literal["message"] = "message"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallCreated:
-    """A call of the reply has a record, with the decision of policy, and with a preview where it has an effect."""
+    """A call of the reply was recorded, with the policy's decision and, if it has effects, a preview."""
 
     call: dict[str, Any]
     """The whole `ToolCallInfo`."""
@@ -177,7 +177,7 @@ class ToolCallDecided:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStarted:
-    """The tool was entered; the journal says so too."""
+    """The tool started; the start is in the journal."""
 
     call_id: str
     tool_name: str
@@ -193,11 +193,11 @@ class ToolCallProgress:
     call_id: str
     kind: ProgressKind
     text: str = ""
-    """What a running command wrote, as it wrote it; of the others what the numbers say, in words."""
+    """The raw output of a command; for other tools, the progress in words."""
     done: float | None = None
-    """Bytes, files, steps of a sub-agent, or whatever a server counts."""
+    """Bytes, files, steps of a sub-agent, or the unit of an MCP server."""
     total: float | None = None
-    """How many there will be, where that is known."""
+    """The expected final value, if known."""
     type: Literal["tool_call_progress"] = "tool_call_progress"
 
 
@@ -218,7 +218,7 @@ class ToolCallFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The turn ended, or waits for a person."""
+    """The turn ended, or is waiting for a person."""
 
     status: TurnStatus
     answer: str = ""
@@ -230,17 +230,17 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class WarningIssued:
-    """Something the user should know that stops nothing."""
+    """A problem that does not stop the run."""
 
     text: str
     wait_s: float = 0.0
-    """Seconds until what failed is tried again; 0 where nothing is waited for."""
+    """Seconds until the next retry; 0 if there is none."""
     type: Literal["warning"] = "warning"
 
 
 @dataclass(frozen=True, slots=True)
 class ShellEnded:
-    """A background shell ended, other than by a call of bash_kill."""
+    """A background shell ended, but not by a call of bash_kill."""
 
     shell_id: str
     command: str
@@ -334,7 +334,7 @@ class EventBus:
         self._waiting: list[Event] = []
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Add a subscriber; the returned function takes it off again."""
+        """Add a subscriber; the returned function removes it."""
         self._subscribers.append(subscriber)
 
         def unsubscribe() -> None:
@@ -358,7 +358,7 @@ class EventBus:
             self.release()
 
     def release(self) -> None:
-        """Deliver what waits for the first event, which will not come any more or has come."""
+        """Deliver the events that wait for the first one, whether or not it was published."""
         self._begins_with = None
         waiting, self._waiting = self._waiting, []
         for event in waiting:
@@ -370,7 +370,7 @@ LiveState = Literal["WAIT", "DOING", "SUCCESS", "ERROR"]
 
 @dataclass(frozen=True, slots=True)
 class LiveCall:
-    """All that is known of a call until now."""
+    """Everything known about a call so far."""
 
     call_id: str = ""
     """Empty while it still streams in: only the record has the id that counts."""
@@ -378,7 +378,7 @@ class LiveCall:
     state: LiveState = "WAIT"
     """WAIT until it runs, DOING, then SUCCESS, or ERROR for every other end."""
     arguments_text: str = ""
-    """While it streams in: as much as there is, JSON that is not whole."""
+    """While it streams in: the incomplete JSON received so far."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """The arguments of its record; a later record is merged in deeply."""
     summary: str = ""
@@ -389,7 +389,7 @@ class LiveCall:
 
 
 class LiveCalls:
-    """One value per call, put together from its events, without keeping events. A call is dropped when it ends."""
+    """Combines the events of each call into one value, without storing events. A call is dropped when it ends."""
 
     def __init__(self) -> None:
         self._streaming: dict[int, LiveCall] = {}

@@ -13,7 +13,7 @@ __all__ = ["page"]
 
 
 def page() -> str:
-    """The whole page, as it should stand on disk."""
+    """Render the whole page."""
     sections = [line for path in _paths(typer.main.get_command(app), ()) for line in _section(path)]
     return "\n".join([note("graph_agent/cli"), "# Commands", "", *sections])
 

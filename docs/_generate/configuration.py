@@ -11,32 +11,34 @@ from graph_agent.config.sources import ENVIRONMENT, FLAGS
 __all__ = ["page"]
 
 _INTRODUCTION = """\
-A value is taken from the flag, else from the environment, else from the project's `.graph-agent/config.toml`, else
-from the user's `config.toml`, else the default holds. The user's lies in `$XDG_CONFIG_HOME/graph-agent/` (usually
-`~/.config/graph-agent/`), or in `$GRAPH_AGENT_HOME` where that is set. A wrong value or an unknown key is an error
-that names the place.
+A setting comes from the first of these that sets it: a command-line flag, the environment, the project's
+`.graph-agent/config.toml`, your own `config.toml`, the default. Your file is in `$XDG_CONFIG_HOME/graph-agent/`
+(usually `~/.config/graph-agent/`), or in `$GRAPH_AGENT_HOME` if that is set. A wrong value or an unknown key is an
+error that names the file and the key.
 
-A project's file counts only after its folder was trusted (`graph-agent config trust`), and then only so far: its
-rules, tools, hooks and MCP servers join the user's own, `model.name` is taken, `mode`, the budgets (`max_...`),
-`sandbox` and `sandbox_network` are taken where that is stricter, all else is ignored. What became of it is said by
-`graph-agent config explain KEY`.
+A project's file is ignored until you trust its folder (`graph-agent config trust`). After that, its rules, tools,
+hooks and MCP servers are added to your own, and its `model.name` is used. Its `mode`, budgets (`max_...`),
+`sandbox` and `sandbox_network` are used only if they are stricter than yours. All other keys are ignored.
+`graph-agent config explain KEY` shows every value of a key and which one is used.
 """.splitlines()
 
 
 _PROFILES = """\
 ## Profiles of models
 
-A table `[models.NAME]` takes the keys of `[model]` and is chosen by its name wherever a model is named: `--model`,
-`GRAPH_AGENT_MODEL`, `model.name`. Any other name is a model of the endpoint. What a profile leaves unset is taken
-from `[model]`, but for two things: a profile with another `base_url` inherits neither key nor headers, `extra_body`
-and `ca_file`, which belong to the address they stand beside; and one with another address or another `name`
-inherits neither the name nor the `context_window`. A profile without an address uses that of `[model]`, with a key
-of its own where it has one.
+A table `[models.NAME]` takes the keys of `[model]`. You can use its name wherever you name a model: `--model`,
+`GRAPH_AGENT_MODEL`, `model.name`. Any other name is a model of the endpoint.
+
+A profile inherits the keys that it does not set from `[model]`, with two exceptions:
+
+- With another `base_url`, it does not inherit `api_key`, `headers`, `extra_body` and `ca_file`, which belong to the
+  address.
+- With another `base_url` or another `name`, it does not inherit `name` and `context_window`.
 """.splitlines()
 
 
 def page() -> str:
-    """The whole page, as it should stand on disk."""
+    """Render the whole page."""
     return "\n".join(
         [
             note("graph_agent/config"),
@@ -48,7 +50,7 @@ def page() -> str:
             "",
             *table(("key", "value", "default", "flag", "what it does"), _key_rows()),
             "",
-            "A dotted key stands in the table of its first part: `model.name` is `name` under `[model]`.",
+            "A dotted key belongs to the table of its first part: `model.name` is `name` under `[model]`.",
             "",
             *_PROFILES,
             "",
@@ -56,7 +58,7 @@ def page() -> str:
             "",
             *table(("variable", "sets"), _variable_rows()),
             "",
-            "A later row beats an earlier one for the same key; an empty variable counts as unset.",
+            "If two variables set the same key, the later row wins. An empty variable counts as unset.",
             "",
         ]
     )
@@ -66,7 +68,7 @@ def _variable_rows() -> Iterator[tuple[str, str]]:
     for variable, key in ENVIRONMENT:
         yield code(variable), code(key)
     yield code("GRAPH_AGENT_DB"), "the database file"
-    yield code("GRAPH_AGENT_PLAIN"), "`1`: nothing on the terminal is drawn anew, for screen readers"
+    yield code("GRAPH_AGENT_PLAIN"), "`1`: nothing on the terminal is redrawn, for screen readers"
     yield code("GRAPH_AGENT_HOME"), "one folder for config.toml and, in its `data` folder, the database"
 
 

@@ -17,13 +17,13 @@ _INTRODUCTION = """\
 A run reports what happens as events: frozen facts, numbered from 1 without gaps. The terminal is drawn
 from them, and `run --output stream-json` prints each as one line of JSON: `seq`, `type`, and the fields below;
 the last line has the type `result`. Lines about a call also have its `state`: `WAIT` while it streams in and until
-it runs, `DOING`, then `SUCCESS` or `ERROR`. For programs: [events.schema.json](events.schema.json); in Python,
-`graph_agent.events.LiveCalls` puts the events of a call together to one value.
+it runs, `DOING`, then `SUCCESS` or `ERROR`. [events.schema.json](events.schema.json) is the JSON schema; in Python,
+`graph_agent.events.LiveCalls` combines the events of a call into one value.
 """.splitlines()
 
 
 def page() -> str:
-    """The whole page, as it should stand on disk."""
+    """Render the whole page."""
     docs = _docstrings(events)
     sections = [line for kind in get_args(Event) for line in _section(kind, docs)]
     return "\n".join(

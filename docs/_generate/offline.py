@@ -11,26 +11,27 @@ from graph_agent.model.offline.plan import PlannedCall, plan_command
 __all__ = ["page"]
 
 _INTRODUCTION = """\
-With no model configured, a small fixed command language answers, in English and Chinese. It is no language model
-and does not pretend to be one: the first answer and the status line say *offline mode, no model*. What it
-understands becomes ordinary tool calls, with the same approvals, ledger and recovery as those of a model; what it
-does not understand does nothing, and the answer lists what there is and guesses what was meant.
+If no model is configured, you can use a small fixed command language, in English and Chinese. It is not a language
+model and does not pretend to be one: the first answer and the status line say *offline mode, no model*. Commands
+become ordinary tool calls, with the same approvals, call log and recovery as those of a model. A message that is
+not a command does nothing; the answer lists the commands and suggests the nearest one.
 
-How to connect a model instead: the [README](../README.md#connect-a-model). A small model from a file leaves to this
-language what it reads with certainty: [local.md](local.md).
+To connect a model instead, see the [README](../README.md#connect-a-model). With a small local model, messages that
+are clearly commands of this language still run as such: [local.md](local.md).
 """.splitlines()
 _WRITING = """\
-- Several commands are joined by `then`, `and then`, `after that` or 然后, 接着, 最后, also across the languages.
-  They run in order; after one that fails or is refused the others do not run, and the answer says so. `run` then
-  ends with 1, with 0 where it was you who refused. One part that is not understood spoils the whole message:
-  nothing of it is done, and the answer says what would be understood.
-- Names with blanks stand between quotes, as do texts that hold a joining word before a command: `"..."`, `'...'`,
-  `` `...` ``, “...”, ‘...’, 「...」, 『...』, 《...》. Between straight double quotes `\\n`, `\\t`, `\\"` and
-  `\\\\` are read as in most languages; elsewhere a backslash is one, but before a blank in a name.
-- A text may have several lines, bare after a colon or between three backquotes; its first indentation stays.
-- Texts and searches are literal: no patterns. Paths are relative to the workspace, absolute, or begin with `~`; a
-  bare `@` before one, by which Tab completes it in the chat, changes nothing.
-- Please, thanks, 请 and 谢谢 change nothing. The answer comes in the language of the message.
+- Join several commands with `then`, `and then`, `after that` or 然后, 接着, 最后, even across the two languages.
+  They run in order. If one fails or is rejected, the rest do not run, and the answer says so; `run` exits with 1,
+  or with 0 if you rejected the call yourself. If one part of a message is not understood, nothing in it runs, and
+  the answer suggests a correction.
+- Put names with spaces into quotes, and also texts that contain a joining word before a command: `"..."`, `'...'`,
+  `` `...` ``, “...”, ‘...’, 「...」, 『...』, 《...》. Between straight double quotes, `\\n`, `\\t`, `\\"` and
+  `\\\\` are escapes, as in most languages. Elsewhere a backslash is an ordinary character, except before a space in
+  a name.
+- A text may have several lines, after a colon or between three backquotes; its first indentation is kept.
+- Texts and searches are literal, not patterns. Paths are relative to the workspace, absolute, or begin with `~`; an
+  `@` before a path, which the chat uses for completion with Tab, is ignored.
+- Please, thanks, 请 and 谢谢 are ignored. The answer is in the language of the message.
 """.splitlines()
 _TOOLS = frozenset(
     ("ls", "read_file", "glob", "grep", "write_file", "edit_file", "bash", "save_memory", "todo_read")
@@ -38,7 +39,7 @@ _TOOLS = frozenset(
 
 
 def page() -> str:
-    """The whole page, as it should stand on disk."""
+    """Render the whole page."""
     sections = [line for syntax in SYNTAX for line in _section(syntax)]
     return "\n".join(
         [
@@ -53,8 +54,8 @@ def page() -> str:
             "",
             "## Commands",
             "",
-            "Each example below is run by the tests. The first call of each is shown; appending",
-            "reads the file first, and so does writing over a file that was not read before.",
+            "The tests run each example below. The table shows the first call of each: appending to a file",
+            "reads it first, and so does overwriting a file that was not read before.",
             "",
             *sections,
         ]

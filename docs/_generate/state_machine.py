@@ -11,19 +11,19 @@ __all__ = ["page"]
 
 
 def page() -> str:
-    """The whole page, as it should stand on disk."""
+    """Render the whole page."""
     return "\n".join(
         [
             note("graph_agent/graph/edges.py", "graph_agent/calls.py"),
             "# The state machine",
             "",
-            "Both tables live in one file each, and nothing else decides: the compiled graph, the reducer of the",
-            "records, this page and the tests are derived from them.",
+            "Each of the two tables is in one file. The compiled graph, the reducer of the call records, this page",
+            "and the tests are derived from them.",
             "",
             "## Where control goes",
             "",
-            "`graph-agent graph --format mermaid` prints this diagram. With a thread's ID,",
-            "the current node is marked and the visits of each node and edge are counted.",
+            "`graph-agent graph --format mermaid` prints this diagram. With a thread's ID, it also marks the",
+            "current node and shows how often each node ran and each edge was taken.",
             "",
             "```mermaid",
             *format_mermaid(build_graph()),
@@ -33,11 +33,11 @@ def page() -> str:
             "",
             "`tool_execution` runs once per call of a batch; its calls join in `tool_routing`.",
             "",
-            "## What may become of a call",
+            "## The status of a call",
             "",
             *mermaid("stateDiagram-v2", _changes()),
             "",
-            *table(("status", "role", "may be created so"), [_status_row(status) for status in STATUSES]),
+            *table(("status", "role", "initial"), [_status_row(status) for status in STATUSES]),
             "",
             *table(("from", "to", "when"), [tuple(step) for step in TRANSITIONS]),
             "",

@@ -59,7 +59,7 @@ def _resume(ground: Ground) -> Iterator[Figure]:
     )
     yield Figure(f"chat resumed to its prompt, {steps} steps", ours, "s", 1.5, reference, f"{_EARLY} steps")
     ours, reference = pairs(partial(_memory_mb, long, folder), partial(_memory_mb, short, folder), 3)
-    yield Figure(f"memory of a thread that goes on, {steps} steps", ours, "MB", 1.3, reference, f"{_EARLY} steps")
+    yield Figure(f"memory of a thread that continues, {steps} steps", ours, "MB", 1.3, reference, f"{_EARLY} steps")
 
 
 def _grown(folder: Path, steps: int, keep_turns: int) -> Path:

@@ -235,4 +235,4 @@ async def test_the_tool_of_the_page_works_as_it_stands(tmp_path: Path) -> None:
 
     assert found.problems == ()
     assert [result.output for result in results] == ["3 lines", "2 lines", ""]
-    assert results[2].error == "'none' is no file; list the folder first."
+    assert results[2].error == "'none' is not a file; list the folder first."
