@@ -90,10 +90,7 @@ def _reached_reserved_path(case: _Case, text: ShellText) -> str:
 
     A folder above it counts for programs that remove, change, copy or link whole folders.
     """
-    facts, settings = case.facts, case.settings
-    for path in facts.mentions:
-        if is_reserved(path, facts.workspace, settings.reserved, settings.exempt_files):
-            return str(path)
+    facts, settings, workspace = case.facts, case.settings, str(case.facts.workspace)
     named, whole_folders = set(map(str, facts.patterns)), set[str]()
     for command in text.runs:
         places = [absolute_path(placed(command.folder, word), facts, settings) for word in ("", *command.words[1:])]
@@ -101,20 +98,35 @@ def _reached_reserved_path(case: _Case, text: ShellText) -> str:
         name, operands = basename(command.words[0]), [place for place in places[1:] if "/-" not in place]
         if name in _REMOVERS or (name in _COPIERS and len(operands) > 1):
             whole_folders.update(operands if name in _REMOVERS else operands[:-1])
-    for root in settings.reserved:
-        if root.is_relative_to(facts.workspace) or facts.workspace.is_relative_to(root):
-            continue
-        if any(_may_be_within(place, str(root)) for place in named):
-            return str(root)
-        if any(_may_be_within(str(root), place) for place in whole_folders):
-            return str(root)
+    mentions = set(map(str, facts.mentions)).difference(map(str, settings.exempt_files))
+    for root in map(str, settings.reserved):
+        if _may_be_within(workspace, root):
+            # In a workspace that is within a reserved folder only what is named there is reserved.
+            named_here = [path for path in mentions if not f"{path}/".startswith(f"{workspace}/")]
+        elif _may_be_within(root, workspace):
+            named_here = list(mentions)
+        else:
+            named_here = [*mentions, *named]
+            if any(_may_be_within(root, place) for place in whole_folders):
+                return root
+        inside = f"{root}/"
+        if any(place == root or place.startswith(inside) or _overlaps(place, root) for place in named_here):
+            return root
     return ""
+
+
+_WILDCARD = re.compile(r"[*?[]")
 
 
 def _may_be_within(place: str, folder: str) -> bool:
     """Whether a path is, or is below, a folder; both may hold wildcards."""
-    if not re.search(r"[*?[]", place + folder):
-        return place == folder or place.startswith(f"{folder.rstrip('/')}/")
+    return place == folder or place.startswith(f"{folder.rstrip('/')}/") or _overlaps(place, folder)
+
+
+def _overlaps(place: str, folder: str) -> bool:
+    """The same where one of them has wildcards."""
+    if not (_WILDCARD.search(place) or _WILDCARD.search(folder)):
+        return False
     return any(globs_overlap(place, one, hides_dots=True) for one in (folder, f"{folder}/**"))
 
 

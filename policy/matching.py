@@ -237,6 +237,8 @@ def program_as_argument(rule: Rule, text: ShellText) -> str:
     if not program or _WILDCARD.search(program):
         return ""
     for command in text.commands:
+        if program not in command.text:
+            continue
         words = without_assignments(command.words)
         row = program_named(basename(words[0])) if words else None
         if row is None or row.only_reads or row.wraps_after:

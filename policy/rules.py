@@ -184,6 +184,7 @@ _ANY_CHAR = "any"
 _STAR = "star"
 _DEEP_STARS = ("**", "**/")
 _STARS = (_STAR, *_DEEP_STARS)
+_WILDCARD = re.compile(r"[*?[]")
 _MAX_GLOB_CHARS = 600
 """Of both together; longer ones are taken to overlap."""
 
@@ -193,6 +194,9 @@ def globs_overlap(one: str, other: str, *, hides_dots: bool = False) -> bool:
 
     With `hides_dots` a wildcard that begins a name of `one` does not match a dot, as in a shell.
     """
+    start, other_start = (_WILDCARD.split(pattern, maxsplit=1)[0] for pattern in (one, other))
+    if not (start.startswith(other_start) or other_start.startswith(start)):
+        return False
     if len(one) + len(other) > _MAX_GLOB_CHARS:
         return True
     left, right = _glob_tokens(one), _glob_tokens(other)

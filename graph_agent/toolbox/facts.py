@@ -299,12 +299,10 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
         PathRefused: its folder cannot be resolved.
     """
     start = resolve_target(target.working_directory, str(context.workspace)) if target.working_directory else cwd
-    text = unparsed_shell(target.text, _NOT_BASH)
-    if target.is_bash:
-        try:
-            text = _parse_cached(target.text)
-        except _NotParsed as error:
-            text = error.text
+    try:
+        text = _parse_cached(target.text) if target.is_bash else unparsed_shell(target.text, _NOT_BASH)
+    except _NotParsed as error:
+        text = error.text
     words = dict.fromkeys(word for command in text.runs for word in command.words)
     patterns = dict.fromkeys(command.words[at] for command in text.commands for at in command.patterns)
     return CommandFacts(

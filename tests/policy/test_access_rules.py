@@ -316,3 +316,15 @@ def test_a_command_beside_the_agents_own_files_is_not_refused(
     facts = call_facts(_own("bash"), {"command": command}, Scope("", "bypassPermissions"), context, "builtin")
 
     assert evaluate(facts, settings).verdict == "allow"
+
+
+def test_a_workspace_within_the_agents_own_folder_can_be_used(workspace: Path) -> None:
+    settings = PolicySettings(home=workspace.parent, reserved=(workspace.parent, workspace / "agent.db"))
+    context = PolicyContext(workspace, settings)
+
+    def verdict(command: str) -> str:
+        facts = call_facts(_own("bash"), {"command": command}, Scope("", "bypassPermissions"), context, "builtin")
+        return evaluate(facts, settings).verdict
+
+    assert [verdict(command) for command in ("ls .", "cat src/app.py README.md", "wc -l *")] == ["allow"] * 3
+    assert [verdict(command) for command in ("cat ../other", "rm agent.db")] == ["deny"] * 2
