@@ -100,17 +100,20 @@ def _reached_reserved_path(case: _Case, text: ShellText) -> str:
             whole_folders.update(operands if name in _REMOVERS else operands[:-1])
     mentions = set(map(str, facts.mentions)).difference(map(str, settings.exempt_files))
     for root in map(str, settings.reserved):
-        if _may_be_within(workspace, root):
-            # In a workspace that is within a reserved folder only what is named there is reserved.
-            named_here = [path for path in mentions if not f"{path}/".startswith(f"{workspace}/")]
-        elif _may_be_within(root, workspace):
-            named_here = list(mentions)
-        else:
-            named_here = [*mentions, *named]
-            if any(_may_be_within(root, place) for place in whole_folders):
-                return root
         inside = f"{root}/"
-        if any(place == root or place.startswith(inside) or _overlaps(place, root) for place in named_here):
+        holds_workspace = _may_be_within(workspace, root)
+        # In a workspace that is within a reserved folder only what is named there is reserved.
+        if any(
+            (path == root or path.startswith(inside))
+            and not (holds_workspace and f"{path}/".startswith(f"{workspace}/"))
+            for path in mentions
+        ):
+            return root
+        if holds_workspace or _may_be_within(root, workspace):
+            continue
+        if any(_may_be_within(root, place) for place in whole_folders):
+            return root
+        if any(place == root or place.startswith(inside) or _overlaps(place, root) for place in named):
             return root
     return ""
 
