@@ -47,9 +47,9 @@ def safe_text(text: str, style: str = "") -> Text:
     return shown
 
 
-def fold(line: Text, width: int, gutter: str = "", rest: str | None = None) -> list[Text]:
-    """The line folded by cells, not by words, behind the gutter; further pieces come behind `rest`."""
-    following = gutter if rest is None else rest
+def fold(line: Text, width: int, gutter: str = "", indent: str | None = None) -> list[Text]:
+    """The line folded by cells, not by words, behind the gutter; further pieces come behind `indent`."""
+    following = gutter if indent is None else indent
     room = max(_NARROWEST, width - max(cell_len(gutter), cell_len(following)))
     offsets, position = [], 0
     for piece in chop_cells(line.plain, room)[:-1]:
