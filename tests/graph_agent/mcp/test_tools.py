@@ -48,6 +48,7 @@ async def _called(
     return result.output or f"error: {result.error}"
 
 
+@pytest.mark.slow
 async def test_tools_answer_fail_report_and_keep_their_own_arguments(tmp_path: Path) -> None:
     harbour, seen = McpTestServers(tmp_path), list[Progress]()
     context = ToolContext(tmp_path, progress=seen.append)
@@ -64,6 +65,7 @@ async def test_tools_answer_fail_report_and_keep_their_own_arguments(tmp_path: P
     assert seen == [McpProgress(0, 2.0, "step 0"), McpProgress(1, 2.0, "step 1")]
 
 
+@pytest.mark.slow
 async def test_a_server_gets_a_minimal_environment_and_what_its_settings_add(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +129,7 @@ def test_what_a_tool_says_of_itself_never_makes_it_run_unasked(
     assert (str(tool.risk_level), str(tool.kind)) == (risk, kind)
 
 
+@pytest.mark.slow
 async def test_a_server_is_believed_where_it_warns_and_its_words_are_bounded(tmp_path: Path) -> None:
     harbour = McpTestServers(tmp_path)
     async with harbour.fleet(demo=demo(), tame=demo(risk="low"), odd=odd()) as fleet:

@@ -134,6 +134,7 @@ async def test_no_privilege_can_be_gained_and_no_namespace_created(kind: str, ar
     assert ((around.workspace / "b").exists(), os.path.ismount("/mnt")) == (False, False)
 
 
+@pytest.mark.slow
 async def test_nothing_of_the_system_is_writable_beside_what_is_promised(around: ToolEnvironment) -> None:
     # `/run` is empty and the command's own; files that cannot be opened are bound to a closed device.
     promised = ("/dev/", "/run/", "/tmp/", "/var/tmp/")

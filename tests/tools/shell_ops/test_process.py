@@ -34,6 +34,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_command_never_runs_if_the_agent_is_killed_before_its_release(tmp_path: Path) -> None:
     output = tmp_path / "output"
     agent = subprocess.Popen(

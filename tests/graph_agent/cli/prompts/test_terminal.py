@@ -18,8 +18,8 @@ from tests.fakes.waiting import until
 
 _IN_TRANSIT_S = 0.02
 """The kernel hands on what is typed a moment later, in the mode the terminal has by then."""
-_ESCAPE_S = 0.3
-"""Longer than a lone Esc takes to be a key."""
+_ESCAPE_S = 0.02
+"""How long a lone Esc takes to be a key, where a test waits for that."""
 _UP, _CTRL_C, _CTRL_D = "\x1b[A", "\x03", "\x04"
 _KEYS = {
     "Alt-Enter": "\x1b\r",
@@ -171,6 +171,8 @@ async def test_a_key_edits_the_line_during_a_turn_as_at_the_prompt_and_stops_not
 ) -> None:
     read = keys.read_keys
     monkeypatch.setattr(keys, "read_keys", lambda: decode_sequences(read()))  # as the keyboard of a terminal does
+    for name in ("_ESCAPE_S", "_ALT_S"):
+        monkeypatch.setattr(f"graph_agent.cli.prompts.terminal.{name}", _ESCAPE_S)
     terminal, turn = Terminal(source=keys), _Turn()
 
     async def type_line() -> None:
@@ -181,7 +183,7 @@ async def test_a_key_edits_the_line_during_a_turn_as_at_the_prompt_and_stops_not
     async with terminal.during_turn(turn.keys):
         await type_line()
         await until(lambda: bool(turn.lines))
-        await asyncio.sleep(_ESCAPE_S if "\x1b" in key else 0)
+        await asyncio.sleep(4 * _ESCAPE_S if "\x1b" in key else 0)
     message = asyncio.create_task(terminal.message())
     await type_line()
 

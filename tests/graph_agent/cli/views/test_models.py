@@ -173,6 +173,7 @@ def test_a_file_that_is_no_model_is_refused(home: Path) -> None:
     assert refused.endswith("is not a GGUF file: it does not begin with the letters GGUF.")
 
 
+@pytest.mark.slow
 def test_a_missing_local_model_falls_back_to_offline_mode_with_the_reason(tmp_path: Path) -> None:
     command = Command(tmp_path, extra_env={"GRAPH_AGENT_LOCAL_MODEL": str(tmp_path / "gone.gguf")})
 
