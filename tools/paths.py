@@ -71,7 +71,8 @@ def resolve(given: str, *, workspace: Path, base: Path | None = None, roots: Seq
     """
     start = os.path.join(base or workspace, _expand_home(given))  # noqa: PTH118 - Path() would drop a trailing "/.."
     path, exposes_process = _follow(given, start, "/")
-    return ResolvedPath(given, path, containing_root((workspace, *roots), path) is not None, exposes_process)
+    is_inside = any(contains(root, path) for root in (workspace, *roots))
+    return ResolvedPath(given, path, is_inside, exposes_process)
 
 
 def resolve_target(given: str, base: str) -> Path:

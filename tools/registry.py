@@ -25,7 +25,6 @@ __all__ = [
     "apply_aliases",
     "function_declaration",
     "is_available_in_plan_mode",
-    "is_third_party",
     "resolve_tool_name",
     "select_tools",
     "unknown_tool_message",
@@ -162,6 +161,14 @@ class ToolRegistry:
         entry = self._entries.get(name)
         return entry.origin if entry else None
 
+    def is_third_party(self, name: str) -> bool:
+        """Whether the tool, which may have been removed, is third-party code in this process.
+
+        Such code may block or fail: it is asked in a thread of its own.
+        """
+        entry = self._entries.get(name)
+        return entry is None or entry.origin == "plugin"
+
     @property
     def size(self) -> int:
         """The number of tools."""
@@ -231,7 +238,7 @@ class ToolRegistry:
             return function_declaration(tool, await tool.describe(), await tool.parameters())
 
         async def answered(tool: BaseTool) -> dict[str, Any]:
-            if not is_third_party(self.origin(tool.name)):
+            if not self.is_third_party(tool.name):
                 return await computed(tool)
             try:
                 return await query_tool_async(tool.name, partial(computed, tool))
@@ -266,11 +273,6 @@ class ToolRegistry:
     def _notify(self, change: RegistryChange) -> None:
         for listener in tuple(self._listeners):
             listener(change)
-
-
-def is_third_party(origin: Origin | None) -> bool:
-    """Whether tools of this origin are third-party code in this process."""
-    return origin == "plugin"
 
 
 def is_available_in_plan_mode(tool: BaseTool) -> bool:

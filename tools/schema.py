@@ -71,7 +71,9 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
     unknown = []
     if model.model_config.get("extra") != "allow":
         known = sorted({*schema.get("properties", {}), *model.model_fields})
-        for name in (name for name in coerced if name not in known):
+        for name in coerced:
+            if name in known:
+                continue
             hint = "".join(f", did you mean {near}" for near in get_close_matches(name, known, n=1))
             unknown.append(f"unknown argument {name}{hint} (known: {', '.join(known) or 'none'})")
     try:

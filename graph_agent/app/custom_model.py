@@ -69,7 +69,8 @@ class CustomModel(SingleModel):
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """See `ChatModel.reply`."""
-        return await reply_with_corrections(lambda asked: self._reply(asked, on_delta), request, on_delta)
+        reply = await self._reply(request, on_delta)
+        return await reply_with_corrections(reply, lambda asked: self._reply(asked, on_delta), request, on_delta)
 
     async def _reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
         """One reply; an empty one is asked for again."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from graph_agent.app.models import ModelWindows, OpenedModel, open_model
+from graph_agent.app.models import OpenedModel, open_model
 from graph_agent.app.project_trust import settings_at
 from graph_agent.config.model_choice import choose_model, display_url
 from graph_agent.config.paths import capabilities_file
@@ -19,6 +19,7 @@ from graph_agent.config.sources import with_model
 from graph_agent.errors import ModelError, UsageError
 from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore
 from graph_agent.model.openai.client import list_models
+from graph_agent.model.openai.context_windows import ModelWindows
 from graph_agent.model.openai.endpoint import ModelOptions, OpenAIModel
 from graph_agent.ports import Delta, ModelRequest
 

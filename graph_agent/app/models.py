@@ -5,25 +5,22 @@ import contextlib
 import importlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from graph_agent.config.model_choice import OFFLINE_LABEL, choose_model, display_url, local_label
 from graph_agent.config.paths import blob_dir
-from graph_agent.config.settings import OPENAI_BASE_URL, ModelSettings, Settings
+from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.config.sources import model_settings_for, with_model
 from graph_agent.errors import ModelError, StorageError, UsageError
-from graph_agent.model.openai.context_windows import known_context_window, parse_context_window
 from graph_agent.ports import ChatModel, Models
-from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import Budget, Meter, Rate
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tools.description import format_declarations
 
 __all__ = [
-    "ModelWindows",
     "OpenedModel",
     "ThreadModels",
     "budget_of",
@@ -164,55 +161,6 @@ def settings_for_choice(settings: Settings, stored: str) -> Settings | None:
     if not chosen.model.is_configured or display_url(chosen.model.endpoint) != choice.get("endpoint"):
         return None
     return with_model(chosen, name) if name else chosen
-
-
-_MIN_TOKENS = 12_000
-"""For a smaller request no endpoint is asked for its window; a model that takes less says so itself."""
-_ASK_TIMEOUT_S = 3.0
-
-
-class ModelWindows:
-    """Called with the tokens of the next request, gives the context window; see `WindowOf`."""
-
-    def __init__(self, settings: Settings, models: Models) -> None:
-        self._settings = settings
-        self._models = models
-        self._has_endpoint = choose_model(settings).kind == "endpoint"
-        self._by_name: dict[str | None, ModelSettings] = {None: settings.model}
-        self._endpoint_windows: dict[tuple[str, str], int | None] = {}
-        """By address and name."""
-
-    async def __call__(self, tokens: int) -> ContextWindow:
-        """The window of the model that is asked next."""
-        if not self._has_endpoint:
-            return ContextWindow(can_summarize=False)
-        wanted = self._models.name
-        if wanted is not None and wanted not in self._by_name:
-            self._by_name[wanted] = model_settings_for(self._settings, wanted)
-        model = self._by_name[wanted]
-        window = ContextWindow(reserve=model.context_reserve, compact_at=model.compact_at)
-        if model.context_window is not None:
-            return replace(window, tokens=model.context_window, source="set")
-        name = model.name or ""
-        size = await self._endpoint_window(model, name) if tokens > _MIN_TOKENS else None
-        if size is not None:
-            return replace(window, tokens=size, source="endpoint")
-        known = known_context_window(name)
-        return window if known is None else replace(window, tokens=known, source="table")
-
-    async def _endpoint_window(self, model: ModelSettings, name: str) -> int | None:
-        key = (model.endpoint, name)
-        # OpenAI's own list has no sizes.
-        if key not in self._endpoint_windows and model.endpoint != OPENAI_BASE_URL:
-            from graph_agent.model.openai.client import list_model_entries  # noqa: PLC0415 - as above
-
-            entries: tuple[Mapping[str, Any], ...] = ()
-            with contextlib.suppress(ModelError, TimeoutError):
-                async with asyncio.timeout(_ASK_TIMEOUT_S):
-                    entries = await list_model_entries(model)
-            sizes = (parse_context_window(entry) for entry in entries if entry["id"] == name)
-            self._endpoint_windows[key] = next(sizes, None)
-        return self._endpoint_windows.get(key)
 
 
 class _LabelledModel(Protocol):

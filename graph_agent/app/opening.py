@@ -13,7 +13,6 @@ from uuid import uuid4
 from graph_agent.app.instructions import read_context_file, system_prompt
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.models import (
-    ModelWindows,
     OpenedModel,
     ThreadModels,
     budget_of,
@@ -43,13 +42,14 @@ from graph_agent.app.toolset import (
 from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.redaction import redactor
-from graph_agent.config.settings import Settings
+from graph_agent.config.settings import HookSettings, Settings
 from graph_agent.config.sources import load_settings, with_model
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, WarningIssued
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
 from graph_agent.graph.run_context import new_owner_token
+from graph_agent.model.openai.context_windows import ModelWindows
 from graph_agent.ports import SystemClock
 from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION
 from graph_agent.session.dependencies import SessionDependencies, Thread
@@ -336,7 +336,7 @@ async def session_dependencies(
         bus=bus,
         close=partial(_close, tools, model, database),
         sub_agents=sub_agents,
-        hooks=parts.hooks if thread.depth == 0 else NO_HOOKS,
+        hooks=parts.hooks if parts.hooks and thread.depth == 0 else NO_HOOKS,
         mentions=FileMentions(parts.toolbox, workspace, thread.roots) if has_mentions else NO_MENTION_EXPANSION,
     )
 
@@ -389,6 +389,8 @@ async def graph_dependencies(
     def warn(text: str) -> None:
         bus.publish(WarningIssued(text))
 
+    has_hooks = settings.hooks != HookSettings()
+    hooks = CommandHooks(settings.hooks, place.workspace, warn, redactor()) if has_hooks else None
     return GraphDependencies(
         model,
         toolbox,
@@ -402,5 +404,5 @@ async def graph_dependencies(
         meter=meter_of(settings),
         early_reads=early_reads_of(toolbox),
         has_auto_mode=choose_model(settings).kind in ("endpoint", "factory"),
-        hooks=CommandHooks(settings.hooks, place.workspace, warn, redactor()),
+        hooks=hooks,
     )

@@ -39,6 +39,8 @@ class Redactor:
 
     def value(self, value: Any) -> Any:
         """The same for every text within a JSON value; names of fields are kept."""
+        if self._text is None:
+            return value
         if isinstance(value, str):
             return self(value)
         if isinstance(value, dict):

@@ -16,8 +16,9 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.errors import ModelError
 from graph_agent.graph.compaction import is_summary
-from graph_agent.graph.history import printable, words_of
+from graph_agent.graph.history import words_of
 from graph_agent.ports import ChatModel, ModelRequest, PreparedCall, Scope, Toolbox
+from graph_agent.ports.storage import storable
 from graph_agent.ports.usage import UNPRICED, Meter, add_usage
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ class CallReviewer:
     ) -> Review:
         """The verdicts of this turn, with one for each call of the reply that needs one and has none."""
         review = Review(dict(known))
-        if scope.mode != "auto":
-            return review
         own = [words_of(message) for message in messages if message.type == "human" and not is_summary(message)]
         unusable = reply.response_metadata.get("unusable_arguments") or {}
         for position, call in enumerate(reply.tool_calls):
@@ -90,7 +89,7 @@ class CallReviewer:
         if len(call) > _MAX_CHARS:
             return _no("it is too long"), {}
         question = json.dumps({"user": list(said)}, ensure_ascii=False) + "\n" + call
-        request = ModelRequest([SystemMessage(_PROMPT), HumanMessage(printable(question))], ())
+        request = ModelRequest([SystemMessage(_PROMPT), HumanMessage(storable(question))], ())
         try:
             async with asyncio.timeout(self.seconds):
                 answer = await self.model.reply(request, lambda _: None)
@@ -105,18 +104,16 @@ class CallReviewer:
         except (ValueError, RecursionError):
             verdict = None
         if isinstance(verdict, dict) and isinstance(verdict.get("allow"), bool):
-            reason = " ".join(printable(str(verdict.get("reason") or "no reason was given")).split())
+            reason = " ".join(storable(str(verdict.get("reason") or "no reason was given")).split())
             verdict = {"allow": verdict["allow"], "reason": reason[:300]}
         else:
             verdict = _no("the verdict could not be read")
         return {**verdict, "model": self.model.label, "usage": usage}, usage
 
 
-def with_verdict(
-    plan: PreparedCall, turn: Mapping[str, Any], scope: Scope
-) -> tuple[PreparedCall, Mapping[str, Any]]:
-    """The plan as the stored verdict leaves it, and that verdict; empty where none was asked for."""
-    if scope.mode != "auto" or not _needs_review(plan):
+def with_verdict(plan: PreparedCall, turn: Mapping[str, Any]) -> tuple[PreparedCall, Mapping[str, Any]]:
+    """Mode auto: the plan as the stored verdict leaves it, and that verdict; empty where none was asked for."""
+    if not _needs_review(plan):
         return plan, {}
     verdict = (turn.get("verdicts") or {}).get(_key_of(plan)) or _no("no model has reviewed it")
     reason = f"auto: {verdict['reason']}"

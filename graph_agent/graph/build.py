@@ -24,7 +24,7 @@ from graph_agent.graph.tool_routing import ToolRouting
 from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Journal, Toolbox
 from graph_agent.ports.background import BackgroundShells, NoShells
 from graph_agent.ports.model import FindContextWindow, assumed_context_window
-from graph_agent.ports.toolbox import NO_EARLY_READS, NO_HOOKS, EarlyReads, Hooks
+from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads, Hooks
 from graph_agent.ports.usage import UNPRICED, Meter
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ __all__ = ["GraphDependencies", "build_graph"]
 
 
 _Node = Callable[[Any, RunContext, GraphPosition], Awaitable[Step]]
-
-
-async def _locked_already(thread_id: str) -> None:
-    """A session locks its thread before it runs the graph."""
+_FRAMEWORK_NAMES = {edges.END: GRAPH_END}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +52,11 @@ class GraphDependencies:
     find_context_window: FindContextWindow = assumed_context_window
     blobs: Blobs | None = None
     """Where results are kept that leave the context."""
-    ensure_lock: Callable[[str], Awaitable[None]] = _locked_already
-    """Awaited with the thread's id before each node; raises where another process has the thread."""
+    ensure_lock: Callable[[str], Awaitable[None]] | None = None
+    """Awaited with the thread's id before each node; raises where another process has the thread.
+
+    None: a session locks its thread before it runs the graph.
+    """
     meter: Meter = UNPRICED
     early_reads: EarlyReads = NO_EARLY_READS
     has_auto_mode: bool = False
@@ -64,7 +64,7 @@ class GraphDependencies:
     is_sub_agent: bool = False
     """See `Reasoning`."""
     shells: BackgroundShells = field(default_factory=NoShells)
-    hooks: Hooks = NO_HOOKS
+    hooks: Hooks | None = None
 
 
 def build_graph(
@@ -98,7 +98,7 @@ def build_graph(
             name,
             _graph_node(name, nodes[name], parts.ensure_lock),
             input_schema=CallTask if name == "tool_execution" else AgentState,
-            destinations=tuple(map(_framework_name, edges.targets_of(name))),
+            destinations=tuple(_FRAMEWORK_NAMES.get(target, target) for target in edges.targets_of(name)),
         )
     for target in edges.targets_of(edges.START):
         builder.add_edge(GRAPH_START, target)
@@ -106,21 +106,18 @@ def build_graph(
 
 
 def _graph_node(
-    name: str, node: _Node, ensure_lock: Callable[[str], Awaitable[None]]
+    name: str, node: _Node, ensure_lock: Callable[[str], Awaitable[None]] | None
 ) -> Callable[..., Awaitable[Command[Any]]]:
     async def run(state: Any, runtime: Runtime[RunContext]) -> Command[Any]:
         info = runtime.execution_info
         here = GraphPosition(info.thread_id or "", info.checkpoint_id) if info else GraphPosition("", "")
         context: RunContext | None = runtime.context  # None under LangGraph's own server
-        await ensure_lock(here.thread_id)
+        if ensure_lock is not None:
+            await ensure_lock(here.thread_id)
         step = await node(state, context or RunContext(), here)
-        target = edges.target_of(name, step.outcome)
+        target = edges.TARGETS[name, step.outcome]
         sends = [Send(target, dict(task)) for task in step.tasks]
-        return Command(update=step.update, goto=sends or _framework_name(target))
+        return Command(update=step.update, goto=sends or _FRAMEWORK_NAMES.get(target, target))
 
     run.__name__ = name
     return run
-
-
-def _framework_name(target: str) -> str:
-    return GRAPH_END if target == edges.END else target

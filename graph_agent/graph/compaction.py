@@ -21,9 +21,10 @@ from graph_agent.calls import REPLACES, SHORTENED
 from graph_agent.errors import ContextOverflow, ModelError, StorageError
 from graph_agent.events import Compacted, EventBus, WarningIssued
 from graph_agent.graph.context_size import LearnedWindow, Size, allowance_of, learned_from, size_of
-from graph_agent.graph.history import printable, words_of
+from graph_agent.graph.history import words_of
 from graph_agent.ports import Blobs, ChatModel, Delta, Journal, ModelRequest
 from graph_agent.ports.model import ContextWindow, FindContextWindow, assumed_context_window
+from graph_agent.ports.storage import storable
 from graph_agent.ports.usage import UNPRICED, EstimateCache, Meter, estimate_message_tokens
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def summary_request(messages: "Sequence[AnyMessage]", room: int, length: int) ->
     mark = f"=={uuid4().hex[:8]}=="
     ask = _ASK.format(words=max(length // 2, 50), mark=mark)
     chars = max(room * _CHARS_PER_TOKEN - len(ask), _QUOTE_CHARS[-1])
-    return [SystemMessage(ask), HumanMessage(printable(_quoted(messages, mark, chars)))]
+    return [SystemMessage(ask), HumanMessage(storable(_quoted(messages, mark, chars)))]
 
 
 def _quoted(messages: "Sequence[AnyMessage]", mark: str, room: int) -> str:
@@ -232,12 +233,12 @@ def summary_message(replaced: "Sequence[AnyMessage]", work_done: str, facts: Fac
         _list("The plan:", [f"[{step.get('status')}] {step.get('content')}" for step in facts.todo]),
     ]
     return HumanMessage(
-        printable("\n\n".join(filter(None, parts))),
+        storable("\n\n".join(filter(None, parts))),
         id=f"summary-{uuid4().hex}",
         response_metadata={
             REPLACES: [message.id for message in replaced],
-            _REQUESTS: [printable(request) for request in requests],
-            _WORK_DONE: printable(work_done),
+            _REQUESTS: [storable(request) for request in requests],
+            _WORK_DONE: storable(work_done),
         },
     )
 
@@ -429,7 +430,7 @@ class Compaction:
         """The message that replaces others, by the model, or an outline where the model gives no summary."""
         text, usage = "", {}
         if work.window.can_summarize:
-            ceiling = int(work.window.ceiling / work.size.scale)
+            ceiling = allowance_of(work.size, work.window).ceiling
             room = min(ceiling - 2 * plan.summary_tokens, work.size.estimated // 2)
             request = ModelRequest(summary_request(plan.replaced, room, plan.summary_tokens), ())
             try:

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 
-__all__ = ["Allowance", "LearnedWindow", "Size", "allowance_of", "learned_from", "size_of"]
+__all__ = ["Allowance", "LearnedWindow", "Size", "allowance_of", "learned_from", "request_ceiling", "size_of"]
 
 _PLAUSIBLE = 3
 """A reported count that is more than so many times off the estimate is taken for an error of the provider."""
 _MIN_TALK_SHARE = 8
 """However long instructions and tools are: one part in so many of the window is allowed for the conversation."""
 _MIN_TALK = 512
+_LARGEST_RESERVE_SHARE = 4
+"""At most one part in so many is reserved for the reply, however small the window is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,14 @@ class Allowance:
     """Of the whole: beyond it, there is no room left for a reply."""
 
 
+def request_ceiling(window: ContextWindow) -> int:
+    """Tokens that a request may have in this window, which leaves room for the reply."""
+    return window.tokens - min(window.reserve, window.tokens // _LARGEST_RESERVE_SHARE)
+
+
 def allowance_of(size: Size, window: ContextWindow) -> Allowance:
     """What the request may be in this window."""
-    ceiling = int(window.ceiling / size.scale)
+    ceiling = int(request_ceiling(window) / size.scale)
     talk = max((ceiling - size.fixed) * window.compact_at // 100, ceiling // _MIN_TALK_SHARE, _MIN_TALK)
     return Allowance(size.fixed + talk, talk // 2, ceiling)
 

@@ -4,7 +4,8 @@ The compiled graph, docs/state-machine.md and one scenario test per row are deri
 where control goes next.
 """
 
-from typing import Literal, NamedTuple, assert_never
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 __all__ = [
     "DECIDING",
@@ -12,12 +13,11 @@ __all__ = [
     "END",
     "NODES",
     "START",
+    "TARGETS",
     "Edge",
     "EdgeOutcome",
     "TurnOutcome",
-    "target_of",
     "targets_of",
-    "turn_outcome",
 ]
 
 EdgeOutcome = Literal[
@@ -83,31 +83,8 @@ EDGES: tuple[Edge, ...] = (
     Edge("observation", "stopped", END, "the turn was stopped: its results are in the history"),
 )
 
-_TARGETS: dict[tuple[str, str], str] = {(edge.source, edge.outcome): edge.target for edge in EDGES}
-
-
-def turn_outcome(source: str, outcome: EdgeOutcome) -> TurnOutcome:
-    """How the turn ended by this outcome of a node; empty where it continues."""
-    match outcome:
-        case "completed":
-            return "done"
-        case "answered":
-            return "done" if source == "reasoning" else ""
-        case "limit" | "stopped":
-            return outcome
-        case "input" | "called" | "compacted" | "shortened" | "marked" | "asked" | "settled" | "ended" | "observed":
-            return ""
-        case _:
-            assert_never(outcome)
-
-
-def target_of(source: str, outcome: EdgeOutcome) -> str:
-    """Where control goes.
-
-    Raises:
-        KeyError: the table has no such row, which is a bug in the node.
-    """
-    return _TARGETS[source, outcome]
+TARGETS: Mapping[tuple[str, str], str] = {(edge.source, edge.outcome): edge.target for edge in EDGES}
+"""Where control goes, by source and outcome; an outcome without a row is a bug in the node."""
 
 
 def targets_of(source: str) -> tuple[str, ...]:

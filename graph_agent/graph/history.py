@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 from graph_agent.calls import CallStatus, ToolCallInfo, require_allowed
 from graph_agent.errors import InternalError, InvalidHistory
 from graph_agent.events import ToolCallFinished
+from graph_agent.ports.storage import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,6 @@ __all__ = [
     "ended_event",
     "moved",
     "newest_calls",
-    "printable",
     "require_valid",
     "tool_message_text",
     "words_of",
@@ -81,11 +81,6 @@ def newest_calls(messages: "Sequence[AnyMessage]") -> "list[tuple[str, str, dict
     ]
 
 
-def printable(text: str) -> str:
-    """The text without lone surrogates, which no strict server accepts."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def tool_message_text(call: ToolCallInfo) -> str:
     """What the model receives about a final call: what happened, and what is not known.
 
@@ -106,7 +101,7 @@ def tool_message_text(call: ToolCallInfo) -> str:
             assert_never(status)
     if call.get("edited") and status != "cancelled":
         text = f"The user changed the arguments to {call['arguments']!r}.\n{text}"
-    return printable(f"{text}\n{call['hook_feedback']}" if call.get("hook_feedback") else text)
+    return storable(f"{text}\n{call['hook_feedback']}" if call.get("hook_feedback") else text)
 
 
 def _cancelled_text(call: ToolCallInfo) -> str:

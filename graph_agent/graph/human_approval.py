@@ -130,7 +130,7 @@ def _with_run_facts(call: ToolCallInfo, kind: str, run: RunContext) -> ToolCallI
     if kind not in ("approve", "edit", "answer", "retry"):
         return known
     attempt = known.get("attempt", 1)
-    number = run.next_attempt(call["call_id"], attempt + 1 if kind == "retry" else attempt)
+    number = max(attempt + (kind == "retry"), run.reverted_attempts.get(call["call_id"], 0) + 1)
     if number == attempt:
         return known
     digest = args_digest(call["call_id"], call["tool_name"], number, call["arguments"])

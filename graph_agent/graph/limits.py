@@ -133,17 +133,16 @@ def count_failures(before: Mapping[str, Any], calls: Iterable[ToolCallInfo]) -> 
                 cause = f"denied by {call.get('rule') or 'policy'}"
         elif call["status"] in ("success", "error"):
             is_timeout = (call.get("metadata") or {}).get("error_type") == "timeout"
-            timeouts[tool] = timeouts.get(tool, 0) + 1 if is_timeout else 0
-            failures[key] = failures.get(key, 0) + 1 if call["status"] == "error" else 0
+            is_failure = call["status"] == "error"
+            for counted, name, happened in ((timeouts, tool, is_timeout), (failures, key, is_failure)):
+                earlier = counted.pop(name, 0)
+                if happened:
+                    counted[name] = earlier + 1
         if call.get("decision") == "reject":
             rejections[key] = rejections.get(key, 0) + 1
         count = never_ran.get("count", 0) + 1 if never_ran.get("key") == [tool, cause] else 1
         never_ran = {"key": [tool, cause], "count": count} if cause else {}
-    counts: dict[str, Any] = {
-        name: {key: count for key, count in counted.items() if count}
-        for name, counted in (("timeouts", timeouts), ("failures", failures), ("rejections", rejections))
-    }
-    counts["never_ran"] = never_ran
+    counts = {"timeouts": timeouts, "failures": failures, "rejections": rejections, "never_ran": never_ran}
     return cast("ConsecutiveFailures", {name: count for name, count in counts.items() if count})
 
 

@@ -7,7 +7,6 @@ from langchain_core.messages import ToolMessage
 
 from graph_agent.calls import FINAL, USER_DECISION, ToolCallInfo
 from graph_agent.errors import InternalError
-from graph_agent.graph.edges import EdgeOutcome, turn_outcome
 from graph_agent.graph.history import newest_calls, tool_message_text
 from graph_agent.graph.limits import LIMIT_DECISION, count_failures, step_limit, too_many_refusals, usage_of_calls
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step
@@ -15,6 +14,7 @@ from graph_agent.graph.tool_routing import shown_by
 from graph_agent.ports.usage import add_usage
 
 if TYPE_CHECKING:
+    from graph_agent.graph.edges import EdgeOutcome
     from graph_agent.graph.state import AgentState, TurnState
 
 __all__ = ["COMPLETION_TOOL", "Observation"]
@@ -52,9 +52,8 @@ class Observation:
         of_turn = usage_of_calls(finals, run.stopped_usage, of_turn=True)
         if requests := of_turn.get("requests"):
             turn["sub_agent_requests"] = int(turn.get("sub_agent_requests", 0)) + requests
-        outcome, pause = _outcome(finals, turn, run)
-        if ended := turn_outcome("observation", outcome):
-            turn = {**turn, "outcome": ended, **pause}
+        outcome, ended = _outcome(finals, turn, run)
+        turn = {**turn, **ended}
         update: dict[str, Any] = {"messages": [_message(call) for call in finals]}
         if spent := usage_of_calls(finals, run.stopped_usage):
             turn["usage"] = add_usage(turn.get("usage"), of_turn)
@@ -63,18 +62,18 @@ class Observation:
 
 
 def _outcome(calls: list[ToolCallInfo], turn: "TurnState", run: RunContext) -> "tuple[EdgeOutcome, TurnState]":
-    """What follows, and for a limit which one it is, as `reason` and `budget` of the turn."""
+    """What follows, and what the turn says of its end, for a limit also which one; nothing while it continues."""
     if run.stop:
-        return "stopped", {}
+        return "stopped", {"outcome": "stopped"}
     is_declared = any(call["tool_name"] == COMPLETION_TOOL for call in calls)
     if is_declared and all(call["status"] == "success" for call in calls):
         # Declared beside a call that went wrong, it was declared too early: the model has to see that result first.
-        return "completed", {}
+        return "completed", {"outcome": "done"}
     held = next((call.get("reason", "") for call in calls if call.get("decision") == LIMIT_DECISION), "")
     if reason := held or too_many_refusals(turn.get("consecutive_failures") or {}):
-        return "limit", {"reason": reason}
+        return "limit", {"outcome": "limit", "reason": reason}
     steps = int(turn.get("steps", 0)) + int(turn.get("sub_agent_requests", 0))
-    return ("limit", step_limit(steps)) if steps >= run.max_steps else ("observed", {})
+    return ("limit", {"outcome": "limit", **step_limit(steps)}) if steps >= run.max_steps else ("observed", {})
 
 
 def _message(call: ToolCallInfo) -> ToolMessage:

@@ -17,12 +17,13 @@ from graph_agent.errors import ContextOverflow
 from graph_agent.events import EventBus, ModelMessage, StepStarted, TextDelta, ToolCallDelta, WarningIssued
 from graph_agent.graph.auto_mode import CallReviewer, Review
 from graph_agent.graph.compaction import CompactedContext, Compaction, RequestSize
-from graph_agent.graph.history import printable, require_valid
+from graph_agent.graph.history import require_valid
 from graph_agent.graph.limits import budget_limit, reserve_request
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
 from graph_agent.ports.background import BackgroundShells, NoShells
 from graph_agent.ports.model import UNFULFILLED
+from graph_agent.ports.storage import storable
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
 from graph_agent.ports.usage import UNLIMITED, UNPRICED, Meter, UsageTotals, add_usage
 
@@ -62,7 +63,7 @@ class Reasoning:
     meter: Meter = UNPRICED
     early_reads: EarlyReads = NO_EARLY_READS
     reviewer: CallReviewer | None = None
-    """Reviews calls in mode auto; without one they all need approval."""
+    """Asked in mode auto only; without one all calls need approval there."""
     shells: BackgroundShells = field(default_factory=NoShells)
     is_sub_agent: bool = False
     """Whether a model gave the task. Its calls do not keep the ids they came with, as its parent is asked about
@@ -138,7 +139,7 @@ class Reasoning:
         starts_turn = number == 1 and not self.is_sub_agent and not turn.get("overflowed")
         try:
             reply = await self._reply(
-                replace(request, notices=shell_notices(ended), starts_turn=starts_turn), scope
+                replace(request, notices=shell_notices(ended) if ended else (), starts_turn=starts_turn), scope
             )
         except ContextOverflow as overflow:
             if turn.get("overflowed"):
@@ -152,7 +153,7 @@ class Reasoning:
         call_ids = tuple(str(call["id"]) for call in message.tool_calls)
         self.bus.publish(ModelMessage(message.text, call_ids, usage))
         review = Review(turn.get("verdicts") or {})
-        if self.reviewer is not None:
+        if self.reviewer is not None and scope.mode == "auto":
             review = await self.reviewer.review(message, state["messages"], review.verdicts, scope)
         used = add_usage(usage, review.usage)
         next_turn: dict[str, Any] = {key: value for key, value in turn.items() if key not in _UNTIL_REPLY}
@@ -214,7 +215,7 @@ class Reasoning:
             calls.append({**call, "id": own_id})
         metadata = reply.response_metadata
         return AIMessage(
-            content=printable(reply.text),
+            content=storable(reply.text),
             tool_calls=calls,
             id=f"ai-{uuid4().hex}",
             usage_metadata=reply.usage_metadata,
@@ -255,5 +256,5 @@ def shell_notices(ended: Mapping[str, str]) -> tuple[str, ...]:
     for shell, how in list(ended.items())[-_MAX_NOTICES:]:
         line = " ".join(how.split())
         line = line if len(line) <= _MAX_NOTICE_CHARS else f"{line[:_MAX_NOTICE_CHARS]}…"
-        notices.append(printable(f"{shell}: {line}"))
+        notices.append(storable(f"{shell}: {line}"))
     return tuple(notices)

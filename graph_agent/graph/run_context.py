@@ -52,10 +52,6 @@ class RunContext:
     stopped_usage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Usage of sub-agents that were stopped before their calls are cancelled, by call id."""
 
-    def next_attempt(self, call_id: str, attempt: int) -> int:
-        """The number of an attempt that is about to be let through: this one, unless it is taken."""
-        return max(attempt, self.reverted_attempts.get(call_id, 0) + 1)
-
 
 @dataclass(frozen=True, slots=True)
 class GraphPosition:

@@ -18,7 +18,7 @@ from graph_agent.graph.history import PAUSED, change_of, ended_event, moved
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.state import CallTask
 from graph_agent.ports import Barrier, Clock, Journal, JournalRow, Outcome, Scope, Toolbox
-from graph_agent.ports.toolbox import NO_HOOKS, Hooks
+from graph_agent.ports.toolbox import Hooks
 
 __all__ = ["ToolExecution"]
 
@@ -35,7 +35,7 @@ class ToolExecution:
     barrier: Barrier
     clock: Clock
     bus: EventBus
-    hooks: Hooks = NO_HOOKS
+    hooks: Hooks | None = None
 
     async def __call__(self, task: CallTask, run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: ended, settled.
@@ -78,7 +78,7 @@ class ToolExecution:
         # The barrier: mark, approval and model message must be on disk before anything happens outside.
         if may_have_started or not await self.barrier.wait(scope.thread_id, here.checkpoint_id):
             return await self._interrupted(call, rows, scope, run)
-        if objection := await self.hooks.before(call, scope):
+        if self.hooks and (objection := await self.hooks.before(call, scope)):
             return moved(call, "error", error_msg=objection, ended_at=self.clock.now())
         key = (scope.thread_id, call["call_id"], call.get("attempt", 1), run.owner_token)
         intent = await self.toolbox.record_intent(call, scope)
@@ -132,7 +132,7 @@ class ToolExecution:
             started_at=row.started_at,
             ended_at=row.ended_at or "",
         )
-        feedback = await self.hooks.after(ended, outcome, scope) if with_hooks else ""
+        feedback = await self.hooks.after(ended, outcome, scope) if self.hooks and with_hooks else ""
         return cast("ToolCallInfo", {**ended, "hook_feedback": feedback}) if feedback else ended
 
     async def _interrupted(

@@ -40,9 +40,9 @@ def shown_before(messages: "Sequence[AnyMessage]", call: ToolCallInfo) -> list[d
     and a file may be read in hundreds of parts.
     """
     paths = call.get("paths", ())
-    part = {key: value for key, value in call["arguments"].items() if key != _PATH}
     if call.get("kind") != "readonly" or not paths or messages[-1].response_metadata.get(FULL_RESULTS):
         return []
+    part = {key: value for key, value in call["arguments"].items() if key != _PATH}
     kept: list[dict[str, Any]] = []
     for message in messages:
         shown = message.additional_kwargs.get(_SHOWN)
@@ -98,9 +98,7 @@ class ToolRouting:
         """The records of a new message."""
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in requested:
-            changing = (call for call in calls.values() if call.get("kind") != "readonly")
-            scope = replace(scope, follows_change=any(call["status"] not in FINAL for call in changing))
-            attempt = run.next_attempt(call_id, 1)
+            attempt = run.reverted_attempts.get(call_id, 0) + 1
             if complaint:
                 plan = PreparedCall(tool_name, {}, "unusable", complaint)
             elif run.stop:
@@ -111,10 +109,13 @@ class ToolRouting:
             if call_id in run.finished_in_journal and plan.verdict in ("deny", "unusable"):
                 # It has run: a refusal now would tell the model that it has not. Its question answers itself.
                 plan = replace(plan, verdict="ask")
-            plan, verdict = with_verdict(plan, turn, scope)
-            calls[call_id] = {**self._record(call_id, plan, attempt), "started": call_id in run.started_calls}
-            if verdict:
-                calls[call_id]["verdict"] = dict(verdict)
+            verdict: Mapping[str, Any] = {}
+            if scope.mode == "auto":
+                plan, verdict = with_verdict(plan, turn)
+            record = {**self._record(call_id, plan, attempt), "started": call_id in run.started_calls}
+            calls[call_id] = cast("ToolCallInfo", {**record, "verdict": dict(verdict)} if verdict else record)
+            is_change = record.get("kind") != "readonly" and record["status"] not in FINAL
+            scope = replace(scope, follows_change=scope.follows_change or is_change)
             self.bus.publish(ToolCallCreated(dict(calls[call_id])))
         # Where one of them has gone wrong too often in this turn, none of them runs.
         reason = too_many_failures(turn.get("consecutive_failures") or {}, calls.values())
@@ -181,10 +182,10 @@ class ToolRouting:
 
         A scope is given for records that were not created in this very superstep: policy evaluates them again.
         """
-        advanced = {
-            key: moved(call, "executing") if _was_approved_in_earlier_run(call, run) else call
-            for key, call in calls.items()
-        }
+        advanced = dict(calls)
+        for key, call in calls.items():
+            if "approved_at" in call and _was_approved_in_earlier_run(call, run):
+                advanced[key] = moved(call, "executing")
         if any(call["status"] in ("executing", "awaiting_approval", "interrupted") for call in advanced.values()):
             return advanced
         while batch := _next_batch(advanced.values()):
@@ -230,7 +231,7 @@ def _was_approved_in_earlier_run(call: ToolCallInfo, run: RunContext) -> bool:
     Its token stays the old one: the fencing check in tool_execution finds it and reads in the journal whether the
     call never started.
     """
-    return call["status"] == "pending" and "approved_at" in call and call.get("owner_token") != run.owner_token
+    return call["status"] == "pending" and call.get("owner_token") != run.owner_token
 
 
 def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:
@@ -249,9 +250,10 @@ def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:
 
 def _tasks(calls: _Calls, scope: Scope, messages: "Sequence[AnyMessage]") -> tuple[Mapping[str, Any], ...]:
     """A `CallTask` for each call that is marked executing."""
-    executing = [call for call in calls.values() if call["status"] == "executing"]
     tasks = []
-    for call in executing:
+    for call in calls.values():
+        if call["status"] != "executing":
+            continue
         stored: dict[str, Any] = {**call}
         if "preview" in call:
             # The task is stored too: of the preview it needs only the state of the file that was shown.

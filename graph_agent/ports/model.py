@@ -113,8 +113,6 @@ class Models(Protocol):
 
 ASSUMED_TOKENS = 128_000
 """The context window of an unknown model."""
-_LARGEST_SHARE = 4
-"""At most one part in so many is reserved for the reply, however small the window is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +128,6 @@ class ContextWindow:
     """Percent of what is left for the conversation; above it the conversation is compacted."""
     can_summarize: bool = True
     """Whether there is a language model to write a summary."""
-
-    @property
-    def ceiling(self) -> int:
-        """Tokens that a request may have."""
-        return self.tokens - min(self.reserve, self.tokens // _LARGEST_SHARE)
 
 
 FindContextWindow = Callable[[int], Awaitable[ContextWindow]]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -36,10 +37,12 @@ __all__ = [
     "SystemClock",
     "ThreadLock",
     "index_text",
+    "json_text",
     "moved_sub_agent_id",
     "normalize_time",
     "plain_text",
     "searchable",
+    "storable",
     "sub_agent_id",
 ]
 
@@ -70,6 +73,25 @@ def normalize_time(moment: str) -> str:
 
 def _utc_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_to_json = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str, skipkeys=True)
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON, such as SQLite reads too; never raises for what a checkpoint holds: odd values become text."""
+    try:
+        text = _to_json(value, allow_nan=False)
+    except ValueError:
+        # Python writes and reads numbers that JSON does not have: NaN and the infinities.
+        text = _to_json(json.loads(_to_json(value), parse_constant=str))
+    return storable(text)
+
+
+def storable(text: str) -> str:
+    """The text without lone surrogates: a terminal, a model or a file name may hold them; SQLite and strict servers
+    refuse them."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def sub_agent_id(parent_thread: str, call_id: str, reverted: int) -> str:

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from graph_agent.graph.history import printable
 from graph_agent.ports import Inbox
+from graph_agent.ports.storage import storable
 from graph_agent.ports.toolbox import Hooks
 
 __all__ = ["MessageQueue", "PromptHooks"]
@@ -26,7 +26,7 @@ class MessageQueue:
 
     async def add(self, text: str) -> int:
         """Store a message durably; returns its number."""
-        return await self.inbox.queue(self.thread_id, printable(text), self.by)
+        return await self.inbox.queue(self.thread_id, storable(text), self.by)
 
     async def waiting(self) -> list[tuple[int, str]]:
         """Number and text of each message, oldest first, without the one that is being sent."""

@@ -23,9 +23,10 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from graph_agent.config.settings import Mode
 from graph_agent.errors import MessageBlocked, UsageError
 from graph_agent.events import EventBus, SessionOpened, TurnStarted, WarningIssued
-from graph_agent.graph.history import TYPED, printable
+from graph_agent.graph.history import TYPED
 from graph_agent.graph.reasoning import COMPACT_ONLY
 from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo
+from graph_agent.ports.storage import storable
 from graph_agent.ports.usage import SharedBudget, UsageTotals
 from graph_agent.session.answers import AnswerRecorder
 from graph_agent.session.dependencies import SessionDependencies, Thread
@@ -213,7 +214,7 @@ class Session:
             AnswerRefused: the question is not open, the kind does not fit it, policy denies the edited arguments,
                 or there is no sandbox to leave.
         """
-        answer = Answer(kind, self.by, self._dependencies.clock.now(), arguments, printable(reason), outside)
+        answer = Answer(kind, self.by, self._dependencies.clock.now(), arguments, storable(reason), outside)
         return await (await self.answers_to(question)).decide(question, answer, always)
 
     async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion:
@@ -436,12 +437,12 @@ class Session:
         self, snapshot: ThreadSnapshot, text: str, message_id: str | None, attachment: str
     ) -> TurnResult | None:
         """Start the turn of a message; None if the user stopped before it began."""
-        typed = printable(text)
+        typed = storable(text)
         mentioned = await self._dependencies.mentions.expand(typed, self._runner.scope)
         if self._hooks.is_stopped:
             return None
         parts = (mentioned.text, attachment, self._hooks.take_greeting())
-        content = printable("\n\n".join(filter(None, parts)))
+        content = storable("\n\n".join(filter(None, parts)))
         extra: dict[str, Any] = {"images": list(mentioned.images)} if mentioned.images else {}
         if content != typed:
             extra[TYPED] = len(typed)

@@ -6,9 +6,10 @@ an older database is read without migrating it, and when an exported thread is i
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from graph_agent.storage.json_text import json_text
+from graph_agent.ports.storage import json_text
 
 __all__ = [
     "COLUMNS",
@@ -138,7 +139,7 @@ def _renamed(value: Any, names: Mapping[str, str], **parts: Callable[[Any], Any]
 
 def _record(record: Any) -> Any:
     """A whole or partial record of a call."""
-    return _renamed(record, _RECORD, preview=lambda preview: _renamed(preview, _PREVIEW))
+    return _renamed(record, _RECORD, preview=partial(_renamed, names=_PREVIEW))
 
 
 def _calls(calls: Any) -> Any:

@@ -12,18 +12,19 @@ from typing import Any, NamedTuple
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Grants, PreparedCall, Proposal, Scope
+from graph_agent.ports.storage import storable
 from graph_agent.toolbox.facts import Targets, call_facts, format_command, kind_of, resolve_targets
 from graph_agent.toolbox.tool_context import ToolContexts, add_grants
 from policy import CallFacts, PolicySettings, evaluate, propose
 from tools.base import BaseTool, BlobStore, PathTarget, Preview, Target, ToolContext, ToolErrorType, failure
 from tools.paths import PathRefused
-from tools.registry import Origin, ToolRegistry, is_third_party
+from tools.registry import Origin, ToolRegistry
 from tools.result import ToolResult
 from tools.running import CallProfile, parse_call, preview, run_in_thread
 from tools.schema import InvalidArguments
 from tools.third_party import ToolQueryFailed, ToolThread, query_tool, query_tool_async
 
-__all__ = ["CallKey", "CallPreparation", "RunPermit", "allowed_paths", "as_preview", "storable_text"]
+__all__ = ["CallKey", "CallPreparation", "RunPermit", "allowed_paths", "as_preview"]
 
 _MAX_KEPT = 64
 """Prepared calls that are kept; one that was dropped is prepared again."""
@@ -107,7 +108,7 @@ class CallPreparation:
             cache: dict[str, Any] = {}
             shown = None if decision.verdict == "deny" else await self._preview(parsed, scope, facts, cache)
         except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
-            kind = tool.kind.value if self.is_third_party(tool) else kind_of(tool, arguments)
+            kind = tool.kind.value if self._registry.is_third_party(tool.name) else kind_of(tool, arguments)
             return PreparedCall(tool.name, dict(arguments), "unusable", str(error), kind=kind)
         profile = parsed.profile
         call = PreparedCall(
@@ -158,7 +159,7 @@ class CallPreparation:
             if names_paths or approved_folder is not None:
                 policy = await self._policy(scope)
                 facts = await self._current_facts(kept, parsed, scope, policy)
-                if approved_folder not in (None, _folder(facts)):
+                if approved_folder is not None and approved_folder != _folder(facts):
                     moved = _MOVED.format(then=approved_folder, now=_folder(facts))
                     return failure(ToolErrorType.EXECUTION, moved)
                 paths = allowed_paths(facts, call.get("paths"), policy) if names_paths else None
@@ -176,15 +177,11 @@ class CallPreparation:
         """Drop what was kept of a call that has run."""
         self._kept.pop(_key_of(call, scope), None)
 
-    def is_third_party(self, tool: BaseTool) -> bool:
-        """Whether the tool's code may block or fail: it is asked in a thread of its own."""
-        return is_third_party(self._registry.origin(tool.name) or "plugin")
-
     async def _parse(self, tool: BaseTool, arguments: Mapping[str, Any]) -> _ParsedCall:
         """Raises InvalidArguments, PathRefused or ToolQueryFailed."""
         origin = self._registry.origin(tool.name) or "plugin"
         profile, keywords = tool, None
-        if is_third_party(origin):
+        if origin == "plugin":
             ask = partial(CallProfile, tool, arguments)
             answers = await query_tool(tool.name, ask, reraise=(InvalidArguments, PathRefused))
             profile, usable = answers, answers.arguments
@@ -224,7 +221,8 @@ class CallPreparation:
         workspace, policy, _ = self._contexts.policy_context
         if self._grants is None:
             return policy
-        return add_grants(policy, await self._grants.in_force(scope.thread_id, str(workspace)))
+        grants = await self._grants.in_force(scope.thread_id, str(workspace))
+        return add_grants(policy, grants) if grants else policy
 
     async def _preview(
         self, parsed: _ParsedCall, scope: Scope, facts: CallFacts, cache: dict[str, Any]
@@ -237,7 +235,7 @@ class CallPreparation:
             paths = frozenset([Path(path.resolved) for path in facts.paths]) or None
             context = replace(self._contexts.for_thread(scope), approved_paths=paths, cache=cache)
             try:
-                if is_third_party(parsed.origin):
+                if parsed.origin == "plugin":
                     make = partial(preview, parsed.tool, parsed.arguments, ToolThread().context(context))
                     shown = await query_tool_async(parsed.tool.name, make, reraise=(PathRefused,))
                 else:
@@ -275,7 +273,7 @@ def allowed_paths(facts: CallFacts, approved: Sequence[str] | None, policy: Poli
 
 def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
     """The preview as JSON with a bounded text; a longer one is stored in a blob, and the text says so."""
-    text = storable_text(preview.text)
+    text = storable(preview.text)
     shown: dict[str, Any] = {"kind": preview.kind, "text": text, "observed": preview.observed}
     if len(text) <= _PREVIEW_CHARS:
         return shown
@@ -286,11 +284,6 @@ def as_preview(preview: Preview, blobs: BlobStore) -> dict[str, Any]:
         f"[… {lines} more lines, {len(text) - end} characters, are not shown here; the whole text is {reference}]"
     )
     return {**shown, "text": f"{text[:end]}{notice}\n", "full": reference, "full_chars": len(text)}
-
-
-def storable_text(text: str) -> str:
-    """The text without what UTF-8 cannot hold: lone surrogates, which undecodable file names contain."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _key_of(call: ToolCallInfo, scope: Scope) -> CallKey:

@@ -225,10 +225,11 @@ def path_fact(target: PathTarget, context: PolicyContext, base: Path | None = No
     """
     resolved = resolve(target.text, workspace=context.workspace, base=base, roots=context.roots)
     policy = context.policy
+    has_rules = bool(policy.rules.deny or policy.rules.ask)
     return PathFact(
         given=target.text,
         resolved=resolved.path,
-        aliases=other_names(resolved.path, names_in_rules(context)),
+        aliases=other_names(resolved.path, names_in_rules(context)) if has_rules else (),
         access=target.access,
         inside=resolved.inside,
         reserved=is_reserved(resolved.path, context.workspace, policy.reserved, policy.exempt_files),

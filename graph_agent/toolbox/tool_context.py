@@ -126,7 +126,7 @@ class ToolContexts:
             processes=RecordedProcesses(self._dependencies.record_process),
             progress=report,
             sandbox=None if call.get("outside_sandbox") else self._dependencies.sandbox,
-            may_read=self._file_filter(),
+            may_read=self._file_filter() if filters_files(self.policy_context.policy.rules) else allow_any_path,
             host_permission=lambda host: host_permission(host, scope, self.policy_context),
             observed=(call.get("preview") or {}).get("observed"),
         )
@@ -134,8 +134,6 @@ class ToolContexts:
     def _file_filter(self) -> Callable[[Path], bool]:
         """Whether rules let a tool read a file it finds; links in rules are looked up once for many files."""
         workspace, policy, _ = self.policy_context
-        if not filters_files(policy.rules):
-            return allow_any_path
         known = names_in_rules(self.policy_context)
 
         def is_readable(path: Path) -> bool:

@@ -12,8 +12,9 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.config.redaction import Redactor
 from graph_agent.errors import ControlFlow
 from graph_agent.ports import Finding, Intent, Outcome, PreparedCall, Proposal, Scope
+from graph_agent.ports.storage import storable
 from graph_agent.toolbox.background_shells import read_spool_end
-from graph_agent.toolbox.call_preparation import CallKey, CallPreparation, RunPermit, storable_text
+from graph_agent.toolbox.call_preparation import CallKey, CallPreparation
 from graph_agent.toolbox.facts import PolicyContext
 from graph_agent.toolbox.tool_context import ToolboxDependencies, ToolContexts
 from policy import PolicySettings, Rule, hidden_tools
@@ -121,10 +122,10 @@ class GraphToolbox:
         if tool is None:
             return None
         # A third-party tool said whether it only reads when the call was prepared.
-        is_third_party = self._preparation.is_third_party(tool)
+        is_third_party = self._registry.is_third_party(tool.name)
         if call.get("kind") == "readonly" if is_third_party else tool.is_read_only(call["arguments"]):
             return None
-        permit = await self._permit(tool, call, scope)
+        permit = await await_or_default(self._preparation.permit(tool, call, scope), _NOT_STARTED)
         if isinstance(permit, ToolResult):
             return None
         predict = partial(predict_effect, tool, call["arguments"], permit.context)
@@ -141,10 +142,10 @@ class GraphToolbox:
         tool = await self._find_or_wait(call["tool_name"])
         if tool is None:
             return as_outcome(failure(ToolErrorType.NOT_FOUND, self._explain_missing(call["tool_name"])))
-        permit = await self._permit(tool, call, scope)
+        permit = await await_or_default(self._preparation.permit(tool, call, scope), _NOT_STARTED)
         if isinstance(permit, ToolResult):
             return as_outcome(permit)
-        tool_thread = ToolThread() if self._preparation.is_third_party(tool) else None
+        tool_thread = ToolThread() if self._registry.is_third_party(tool.name) else None
         create = partial(self._registry.instance, tool.name, permit.context)
 
         async def created() -> BaseTool | None:
@@ -200,12 +201,9 @@ class GraphToolbox:
         """How many characters the result of one call of a message may have: the calls share a maximum."""
         return max(self._contexts.limits.message_chars // scope.calls_in_message, _MIN_CHARS)
 
-    async def _permit(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> RunPermit | ToolResult:
-        return await await_or_default(self._preparation.permit(tool, call, scope), _NOT_STARTED)
-
     async def _ask(self, tool: BaseTool, question: Callable[[], Awaitable[T]]) -> T:
         """The tool's answer about a call; a third-party tool has only limited time for it."""
-        is_third_party = self._preparation.is_third_party(tool)
+        is_third_party = self._registry.is_third_party(tool.name)
         return await (query_tool_async(tool.name, question) if is_third_party else question())
 
     async def _find_or_wait(self, written: str) -> BaseTool | None:
@@ -214,6 +212,8 @@ class GraphToolbox:
         return self._find(written)
 
     def _find(self, written: str) -> BaseTool | None:
+        if (tool := self._registry.get(written)) is not None:
+            return tool
         name = resolve_tool_name(written, self._registry.names())
         return self._registry.get(name) if name else None
 
@@ -253,12 +253,12 @@ def redact_result(result: ToolResult, redact: Redactor) -> ToolResult:
 def as_outcome(result: ToolResult) -> Outcome:
     """The result of a call that ran to its end, as records and journal store it."""
     # A tool may put anything into the metadata; what is not JSON becomes text.
-    metadata = json.loads(storable_text(json.dumps(result.metadata, default=str, ensure_ascii=False)))
+    metadata = json.loads(storable(json.dumps(result.metadata, default=str, ensure_ascii=False)))
     return Outcome(
         status="success" if result.error is None else "error",
-        output=storable_text(result.output),
-        error=None if result.error is None else storable_text(result.error),
-        summary=storable_text(result.display),
+        output=storable(result.output),
+        error=None if result.error is None else storable(result.error),
+        summary=storable(result.display),
         metadata=metadata,
     )
 

@@ -94,13 +94,13 @@ async def test_the_scenario_takes_its_row_and_comes_to_the_rest_it_should(
     row: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, taken = SCENARIOS[row], [("START", "input")]
-    target_of = edges.target_of
 
-    def recorded(source: str, outcome: edges.EdgeOutcome) -> str:
-        taken.append((source, outcome))
-        return target_of(source, outcome)
+    class Recorded(dict[tuple[str, str], str]):
+        def __getitem__(self, key: tuple[str, str]) -> str:
+            taken.append(key)
+            return super().__getitem__(key)
 
-    monkeypatch.setattr(edges, "target_of", recorded)
+    monkeypatch.setattr(edges, "TARGETS", Recorded(edges.TARGETS))
     model, budget = ScriptedModel(*scenario.replies), Budget(max_tokens=1_000)
     stage = Stage(tmp_path / "a.db", model, max_steps=3, budget=budget, window=scenario.window)
     async with stage.open_session() as session:

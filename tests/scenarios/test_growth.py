@@ -11,6 +11,7 @@ import pytest
 
 from graph_agent.cli.views.calls import list_calls
 from graph_agent.cli.views.threads import show_thread
+from graph_agent.graph.context_size import request_ceiling
 from tests.scenarios.growing import PER_TURN, RESULT, WINDOW, Growth, grow
 from tests.scenarios.stage import THREAD
 
@@ -84,7 +85,7 @@ def test_a_request_is_as_big_late_as_early(growth: Growth) -> None:
     )
 
     assert (late_messages <= 1.3 * messages, late_tokens <= 1.1 * tokens) == (True, True)
-    assert max(tokens, late_tokens) <= WINDOW.ceiling
+    assert max(tokens, late_tokens) <= request_ceiling(WINDOW)
 
 
 def test_a_request_has_as_much_to_write_out_late_as_early(growth: Growth) -> None:

@@ -397,11 +397,14 @@ async def test_a_no_asks_with_the_judges_reason_and_is_remembered_in_the_turn(tm
     assert (again.status, len(model.requests)) == ("awaiting_approval", 3)
 
 
-async def test_without_a_model_that_can_judge_every_call_asks(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "has_auto_mode"), [("auto", False), ("default", True)])
+async def test_without_a_model_that_can_judge_or_in_another_mode_every_call_asks(
+    tmp_path: Path, mode: str, has_auto_mode: bool
+) -> None:
     model = ScriptedModel(calls(("w", "write_a")))
-    stage = Stage(tmp_path / "a.db", model)
+    stage = Stage(tmp_path / "a.db", model, has_auto_mode=has_auto_mode)
 
-    async with stage.open_session(mode="auto") as session:
+    async with stage.open_session(mode=mode) as session:
         rest = await session.send("write a")
 
     assert (rest.status, len(model.requests), stage.toolbox.ran) == ("awaiting_approval", 1, [])

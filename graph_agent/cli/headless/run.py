@@ -197,7 +197,6 @@ class _Run:
         self._steps += isinstance(event, StepStarted)
         if isinstance(event, TurnStarted) or (isinstance(event, SessionOpened) and event.checkpoint_id):
             self._has_checkpoint = True
-        call = self._calls.take(event)
         match self._request.output:
             case "text":
                 self._progress(number, event)
@@ -206,6 +205,7 @@ class _Run:
                 if isinstance(event, ShellEnded | ShellContinued | WarningIssued):
                     self._progress(number, event)
             case "stream-json":
+                call = self._calls.take(event)
                 state = {} if call is None else {"state": call.state}
                 self._print_json({"seq": number, **event_to_json(event), **state})
             case _ as never:

@@ -1,14 +1,24 @@
-"""The context window of a model: from its entry in a list of models, from an error message, or from a table.
+"""The context window of a model: from settings, its entry in a list of models, an error message, or a table.
 
 The table has families, by the beginning of the name without its maker. A server may use a smaller
 window: its list of models counts more than the table, and its error message more than both.
 """
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-__all__ = ["known_context_window", "parse_context_window", "parse_token_limit"]
+from graph_agent.config.model_choice import choose_model
+from graph_agent.config.settings import OPENAI_BASE_URL, ModelSettings, Settings
+from graph_agent.config.sources import model_settings_for
+from graph_agent.errors import ModelError
+from graph_agent.ports import Models
+from graph_agent.ports.model import ContextWindow
+
+__all__ = ["ModelWindows", "known_context_window", "parse_context_window", "parse_token_limit"]
 
 _KEYS = (
     "n_ctx", "loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length",
@@ -63,3 +73,52 @@ def parse_token_limit(message: str) -> int | None:
 def _tokens(value: Any) -> int | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return int(value) if is_number and value >= _MIN_TOKENS else None
+
+
+_MIN_ASKED_TOKENS = 12_000
+"""For a smaller request no endpoint is asked for its window; a model that takes less says so itself."""
+_ASK_TIMEOUT_S = 3.0
+
+
+class ModelWindows:
+    """Called with the tokens of the next request, gives the context window; see `FindContextWindow`."""
+
+    def __init__(self, settings: Settings, models: Models) -> None:
+        self._settings = settings
+        self._models = models
+        self._has_endpoint = choose_model(settings).kind == "endpoint"
+        self._by_name: dict[str | None, ModelSettings] = {None: settings.model}
+        self._endpoint_windows: dict[tuple[str, str], int | None] = {}
+        """By address and name."""
+
+    async def __call__(self, tokens: int) -> ContextWindow:
+        """The window of the model that is asked next."""
+        if not self._has_endpoint:
+            return ContextWindow(can_summarize=False)
+        wanted = self._models.name
+        if wanted is not None and wanted not in self._by_name:
+            self._by_name[wanted] = model_settings_for(self._settings, wanted)
+        model = self._by_name[wanted]
+        window = ContextWindow(reserve=model.context_reserve, compact_at=model.compact_at)
+        if model.context_window is not None:
+            return replace(window, tokens=model.context_window, source="set")
+        name = model.name or ""
+        size = await self._endpoint_window(model, name) if tokens > _MIN_ASKED_TOKENS else None
+        if size is not None:
+            return replace(window, tokens=size, source="endpoint")
+        known = known_context_window(name)
+        return window if known is None else replace(window, tokens=known, source="table")
+
+    async def _endpoint_window(self, model: ModelSettings, name: str) -> int | None:
+        key = (model.endpoint, name)
+        # OpenAI's own list has no sizes.
+        if key not in self._endpoint_windows and model.endpoint != OPENAI_BASE_URL:
+            from graph_agent.model.openai.client import list_model_entries  # noqa: PLC0415 - loads the OpenAI library
+
+            entries: tuple[Mapping[str, Any], ...] = ()
+            with contextlib.suppress(ModelError, TimeoutError):
+                async with asyncio.timeout(_ASK_TIMEOUT_S):
+                    entries = await list_model_entries(model)
+            sizes = (parse_context_window(entry) for entry in entries if entry["id"] == name)
+            self._endpoint_windows[key] = next(sizes, None)
+        return self._endpoint_windows.get(key)

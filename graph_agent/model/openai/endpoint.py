@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -132,11 +133,8 @@ class OpenAIModel:
         self._target = request_target(settings, name)
         self._client = open_client(settings, name)
         self._capabilities: Capabilities | None = None
-
-    @property
-    def label(self) -> str:
+        self.label = f"{self._target.model} @ {urlsplit(self._target.url).netloc}"
         """See `ChatModel.label`."""
-        return f"{self._target.model} @ {urlsplit(self._target.url).netloc}"
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
         """See `ChatModel.reply`. Text before a delta of kind "retry" is void, because the reply begins again.
@@ -144,7 +142,10 @@ class OpenAIModel:
         Raises:
             ModelUnavailable: after all retries; another model may answer.
         """
-        return await reply_with_corrections(lambda asked: self._retry(asked, on_delta), request, on_delta)
+        reply = await self._retry(request, on_delta)
+        if reply.tool_calls or not request.tools:
+            return reply
+        return await reply_with_corrections(reply, partial(self._retry, on_delta=on_delta), request, on_delta)
 
     async def close(self) -> None:
         """Close the connections that are kept open."""
@@ -182,7 +183,9 @@ class OpenAIModel:
     async def _send(
         self, request: ModelRequest, capabilities: Capabilities, on_delta: OnDelta
     ) -> "AIMessage | Failure":
-        messages, tools = messages_with_notices(request), request.tools
+        messages, tools = request.messages, request.tools
+        if request.notices:
+            messages = messages_with_notices(request)
         if not capabilities.function_calling:
             messages, tools = to_prompt_protocol(messages, tools, self._options.format_tools), ()
         elif capabilities.images and has_images(messages):

@@ -103,14 +103,10 @@ def _tool_result(message: ToolMessage) -> Any:
 
 
 async def reply_with_corrections(
-    ask: Callable[[ModelRequest], Awaitable[AIMessage]], request: ModelRequest, on_delta: OnDelta
+    reply: AIMessage, ask: Callable[[ModelRequest], Awaitable[AIMessage]], request: ModelRequest, on_delta: OnDelta
 ) -> AIMessage:
-    """The reply, requested again at most `MAX_CORRECTIONS` times where it only writes a call as text."""
-    earlier: AIMessage | None = None
+    """The reply, requested again at most `MAX_CORRECTIONS` times while it only writes a call as text."""
     for number in range(1, MAX_CORRECTIONS + 2):
-        reply = await ask(request)
-        if earlier is not None:
-            reply = add_earlier_usage(reply, earlier)
         name = None if reply.tool_calls or not request.tools else _written_call(request, reply)
         if name is None:
             break
@@ -120,7 +116,7 @@ async def reply_with_corrections(
         on_delta(Delta("retry", _RETRY.format(name=name, number=number, most=MAX_CORRECTIONS)))
         correction = HumanMessage(_CORRECTION.format(name=name))
         request = replace(request, messages=[*request.messages, AIMessage(reply.text), correction])
-        earlier = reply
+        reply = add_earlier_usage(await ask(request), reply)
     return reply
 
 

@@ -205,8 +205,10 @@ class ReplyStream:
         errors: dict[str, str] = {}
         extra: dict[str, Mapping[str, Any]] = {}
         for position, call in enumerate(calls):
-            # A name that is not on offer is made one that servers accept in a history.
-            name = match_tool_name(call.name, self._tool_names) or _INVALID_IN_NAME.sub("_", call.name.strip())[:64]
+            name = call.name
+            if name not in self._tool_names:
+                # A name that is not on offer is made one that servers accept in a history.
+                name = match_tool_name(name, self._tool_names) or _INVALID_IN_NAME.sub("_", name.strip())[:64]
             value, error = call.arguments.value, call.arguments.error
             if cause and position + 1 == len(calls):
                 retry = "send it again, in smaller parts" if cause == _OUTPUT_LIMIT else "do it in another way"
@@ -306,7 +308,7 @@ def latest_usage(body: Mapping[str, Any], earlier: UsageMetadata | None) -> Usag
     It may be at the top, within the choice, or in a field of one provider.
     """
     for place in (body, *_mappings(body.get("choices")), body.get("x_groq")):
-        if isinstance(place, Mapping) and (usage := parse_usage(place.get("usage"))):
+        if isinstance(place, Mapping) and place.get("usage") and (usage := parse_usage(place["usage"])):
             return usage
     return earlier
 

@@ -56,7 +56,7 @@ def parse_arguments(raw: Any) -> Arguments:
         kind = _TYPE_NAMES.get(type(raw), "a number")
         return Arguments(error=f"the arguments are {kind}, not a JSON object; send one JSON object")
     try:
-        return Arguments({replace_surrogates(key): _storable(item) for key, item in raw.items()})
+        return Arguments(_storable(raw))
     except (ValueError, RecursionError) as error:
         return Arguments(error=f"the arguments cannot be used: {error}")
 
@@ -135,7 +135,7 @@ class PartialCall:
 
     def arguments(self) -> str:
         """The arguments; where each piece repeats all before it, the last piece is the whole."""
-        pieces = [piece for piece in self.pieces if piece]
+        pieces = list(filter(None, self.pieces))
         is_growing = len(pieces) > 1 and all(later.startswith(piece) for piece, later in pairwise(pieces))
         return pieces[-1] if is_growing and not self.is_complete() else self.joined_arguments
 
@@ -176,7 +176,7 @@ class ToolCallAssembler:
         chunk = _parse_chunk(raw)
         if not is_whole and chunk.index is None and not (chunk.call_id or chunk.name or chunk.piece):
             return None
-        call = None if is_whole else self._owner(chunk)
+        call = self._owner(chunk) if self.calls and not is_whole else None
         if call is None:
             call = PartialCall(chunk.index, chunk.call_id, chunk.name)
             self.calls.append(call)

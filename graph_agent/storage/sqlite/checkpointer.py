@@ -353,7 +353,7 @@ class SqliteBarrier:
         key = (thread_id, checkpoint_id)
         give_up = time.monotonic() + self._timeout_s
         while True:
-            if await self._database.quick_read(lambda connection: connection.execute(_EXISTS, key).fetchone()):
+            if await self._database.rows(_EXISTS, key):
                 return True
             if time.monotonic() >= give_up:
                 return False

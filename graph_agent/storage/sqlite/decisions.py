@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graph_agent.ports import Answer, Grant, Question
-from graph_agent.storage.json_text import json_text, storable
+from graph_agent.ports.storage import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
 __all__ = ["SqliteDecisions", "SqliteGrants", "insert_grant"]
@@ -42,8 +42,7 @@ class SqliteGrants:
 
     async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:
         where = {"thread_id": thread_id, "workspace": storable(workspace)}
-        rows = await self._database.quick_read(lambda connection: connection.execute(_HOLDING, where).fetchall())
-        return [_grant(row) for row in rows]
+        return list(map(_grant, await self._database.rows(_HOLDING, where)))
 
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
         def revoke(connection: sqlite3.Connection) -> Grant | None:

@@ -8,12 +8,13 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Literal
 
 from graph_agent.errors import InternalError
 from graph_agent.ports import Blobs, Claim, Clock, Intent, JournalRow, Outcome
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, boot_id
-from graph_agent.storage.json_text import json_text, storable
+from graph_agent.ports.storage import json_text, storable
 from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.database import Database, transaction
 
@@ -69,7 +70,7 @@ class SqliteJournal:
         self._clock = clock
 
     async def rows(self, thread_id: str, call_id: str) -> list[JournalRow]:
-        return await self._database.quick_read(lambda connection: self._rows(connection, thread_id, call_id))
+        return await self._database.quick_read(partial(self._rows, thread_id=thread_id, call_id=call_id))
 
     async def reverted(self, thread_id: str, call_ids: list[str]) -> list[JournalRow]:
         named = {"thread_id": storable(thread_id), "ids": json_text(call_ids)}
@@ -79,8 +80,7 @@ class SqliteJournal:
 
     async def known_ids(self, thread_id: str, call_ids: list[str]) -> set[str]:
         named = {"thread_id": thread_id, "ids": json_text(call_ids)}
-        rows = await self._database.quick_read(lambda connection: connection.execute(_KNOWN, named).fetchall())
-        return {row[0] for row in rows}
+        return {row[0] for row in await self._database.rows(_KNOWN, named)}
 
     async def written_files(self, thread_id: str) -> list[str]:
         key = (storable(thread_id),)
@@ -193,13 +193,15 @@ class SqliteShells:
         return await self._database.write(lambda connection: connection.execute(_ADD, row).lastrowid or 0)
 
     async def of_thread(self, thread_id: str) -> list[ShellRecord]:
-        return await self._select(f"{_SHELLS} WHERE b.thread_id = ? ORDER BY id", storable(thread_id))
+        rows = await self._database.rows(f"{_SHELLS} WHERE b.thread_id = ? ORDER BY id", (storable(thread_id),))
+        return list(map(_shell_record, rows))
 
     async def running(self, thread_id: str) -> list[ShellRecord]:
-        return await self._select(_RUNNING, storable(thread_id))
+        return list(map(_shell_record, await self._database.rows(_RUNNING, (storable(thread_id),))))
 
     async def get(self, number: int) -> ShellRecord | None:
-        return next(iter(await self._select(f"{_SHELLS} WHERE id = ?", number)), None)
+        rows = await self._database.rows(f"{_SHELLS} WHERE id = ?", (number,))
+        return _shell_record(rows[0]) if rows else None
 
     async def read(self, number: int, call_id: str, start: int, until: int) -> None:
         row = (storable(call_id), start, until, number)
@@ -208,10 +210,6 @@ class SqliteShells:
     async def end(self, number: int, ending: ShellEnding) -> bool:
         row = (self._clock.now(), json_text(asdict(ending)), number)
         return await self._database.write(lambda connection: connection.execute(_END, row).rowcount == 1)
-
-    async def _select(self, query: str, key: str | int) -> list[ShellRecord]:
-        rows = await self._database.quick_read(lambda connection: connection.execute(query, (key,)).fetchall())
-        return list(map(_shell_record, rows))
 
 
 def _shell_record(row: Sequence[Any]) -> ShellRecord:

@@ -19,8 +19,8 @@ from graph_agent.calls import NEW_MESSAGE, REPLACES, SHORTENED, merge_calls
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import normalize_time
 from graph_agent.ports.checkpoint_values import planned_tasks
+from graph_agent.ports.storage import json_text, storable
 from graph_agent.storage.decoder import Decoder
-from graph_agent.storage.json_text import json_text, storable
 from graph_agent.storage.serializer import unwrap_value
 from graph_agent.storage.sqlite.deltas import VISIBLE, begin_branch, delta_history
 from graph_agent.storage.sqlite.search_index import update_search_index

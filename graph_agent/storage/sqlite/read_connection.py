@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, NothingYet, StorageError
-from graph_agent.storage.json_text import storable
+from graph_agent.ports.storage import storable
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
     connect_read_only,

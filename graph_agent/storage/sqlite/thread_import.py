@@ -14,7 +14,7 @@ from typing import Any, TextIO, get_args
 from graph_agent.calls import STATUSES
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
-from graph_agent.ports.storage import moved_sub_agent_id
+from graph_agent.ports.storage import json_text, moved_sub_agent_id
 from graph_agent.ports.thread_file import (
     FORMAT,
     PLAIN_NAMES_SINCE,
@@ -26,7 +26,6 @@ from graph_agent.ports.thread_file import (
     decode_value,
 )
 from graph_agent.storage.decoder import Decoder
-from graph_agent.storage.json_text import json_text
 from graph_agent.storage.legacy_names import CONTENTS, current_outcome, current_row
 from graph_agent.storage.sqlite.projections import usage
 from graph_agent.storage.sqlite.rewinds import read_rewind

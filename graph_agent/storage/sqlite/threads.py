@@ -8,7 +8,7 @@ from typing import Any
 
 from graph_agent.errors import UnknownId
 from graph_agent.ports import Clock
-from graph_agent.storage.json_text import json_text, storable
+from graph_agent.ports.storage import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
 __all__ = ["SqliteFileStates", "SqliteInbox", "ThreadRow", "ThreadTable"]
@@ -239,8 +239,8 @@ class SqliteFileStates:
         """Digest of the content that the thread last read or wrote there; None when it never did."""
         statement = "SELECT sha256 FROM file_states WHERE thread_id = ? AND path = ?"
         key = (thread_id, storable(path))
-        row = await self._database.quick_read(lambda connection: connection.execute(statement, key).fetchone())
-        return None if row is None else str(row[0])
+        rows = await self._database.rows(statement, key)
+        return str(rows[0][0]) if rows else None
 
     async def set(self, thread_id: str, path: str, sha256: str) -> None:
         """Note what the thread has just read or written; a power failure may forget it, then it is read again."""

@@ -9,7 +9,6 @@ from graph_agent.app import local_model
 from graph_agent.app.custom_model import CustomModel
 from graph_agent.app.local_model import inspect_model_file
 from graph_agent.app.models import (
-    ModelWindows,
     ThreadModels,
     budget_of,
     meter_of,
@@ -22,6 +21,7 @@ from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.model.local.gguf import KNOWN_MODELS, KnownModel, file_sha256
 from graph_agent.model.offline.model import OfflineModel
+from graph_agent.model.openai.context_windows import ModelWindows
 from graph_agent.model.openai.endpoint import EndpointModel
 from graph_agent.ports import Delta, ModelRequest, SystemClock
 from graph_agent.ports.model import ContextWindow

@@ -91,9 +91,8 @@ async def test_only_calls_that_need_approval_for_their_medium_risk_alone_are_rev
 
     reviewed = await review(model, asked)
     again = await review(model, asked, known=reviewed.verdicts)
-    elsewhere = await CallReviewer(model, ScriptedToolbox()).review(asked, _MESSAGES, {}, Scope("t", "default"))
 
-    assert (len(model.requests), again.verdicts, elsewhere.verdicts) == (1, reviewed.verdicts, {})
+    assert (len(model.requests), again.verdicts) == (1, reviewed.verdicts)
 
 
 @pytest.mark.parametrize(
@@ -110,18 +109,17 @@ async def test_a_yes_changes_nothing_but_the_approval_of_medium_risk(plan: Prepa
     verdicts = (await review(ScriptedModel(text(_YES)))).verdicts
     every_key = dict.fromkeys(("x", *verdicts), *verdicts.values())
 
-    assert with_verdict(plan, {"verdicts": every_key}, _AUTO) == (plan, {})
+    assert with_verdict(plan, {"verdicts": every_key}) == (plan, {})
 
 
-async def test_the_stored_verdict_allows_the_very_call_it_is_about_in_mode_auto_only() -> None:
+async def test_the_stored_verdict_allows_the_very_call_it_is_about() -> None:
     turn = {"verdicts": (await review(ScriptedModel(text(_YES)))).verdicts}
     plan, more = (
         PreparedCall("write_a", arguments, "ask", "it writes", "risk medium", "medium", "write")
         for arguments in ({}, {"more": 1})
     )
 
-    allowed, other = (with_verdict(one, turn, _AUTO)[0] for one in (plan, more))
+    allowed, other = (with_verdict(one, turn)[0] for one in (plan, more))
 
     assert (allowed.verdict, allowed.rule, allowed.reason) == ("allow", "auto", "auto: it is what was asked for")
     assert (other.verdict, "no model has reviewed it" in other.reason) == ("ask", True)
-    assert with_verdict(plan, turn, Scope("t", "default")) == (plan, {})

@@ -6,6 +6,7 @@ from langchain_core.messages import AIMessage
 from graph_agent.app.reader import read_database
 from graph_agent.errors import ModelError
 from graph_agent.events import WarningIssued
+from graph_agent.graph.context_size import request_ceiling
 from graph_agent.ports.model import ContextWindow
 from tests.fakes.scripted_model import calls, text
 from tests.scenarios.outgrowing import (
@@ -31,7 +32,7 @@ async def test_a_long_thread_stays_within_its_window_and_the_transcript_keeps_ev
 
     ways = [event.method for event in compactions(stage)]
     assert (ends, {*ways}) == (["done"] * 8, {"references", "summary"})
-    assert max(sizes(stage.model.requests)) <= WINDOW.ceiling
+    assert max(sizes(stage.model.requests)) <= request_ceiling(WINDOW)
     assert all(event.tokens_after < event.tokens_before for event in compactions(stage))
     with read_database(stage.database) as reader:
         transcript = reader.transcript(THREAD)

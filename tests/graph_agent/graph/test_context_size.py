@@ -3,7 +3,15 @@ from dataclasses import replace
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graph_agent.graph.context_size import Allowance, LearnedWindow, Size, allowance_of, learned_from, size_of
+from graph_agent.graph.context_size import (
+    Allowance,
+    LearnedWindow,
+    Size,
+    allowance_of,
+    learned_from,
+    request_ceiling,
+    size_of,
+)
 from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import EstimateCache, estimate_message_tokens
 
@@ -19,6 +27,12 @@ def conversation(reported: int) -> list[BaseMessage]:
         AIMessage("", id="a", tool_calls=[CALL], usage_metadata=usage),
         ToolMessage("line\n" * 100, tool_call_id="c", id="t"),
     ]
+
+
+def test_a_reply_has_the_reserve_but_never_more_than_a_quarter_of_the_window() -> None:
+    windows = [ContextWindow(100_000, reserve=8_000), ContextWindow(4_000, reserve=8_000)]
+
+    assert [request_ceiling(window) for window in windows] == [92_000, 3_000]
 
 
 def test_instructions_and_tools_are_measured_apart_from_the_conversation() -> None:

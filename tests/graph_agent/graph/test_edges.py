@@ -1,6 +1,6 @@
 import pytest
 
-from graph_agent.graph.edges import EDGES, END, NODES, START, target_of, targets_of
+from graph_agent.graph.edges import EDGES, END, NODES, START, TARGETS, targets_of
 
 
 def test_every_node_is_reached_and_left() -> None:
@@ -15,7 +15,7 @@ def test_no_two_rows_say_different_things_about_one_outcome() -> None:
 
 def test_an_outcome_outside_the_table_is_a_bug() -> None:
     with pytest.raises(KeyError):
-        target_of("observation", "asked")
+        TARGETS["observation", "asked"]
 
 
 def test_targets_come_without_repeats() -> None:

@@ -3,7 +3,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import InvalidHistory
-from graph_agent.graph.history import newest_calls, printable, require_valid, tool_message_text
+from graph_agent.graph.history import newest_calls, require_valid, tool_message_text
 
 
 def asking(*call_ids: str) -> AIMessage:
@@ -54,10 +54,6 @@ def test_calls_of_the_newest_message_carry_the_complaint_about_their_arguments()
     message.response_metadata = {"unusable_arguments": {"1": "not JSON"}}
 
     assert newest_calls([message]) == [("a", "ls", {}, ""), ("b", "ls", {}, "not JSON")]
-
-
-def test_a_lone_surrogate_is_replaced() -> None:
-    assert printable("a\ud800b") == "a?b"
 
 
 def call(**fields: object) -> ToolCallInfo:

@@ -37,8 +37,5 @@ def test_a_request_knows_the_names_of_its_tools() -> None:
     assert ModelRequest([], declared).tool_names == {"ls", "bash"}
 
 
-async def test_a_reply_has_the_reserve_but_never_more_than_a_quarter_of_the_window() -> None:
-    windows = [ContextWindow(100_000, reserve=8_000), ContextWindow(4_000, reserve=8_000)]
-
-    assert [window.ceiling for window in windows] == [92_000, 3_000]
+async def test_the_window_of_an_unknown_model_is_assumed() -> None:
     assert await assumed_context_window(1) == ContextWindow(128_000, "assumed", 8_192, 80, can_summarize=True)

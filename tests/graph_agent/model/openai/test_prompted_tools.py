@@ -89,7 +89,7 @@ async def corrected(
         asked.append(request)
         return replies[len(asked) - 1]
 
-    return await reply_with_corrections(ask, request, shown.append), asked, shown
+    return await reply_with_corrections(await ask(request), ask, request, shown.append), asked, shown
 
 
 async def test_a_call_as_text_is_corrected_twice_and_then_the_user_is_warned() -> None:
