@@ -48,11 +48,14 @@ def test_a_server_that_is_not_trusted_is_named_once_a_thread_and_again_when_a_tr
 ) -> None:
     bench = set_up(*[TXT("ok")] * 4)
     bench.configure(_server("good"))
-    new = [bench.run("--thread", thread, "go").err.count("'good' is not trusted") for thread in ("t1", "t1", "t2")]
+    new = [
+        bench.run("--thread", thread, "go").err.count("MCP server 'good' was not started")
+        for thread in ("t1", "t1", "t2")
+    ]
     _trusting(bench, _server("good"), "good")
     bench.configure(_server("good", "mcp_demo.py", "more"))
 
-    changed = bench.run("--thread", "t1", "go").err.count("'good' is not trusted")
+    changed = bench.run("--thread", "t1", "go").err.count("MCP server 'good' was not started")
 
     assert (new, changed) == ([1, 0, 1], 1)
 
