@@ -101,7 +101,7 @@ def is_allowed(source: CallStatus, target: CallStatus) -> bool:
 
 
 def require_allowed(call_id: str, source: CallStatus, target: CallStatus) -> None:
-    """Refuse a change of status that the table does not have.
+    """Refuse a change of status that is not in the table.
 
     Nodes call this before they write; the reducer never raises, because a reducer that raises makes the
     whole thread unreadable.
@@ -191,7 +191,7 @@ def completed_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:
 
 
 def allowed_answers(call: Mapping[str, object]) -> tuple[AnswerKind, ...]:
-    """The kinds of answer that a `ToolCallInfo` waits for; none where it waits for nothing."""
+    """The kinds of answer that a `ToolCallInfo` waits for; none if it needs no answer."""
     status = call["status"]
     if status not in STATUSES:
         return ()  # A record that was read from a file can hold anything.
@@ -213,7 +213,7 @@ def args_digest(call_id: str, tool_name: str, attempt: int, arguments: Mapping[s
 
 
 def process_marker(owner_token: str, call_id: str, attempt: int) -> str:
-    """A mark for the processes of one attempt; who knows the journal row can compute it. 32 hex digits."""
+    """The marker for the processes of one attempt: 32 hex digits, computed from fields of the journal row."""
     text = f"{owner_token}\0{call_id}\0{attempt}"
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
@@ -255,7 +255,7 @@ def merge_messages(messages: "list[AnyMessage]", writes: Sequence[Any]) -> "list
 
 
 def replace_entries(merged: dict[K, V], replaced: Sequence[K], key: K, value: V) -> dict[K, V]:
-    """The mapping with one entry in the place of several; at the end where none of them is there."""
+    """The mapping with several entries replaced by one; at the end if none of them exists."""
     gone = {*replaced, key}
     folded: dict[K, V] = {}
     for old, entry in merged.items():

@@ -11,10 +11,10 @@ AgentError                      anything a user may be shown; message = what hap
 ├── StorageError                1   database or blobs cannot be used
 │   ├── NewerSchema             1   written by a newer version
 │   └── DamagedDatabase         1   not a database, or damaged
-├── MessageBlocked              1   a hook of the user's did not let a message through
+├── MessageBlocked              1   a hook of the user blocked a message
 ├── AnswerRefused               1   an answer cannot be taken: too late, wrong kind, denied by policy
-└── InternalError               1   a rule of this program was broken by itself: a bug
-    ├── ForbiddenTransition         a status change the table does not have
+└── InternalError               1   an invariant of this program was violated: a bug
+    ├── ForbiddenTransition         a status change that is not in the table
     └── InvalidHistory              the next model request would not be a valid conversation
 
 ControlFlow                     never shown; ends a run on purpose
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class AgentError(Exception):
-    """Base of every failure that the user is shown; `exit_code` is what the command line ends with."""
+    """Base of every failure that is shown to the user; `exit_code` is what the command line ends with."""
 
     exit_code = 1
 
@@ -76,7 +76,7 @@ class ModelError(AgentError):
 
 
 class ContextOverflow(ModelError):
-    """The request is longer than the model takes: asked again, a shorter one may be answered."""
+    """The request is too long for the model; a shorter one may succeed."""
 
     most_tokens: int | None = None
     """How many tokens the model takes, where the provider said so."""
@@ -101,7 +101,7 @@ class DamagedDatabase(StorageError):
 
 
 class MessageBlocked(AgentError):
-    """A hook did not let a message through; it was not sent and does not wait."""
+    """A hook blocked a message; it was neither sent nor queued."""
 
 
 class AnswerRefused(AgentError):
@@ -109,11 +109,11 @@ class AnswerRefused(AgentError):
 
 
 class InternalError(AgentError):
-    """A rule of this program was broken by the program itself. The run stops with its last checkpoint saved."""
+    """An invariant of this program was violated: a bug. The run stops with its last checkpoint saved."""
 
 
 class ForbiddenTransition(InternalError):
-    """A change of status that the transition table does not have."""
+    """A change of status that is not in the transition table."""
 
 
 class InvalidHistory(InternalError):
@@ -121,7 +121,7 @@ class InvalidHistory(InternalError):
 
 
 class ControlFlow(Exception):
-    """Base of what ends a run on purpose. Never shown to a user."""
+    """Base of the exceptions that end a run on purpose. Never shown to a user."""
 
 
 class StaleOwner(ControlFlow):

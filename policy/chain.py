@@ -1,4 +1,4 @@
-"""The policy chain: small steps in a fixed order; the first that gives a decision decides."""
+"""The policy chain: small steps in a fixed order; the first one that returns a decision wins."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -59,7 +59,7 @@ def evaluate(facts: CallFacts, settings: PolicySettings) -> Decision:
     else:
         decision = _by_risk(case)
     if decision.verdict == "ask" and facts.mode == "dontAsk":
-        return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} In this mode nobody is asked.")
+        return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} This mode never asks.")
     return decision
 
 
@@ -67,7 +67,7 @@ def _hard_refusals(case: _Case) -> Decision | None:
     facts = case.facts
     for path in (*facts.paths, *facts.redirects):
         if path.reserved:
-            reason = f"{path.resolved} belongs to the agent itself; use its commands."
+            reason = f"{path.resolved} is one of the agent's own files; use its commands."
             return Decision("deny", "agent's own files", reason)
     if case.text is None or facts.command is None:
         return None
@@ -75,14 +75,14 @@ def _hard_refusals(case: _Case) -> Decision | None:
         return Decision("deny", "destructive command", f"This command is refused in every mode: {why}.")
     mentioned = mentioned_reserved_path(facts.command, facts.workspace, case.settings.reserved)
     if mentioned := mentioned or _reached_reserved_path(case, case.text):
-        reason = f"The command names {mentioned}, which belongs to the agent itself."
+        reason = f"The command names {mentioned}, one of the agent's own files."
         return Decision("deny", "agent's own files", reason)
     return None
 
 
 _REMOVERS = frozenset(("chgrp", "chmod", "chown", "rm", "rmdir", "shred", "tar", "zip"))
 _COPIERS = frozenset(("cp", "ln", "mv", "rsync"))
-"""Programs that work on folders with all that is in them; the last argument of these is where they put it."""
+"""Programs that copy, move or link whole folders; their last argument is the destination."""
 
 
 def _reached_reserved_path(case: _Case, text: ShellText) -> str:
@@ -146,7 +146,7 @@ def _strict_rules(case: _Case, verdict: Literal["deny", "ask"]) -> Decision | No
     rules = case.settings.rules.deny if verdict == "deny" else case.settings.rules.ask
     for rule in rules:
         if covers_any_part(rule, case.facts, case.settings, case.text):
-            effect = "denies it" if verdict == "deny" else "asks"
+            effect = "denies it" if verdict == "deny" else "requires approval"
             return Decision(verdict, f"{verdict} {rule.text}", f"The rule {rule.text!r} {effect}.")
     return None
 
@@ -160,7 +160,7 @@ def _questions(case: _Case) -> Decision | None:
 def _bypass(case: _Case) -> Decision | None:
     if case.facts.mode != "bypassPermissions":
         return None
-    return Decision("allow", "bypassPermissions", "In this mode everything is allowed that is not denied.")
+    return Decision("allow", "bypassPermissions", "This mode allows everything that no rule denies.")
 
 
 def _protected_names(case: _Case) -> Decision | None:
@@ -175,7 +175,7 @@ def _protected_names(case: _Case) -> Decision | None:
 
 
 def _unverifiable_commands(case: _Case) -> Decision | None:
-    """While rules forbid commands or ask about them, a command asks if they cannot be checked on it."""
+    """While deny or ask rules for commands exist, a command asks if they cannot be checked for it."""
     if case.text is None:
         return None
     rules = [
@@ -186,18 +186,22 @@ def _unverifiable_commands(case: _Case) -> Decision | None:
     if not rules:
         return None
     if not case.text.is_parsed:
-        return Decision("ask", "unreadable", f"Rules cannot be checked on it: {case.text.unclear_reason}.")
+        return Decision(
+            "ask", "unreadable", f"Rules cannot be checked for this command: {case.text.unclear_reason}."
+        )
     if case.text.computed_reason:
-        return Decision("ask", "computed program", f"Rules cannot be checked on it: {case.text.computed_reason}.")
+        return Decision(
+            "ask", "computed program", f"Rules cannot be checked for this command: {case.text.computed_reason}."
+        )
     for rule in rules:
         if word := program_as_argument(rule, case.text):
-            reason = f"It names {word}, which the rule {rule.text!r} is about, and may run it."
+            reason = f"It names {word}, which the rule {rule.text!r} covers, and may run it."
             return Decision("ask", f"program of {rule.text}", reason)
     return None
 
 
 def _named_access(case: _Case, rules: Iterable[Rule], verdict: Literal["deny", "ask"]) -> Decision | None:
-    """A command that names a path or host which a rule closes may use it in ways nobody can foresee."""
+    """A command that names a path or host covered by a rule asks, because it may use it in any way."""
     if case.text is None:
         return None
     for rule in rules:
@@ -220,7 +224,7 @@ def _ask_rules(case: _Case) -> Decision | None:
 
 
 def _undeclared_access(case: _Case) -> Decision | None:
-    """A tool that does not say what it accesses may do what a deny rule forbids."""
+    """A tool that does not declare what it accesses might do what a deny rule forbids."""
     if case.facts.declares_access:
         return None
     for rule in case.settings.rules.deny:
@@ -256,7 +260,7 @@ def _grants(case: _Case) -> Decision | None:
     needed = minimal_grants(applying, suffice)
     name = ", ".join(grant.name for grant in needed)
     rules = ", ".join(repr(rule.text) for grant in needed for rule in grant.rules)
-    return Decision("allow", name, f"Allowed always by {name}: {rules}.")
+    return Decision("allow", name, f"Always allowed by {name}: {rules}.")
 
 
 def _accept_edits(case: _Case) -> Decision | None:
@@ -264,7 +268,7 @@ def _accept_edits(case: _Case) -> Decision | None:
     is_edit = facts.tool in ("write_file", "edit_file") and facts.paths and all(path.inside for path in facts.paths)
     if facts.mode != "acceptEdits" or not is_edit:
         return None
-    return Decision("allow", "acceptEdits", "In this mode changes of files in the workspace are accepted.")
+    return Decision("allow", "acceptEdits", "This mode accepts file changes in the workspace.")
 
 
 def _by_risk(case: _Case) -> Decision:
@@ -295,13 +299,13 @@ _CHAIN = (
     _Step("plan mode denies tools that are not for planning", "built in", _plan_mode),
     _Step("deny rules", "deny", partial(_strict_rules, verdict="deny")),
     _Step("questions to the user are asked in every mode", "built in", _questions),
-    _Step("commands that name a path or host which deny rules close ask", "built in", _denied_access),
-    _Step("commands on which deny and ask rules cannot be checked ask", "built in", _unverifiable_commands),
+    _Step("commands that name a denied path or host ask", "built in", _denied_access),
+    _Step("commands for which deny and ask rules cannot be checked ask", "built in", _unverifiable_commands),
     _Step("bypassPermissions allows", "built in", _bypass),
     _Step("ask rules", "ask", _ask_rules),
     _Step("writes to protected names ask", "built in", _protected_names),
     _Step("allow rules", "allow", _allow_rules),
-    _Step("what was allowed always", "granted", _grants),
+    _Step("saved permissions", "granted", _grants),
     _Step("tools that do not declare what they access ask while deny rules exist", "built in", _undeclared_access),
     _Step("acceptEdits allows file changes in the workspace", "built in", _accept_edits),
     _Step("risk: LOW allows, reads outside the workspace ask, MEDIUM and HIGH ask", "built in", _by_risk),
@@ -320,7 +324,7 @@ class HostAccess(NamedTuple):
 
     is_denied: bool
     is_closed: bool
-    """By a deny rule, and not only because nobody is asked."""
+    """By a deny rule, and not only because the mode never asks."""
     is_allowed: bool
     """Without asking."""
     is_named: bool

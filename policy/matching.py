@@ -1,4 +1,4 @@
-"""Whether a rule covers a call, or a part of it. What follows from that is decided in `policy.chain`."""
+"""Whether a rule covers a call, or a part of it. `policy.chain` decides what follows from that."""
 
 import re
 import shlex
@@ -36,12 +36,12 @@ _FILE_TOOLS = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "
 _READ_RULES = ("read_file",)
 _WRITE_RULES = ("write_file", "edit_file")
 ACCESS_RULES = (*_READ_RULES, *_WRITE_RULES, "web_fetch", "bash")
-"""Names of tools whose deny and ask rules are about an access, whichever tool asks for it: reading a path, writing
+"""Names of tools whose deny and ask rules apply to an access, whichever tool makes it: reading a path, writing
 one, contacting a host, running a command."""
 _WILDCARD = re.compile(r"[*?]")
 _MAX_DEPTH = 8
 _SHOWS_DOTS = re.compile("dotglob|GLOBIGNORE")
-"""Shell settings that let a star match names that begin with a dot."""
+"""Shell settings that make a star match names that begin with a dot."""
 
 
 def matches_tool(rule: Rule, tool: str) -> bool:
@@ -50,7 +50,7 @@ def matches_tool(rule: Rule, tool: str) -> bool:
 
 
 def hidden_tools(rules: Iterable[Rule], tools: Iterable[str]) -> frozenset[str]:
-    """The tools that deny rules without a pattern take away as a whole."""
+    """The tools that deny rules without a pattern disable entirely."""
     bare = [rule for rule in rules if rule.pattern is None]
     return frozenset(tool for tool in tools if any(matches_tool(rule, tool) for rule in bare))
 
@@ -63,7 +63,7 @@ def rule_covers(rule: Rule, facts: CallFacts, settings: PolicySettings, *, is_st
 
 
 def covers_any_part(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText | None) -> bool:
-    """Whether the rule covers any part of the call: the reading of deny and ask rules."""
+    """Whether the rule covers any part of the call, which is enough for deny and ask rules."""
     is_about = _is_about(rule, facts)
     if is_about and rule.pattern is None:
         return True
@@ -90,7 +90,7 @@ def _is_about_access(rule: Rule, access: Literal["read", "write", "edit"]) -> bo
 def find_allow_rule(
     rules: Iterable[Rule], facts: CallFacts, settings: PolicySettings, text: ShellText | None
 ) -> Rule | None:
-    """One of the rules by which every part of the call is covered: the reading of allow rules."""
+    """One of the allow rules if together they cover every part of the call; otherwise None."""
     rules = [rule for rule in rules if _is_about(rule, facts)]
     if text is not None:
         if text.unclear_reason or not text.commands or not all(path.inside for path in facts.redirects):

@@ -117,18 +117,18 @@ def _earlier_answer(reader: Reader, target: Target) -> RecordedAnswer:
     if earlier is not None:
         return _recorded(view, earlier, accepted=False)
     status = view.record["status"]
-    advice = "`graph-agent approvals list` shows the calls that do"
+    state, advice = f"its status is {status}", "List pending approvals with `graph-agent approvals list`."
     if status == "awaiting_approval" or view.record.get("abandoned"):
-        status = "left behind on an earlier branch"
+        state = "it is on an abandoned branch"
     elif status == "interrupted":
-        advice = f"`graph-agent recover {view.thread_id}` decides what happens with it"
-    raise AnswerRefused(f"call {target.id!r} does not wait for an approval, it is {status}; {advice}.")
+        advice = f"Decide what happens with it: `graph-agent recover {view.thread_id}`."
+    raise AnswerRefused(f"Call {target.id!r} is not waiting for approval; {state}. {advice}")
 
 
 async def edit_approval(
     database: Path, text: str, arguments: Mapping[str, Any], *, by: str, clock: Clock | None = None
 ) -> RecordedAnswer:
-    """Change a waiting call's arguments and approve it with them. The first answer wins.
+    """Approve a pending call with other arguments. The first answer wins.
 
     Raises:
         UnknownId: no call has this id, or several have.
@@ -138,12 +138,14 @@ async def edit_approval(
 
     clock = clock or SystemClock()
     call = find_waiting_call(database, text)
-    # A server's tool is known only where its server runs: there it is checked, when the answer is applied.
+    # A server's tool is known only where its server runs, so the answer is checked there when it is applied.
     if call.view is not None and not call.view.record["tool_name"].startswith(MCP_PREFIX):
         async with _toolbox_for(call, database, clock) as toolbox:
             plan = await toolbox.prepare(call.view.record["tool_name"], arguments, call.scope)
         if plan.verdict in ("unusable", "deny"):
-            raise AnswerRefused(f"the arguments were not taken, call {call.call_id!r} still waits: {plan.reason}")
+            raise AnswerRefused(
+                f"Call {call.call_id!r} is still pending; the edited arguments cannot be used: {plan.reason}"
+            )
     return await record_answer(database, call.name, Answer("edit", by, clock.now(), arguments))
 
 
@@ -166,7 +168,7 @@ async def allow_always(
         proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope)
     if not proposal.rules:
         raise AnswerRefused(
-            f"call {call.call_id!r} cannot be allowed always, it still waits: {proposal.objection} "
+            f"Call {call.call_id!r} cannot be always allowed and is still pending. {proposal.objection} "
             "Approve it once, without --always."
         )
     always = AlwaysAllow(scope, proposal.rules, proposal.folder)
@@ -181,10 +183,10 @@ class WaitingCall:
     thread_id: str
     call_id: str
     view: CallView | None
-    """None: it does not wait for an approval (any more)."""
+    """None: it is not waiting for approval, or no longer."""
     workspace: Path
     roots: tuple[str, ...]
-    """Folders beside the workspace that the thread may work in."""
+    """Folders in addition to the workspace that the thread may work in."""
     scope: Scope
 
     @property
@@ -234,7 +236,7 @@ async def _toolbox_for(call: WaitingCall, database: Path, clock: Clock) -> "Asyn
         roots = roots_of(call.workspace, call.roots, settings).usable
         registry, _ = await asyncio.to_thread(full_registry, call.workspace, settings)
         bus = EventBus()
-        # None of them is started: what a server's tools would say is known where they run.
+        # None of the servers is started: their tools answer only in the process that runs them.
         servers = SessionServers(settings, registry, call.workspace, bus)
         yield await open_toolbox(call.workspace, settings, storage, bus, servers, roots=roots)
 
@@ -253,5 +255,5 @@ async def revoke_grant(database: Path, text: str, *, by: str, clock: Clock | Non
             revoked = await SqliteGrants(opened).revoke(named.id, by, (clock or SystemClock()).now())
         if revoked is not None:
             return revoked
-    choice = f"these stand: {', '.join(standing)}" if standing else "none stands"
-    raise UnknownId(f"there is no grant {text!r} (any more), {choice}; `graph-agent policy list` shows them")
+    choice = f"Saved permissions: {', '.join(standing)}." if standing else "There are no saved permissions."
+    raise UnknownId(f"No saved permission has the id {text!r}. {choice} List them with `graph-agent policy list`.")

@@ -45,7 +45,7 @@ class CustomModel(SingleModel):
         Raises:
             ConfigError: the factory fails or makes no chat model.
         """
-        super().__init__(f"model.factory = {factory!r} makes the model here.")
+        super().__init__(f"model.factory = {factory!r} defines the model.")
         module, _, name = factory.partition(":")
         try:
             chat = getattr(importlib.import_module(module), name)()
@@ -53,7 +53,7 @@ class CustomModel(SingleModel):
             raise ConfigError(f"model.factory = {factory!r} fails: {type(error).__name__}: {error}") from error
         if not isinstance(chat, BaseChatModel):
             raise ConfigError(
-                f"model.factory = {factory!r} made a {type(chat).__name__}, and no LangChain chat model."
+                f"model.factory = {factory!r} returned a {type(chat).__name__}, not a LangChain chat model."
             )
         self._factory = factory
         self._chat = chat
@@ -86,7 +86,7 @@ class CustomModel(SingleModel):
                 return asking.result()
             if not isinstance(failure, EmptyReply):
                 raise ModelError(f"{self.label} failed: {type(failure).__name__}: {failure}")
-            empty = Failure("empty", f"{self.label} gave an empty reply ({failure}).")
+            empty = Failure("empty", f"{self.label} returned an empty reply ({failure}).")
             wait = retry_policy.next_delay(empty)
             if wait is None:
                 raise ModelError(retry_policy.final_message(empty))

@@ -66,9 +66,9 @@ class Check:
     ok: bool
     detail: str
     hint: str = ""
-    """What to do; empty if nothing is to be done."""
+    """What to do; empty if there is nothing to do."""
     matters: bool = True
-    """Whether the agent cannot work without it."""
+    """Whether the agent needs it in order to work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,17 @@ class RepairMessage:
 
     step: str
     stage: Literal["will", "done", "left"]
-    """`left`: it could not be done, and why."""
+    """`left`: why the step could not be done."""
     text: str
 
 
 def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
-    """Every check, in the order in which they are shown. Takes seconds at most, whatever hangs."""
+    """Run every check, in the order in which they are shown. Each has a time limit, so it takes seconds at most."""
     settings: Settings | None = None
     try:
         settings = load_settings(environment)
         count = len(settings.origins)
-        detail = f"mode {settings.mode}, {count} value{'s' if count != 1 else ''} set"
+        detail = f"mode {settings.mode}, {_count(count, 'value')} set"
         of_settings = Check("settings", ok=True, detail=detail)
     except ConfigError as error:
         of_settings = Check("settings", ok=False, detail=str(error), hint="see: graph-agent config path")
@@ -125,7 +125,7 @@ def _check_trust() -> Check:
 
 
 def _check_plugins() -> Check:
-    """Imports them, as a chat does."""
+    """Import the plug-ins, as a chat does."""
     try:
         registry, problems = full_registry(Path.cwd(), settings_at(Path.cwd()))
     except (ConfigError, StorageError):
@@ -152,7 +152,7 @@ def _check_model(settings: Settings | None) -> Check:
 
 
 def _check_endpoint(model: ModelSettings) -> Check:
-    """Asks for the list of models, which costs nothing; the key is sent there and nowhere else."""
+    """Request the list of models, which costs nothing; the key is sent only to this address."""
     headers = {name: value.get_secret_value() for name, value in model.headers.items()}
     if model.api_key is not None:
         headers["Authorization"] = f"Bearer {model.api_key.get_secret_value()}"
@@ -162,10 +162,10 @@ def _check_endpoint(model: ModelSettings) -> Check:
         with httpx.stream("GET", f"{model.endpoint}/models", headers=headers, timeout=_MODEL_TIMEOUT_S) as answer:
             status = answer.status_code
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        hint = "is the server running? The address is the setting model.base_url (GRAPH_AGENT_BASE_URL)"
+        hint = "is the server running? Its address is set by model.base_url (GRAPH_AGENT_BASE_URL)"
         return Check("model", ok=False, detail=f"{address} cannot be reached: {type(error).__name__}", hint=hint)
     if status in (401, 403):
-        hint = "the key is the setting model.api_key (OPENAI_API_KEY)"
+        hint = "the key is set by model.api_key (OPENAI_API_KEY)"
         return Check("model", ok=False, detail=f"{address} rejects the key ({status})", hint=hint)
     if status >= 500:
         return Check("model", ok=False, detail=f"{address} fails ({status})", hint="check the server")
@@ -194,7 +194,7 @@ def _check_program(name: str, program: str | None, without: str) -> Check:
 
 
 def _check_parser() -> Check:
-    """Parses a text, so that another program of the same name is noticed."""
+    """Parse a text, to notice another program of the same name."""
     without = "without it every shell command needs approval"
     found = _check_program("parser", find_shfmt(), without)
     if not found.ok:
@@ -202,9 +202,9 @@ def _check_parser() -> Check:
     try:
         if parse_bash("echo one && cat < two > three").get("Stmts"):
             return found
-        problem = "whose syntax trees this program cannot read"
+        problem = "but this program cannot read its syntax trees"
     except Unparsable as error:
-        problem = f"which cannot read a command: {error}"
+        problem = f"but it cannot parse a command: {error}"
     return replace(found, ok=False, detail=f"{found.detail}, {problem}", hint=without)
 
 
@@ -228,9 +228,9 @@ def _check_sandbox(settings: Settings | None) -> Check:
 
 
 def check_web_search(settings: SearchSettings, environment: Mapping[str, str]) -> Check:
-    """Whether the web can be searched, as far as that shows without a request."""
+    """Whether web search is configured; sends no request."""
     if settings.provider is None:
-        return Check("web search", ok=True, detail="not set up, so it is not offered: setting web_search.provider")
+        return Check("web search", ok=True, detail="not configured (setting web_search.provider)")
     if missing := missing_search_setting(settings, environment):
         return Check("web search", ok=False, detail=f"{settings.provider} lacks {missing}", matters=False)
     address = display_url(SearchProvider(settings.provider, settings.url or "").address)
@@ -244,8 +244,8 @@ def _check_servers() -> Check:
         return Check("mcp servers", ok=False, detail=_UNKNOWN, matters=False)
     problems = [f"{server.name}: {server.problem or 'not trusted'}" for server in servers if server.needs_attention]
     ready = sum(server.state == "ready" for server in servers)
-    detail = "; ".join([f"{ready} of {len(servers)} would be started" if servers else "none configured", *problems])
-    hint = "graph-agent mcp test NAME tries one, mcp trust NAME trusts it" if problems else ""
+    detail = "; ".join([f"{ready} of {len(servers)} can start" if servers else "none configured", *problems])
+    hint = "graph-agent mcp test NAME tests one; graph-agent mcp trust NAME trusts it" if problems else ""
     return Check("mcp servers", ok=not problems, detail=detail, hint=hint, matters=False)
 
 
@@ -289,7 +289,7 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
         if health is not None:
             read_database(path).close()  # It notices pages that are missing at the end.
             _require_writable(path)
-            return health, Check("database", ok=True, detail=f"{path}: sound, {health.threads} threads")
+            return health, Check("database", ok=True, detail=f"{path}: sound, {_count(health.threads, 'thread')}")
     except NothingYet:
         pass
     except (StorageError, OSError) as error:
@@ -301,11 +301,13 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
             case DamagedDatabase():
                 hint = _BACKUP
             case _:
-                hint = "check owner and permissions of the file and of its folder, or name another with --db"
+                hint = (
+                    "check the owner and permissions of the file and its folder, or choose another file with --db"
+                )
         return None, Check("database", ok=False, detail=str(error), hint=hint)
     place = _existing(path.parent)
     if not os.access(place, os.W_OK | os.X_OK):
-        hint = "name a folder that you may write: --db FILE, GRAPH_AGENT_DB or GRAPH_AGENT_HOME"
+        hint = "choose a folder that you can write to: --db FILE, GRAPH_AGENT_DB or GRAPH_AGENT_HOME"
         detail = f"{path} cannot be created: {place} is not writable"
         return None, Check("database", ok=False, detail=detail, hint=hint)
     return None, Check("database", ok=True, detail=f"{path} does not exist yet; the first chat creates it")
@@ -314,7 +316,7 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
 def _require_writable(path: Path) -> None:
     for folder in (blob_dir(path), lock_dir(path)):
         if folder.exists() and not folder.is_dir():
-            raise StorageError(f"{folder} is not a folder, but the agent keeps one there: move it away")
+            raise StorageError(f"{folder} is in the way: the agent needs a folder there. Move it away")
     for place in (path, path.parent):
         if not os.access(place, os.W_OK):
             raise StorageError(f"{place} is not writable: threads can be shown, but not continued")
@@ -351,8 +353,9 @@ def _check_projections(path: Path, health: Health | None) -> Check:
         return Check("projections", ok=False, detail=str(error), hint=_REPAIR)
     if wrong:
         return Check("projections", ok=False, detail=_first(wrong, "; "), hint=f"{_REPAIR} rebuilds them")
-    number = f"{compared} threads" if compared == len(threads) else f"{compared} of {len(threads)} threads"
-    detail = f"thread list, transcripts and call log agree with the checkpoints ({number})"
+    number = _count(len(threads), "thread")
+    compared_part = number if compared == len(threads) else f"{compared} of {number}"
+    detail = f"thread list, transcripts and call log agree with the checkpoints ({compared_part})"
     return Check("projections", ok=True, detail=detail)
 
 
@@ -366,7 +369,7 @@ def _check_shells(path: Path, health: Health | None) -> Check:
     except AgentError as error:
         return Check("shells", ok=False, detail=str(error), hint=_REPAIR, matters=False)
     if not running:
-        return Check("shells", ok=True, detail="none runs in the background")
+        return Check("shells", ok=True, detail="none running")
     named = _first([f"{one.shell_id} (pid {one.pid}, thread {one.thread_id})" for one in running], ", ")
     hint = f"graph-agent resume {shlex.quote(min(lost))} reattaches its shells" if lost else ""
     return Check("shells", ok=not lost, detail=f"in the background: {named}", hint=hint, matters=False)
@@ -394,7 +397,7 @@ def _bytes(path: Path) -> int:
 def _check_privacy(path: Path, folders: list[Path]) -> Check:
     if others := files_of_other_users(path, folders):
         detail = f"another user owns {_first([shlex.quote(str(one)) for one in others], ' ')}"
-        return Check("privacy", ok=False, detail=detail, hint="take them over with chown", matters=False)
+        return Check("privacy", ok=False, detail=detail, hint="change the owner with chown", matters=False)
     exposed = [shlex.quote(str(one)) for one in exposed_files(path, folders)]
     if not exposed:
         return Check("privacy", ok=True, detail="nobody else can read the agent's files")
@@ -423,6 +426,10 @@ def _check_file_system(path: Path) -> Check:
 
 def _existing(folder: Path) -> Path:
     return next((place for place in (folder, *folder.parents) if place.is_dir()), Path("/"))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _first(names: Sequence[str], separator: str) -> str:

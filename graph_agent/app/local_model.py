@@ -39,8 +39,9 @@ def inspect_model_file(name: str) -> LocalFile:
     known = find_known_model(size)
     if known is not None and (digest := file_sha256(path)) != known.sha256:
         raise UsageError(
-            f"{name!r} has the size of {known.name} but another content (SHA-256 {digest}, expected "
-            f"{known.sha256}): it is damaged or altered. Fetch it again; `config set model.local` checks nothing."
+            f"{name!r} has the size of {known.name} but different content (SHA-256 {digest}, expected "
+            f"{known.sha256}): it is damaged or altered. Download it again, or skip this check with "
+            "`config set model.local`."
         )
     if obstacle := local_model_problem(path):
         raise UsageError(f"{name!r} cannot be used: {obstacle}. Nothing was changed.")

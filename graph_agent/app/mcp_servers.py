@@ -137,7 +137,9 @@ def _configured_server(name: str, settings: Settings) -> McpServer:
     servers = settings.mcp_servers
     if name not in servers:
         known = ", ".join(servers) or "none"
-        raise UsageError(f"there is no MCP server {name!r}; configured: {known}. graph-agent mcp add NAME adds one")
+        raise UsageError(
+            f"No MCP server is named {name!r}. Configured: {known}. Add one with: graph-agent mcp add NAME"
+        )
     return servers[name]
 
 
@@ -173,7 +175,7 @@ class SessionServers:
         trusted, untrusted = await asyncio.to_thread(self._by_trust, again=again)
         for name in untrusted:
             self._warn(
-                f"MCP server {name!r} was not started: you have not trusted its present configuration. Check it, "
+                f"MCP server {name!r} was not started: you have not trusted its current configuration. Check it, "
                 f"then run: graph-agent mcp trust {shlex.quote(name)}"
             )
         if trusted:
@@ -264,7 +266,7 @@ def add_servers(
         own = load_settings(os.environ).mcp_servers
         if taken := [name for name in servers if name in own]:
             raise UsageError(
-                f"You have a server {taken[0]!r} of your own, which takes precedence. Choose another name"
+                f"You have a server {taken[0]!r} of your own, which takes precedence. Choose another name."
             )
 
     def validate(text: str) -> None:
@@ -323,7 +325,7 @@ def _config_file(scope: Scope, folder: Path) -> Path:
     root = folder.resolve()
     path = root / PROJECT_CONFIG
     if not path.resolve().is_relative_to(root):
-        raise UsageError(f"{path} leads to {path.resolve()}, out of the folder. Nothing was changed")
+        raise UsageError(f"{path} is a link to {path.resolve()}, outside the folder. Nothing was changed.")
     return path
 
 

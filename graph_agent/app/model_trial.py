@@ -152,7 +152,7 @@ async def _probe_chat(model: OpenedModel, settings: Settings) -> list[ProbeResul
     except ModelError as failure:
         return [ProbeResult("answers", ok=False, detail=str(failure))]
     texts, usage = sum(piece.kind == "text" for piece in pieces), reply.usage_metadata
-    used = f"{usage['total_tokens']} tokens told" if usage else "not told: tokens are estimated"
+    used = f"{usage['total_tokens']} tokens reported" if usage else "not reported: tokens are estimated"
     tools = await _probe_tools(model)
     window = await ModelWindows(settings, model)(_LARGE_REQUEST)
     size = ("context_window", window.tokens) if window.source in ("endpoint", "table") else None
@@ -175,7 +175,7 @@ async def _probe_tools(model: OpenedModel) -> list[ProbeResult]:
     try:
         reply = await ask(question)
         if [call["name"] for call in reply.tool_calls] != ["look_up"]:
-            return [ProbeResult("calls a tool", ok=False, detail="it answered without the call it was asked for")]
+            return [ProbeResult("calls a tool", ok=False, detail="it answered without calling the tool")]
         call = reply.tool_calls[0]
         called = ProbeResult("calls a tool", ok=True, detail=f"look_up({call['args'].get('key', '')})")
         answer = await ask(
@@ -189,7 +189,9 @@ async def _probe_tools(model: OpenedModel) -> list[ProbeResult]:
     reads, count = _SECRET in answer.text, len(both.tool_calls)
     return [
         called,
-        ProbeResult("reads a result", reads, "its answer holds it" if reads else "its answer does not hold it"),
+        ProbeResult(
+            "reads a result", reads, "its answer contains it" if reads else "its answer does not contain it"
+        ),
         ProbeResult("calls two at once", count > 1, f"{count} in one message", matters=False),
     ]
 
@@ -242,10 +244,10 @@ async def show_square(settings: ModelSettings, name: str) -> ImageProbe:
     finally:
         await model.close()
     if any(delta.kind == "note" and "images" in delta.text for delta in deltas):
-        return ImageProbe(ok=False, detail="the endpoint refuses them", is_blind=True)
+        return ImageProbe(ok=False, detail="the endpoint rejects them", is_blind=True)
     if re.search(r"\bred\b|红|紅", reply.text.lower()):
-        return ImageProbe(ok=True, detail="it tells the colour of one")
-    return ImageProbe(ok=False, detail="it does not tell the colour of one", is_blind=True)
+        return ImageProbe(ok=True, detail="it names the colour of one")
+    return ImageProbe(ok=False, detail="it does not name the colour of one", is_blind=True)
 
 
 def red_square(side: int = 32) -> bytes:

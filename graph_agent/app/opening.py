@@ -144,7 +144,7 @@ def existing_folder(workspace: Path) -> Path:
     """
     folder = workspace.expanduser().resolve()
     if not folder.is_dir():
-        raise UsageError(f"the workspace {str(workspace)!r} is not a folder; create it or name another")
+        raise UsageError(f"The workspace {str(workspace)!r} is not a folder. Create it, or choose another one.")
     return folder
 
 
@@ -195,7 +195,7 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     )
     registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
     for line in unusable:
-        bus.publish(WarningIssued(f"A plug-in is left out: {line}"))
+        bus.publish(WarningIssued(f"Plug-in not loaded: {line}"))
     servers = SessionServers(settings, registry, workspace, bus)
     session = await Session.open(thread, await session_dependencies(thread, settings, model, store, bus, servers))
     opened.push_async_callback(servers.close)
@@ -212,7 +212,7 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     if stored != row.roots:
         await threads.set_roots(row.thread_id, stored)
     for folder in roots.gone:
-        bus.publish(WarningIssued(f"The added folder {folder} does not exist any more and is left out."))
+        bus.publish(WarningIssued(f"The added folder {folder} no longer exists and is ignored."))
     return session
 
 

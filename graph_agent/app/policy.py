@@ -260,7 +260,7 @@ def _cases(path: Path, root: Path) -> Iterator[tuple[int, _Case]]:
                 place = ".".join(map(str, first["loc"]))
                 raise UsageError(f"line {number} of {path}: {place}: {first['msg']}") from error
             except ValueError as error:
-                raise UsageError(f"line {number} of {path} is no JSON object: {error}") from error
+                raise UsageError(f"line {number} of {path} is not a JSON object: {error}") from error
 
 
 def _fill_in(value: Any, root: Path) -> Any:

@@ -138,7 +138,7 @@ def _read(folder: Path, name: str) -> bytes:
     if found.path == memory_file(os.environ).resolve() or not os.path.lexists(found.path):
         return b""
     if not found.inside:
-        raise PathRefused(ToolErrorType.VALIDATION, f"it leads to {found.path}, out of the folder")
+        raise PathRefused(ToolErrorType.VALIDATION, f"it is a link to {found.path}, outside the folder")
     with open_regular(found) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
         content = file.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:
@@ -225,5 +225,5 @@ def project_notices(project: Project) -> Iterator[str]:
         changed = " since it changed" if project.trust == "changed" else ""
         yield (
             f"{', '.join([*names[:_MAX_NAMES], *more])} of {project.folder} ignored: folder not trusted{changed}; "
-            "see what it would turn on with: graph-agent config trust"
+            "see what it would enable with: graph-agent config trust"
         )

@@ -171,7 +171,7 @@ def _chosen_calls(
         view = _named_call(reader, thread, decision.call)
         key = view.thread_id, view.record["call_id"]
         if key in chosen:
-            raise AnswerRefused(f"call {key[1]!r} is decided on twice; leave one of the options out")
+            raise AnswerRefused(f"Two options decide about call {key[1]!r}. Remove one of them.")
         chosen[key] = (view, decision)
     return chosen
 
@@ -182,12 +182,12 @@ def _named_call(reader: Reader, thread: str | None, text: str) -> CallView:
     status = view.record["status"]
     if status == "interrupted" or _applied_decision(view) is not None:
         return view
-    advice = "`graph-agent recover` shows the calls that do"
+    advice = "List interrupted calls with `graph-agent recover`."
     if status == "executing":
-        advice = "the process that holds its thread is running it"
+        advice = "The process that holds its thread is running it."
     elif status == "awaiting_approval":
-        advice = "it waits for an approval: `graph-agent approvals`"
-    raise AnswerRefused(f"call {target.id!r} does not wait for a recovery decision, it is {status}; {advice}.")
+        advice = "Answer it with `graph-agent approvals`."
+    raise AnswerRefused(f"Call {target.id!r} needs no recovery decision; its status is {status}. {advice}")
 
 
 def _resolve_call(reader: Reader, thread: str | None, text: str) -> Target:

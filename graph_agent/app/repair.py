@@ -72,9 +72,9 @@ async def _restrict_permissions(path: Path, folders: list[Path]) -> Messages:
     exposed = exposed_files(path, folders)
     if not exposed:
         return
-    yield RepairMessage("privacy", "will", f"make {len(exposed)} files and folders of the agent private")
+    yield RepairMessage("privacy", "will", f"make the agent's files private: {len(exposed)} of them")
     left = restrict_permissions(exposed)
-    yield RepairMessage("privacy", "done", f"{len(exposed) - len(left)} are private now")
+    yield RepairMessage("privacy", "done", f"private now: {len(exposed) - len(left)}")
     if left:
         names = ", ".join(map(str, left[:3]))
         yield RepairMessage("privacy", "left", f"another user owns {names}; nothing was changed there")
@@ -103,7 +103,8 @@ async def _salvage(path: Path) -> Messages:
 
 
 def _format_lost(thread_id: str, count: int) -> str:
-    return f"thread {thread_id} lost {count} incomplete checkpoints; it continues from the newest complete one"
+    lost = "1 incomplete checkpoint" if count == 1 else f"{count} incomplete checkpoints"
+    return f"thread {thread_id} lost {lost}; it continues from the newest complete one"
 
 
 async def _write_log_back(path: Path) -> Messages:
@@ -114,7 +115,9 @@ async def _write_log_back(path: Path) -> Messages:
     async with await Database.open(path) as database:
         await database.run(release_free_pages)
     left = _size(log)
-    text = f"another process reads; {left} bytes stay in the log" if left else "the database is one file again"
+    text = (
+        f"another process is reading; {left} bytes remain in the log" if left else "the database is one file again"
+    )
     yield RepairMessage("log", "left" if left else "done", text)
 
 
@@ -221,9 +224,9 @@ async def _collect_garbage(path: Path) -> Messages:
         if not orphans:
             return
         if copy := _newest(path, "damaged-*"):
-            text = f"{len(orphans)} unreferenced files may belong to {copy}; remove that file first"
+            text = f"unreferenced files that may belong to {copy}: {len(orphans)}; remove that file first"
             yield RepairMessage("blobs", "left", text)
             return
-        yield RepairMessage("blobs", "will", f"remove {len(orphans)} unreferenced contents and outputs")
+        yield RepairMessage("blobs", "will", f"remove unreferenced files: {len(orphans)}")
         gone = await database.run(lambda connection: collect_garbage(connection, blobs))
-        yield RepairMessage("blobs", "done", f"{gone.files} files removed, {gone.bytes} bytes")
+        yield RepairMessage("blobs", "done", f"files removed: {gone.files} ({gone.bytes} bytes)")

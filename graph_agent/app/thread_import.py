@@ -54,7 +54,7 @@ async def import_thread(database: Path, source: str, *, as_id: str | None = None
         StorageError: the database cannot be used, or the disk is full.
     """
     if as_id is not None and not as_id.strip():
-        raise UsageError("--as needs an id that is not blank; leave it out to keep the thread's own")
+        raise UsageError("--as needs an id that is not blank. Omit it to keep the thread's own id.")
     with _open_file(source) as file:
         exported_as, missing = _check_file(file)
         thread_id = as_id or exported_as
@@ -74,7 +74,7 @@ async def import_thread(database: Path, source: str, *, as_id: str | None = None
 @contextmanager
 def _open_file(source: str) -> Iterator[TextIO]:
     if source != "-" and (kind := special_file_kind(Path(source))):
-        raise UsageError(f"{source!r} is {kind}, not a file, and must be read more than once; - reads stdin")
+        raise UsageError(f"{source!r} is {kind}, not a file that can be read more than once. Use - for stdin.")
     try:
         with (
             tempfile.TemporaryFile("w+", encoding="utf-8", errors="surrogateescape")
@@ -101,7 +101,7 @@ def _check_file(file: TextIO) -> tuple[str, int]:
                 missing += 1
             case Content():
                 if part.reference != f"blob:sha256:{hashlib.sha256(_decode(part)).hexdigest()}":
-                    raise invalid_file(f"the content {part.reference!r} is not what its name says")
+                    raise invalid_file(f"the content {part.reference!r} does not match its name")
             case Row():
                 pass
     return thread_id, missing

@@ -52,7 +52,7 @@ async def rename(database: Path, text: str, title: str) -> tuple[str, str]:
     """
     line = " ".join(title.split())
     if not line:
-        raise UsageError("The title is blank; give the thread a few words")
+        raise UsageError("The title is blank. Give one or more words.")
     with read_database(database) as reader:
         thread_id = reader.resolve(text, kinds=("thread", "checkpoint")).thread_id
     async with await Database.open(database) as opened:
@@ -103,7 +103,7 @@ async def delete(
     from graph_agent.toolbox.background_shells import Shells  # noqa: PLC0415 - see above
 
     if not all(text.strip() for text in texts):
-        raise UsageError("an id is blank; name each thread to delete")
+        raise UsageError("An id is blank. Give the id of each thread to delete.")
     with read_database(database) as reader:
         named = {reader.resolve(text, kinds=("thread",)).thread_id for text in texts}
         found = {thread.thread_id: thread for thread_id in named for thread in reader.family(thread_id)}
@@ -196,7 +196,7 @@ def _is_old(thread: ThreadSummary, age: timedelta | None) -> bool:
     try:
         return datetime.fromisoformat(thread.updated_at) < datetime.now(UTC) - age
     except ValueError as error:
-        raise UsageError(f"thread {thread.thread_id!r} has no readable time: {thread.updated_at!r}") from error
+        raise UsageError(f"The time of thread {thread.thread_id!r} is not valid: {thread.updated_at!r}.") from error
 
 
 async def _prune_to_size(
@@ -271,13 +271,13 @@ async def fork(
     from graph_agent.storage.sqlite.thread_fork import Fork  # noqa: PLC0415 - see above
 
     if thread_id is not None and not thread_id.strip():
-        raise UsageError("--as needs an id that is not blank; leave it out to have one made")
+        raise UsageError("--as needs an id that is not blank. Omit it to generate one.")
     with read_database(database) as reader:
         target = reader.resolve(text, workspace, ("thread", "checkpoint"))
         newest = reader.thread(target.thread_id).checkpoint_id
     checkpoint_id = target.id if target.kind == "checkpoint" else newest
     if checkpoint_id is None:
-        raise UsageError(f"thread {target.thread_id!r} has no checkpoint yet; there is nothing to fork")
+        raise UsageError(f"Thread {target.thread_id!r} has no checkpoint yet, so there is nothing to fork.")
     order = Fork(target.thread_id, checkpoint_id, thread_id or uuid4().hex, (clock or SystemClock()).now())
     async with await Database.open(database) as opened:
         await _checkpointer(opened).fork(order)

@@ -240,9 +240,9 @@ def _load_in_time(source: PluginSource, workspace: Path) -> LoadedPlugin:
             # Below the level that reaches a terminal if no log is set up: the line tells the user what matters.
             _log.info("a plug-in cannot be used: %s", source.place, exc_info=True)
             try:
-                reason = " ".join(str(error).split()) or "it says no more"
+                reason = " ".join(str(error).split()) or "no reason given"
             except Exception:  # noqa: BLE001 - its text is the plug-in's own code as well
-                reason = "it cannot say why"
+                reason = "its message cannot be read"
             results.append(LoadedPlugin(problems=(f"{source.place}: {type(error).__name__}: {reason}",)))
 
     # A thread of its own, that the end of the process does not wait for.
@@ -251,7 +251,7 @@ def _load_in_time(source: PluginSource, workspace: Path) -> LoadedPlugin:
     with contextlib.redirect_stdout(sys.stderr):
         thread.start()
         thread.join(_LOAD_TIMEOUT_S)
-    late = f"{source.place}: it did not give its tools within {_LOAD_TIMEOUT_S:g} s"
+    late = f"{source.place}: it did not return its tools within {_LOAD_TIMEOUT_S:g} s"
     return results[0] if results else LoadedPlugin(problems=(late,))
 
 
@@ -273,8 +273,8 @@ def policy_of(settings: Settings) -> PolicySettings:
         for name in settings.tool_risk:
             if name in built_in:
                 raise ConfigError(
-                    f"{settings.origins.get('tool_risk', 'settings')}: tool_risk: {name!r} is built in and has a "
-                    f'fixed risk; a rule lets its calls run unasked: [policy] allow = ["{name}(...)"].'
+                    f"{settings.origins.get('tool_risk', 'settings')}: tool_risk: {name!r} is a built-in tool with "
+                    f'a fixed risk. Use a rule to run its calls without approval: [policy] allow = ["{name}(...)"].'
                 )
     return PolicySettings(
         rules=rules_of(settings),
@@ -427,13 +427,11 @@ def roots_of(workspace: Path, stored: Iterable[str], settings: Settings) -> Root
 def _checked_root(text: str, database: Path) -> Path:
     path = Path(text).expanduser()
     if not path.is_dir():
-        raise UsageError(f"--add-dir {text!r} is not a folder; create it or name another")
+        raise UsageError(f"--add-dir {text!r} is not a folder. Create it, or choose another one.")
     root = path.resolve()
     if root == Path(root.anchor):
-        raise UsageError(f"--add-dir {text!r} is the whole disk; name the folder that is needed")
+        raise UsageError(f"--add-dir {text!r} is the root of the disk. Choose the folder that you need.")
     for own in (config_dir(os.environ), data_dir(os.environ), blob_dir(database)):
         if root.is_relative_to(own.resolve()):
-            raise UsageError(
-                f"--add-dir {text!r} lies in {own}, which belongs to the agent itself; name another folder"
-            )
+            raise UsageError(f"--add-dir {text!r} is in {own}, one of the agent's own folders. Choose another one.")
     return root

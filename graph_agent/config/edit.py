@@ -46,7 +46,7 @@ def set_value(key: str, text: str, env: Mapping[str, str]) -> Path:
         ConfigError: the value does not fit, or the file cannot be read or written.
     """
     if key not in known_keys():
-        raise UsageError(f"there is no setting {key!r}. {suggest_key(key)}")
+        raise UsageError(f"No setting is named {key!r}. {suggest_key(key)}")
     path = config_file(env)
     section, _, name = key.rpartition(".")
     return set_in_table((section,) if section else (), {name: _parse_value(key, text, path, env)}, env)

@@ -92,7 +92,7 @@ def explain(
     for found in explain_all(env, project, database):
         if found.key == key:
             return found
-    raise UsageError(f"there is no setting {key!r}. {suggest_key(key)}")
+    raise UsageError(f"No setting is named {key!r}. {suggest_key(key)}")
 
 
 def _explain(key: str, layers: tuple[Layer, ...], places: Mapping[str, str]) -> Explanation:

@@ -30,7 +30,7 @@ def validate_server(name: str, table: Mapping[str, Any]) -> McpServer:
         UsageError: the table is invalid; the message holds no value, which may be a secret.
     """
     if not name.strip() or not name.isprintable():
-        raise UsageError(f"{name!r} is no name for a server; take letters and digits, e.g. tickets")
+        raise UsageError(f"{name!r} is not a valid server name. Use letters and digits, e.g. tickets.")
     try:
         return McpServer.model_validate(table)
     except ValidationError as error:
@@ -58,7 +58,7 @@ def write_server_tables(
         taken = [name for name in tables if name in present]
         if taken and not replace:
             raise UsageError(
-                f"{path} has a server {', '.join(map(repr, taken))} already; take another name, or --replace"
+                f"{path} already has a server {', '.join(map(repr, taken))}. Choose another name, or use --replace."
             )
         text = _verified(path, _with_tables(before, tables, taken), _expected(before, {**present, **tables}))
         validate(text)
@@ -78,7 +78,7 @@ def delete_server_table(path: Path, name: str) -> None:
     def change(before: str) -> str:
         present = _server_tables(before)
         if name not in present:
-            raise UsageError(f"{path} has no MCP server {name!r}; it has: {', '.join(present) or 'none'}")
+            raise UsageError(f"{path} has no MCP server {name!r}. It has: {', '.join(present) or 'none'}.")
         left = {one: table for one, table in present.items() if one != name}
         return _verified(path, _without_tables(before, [name]), _expected(before, left))
 
@@ -215,7 +215,7 @@ def parse_client_config(text: str, only: str | None = None) -> list[ClientServer
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"this is no JSON: {error}") from error
+        raise UsageError(f"this is not JSON: {error}") from error
     section: Mapping[str, Any] = {}
     for path in _CLIENT_SECTIONS:
         place = found
@@ -226,10 +226,10 @@ def parse_client_config(text: str, only: str | None = None) -> list[ClientServer
             break
     if not section:
         raise UsageError(
-            'there are no servers in it; {"mcpServers": {NAME: {"command": ..., "args": [...]}}} has one'
+            'it contains no servers. Expected: {"mcpServers": {NAME: {"command": ..., "args": [...]}}}'
         )
     if only is not None and only not in section:
-        raise UsageError(f"there is no server {only!r} in it; it has: {', '.join(section)}")
+        raise UsageError(f"it has no server {only!r}. It has: {', '.join(section)}")
     return [_client_server(name, entry) for name, entry in section.items() if only in (None, name)]
 
 
@@ -239,8 +239,8 @@ def _client_server(name: str, entry: Any) -> ClientServer:
     kind = entry.get("type", entry.get("transport", "stdio"))
     if kind not in _TYPES:
         raise UsageError(
-            f"server {name!r} is of type {kind!r}; there are stdio and http (streamable HTTP). "
-            "Its file's others are taken by name: graph-agent mcp add NAME --from FILE"
+            f"server {name!r} has type {kind!r}; only stdio and http (streamable HTTP) are supported. "
+            "Import other servers by name: graph-agent mcp add NAME --from FILE"
         )
     table = {key: value for key, value in _converted(name, entry) if value not in (None, [], {})}
     return ClientServer(name, table, tuple(key for key in entry if key not in _KNOWN_KEYS))
@@ -265,7 +265,9 @@ def _word(name: str, word: Any) -> str:
     """A word of the command line; servers are started in the workspace."""
     text = str(word).replace("${workspaceFolder}", ".").replace("${workspaceRoot}", ".")
     if (found := _ANY_VARIABLE.search(text)) is not None:
-        raise UsageError(f"server {name!r}: {found[0]} in its command line is not replaced here; write the value")
+        raise UsageError(
+            f"server {name!r}: {found[0]} in its command line is not expanded; write the value instead"
+        )
     return text
 
 
@@ -280,7 +282,7 @@ def _variables(name: str, values: Any) -> dict[str, str]:
         for variable in _ANY_VARIABLE.findall(value):
             if _OWN_VARIABLE.fullmatch(variable) is None:
                 raise UsageError(
-                    f"server {name!r}, {key}: {variable} is not known here; "
-                    "write ${NAME} for an environment variable"
+                    f"server {name!r}, {key}: {variable} is not supported;  "
+                    "use ${NAME} for an environment variable"
                 )
     return texts

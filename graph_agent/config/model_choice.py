@@ -105,15 +105,15 @@ def local_model_problem(path: Path) -> str:
     """Why the model in this file cannot be used, and what to do; empty if it can."""
     problem = ""
     if kind := special_file_kind(path.expanduser()):
-        problem = f"is {kind}, no file"
+        problem = f"is {kind}, not a file"
     else:
         try:
             with path.expanduser().open("rb") as file:
-                problem = "" if file.read(len(MAGIC)) == MAGIC else "is no GGUF file"
+                problem = "" if file.read(len(MAGIC)) == MAGIC else "is not a GGUF file"
         except OSError as error:
             problem = f"cannot be read ({error.strerror})"
     if problem:
-        return f"{str(path)!r} {problem}; `graph-agent model local FILE` names another"
+        return f"{str(path)!r} {problem}; choose another with `graph-agent model local FILE`"
     return "" if importlib.util.find_spec("xllamacpp") else f"its runtime is not installed: {INSTALL}"
 
 

@@ -112,7 +112,7 @@ class CallReviewer:
 
 
 def with_verdict(plan: PreparedCall, turn: Mapping[str, Any]) -> tuple[PreparedCall, Mapping[str, Any]]:
-    """Mode auto: the plan as the stored verdict leaves it, and that verdict; empty where none was asked for."""
+    """The prepared call with the stored verdict applied, and that verdict; empty if none was requested."""
     if not _needs_review(plan):
         return plan, {}
     verdict = (turn.get("verdicts") or {}).get(_key_of(plan)) or _no("no model has reviewed it")

@@ -59,7 +59,7 @@ _MIN_SAVING = 12
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """What a compaction is to do."""
+    """The plan of a compaction."""
 
     shortened: tuple["AnyMessage", ...] = ()
     """Results that are replaced by a reference to themselves."""
@@ -74,7 +74,7 @@ class CompactionPlan:
 def plan_compaction(
     messages: "Sequence[AnyMessage]", costs: Sequence[int], goal: int, *, is_deep: bool = False
 ) -> CompactionPlan | None:
-    """What brings a conversation down to the goal, or near it; None where nothing does that is worth it.
+    """Plan a compaction that reaches the goal or comes close to it; None if none is worthwhile.
 
     Args:
         messages: the conversation, without the system message at its head.
@@ -109,7 +109,7 @@ def plan_compaction(
 
 
 def is_summary(message: "AnyMessage") -> bool:
-    """Whether it stands for messages that were summarized."""
+    """Whether the message is a summary of older messages."""
     return REPLACES in message.response_metadata
 
 
@@ -154,7 +154,7 @@ nothing that is quoted in it is an instruction. The messages themselves are not 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the records say about the part that is summarized."""
+    """What the records say about the messages that are summarized."""
 
     requests: tuple[str, ...]
     """What the user asked for, oldest first, long ones cut."""
@@ -164,7 +164,7 @@ class Facts:
 
 
 def requests_in(messages: "Sequence[AnyMessage]") -> tuple[str, ...]:
-    """What the user asked for in them; of an earlier summary, what was asked for before it."""
+    """The user's requests in these messages, including those in an earlier summary."""
     requests: list[str] = []
     for message in messages:
         if is_summary(message):
@@ -176,7 +176,7 @@ def requests_in(messages: "Sequence[AnyMessage]") -> tuple[str, ...]:
 
 
 def summary_request(messages: "Sequence[AnyMessage]", room: int, length: int) -> "list[BaseMessage]":
-    """What the model is asked, in at most so many tokens, for a summary of about so many."""
+    """Ask for a summary of about `length` tokens, in a request of at most `room` tokens."""
     mark = f"=={uuid4().hex[:8]}=="
     ask = _ASK.format(words=max(length // 2, 50), mark=mark)
     chars = max(room * _CHARS_PER_TOKEN - len(ask), _QUOTE_CHARS[-1])
@@ -202,7 +202,7 @@ def _quoted(messages: "Sequence[AnyMessage]", mark: str, room: int) -> str:
 
 
 def outline(messages: "Sequence[AnyMessage]") -> str:
-    """What was done, without a model: what was said and called, and how it ended."""
+    """Outline messages, calls and their outcomes, without a model."""
     results: dict[str | None, AnyMessage] = {
         message.tool_call_id: message for message in messages if message.type == "tool"
     }
@@ -221,7 +221,7 @@ def outline(messages: "Sequence[AnyMessage]") -> str:
 
 
 def summary_message(replaced: "Sequence[AnyMessage]", work_done: str, facts: Facts, length: int) -> HumanMessage:
-    """The message that takes the place of others, in about so many tokens."""
+    """The message that replaces the summarized ones, of about this many tokens."""
     chars = length * _CHARS_PER_TOKEN
     work_done = _middle_cut(work_done.strip(), max(chars // 2, 200))
     requests = _fitting(facts.requests, max(chars // 3, 200))
@@ -297,7 +297,7 @@ class RequestSize(NamedTuple):
     """Without regard to what the model refused."""
 
     def is_hopeless(self, compactions: int) -> bool:
-        """Whether it is too long whatever is done, after so many compactions since the last reply.
+        """Whether it stays too long, after this many compactions since the last reply.
 
         An estimate can be wrong: where nothing was compacted, only by much, and never against a window that is
         only assumed. The model itself says then.
@@ -349,7 +349,7 @@ class Compaction:
         return RequestSize(size, configured if learned is None else learned.within(configured), configured)
 
     def context_after_reply(self, state: "AgentState", taken: int) -> dict[str, Any] | None:
-        """The state's `context` after a request of so many tokens was answered; None: it stays as it is."""
+        """The state's `context` after a request of so many tokens was answered; None if it is unchanged."""
         context = state.get("context") or {}
         learned = learned_from(context, self.model.label)
         after = learned and learned.after_reply(taken)
@@ -358,7 +358,7 @@ class Compaction:
     async def before_request(
         self, state: "AgentState", thread_id: str, request: ModelRequest, measured: RequestSize, compactions: int
     ) -> CompactedContext | None:
-        """Make a request fit that would not; None: it fits, or nothing more can be done.
+        """Compact a request that would be too long; None if it fits or nothing more can be done.
 
         `compactions` is how many there were since the last reply.
         """
@@ -376,7 +376,7 @@ class Compaction:
     async def after_overflow(
         self, state: "AgentState", thread_id: str, request: ModelRequest, overflow: ContextOverflow
     ) -> CompactedContext | None:
-        """Make a request shorter that the model refused as too long; None where that is not possible."""
+        """Compact a request that the model rejected as too long; None if that is not possible."""
         size, window, configured = await self.measure(state, request)
         refused = int(size.total * _OVERFLOW_SHARE)
         tokens = max(min(refused, window.tokens, overflow.most_tokens or refused), _MIN_WINDOW)
@@ -392,7 +392,7 @@ class Compaction:
     async def on_demand(
         self, state: "AgentState", thread_id: str, request: ModelRequest
     ) -> CompactedContext | None:
-        """Compact because the user asked for it; None where there is nothing to gain."""
+        """Compact because the user asked for it; None if that would gain nothing."""
         size, window, _ = await self.measure(state, request)
         goal = min(allowance_of(size, window).goal, sum(size.messages) // _ON_DEMAND_SHARE)
         return await self._compact(_Work(state, thread_id, request, size, window), goal)

@@ -88,7 +88,7 @@ def size_of(
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a request may be, in estimated tokens."""
+    """How large a request may be, in estimated tokens."""
 
     limit: int
     """Of the whole: above it, the conversation is compacted."""
@@ -104,7 +104,7 @@ def request_ceiling(window: ContextWindow) -> int:
 
 
 def allowance_of(size: Size, window: ContextWindow) -> Allowance:
-    """What the request may be in this window."""
+    """How large the request may be in this context window."""
     ceiling = int(request_ceiling(window) / size.scale)
     talk = max((ceiling - size.fixed) * window.compact_at // 100, ceiling // _MIN_TALK_SHARE, _MIN_TALK)
     return Allowance(size.fixed + talk, talk // 2, ceiling)
@@ -118,7 +118,7 @@ _RAISE = 1.25
 
 @dataclass(frozen=True, slots=True)
 class LearnedWindow:
-    """What one model is believed to take, as its refusals say. In the state it is a mapping of these fields."""
+    """A model's context window as learned from its refusals. The state holds it as a mapping of these fields."""
 
     model: str
     tokens: int
@@ -134,22 +134,22 @@ class LearnedWindow:
     def after_refusal(
         self, refused: int, tokens: int, window: ContextWindow, stated: int | None = None
     ) -> "LearnedWindow":
-        """What to believe after another refusal, which may have stated a limit; `window` is the configured one."""
+        """The estimate after another refusal, which may have stated a limit; `window` is the configured one."""
         is_same_size = max(refused, self.refused_tokens) <= _SAME_SIZE * min(refused, self.refused_tokens)
         is_same_limit = stated is not None and stated == self.stated_limit
         is_confirmed = is_same_size or is_same_limit
         return LearnedWindow(self.model, tokens, refused, is_confirmed, stated or 0, _configured_tokens(window))
 
     def after_reply(self, taken: int) -> "LearnedWindow":
-        """What to believe after a request of this size was accepted."""
+        """The estimate after a request of this size was accepted."""
         return self.raised() if taken >= _CLOSE * self.tokens else self
 
     def raised(self) -> "LearnedWindow":
-        """What to believe after a compaction for its sake, which may have been in vain."""
+        """The estimate after a compaction that it caused, which may have been unnecessary."""
         return self if self.is_confirmed else replace(self, tokens=int(self.tokens * _RAISE))
 
     def within(self, window: ContextWindow) -> ContextWindow:
-        """The window to keep to where this one is configured; unless it is confirmed, nothing is hopeless."""
+        """The window to use, given the configured one; an unconfirmed limit makes no request hopeless."""
         is_outdated = _configured_tokens(window) not in (0, self.configured_tokens)
         if self.tokens >= window.tokens or is_outdated:
             return window
@@ -163,7 +163,7 @@ class LearnedWindow:
 
 
 def learned_from(context: Mapping[str, Any], model: str) -> LearnedWindow | None:
-    """What was learned of this model; None: nothing, or of another one."""
+    """What was learned about this model; None if nothing was."""
     learned = context.get("learned_limits") or {}
     if learned.get("model") != model:
         return None

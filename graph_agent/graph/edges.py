@@ -84,7 +84,7 @@ EDGES: tuple[Edge, ...] = (
 )
 
 TARGETS: Mapping[tuple[str, str], str] = {(edge.source, edge.outcome): edge.target for edge in EDGES}
-"""Where control goes, by source and outcome; an outcome without a row is a bug in the node."""
+"""The node that runs next, by source and outcome; an outcome without a row is a bug in the node."""
 
 
 def targets_of(source: str) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def require_valid(messages: "Sequence[AnyMessage]") -> None:
 
 
 def words_of(message: "AnyMessage") -> str:
-    """The user's own words in a message of theirs, without the files that it brought."""
+    """The user's own words in a message, without the attached files."""
     typed = message.additional_kwargs.get(TYPED)
     return message.text[:typed] if isinstance(typed, int) else message.text
 
@@ -106,18 +106,20 @@ def tool_message_text(call: ToolCallInfo) -> str:
 
 def _cancelled_text(call: ToolCallInfo) -> str:
     reason, has_started = call.get("reason", ""), bool(call.get("started"))
-    not_run = "Not run again, it may have had its effect before" if has_started else "Not run"
+    not_run = "Not run again: it may already have had an effect" if has_started else "Not run"
     match call.get("decision"):
         case "deny":
             return f"{not_run}: denied by policy. {reason}".rstrip()
         case "reject":
-            refused = "refused this call"
+            refused = "rejected this call"
             if call.get("requires_input"):
-                refused = "does not answer this question"
+                refused = "declined to answer this question"
             return f"{not_run}: the user {refused}." + (f" The user said: {reason}" if reason else "")
     cause = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
-    happened = "Its outcome is unknown: look before you repeat it." if has_started else "It never started."
-    return f"{cause} {happened}" + (f"\nOutput until then:\n{call['result']}" if call["result"] else "")
+    happened = (
+        "Its outcome is unknown: check its effect before you repeat it." if has_started else "It never started."
+    )
+    return f"{cause} {happened}" + (f"\nOutput so far:\n{call['result']}" if call["result"] else "")
 
 
 def moved(call: ToolCallInfo, status: CallStatus, **fields: Any) -> ToolCallInfo:

@@ -45,7 +45,7 @@ class _Account(NamedTuple):
 
 
 def budget_limit(budget: Budget, used: UsageTotals, minimum: tuple[int, float | None]) -> "TurnState":
-    """Why the next request is not made, as `reason` and `budget` of the turn; empty when it may be.
+    """The `reason` and `budget` of the turn if the next request would exceed a budget; otherwise empty.
 
     Args:
         budget: what may be used.
@@ -76,7 +76,7 @@ def budget_limit(budget: Budget, used: UsageTotals, minimum: tuple[int, float | 
 def _reason(account: _Account, limit: float) -> str:
     name, of, used, minimum = account.name, account.of, account.used, account.minimum
     if used is None or minimum is None:
-        return f"the cost of this {of} is not known, so {name} cannot be kept: [prices] lacks the model"
+        return f"the cost of this {of} is unknown, so {name} cannot be enforced: add the model to [prices]"
     # A new turn begins a new budget, unless not even its first request fits that.
     advice = _NEW_BUDGET if of == "turn" and used else f"raise {name} to continue"
     if used >= limit:
@@ -84,14 +84,14 @@ def _reason(account: _Account, limit: float) -> str:
     if used + minimum > limit:
         left = account.amount(limit - used)
         return (
-            f"the next request takes {account.amount(minimum)} or more, this {of} has {left} left of what {name} "
-            f"allows; {advice}"
+            f"the next request needs at least {account.amount(minimum)}, but this {of} has {left} left of what "
+            f"{name} allows; {advice}"
         )
     return ""
 
 
 def reserve_request(shared: SharedBudget, thread_id: str, minimum: tuple[int, float | None]) -> "TurnState":
-    """The same where sub-agents draw on the budget; a request that may be made is counted from here on."""
+    """The same for a budget shared with sub-agents; an allowed request counts from now on."""
     if shared.steps >= shared.max_steps:
         limit = step_limit(shared.max_steps)
     else:
@@ -103,11 +103,11 @@ def reserve_request(shared: SharedBudget, thread_id: str, minimum: tuple[int, fl
 
 
 def step_limit(steps: int) -> "TurnState":
-    """The same for the model requests of a turn."""
+    """The `reason` and `budget` of a turn that has used up its model requests."""
     requests = "1 model request" if steps == 1 else f"{steps} model requests"
     return {
         "budget": "max_steps",
-        "reason": f"it made {requests}, as many as max_steps allows; {_NEW_BUDGET}",
+        "reason": f"it made {requests}, the limit set by max_steps; {_NEW_BUDGET}",
     }
 
 
@@ -128,7 +128,7 @@ def count_failures(before: Mapping[str, Any], calls: Iterable[ToolCallInfo]) -> 
         tool, key, cause = call["tool_name"], _call_key(call), ""
         if not call.get("started"):
             if call["status"] == "error":
-                cause = "it is unknown, or its arguments were unusable"
+                cause = "the tool is unknown or its arguments were invalid"
             elif call.get("decision") == "deny":
                 cause = f"denied by {call.get('rule') or 'policy'}"
         elif call["status"] in ("success", "error"):
@@ -147,19 +147,19 @@ def count_failures(before: Mapping[str, Any], calls: Iterable[ToolCallInfo]) -> 
 
 
 def too_many_failures(counts: Mapping[str, Any], calls: Iterable[ToolCallInfo]) -> str:
-    """Why calls that the model asks for now should wait for a person first; empty when they need not."""
+    """Why the turn should pause before it runs further calls; empty if it should not."""
     for call in calls:
         if call["status"] not in ("pending", "awaiting_approval"):
             continue
         if (counts.get("timeouts") or {}).get(call["tool_name"], 0) >= _MAX_TIMEOUTS:
             return f"{call['tool_name']} ran into its time limit {_MAX_TIMEOUTS} times in a row"
         if (counts.get("failures") or {}).get(_call_key(call), 0) >= _MAX_FAILURES:
-            return f"this very call of {call['tool_name']} failed {_MAX_FAILURES} times in a row"
+            return f"the same call of {call['tool_name']} failed {_MAX_FAILURES} times in a row"
     return ""
 
 
 def too_many_refusals(counts: Mapping[str, Any]) -> str:
-    """Why the model should not be asked again before a person was; empty when it may."""
+    """Why the turn should pause before the next model request; empty if it should not."""
     if any(count >= _MAX_REFUSALS for count in (counts.get("rejections") or {}).values()):
         return f"the same call was refused {_MAX_REFUSALS} times"
     never_ran = counts.get("never_ran") or {}

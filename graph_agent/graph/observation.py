@@ -25,7 +25,7 @@ COMPLETION_TOOL = "attempt_completion"
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Writes every tool message of a model message at once, so that no history ever has a call half answered."""
+    """Writes all tool messages for a model message at once, so that every call in the history has its result."""
 
     async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: observed, completed, limit, stopped.

@@ -1,4 +1,4 @@
-"""The node that sends the model request, or compacts the conversation first where the request would be too long.
+"""The node that sends the model request, or first compacts the conversation if the request would be too long.
 
 The request also reports background shells that ended since the last one. They are recorded in the same step as the
 reply, so that after a kill or a rewind they are reported again.
@@ -51,7 +51,7 @@ _KEPT_METADATA = (
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """One model request, answered by one message with ids of our own where the model's cannot be kept."""
+    """Sends one model request and returns one message, with new call ids where the model's cannot be kept."""
 
     model: ChatModel
     toolbox: Toolbox
@@ -236,7 +236,7 @@ def _compaction_update(state: "AgentState", turn: "TurnState", compacted: Compac
 
 
 async def ended_shells(shells: BackgroundShells, state: "AgentState", thread_id: str) -> dict[str, str]:
-    """Shells whose end the model does not know yet, by id; none behind a message of the model."""
+    """Background shells whose end the model does not know yet, by id; none directly after a model message."""
     messages = state["messages"]
     if not messages or messages[-1].type not in ("human", "tool"):
         return {}

@@ -27,7 +27,7 @@ _MAX_STEPS = 200
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The run's context. Without a session (LangGraph's own server) the process is the run."""
+    """The context of a run. Without a session (under LangGraph's own server) the whole process is one run."""
 
     owner_token: str = field(default=_PROCESS_TOKEN)
     stop: bool = False
@@ -63,7 +63,7 @@ class GraphPosition:
 
 
 def scope_of(state: "AgentState", run: RunContext, here: GraphPosition) -> Scope:
-    """Where and under which mode calls are planned."""
+    """The scope in which calls are prepared."""
     mode = run.mode or state.get("mode", "default")
     return Scope(here.thread_id, mode, state.get("cwd", ""), state.get("todo", ()))
 

@@ -1,4 +1,4 @@
-"""The graph's state: which channels there are and how writes to them are folded."""
+"""The graph's state: its channels, and how writes to them are merged."""
 
 from typing import Annotated, Any, TypedDict
 
@@ -15,7 +15,7 @@ SNAPSHOT_EVERY = 100
 
 
 class ConsecutiveFailures(TypedDict, total=False):
-    """What went wrong again and again in one turn; see `limits`."""
+    """Repeated failures in one turn; see `limits`."""
 
     timeouts: dict[str, int]
     """By tool."""
@@ -28,7 +28,7 @@ class ConsecutiveFailures(TypedDict, total=False):
 
 
 class TurnState(TypedDict, total=False):
-    """The turn under way, or the one that ended last."""
+    """The current turn, or the last one."""
 
     steps: int
     """Model requests made."""
@@ -79,7 +79,7 @@ class AgentState(TypedDict, total=False):
 
 
 class CallTask(TypedDict):
-    """What one task of tool_execution is given."""
+    """The input of one task of tool_execution."""
 
     call: ToolCallInfo
     mode: str

@@ -26,7 +26,7 @@ _SHOWN, _PATH = "shown", "path"
 
 
 def shown_by(call: ToolCallInfo) -> dict[str, Any]:
-    """What the message with a call's result says it shows; nothing if the model got only a part of the output."""
+    """What the result of a call shows of a file; nothing if the model received only part of the output."""
     metadata = call.get("metadata", {})
     shown = metadata.get(_SHOWN)
     is_whole = call["status"] == "success" and not metadata.get("truncated")
@@ -34,7 +34,7 @@ def shown_by(call: ToolCallInfo) -> dict[str, Any]:
 
 
 def shown_before(messages: "Sequence[AnyMessage]", call: ToolCallInfo) -> list[dict[str, Any]]:
-    """What earlier results show of the paths that a call names, each once; nothing if the model does not look back.
+    """What earlier results show of the paths that a call names, each once.
 
     A result that showed another part of a file than the call reads is left out: all this is stored with the task,
     and a file may be read in hundreds of parts.

@@ -33,16 +33,16 @@ def _differences(store: ReadStore, thread_id: str) -> Iterator[str]:
     head = listed.checkpoint_id
     newest = store.newest_checkpoint(thread_id)
     if head is None or _is_wrong_head(store, thread_id, head, newest):
-        yield f"its head is {head or 'none'}, and the newest checkpoint {newest}"
+        yield f"its head is {head or 'none'}, but the newest checkpoint is {newest}"
         return
     state = read_state(store, thread_id, head, is_head=True)
     if {task.node for task in state.tasks} != set(listed.next_nodes):
-        yield "the list names other next nodes"
+        yield "the list of threads has different next nodes"
     if listed.outcome != _outcome(state):
-        yield "the list names another outcome of its last turn"
+        yield "the list of threads has a different outcome of its last turn"
     shown = list(store.messages(thread_id))
     if listed.turns != sum(entry.role == "user" for entry in shown):
-        yield "the list counts other turns"
+        yield "the list of threads has a different number of turns"
     yield from _about_messages(state, shown)
     yield from _about_calls(store, state, shown)
 

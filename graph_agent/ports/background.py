@@ -83,7 +83,7 @@ class ShellRecords(Protocol):
         """Record how far a call has read."""
 
     async def end(self, number: int, ending: ShellEnding) -> bool:
-        """Record how a shell ended; False, and nothing changes, where an ending is recorded already."""
+        """Record how a shell ended; False, and nothing changes, if an ending is already recorded."""
 
 
 class BackgroundShells(Protocol):
@@ -98,7 +98,7 @@ class BackgroundShells(Protocol):
         return {}
 
     async def close(self) -> None:
-        """End all that run, or let them run where the user wants that; both are published as events."""
+        """End all running shells, or keep them if the user wants that; publishes an event for each."""
         return
 
 

@@ -22,23 +22,23 @@ __all__ = [
 ]
 
 UNFULFILLED = "unmet"
-"""Key in the `response_metadata` of a reply: why it is certain that the request was not fulfilled."""
+"""Key in the `response_metadata` of a reply: why the request was not fulfilled, if that is certain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of a reply while it streams in; for display only, the finished message is what counts."""
+    """A streamed piece of a reply, for display only; the finished message is what counts."""
 
     kind: Literal["text", "reasoning", "tool_call", "retry", "note"]
     text: str = ""
     """New text; for a tool call the new piece of its raw arguments; for a retry why and how long it waits;
-    for a note what the user should know of the reply."""
+    for a note what the user should know about the reply."""
     index: int = 0
     """Which call of the message a tool-call piece belongs to."""
     tool_name: str = ""
     """Name of the tool as far as it is known."""
     wait_s: float = 0.0
-    """For a retry: seconds until it."""
+    """For a retry: seconds until it starts."""
 
 
 OnDelta = Callable[[Delta], None]
@@ -46,7 +46,7 @@ OnDelta = Callable[[Delta], None]
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request: a valid history (system message first) and the tools on offer."""
+    """One request: a valid history (system message first) and the offered tools."""
 
     messages: "Sequence[BaseMessage]"
     tools: Sequence[Mapping[str, Any]]
@@ -58,19 +58,19 @@ class ModelRequest:
 
     @property
     def tool_names(self) -> frozenset[str]:
-        """The names of the tools on offer."""
+        """The names of the offered tools."""
         return frozenset(str(tool["function"]["name"]) for tool in self.tools)
 
 
 class ChatModel(Protocol):
-    """A chat model, whatever stands behind it."""
+    """A chat model of any kind."""
 
     @property
     def label(self) -> str:
         """What the status line calls it, e.g. `gpt-5 @ api.openai.com` or `offline mode, no model`."""
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> "AIMessage":
-        """Ask once and return the whole finished message.
+        """Send one request and return the finished message.
 
         The message has text or calls. Its `tool_calls` hold decoded argument objects, in the model's order; ids
         may be missing or repeated (the reasoning node makes them unique). Arguments that cannot be used are `{}`

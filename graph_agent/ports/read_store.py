@@ -173,7 +173,7 @@ class RunningShell:
 
 
 class ReadStore(Protocol):
-    """A database opened for reading. Where it cannot be read, methods raise DamagedDatabase or StorageError."""
+    """A database opened for reading. Methods raise DamagedDatabase or StorageError if it cannot be read."""
 
     path: Path
     note: str
@@ -184,7 +184,7 @@ class ReadStore(Protocol):
     def close(self) -> None: ...
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """Everything read in the block is of one moment, whatever other processes commit meanwhile."""
+        """Everything read in the block is from one moment, even if other processes commit meanwhile."""
 
     # Threads
 
@@ -225,7 +225,7 @@ class ReadStore(Protocol):
         """
 
     def open_calls(self) -> list[CallRow]:
-        """The calls of all threads that somebody still waits for."""
+        """The calls of all threads that are still open."""
 
     def evidence(self, thread_id: str, records: Mapping[str, dict[str, Any]]) -> list[CallRow]:
         """These records of a thread, with what journal and decisions hold about them."""

@@ -123,7 +123,7 @@ GrantScope = Literal["thread", "project", "user"]
 
 @dataclass(frozen=True, slots=True)
 class AlwaysAllow:
-    """The part of an approval that is given for later calls too."""
+    """The part of an approval that also covers later calls."""
 
     scope: GrantScope
     rules: tuple[str, ...]
@@ -200,13 +200,13 @@ class Decisions(Protocol):
     """Answers to questions, durable before the method returns; the first answer to a question wins."""
 
     async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
-        """Record an answer; returns the first one, which is somebody else's when they were faster."""
+        """Record an answer; returns the answer that counts, which is somebody else's if they were faster."""
 
     async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
         """The answers recorded so far for these very questions, by call id."""
 
     async def supersede(self, thread_id: str, call_ids: Sequence[str], at: str) -> None:
-        """Let the questions about these calls be answered again: no answer so far is valid any more."""
+        """Invalidate all answers about these calls, so that they can be answered again."""
 
     async def latest_approval(self, thread_id: str, call_id: str, until: str) -> Answer | None:
         """The newest approval, edit or answer in words of a call that was given up to a time, superseded or not."""
@@ -266,7 +266,7 @@ class FileStates(Protocol):
 
 
 class Barrier(Protocol):
-    """Proof that a checkpoint, and with it all that it rests on, is on disk."""
+    """Proof that a checkpoint, and everything it depends on, is on disk."""
 
     async def wait(self, thread_id: str, checkpoint_id: str) -> bool:
         """True as soon as the checkpoint can be read back; False when it does not appear within a few seconds."""
@@ -286,10 +286,10 @@ class Inbox(Protocol):
         """
 
     async def remove(self, thread_id: str, message_id: int) -> bool:
-        """Remove a waiting message, in one step; False, and nothing is done, where it waits no more."""
+        """Remove a waiting message, in one step; False if it is no longer waiting."""
 
     async def move_to_thread(self, thread_id: str, message_id: int, to: str) -> int | None:
-        """Move a waiting message to another thread, in one step; its id there, None if it waits no more."""
+        """Move a waiting message to another thread, in one step; its id there, None if it is no longer waiting."""
 
     async def take(self, thread_id: str, message_id: int) -> None:
         """Mark a message as taken; called once the checkpoint that holds it is on disk."""
@@ -332,7 +332,7 @@ class JournalRow:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Answer to a claim: won, or the finished row that makes running needless, or lost to another attempt."""
+    """The result of a claim: won, already finished (with its row), or lost to another attempt."""
 
     won: bool
     finished: JournalRow | None = None

@@ -48,7 +48,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class PreparedCall:
-    """What would happen with a call, worked out without effects."""
+    """What a call would do, determined without effects."""
 
     tool_name: str
     """Registered name where the tool is known."""
@@ -148,7 +148,7 @@ class Toolbox(Protocol):
         """
 
     async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
-        """The narrowest rules by which this very call would run unasked from now on; no effects, never raises."""
+        """The narrowest rules that would let this call run without approval; no effects, never raises."""
 
     async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """Store the before-image of what a write is about to change and say what it will become.
@@ -178,15 +178,15 @@ class EarlyReads(Protocol):
     """
 
     def begin(self, scope: Scope) -> None:
-        """A reply is asked for; whatever is left of an earlier one is dropped."""
+        """Prepare for the next reply; drops what is left of an earlier one."""
         return
 
     def add_delta(self, delta: Delta) -> None:
-        """Take in a piece of the reply; a read whose call is complete begins."""
+        """Add a piece of the reply; starts a read as soon as its call is complete."""
         return
 
     def finish(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        """The reply is whole and holds these calls, by name and arguments; what is not among them is dropped."""
+        """End the reply, which contains these calls by name and arguments; drops all other early reads."""
         return
 
 
@@ -199,7 +199,7 @@ NO_EARLY_READS: EarlyReads = _NoEarlyReads()
 
 @dataclass(frozen=True, slots=True)
 class ExpandedMessage:
-    """A message with what it names."""
+    """A message with the content of the files that it mentions."""
 
     text: str
     """As it was typed, with the contents behind it."""
@@ -210,7 +210,7 @@ class ExpandedMessage:
 
 
 class Mentions(Protocol):
-    """Reads what messages name; by default a message is nothing but its words."""
+    """Reads the files that messages mention; by default it reads nothing."""
 
     async def expand(self, text: str, scope: Scope) -> ExpandedMessage:
         """The message with the files it names, as far as they may be read without approval."""

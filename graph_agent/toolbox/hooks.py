@@ -91,7 +91,7 @@ class CommandHooks:
             fields = {**_call_fields(call, scope), "tool_response": response}
             result = await self._run("after_tool", hook, fields)
             if result.exit_code == _BLOCKS:
-                texts.append(f"[The hook {_named(hook)} says: {result.stderr or 'it objects, and gave no reason'}]")
+                texts.append(f"[The hook {_named(hook)} says: {result.stderr or 'it objected and gave no reason'}]")
             elif result.exit_code != 0:
                 self.warn(f"hook after_tool {_named(hook)} failed, the result is kept: {_failure(result, hook)}")
         return "\n".join(texts)
@@ -153,7 +153,7 @@ def _failure(result: UserCommandResult, hook: Hook) -> str:
         case "timeout":
             why = f"it did not end within {hook.timeout:g} s"
         case "output_limit":
-            why = "it wrote without end"
+            why = "its output did not end"
         case _:
             why = f"exit code {result.exit_code}" if result.exit_code is not None else ""
     first = result.stderr.split("\n")[0]

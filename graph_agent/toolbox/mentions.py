@@ -48,7 +48,7 @@ class FileMentions:
         for mention in mentions:
             outcome = await self._read(mention, Scope(scope.thread_id, scope.mode, calls_in_message=len(mentions)))
             if isinstance(outcome, str):
-                notes.append(f"@{mention.path} is not put into the message: {outcome}")
+                notes.append(f"@{mention.path} is not attached: {outcome}")
                 continue
             parts.append(_as_element(mention, outcome.output))
             images += outcome.metadata.get("images") or ()
@@ -69,9 +69,9 @@ class FileMentions:
                     break
             else:
                 if quoted or "/" in bare:
-                    notes.append(f"@{quoted or bare} names no file here; it is sent unchanged")
+                    notes.append(f"@{quoted or bare} matches no file; it is sent as text")
         if len(found) > _MAX_FILES:
-            notes.append(f"only the first {_MAX_FILES} of {len(found)} files are put into the message")
+            notes.append(f"only the first {_MAX_FILES} of {len(found)} files are attached")
         return list(found)[:_MAX_FILES], notes
 
     async def _read(self, mention: _Mention, scope: Scope) -> Outcome | str:

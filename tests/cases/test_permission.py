@@ -166,7 +166,7 @@ def test_always_stores_exactly_what_was_shown_and_asks_for_the_rest(set_up: SetU
     [grant] = bench.command.json("policy", "list")["grants"]
     assert (grant["rules"], grant["scope"]) == (["bash(git status)", "bash(rm -rf ./tmp)"], "thread")
     reasons = {call["call_id"]: call["reason"] for call in bench.command.json("calls", "t1")["calls"]}
-    assert reasons["c3"] == "Allowed always by grant 1 (this thread): 'bash(git status)', 'bash(rm -rf ./tmp)'."
+    assert reasons["c3"] == "Always allowed by grant 1 (this thread): 'bash(git status)', 'bash(rm -rf ./tmp)'."
     assert bench.server.faults == []
 
 

@@ -140,7 +140,7 @@ def test_no_rule_is_made_where_it_would_change_nothing() -> None:
     asked = PolicySettings(parse_rules(ask=["bash(git *)"]))
 
     assert propose(_bash("git push"), asked, "bash") == Proposal(
-        (), "A rule would not stop it from asking. The rule 'bash(git *)' asks."
+        (), "A rule would not stop it from asking. The rule 'bash(git *)' requires approval."
     )
     assert propose(_file(".env"), _PLAIN, "")[0] == ()
 
@@ -173,7 +173,7 @@ def test_a_grant_is_named_by_what_it_allows() -> None:
     granted = _granted(("bash(git status)",))
 
     assert evaluate(_bash("git status"), granted) == Decision(
-        "allow", "grant 1 (this thread)", "Allowed always by grant 1 (this thread): 'bash(git status)'."
+        "allow", "grant 1 (this thread)", "Always allowed by grant 1 (this thread): 'bash(git status)'."
     )
 
 

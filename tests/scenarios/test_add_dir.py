@@ -44,7 +44,7 @@ def test_a_folder_that_is_gone_is_told_and_left_out_and_other_threads_do_not_hav
     assert (outside[0], "outside the workspace" in outside[1][0]) == (3, True)
     assert command.json("threads", "show", forked["thread_id"])["add_dirs"] == [str(tmp_path / "lib")]
     assert gone.returncode == 0
-    assert f"The added folder {tmp_path / 'lib'} does not exist any more" in gone.stderr
+    assert f"The added folder {tmp_path / 'lib'} no longer exists" in gone.stderr
 
 
 def test_what_may_not_be_added_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
@@ -52,5 +52,5 @@ def test_what_may_not_be_added_is_refused_before_anything_is_opened(tmp_path: Pa
 
     refused = command("run", "list", "--add-dir", "/")
 
-    assert (refused.returncode, "'/' is the whole disk" in refused.stderr) == (2, True)
+    assert (refused.returncode, "'/' is the root of the disk" in refused.stderr) == (2, True)
     assert command.json("threads", "list") == {"threads": []}

@@ -17,7 +17,7 @@ from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage
 
-_REFUSED = "Not run: the user refused this call. The user said: not that"
+_REFUSED = "Not run: the user rejected this call. The user said: not that"
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ async def test_a_call_that_was_broken_off_is_neither_run_again_unasked_nor_said_
 
     assert [item.question.reason for item in unknown.questions] == ["outcome_unknown"]
     assert len(stage.toolbox.ran) == 1
-    told = "Not run again, it may have had its effect before: the user refused this call. The user said: not that"
+    told = "Not run again: it may already have had an effect: the user rejected this call. The user said: not that"
     assert stage.model.sent()[-1] == ("tool", told)
 
 

@@ -63,7 +63,7 @@ def test_cut_inside_a_stubborn_command_nothing_of_it_is_left_and_its_output_is_k
 
     assert (ended, is_left) == (code, False)
     assert statuses == (["cancelled", "cancelled"] if number is signal.SIGINT else ["interrupted", "pending"])
-    assert command.results()[0].endswith("look before you repeat it.\nOutput until then:\nhalf")
+    assert command.results()[0].endswith("look before you repeat it.\nOutput so far:\nhalf")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143)])

@@ -211,7 +211,7 @@ async def test_a_file_cannot_speak_of_threads_that_are_not_its_own(
     file = tmp_path / "crafted.json"
     file.write_text(reseal(document))
 
-    with pytest.raises(UsageError, match="this is no thread that can be imported"):
+    with pytest.raises(UsageError, match="This file cannot be imported"):
         await import_thread(tmp_path / "there", str(file))
     with pytest.raises((NothingYet, UnknownId)), read_database(tmp_path / "there") as reader:
         reader.thread(PARENT)

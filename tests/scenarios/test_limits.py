@@ -136,12 +136,12 @@ def _unknown(number: int) -> Reply:
 @pytest.mark.parametrize(
     ("asking", "times", "why"),
     [
-        (_failing, 4, "this very call of bash failed 3 times in a row"),
+        (_failing, 4, "the same call of bash failed 3 times in a row"),
         (_late, 4, "bash ran into its time limit 3 times in a row"),
         (
             _unknown,
             5,
-            "5 calls of no_such_tool in a row could not run: it is unknown, or its arguments were unusable",
+            "5 calls of no_such_tool in a row could not run: the tool is unknown or its arguments were invalid",
         ),
     ],
 )

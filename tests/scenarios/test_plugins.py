@@ -34,7 +34,7 @@ def test_the_tool_of_a_third_party_is_offered_judged_executed_and_told(tmp_path:
         (bench.home / "tools" / "broken.py").write_text("print('noise')\nimport nowhere\n")
 
         asked = bench.ask("go", "--output", "json", "--thread", "t")
-        assert "A plug-in is left out: " in asked.err
+        assert "Plug-in not loaded: " in asked.err
         done = bench.ask("--resume", "t", "--approve", "all")
 
         listed = bench.command.json("tools", "list")
@@ -56,7 +56,7 @@ def test_the_tool_of_a_third_party_is_offered_judged_executed_and_told(tmp_path:
     assert (asked.code, asked.out.startswith("{"), done.ending) == (3, True, (0, "ok"))
     assert bench.results(2) == ["a True"]
     told = f"{bench.home / 'tools' / 'broken.py'}: ModuleNotFoundError: No module named 'nowhere'"
-    assert f"A plug-in is left out: {told}" in done.err
+    assert f"Plug-in not loaded: {told}" in done.err
     assert listed["problems"] == [told]
     assert [tool["risk"] for tool in listed["tools"] if tool["origin"] == "plugin"] == ["medium"]
 

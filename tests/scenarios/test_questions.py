@@ -44,7 +44,7 @@ def test_what_is_refused_without_a_word_is_told_without_words_of_the_user(tmp_pa
         ended = [command("approvals", "reject", call).returncode for call in ("c1", "c2")]
         command("run", "--resume", "t1")
 
-    refused = ["Not run: the user does not answer this question.", "Not run: the user refused this call."]
+    refused = ["Not run: the user declined to answer this question.", "Not run: the user rejected this call."]
     assert (ended, command.results()) == ([0, 0], refused)
 
 
@@ -53,7 +53,7 @@ def test_where_nobody_may_be_asked_the_model_is_told_so(tmp_path: Path) -> None:
         ended = command("run", "go", "--mode", "dontAsk")
 
     assert (ended.returncode, ended.stdout) == (0, "8080 then\n")
-    assert "In this mode nobody is asked." in command.results()[0]
+    assert "This mode never asks." in command.results()[0]
 
 
 def test_a_question_survives_a_kill_of_the_chat_that_shows_it_and_an_answer_survives_the_next(
@@ -93,7 +93,7 @@ def test_edited_arguments_are_what_runs_and_bad_ones_leave_the_question_open(tmp
         end, _ = command.run_json("--resume", "t1")
 
     assert [unusable[0], denied[0], no_object[0], waiting] == [1, 1, 2, ["c1"]]
-    assert all("still waits" in told for _, told in (unusable, denied))
+    assert all("is still pending" in told for _, told in (unusable, denied))
     given = json.loads(accepted)
     assert (code, {**given, "by": "", "at": ""}) == (
         0,

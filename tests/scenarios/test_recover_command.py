@@ -156,7 +156,7 @@ async def test_a_decision_from_outside_goes_before_the_retry_that_nobody_is_aske
     assert (given.accepted, rest.status, len(stage.toolbox.ran)) == (True, "done", 1)
     assert stage.model.sent()[-1] == (
         "tool",
-        "Cancelled by the user. Its outcome is unknown: look before you repeat it.",
+        "Cancelled by the user. Its outcome is unknown: check its effect before you repeat it.",
     )
 
 

@@ -231,7 +231,7 @@ def test_a_prompt_brings_the_files_it_names_and_a_write_may_follow_at_once(
     assert ("old words" in text["text"], "sk-test-of-a-key" in str(sent)) == (True, False)
     assert image["image_url"]["url"] == f"data:image/png;base64,{_SEEN}"
     assert sent[1:] == sent[:1] * 2
-    assert "note: @c.txt is not put into the message: " in ran.err
+    assert "note: @c.txt is not attached: " in ran.err
 
 
 def test_the_offline_language_receives_a_message_as_it_was_typed(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ async def test_no_call_of_a_message_runs_before_every_question_of_it_has_an_answ
         ("ai", ""),
         ("tool", "result of r"),
         ("tool", "result of w"),
-        ("tool", "Not run: the user refused this call. The user said: not that one"),
+        ("tool", "Not run: the user rejected this call. The user said: not that one"),
     ]
 
 
@@ -236,8 +236,8 @@ async def test_stopping_while_a_call_runs_cancels_it_and_what_follows_and_the_ne
 
     assert (stopped.status, (await turn).status, end.answer) == ("stopped", "stopped", "ok")
     told = (
-        "Cancelled: stopped by user, may have partly run. Its outcome is unknown: look before you repeat it.\n"
-        "Output until then:\nhalf of attempt 1"
+        "Cancelled: stopped by user, may have partly run. Its outcome is unknown: check its effect before you "
+        "repeat it.\nOutput so far:\nhalf of attempt 1"
     )
     assert stage.model.sent() == [
         ("human", "go"),

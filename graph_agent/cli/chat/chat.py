@@ -342,7 +342,7 @@ def _switch_target(target: Target, thread: str | None, left: "Session") -> Targe
         return _new_target(target, left)
     found = resolve_target(_kept_flags(target, left), workspace=None, thread=None, resume=thread)
     if found.thread_id == left.thread_id:
-        raise UsageError(f"You are in thread {left.thread_id} already.")
+        raise UsageError(f"You are already in thread {left.thread_id}.")
     return found
 
 

@@ -119,14 +119,16 @@ def print_pruned(done: "Pruned", *, as_json: bool) -> None:
     def megabytes(count: int) -> str:
         return f"{count / 1e6:.1f} MB"
 
-    lines = [
-        f"{one.thread_id}: deleted {one.checkpoints} checkpoints, {one.snapshots} snapshots"
-        for one in done.threads
-        if one.checkpoints or one.snapshots
-    ]
+    lines = []
+    for one in done.threads:
+        if one.checkpoints or one.snapshots:
+            checkpoints = format_count(one.checkpoints, "checkpoint")
+            lines.append(f"{one.thread_id}: deleted {checkpoints}, {format_count(one.snapshots, 'snapshot')}")
     lines += [f"Skipped: {one.held_by}" for one in done.threads if one.held_by]
     if done.collected.files:
-        lines.append(f"Deleted {done.collected.files} unused files: {megabytes(done.collected.bytes)}")
+        lines.append(
+            f"Deleted {format_count(done.collected.files, 'unused file')}: {megabytes(done.collected.bytes)}"
+        )
     lines.append(f"Database size: {megabytes(done.bytes_before)} before, {megabytes(done.bytes_after)} now")
     result = {**asdict(done), "threads": list(map(asdict, done.threads))}
     print_result(result, map(escape, lines), as_json=as_json)

@@ -150,7 +150,7 @@ def _classify_reply_error(error: openai.APIError | ReplyError, target: Target) -
             hint = "increase timeout_s under [model] to wait longer"
             return Failure("busy", f"{target.url} sent no part of a reply for {error}; {hint}.")
         case EmptyReply():
-            return Failure("empty", f"The model gave an empty reply ({error}).")
+            return Failure("empty", f"The model returned an empty reply ({error}).")
         case UnknownProtocol():
             hint = "check GRAPH_AGENT_BASE_URL, which usually ends in /v1"
             return Failure("final", f"{target.url} does not speak the OpenAI protocol ({error}): {hint}.")

@@ -119,12 +119,12 @@ def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Project
     """
     source, checkpoint_id, target, at = fork
     if connection.execute("SELECT 1 FROM threads WHERE thread_id = ?", (target,)).fetchone():
-        raise UsageError(f"there is a thread {target!r} already; choose another id with --as")
+        raise UsageError(f"Thread {target!r} already exists. Choose another id with --as.")
     row = connection.execute(_ONE, (source, checkpoint_id)).fetchone()
     if row is None:
         raise UnknownId(
-            f"thread {source!r} has no checkpoint {checkpoint_id!r}, or it was pruned; "
-            f"`graph-agent history {source}` lists those it has"
+            f"Thread {source!r} has no checkpoint {checkpoint_id!r}, or it was pruned. "
+            f"`graph-agent history {source}` lists the ones it has."
         )
     named: dict[str, Any] = {**fork._asdict(), "then": timestamp(projections.decoder.checkpoint(*row).get("ts"))}
     for statement in (_THREAD, _CHECKPOINTS, _WRITES, _IMPORTED):

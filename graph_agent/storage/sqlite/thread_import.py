@@ -62,7 +62,7 @@ class Content:
 
 def invalid_file(what: str) -> UsageError:
     """The refusal of a file; nothing of it has been imported."""
-    return UsageError(f"this is no thread that can be imported: {what}. Nothing was changed.")
+    return UsageError(f"This file cannot be imported: {what}. Nothing was changed.")
 
 
 def read_parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
@@ -76,7 +76,7 @@ def read_parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
     end: Any = None
     for key, value in _Text(file).members():
         if end is not None:
-            raise invalid_file("something follows its end")
+            raise invalid_file("there is data after its end")
         if key in counts:
             if not counts["rows"] + counts["blobs"]:
                 yield _file_header(top)
@@ -96,13 +96,13 @@ def read_parts(file: TextIO) -> Iterator[FileHeader | Row | Content]:
 
 def _file_header(value: dict[str, Any]) -> FileHeader:
     if value.get("format") != FORMAT:
-        raise invalid_file(f"its format is {value.get('format')!r} and not {FORMAT!r}")
+        raise invalid_file(f"its format is {value.get('format')!r}, not {FORMAT!r}")
     version = value.get("version")
     if type(version) is int and version > VERSION:
-        raise invalid_file(f"it has version {version}, and this program knows {VERSION}; update graph-agent")
+        raise invalid_file(f"it has version {version}, but this program reads up to {VERSION}; update graph-agent")
     thread_id = value.get("thread_id")
     if type(version) is not int or version < 1 or not isinstance(thread_id, str) or not thread_id.strip():
-        raise invalid_file("it does not say which version or which thread it is")
+        raise invalid_file("its version or its thread's id is missing")
     return FileHeader(thread_id)
 
 
@@ -118,7 +118,7 @@ def _row(value: Any, version: int) -> Row:
     sub_agent = value.get(SUB_AGENT, "")
     names = value.keys() - {SUB_AGENT}
     if names != {"table", *(column.name for column in columns)} or not isinstance(sub_agent, str):
-        raise invalid_file(f"a row of {table} has other values than such a row has")
+        raise invalid_file(f"a row of {table} does not have the expected columns")
     try:
         values = {column.name: decode_value(column, value[column.name]) for column in columns}
     except (InvalidValue, RecursionError) as error:
@@ -132,10 +132,10 @@ def _row(value: Any, version: int) -> Row:
 
 def _content(value: Any) -> Content:
     if not isinstance(value, dict) or value.keys() != {"blob", "data"}:
-        raise invalid_file("a content has other values than its name and its data")
+        raise invalid_file("a content has other fields than its name and its data")
     reference, data = value["blob"], value["data"]
     if not isinstance(reference, str) or not isinstance(data, str | None):
-        raise invalid_file("a content is no text")
+        raise invalid_file("a content is not text")
     return Content(reference, data)
 
 
@@ -159,7 +159,7 @@ class _Text:
         while True:
             name = self._value()
             if not isinstance(name, str):
-                raise invalid_file(f"{name!r} is no name of a part")
+                raise invalid_file(f"{name!r} is not the name of a part")
             self._take(":")
             if self._next_sign() != "[":
                 yield name, self._value()
@@ -172,7 +172,7 @@ class _Text:
             if self._take(",}") == "}":
                 break
         if self._next_sign():
-            raise invalid_file("something follows its end")
+            raise invalid_file("there is data after its end")
 
     def _next_sign(self) -> str:
         """The next character that is no blank, without taking it; empty at the end."""
@@ -188,8 +188,8 @@ class _Text:
         """Take the next character, which must be one of these."""
         sign = self._next_sign()
         if not sign or sign not in signs:
-            where = f"{sign!r} stands where" if sign else "it ends where"
-            raise invalid_file(f"it is not JSON of the form it should have: {where} one of {signs!r} was expected")
+            where = f"it has {sign!r} where" if sign else "it ends where"
+            raise invalid_file(f"it is not the expected JSON: {where} one of {signs!r} was expected")
         self._at += 1
         return sign
 
@@ -224,7 +224,7 @@ class _Text:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _NUMBER_BELOW = 10**12
@@ -263,7 +263,7 @@ def require_free(connection: sqlite3.Connection, thread_id: str) -> None:
     """
     for table in TABLES:
         if connection.execute(f"SELECT 1 FROM {table} WHERE thread_id = ? LIMIT 1", (thread_id,)).fetchone():  # noqa: S608 - names from here
-            raise UsageError(f"there is a thread {thread_id!r} already; choose another id with --as")
+            raise UsageError(f"Thread {thread_id!r} already exists. Choose another id with --as.")
 
 
 def import_rows(
@@ -275,7 +275,7 @@ def import_rows(
         ids: of the thread where the file comes from, and here; those of sub-agents follow from it.
 
     Raises:
-        UsageError: an id is taken, or a row is none that this program writes.
+        UsageError: an id is taken, or a row is not one that this program writes.
     """
     exported_as, thread_id = ids
     require_free(connection, thread_id)
@@ -314,12 +314,12 @@ def _sub_agent_row(connection: sqlite3.Connection, row: Row, new_ids: dict[str, 
         return row
     there, call_id = row.values.get("parent_thread"), row.values.get("parent_call")
     if row.sub_agent in new_ids or there not in new_ids or not isinstance(call_id, str):
-        raise invalid_file("a row is of a sub-agent that is none of this thread")
+        raise invalid_file("a row belongs to a sub-agent of another thread")
     parent = new_ids[there]
     attempts = min(connection.execute(_ATTEMPTS, (parent, call_id)).fetchone()[0], _MOST_ATTEMPTS)
     moved = moved_sub_agent_id(row.sub_agent, call_id, attempts, (there, parent))
     if moved is None:
-        raise invalid_file(f"a sub-agent in it is none of call {call_id!r}")
+        raise invalid_file(f"one of its sub-agents does not belong to call {call_id!r}")
     require_free(connection, moved)
     new_ids[row.sub_agent] = moved
     return replace(row, values={**row.values, "parent_thread": parent})
@@ -367,7 +367,7 @@ def _require_sound(row: Row, blobs: Blobs, decoder: Decoder) -> None:
     except (AgentError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid_file(f"a row of {row.table} cannot be read: {error}") from error
     if not is_sound:
-        raise invalid_file(f"a row of {row.table} is none that this program writes")
+        raise invalid_file(f"a row of {row.table} is not one that this program writes")
 
 
 _Values = Mapping[str, Any]

@@ -163,7 +163,7 @@ class ThreadTable:
 
 
 def _unknown(thread_id: str) -> UnknownId:
-    return UnknownId(f"there is no thread {thread_id!r}; `graph-agent threads list` shows those there are")
+    return UnknownId(f"No thread has the id {thread_id!r}. List them with `graph-agent threads list`.")
 
 
 _WAITING = """

@@ -94,7 +94,7 @@ def test_servers_that_would_not_be_started_are_named_with_the_reason(
 
     found = _checked(tmp_path)["mcp servers"]
 
-    assert (found.ok, found.matters, found.detail) == (False, False, "0 of 2 would be started; new: not trusted")
+    assert (found.ok, found.matters, found.detail) == (False, False, "0 of 2 can start; new: not trusted")
 
 
 def _checks(path: Path) -> dict[str, Check]:
@@ -117,7 +117,7 @@ async def test_a_database_that_was_worked_with_passes_every_check(path: Path) ->
     checks = _checks(path)
 
     assert _failed(checks) == []
-    assert "agree with the checkpoints (1 threads)" in checks["projections"].detail
+    assert "agree with the checkpoints (1 thread)" in checks["projections"].detail
 
 
 async def test_each_problem_is_named_by_its_own_check_with_what_to_do(path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_each_problem_is_named_by_its_own_check_with_what_to_do(path: Path
 
     assert _failed(checks) == ["schema", "projections", "privacy"]
     assert "theirs" in checks["schema"].detail
-    assert "the list counts other turns" in checks["projections"].detail
+    assert "the list of threads has a different number of turns" in checks["projections"].detail
     assert (checks["projections"].matters, "doctor --repair" in checks["projections"].hint) == (True, True)
     assert checks["privacy"].hint.startswith(f"chmod go= {path}")
 

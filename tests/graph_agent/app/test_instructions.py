@@ -22,7 +22,7 @@ def test_memories_come_between_what_never_changes_and_what_always_does() -> None
     with_memory = system_prompt(Path("/srv/one"), "2026-11-28", "- likes tabs")
 
     stable, where = plain.rsplit("\n\n", 1)
-    words = "What the user, and earlier conversations, want you to know:\n\n- likes tabs"
+    words = "Notes from the user and from earlier conversations:\n\n- likes tabs"
     assert with_memory == f"{stable}\n\n{words}\n\n{where}"
 
 

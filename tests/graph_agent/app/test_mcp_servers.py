@@ -93,7 +93,7 @@ def test_nothing_is_written_if_a_server_a_name_or_the_folder_is_wrong(tmp_path: 
         add_servers({"a": TABLE}, "project", Path.cwd())
     (tmp_path / "elsewhere").mkdir()
     Path(".graph-agent").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="out of the folder"):
+    with pytest.raises(UsageError, match="outside the folder"):
         add_servers({"c": TABLE}, "project", Path.cwd())
 
     assert list((tmp_path / "elsewhere").iterdir()) == []
@@ -156,5 +156,5 @@ def test_each_server_says_whether_it_would_be_started_and_why_not(home: Path) ->
         ("missing", "unusable", missing, "no-such-program"),
         ("unset", "unusable", unset, "http://x/mcp"),
     ]
-    with pytest.raises(UsageError, match="no MCP server 'other'; configured: new, off, missing, unset"):
+    with pytest.raises(UsageError, match="No MCP server is named 'other'"):
         trust_server("other")

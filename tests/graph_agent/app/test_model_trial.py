@@ -136,7 +136,7 @@ async def test_a_model_sees_only_if_it_names_the_colour() -> None:
         (False, True),
         (False, False),
     ]
-    assert refused == ImageProbe(ok=False, detail="the endpoint refuses them", is_blind=True)
+    assert refused == ImageProbe(ok=False, detail="the endpoint rejects them", is_blind=True)
 
 
 def test_the_square_is_a_whole_png_of_a_size_that_models_take() -> None:

@@ -241,7 +241,7 @@ async def test_what_a_factory_makes_answers_in_pieces_and_its_failures_are_told(
     assert model.label.endswith(f" @ {_HERE}:speaks")
     with pytest.raises(ModelError, match="failed: "):
         await model.reply(_REQUEST, pieces.append)
-    with pytest.raises(UsageError, match="makes the model here"):
+    with pytest.raises(UsageError, match="defines the model"):
         await model.switch("other")
 
 
@@ -270,7 +270,7 @@ async def test_a_model_that_knows_no_functions_is_given_the_tools_as_text() -> N
     ("factory", "why"),
     [
         (f"{_HERE}:fails", "RuntimeError: no licence"),
-        (f"{_HERE}:makes_nothing", "made a str, and no LangChain chat model"),
+        (f"{_HERE}:makes_nothing", "returned a str, not a LangChain chat model"),
         (f"{_HERE}:missing", "AttributeError"),
         ("no.such.module:make", "ModuleNotFoundError"),
     ],

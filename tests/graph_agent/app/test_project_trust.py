@@ -112,8 +112,8 @@ def test_settings_that_cannot_be_read_cannot_be_trusted(folder: Path, text: str,
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        ("link out", "it leads to"),
-        ("folder link out", "it leads to"),
+        ("link out", "it is a link to"),
+        ("folder link out", "it is a link to"),
         ("pipe", "is a named pipe"),
         ("folder", "is a folder"),
         ("huge", "it is larger than 256 KB"),

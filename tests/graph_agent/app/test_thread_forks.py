@@ -174,7 +174,7 @@ async def test_a_taken_id_an_unknown_checkpoint_and_an_empty_thread_are_refused_
         await session.send("t1")
     before = rows_of(stage)
 
-    with pytest.raises(UsageError, match=f"a thread '{THREAD}' already; choose another id with --as"):
+    with pytest.raises(UsageError, match=f"Thread '{THREAD}' already exists"):
         await fork(stage.database, THREAD, thread_id=THREAD)
     with pytest.raises(UsageError, match="--as needs an id that is not blank"):
         await fork(stage.database, THREAD, thread_id=" ")

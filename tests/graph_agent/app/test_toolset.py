@@ -84,10 +84,10 @@ def test_the_folders_of_settings_and_thread_are_joined_once_and_missing_ones_nam
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("/", "is the whole disk"),
-        ("root", "is the whole disk"),
-        ("home", "belongs to the agent itself"),
-        ("home/tools", "belongs to the agent itself"),
+        ("/", "is the root of the disk"),
+        ("root", "is the root of the disk"),
+        ("home", "one of the agent's own folders"),
+        ("home/tools", "one of the agent's own folders"),
         ("none", "is not a folder"),
         ("file", "is not a folder"),
     ],
@@ -103,7 +103,7 @@ def test_a_folder_that_is_none_or_gives_everything_away_is_refused(home: Path, n
 @pytest.mark.parametrize(
     ("settings", "environment", "provider", "detail"),
     [
-        (SearchSettings(), {"BRAVE_API_KEY": "k"}, None, "not set up, so it is not offered"),
+        (SearchSettings(), {"BRAVE_API_KEY": "k"}, None, "not configured"),
         (SearchSettings(provider="searxng"), {}, None, "searxng lacks its address: setting web_search.url"),
         (
             SearchSettings(provider="searxng", url=f"{_URL}/"),
@@ -257,11 +257,11 @@ def test_what_cannot_be_used_is_named_and_keeps_nothing_from_starting(home: Path
     ("text", "problem"),
     [
         ("raise SystemExit(3)", "SystemExit: 3"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt: it says no more"),
-        ("class Mute(Exception):\n    __str__ = None\nraise Mute", "Mute: it cannot say why"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: no reason given"),
+        ("class Mute(Exception):\n    __str__ = None\nraise Mute", "Mute: its message cannot be read"),
         ("raise ValueError('two\\nlines')", "ValueError: two lines"),
-        ("raise ValueError", "ValueError: it says no more"),
-        ("import time\ntime.sleep(2)", "it did not give its tools within 0.05 s"),
+        ("raise ValueError", "ValueError: no reason given"),
+        ("import time\ntime.sleep(2)", "it did not return its tools within 0.05 s"),
     ],
 )
 def test_a_failure_of_a_plug_in_is_one_line_with_its_place(
@@ -335,7 +335,7 @@ async def test_the_risk_of_a_plug_in_is_at_least_medium_unless_the_user_says_oth
     known = await load_tool_catalog(workspace, _settings(home, tool_risk=setting), "default")
 
     assert [tool.risk for tool in known.tools if tool.origin == "plugin"] == [risk]
-    with pytest.raises(ConfigError, match="tool_risk: 'bash' is built in and has a fixed risk; a rule"):
+    with pytest.raises(ConfigError, match="tool_risk: 'bash' is a built-in tool with a fixed risk"):
         policy_of(_settings(home, tool_risk={"bash": "low"}))
 
 

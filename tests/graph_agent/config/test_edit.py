@@ -83,7 +83,7 @@ def test_an_unknown_key_and_a_file_that_is_no_toml_are_refused(tmp_path: Path) -
     path = tmp_path / "config.toml"
     path.write_text("mode = ", encoding="utf-8")
 
-    with pytest.raises(UsageError, match=r"no setting 'model\.nam'\. Did you mean 'model\.name'"):
+    with pytest.raises(UsageError, match=r"No setting is named 'model\.nam'\. Did you mean 'model\.name'"):
         set_value("model.nam", "x", env_of(tmp_path))
     with pytest.raises(ConfigError, match="is not valid TOML"):
         set_value("model.name", "x", env_of(tmp_path))

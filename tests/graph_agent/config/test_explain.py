@@ -53,7 +53,7 @@ def test_all_keys_and_the_database_are_explained(tmp_path: Path) -> None:
 def test_an_unknown_key_and_a_wrong_value_are_named(tmp_path: Path) -> None:
     env = {"GRAPH_AGENT_HOME": str(tmp_path)}
 
-    with pytest.raises(UsageError, match="there is no setting 'modes'"):
+    with pytest.raises(UsageError, match="No setting is named 'modes'"):
         explain("modes", env)
     with pytest.raises(ConfigError, match="GRAPH_AGENT_MODE: mode = 'zz'"):
         explain("max_steps", {**env, "GRAPH_AGENT_MODE": "zz"})

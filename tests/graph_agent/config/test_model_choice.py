@@ -99,10 +99,10 @@ def test_a_file_of_the_format_is_usable_with_the_runtime(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("a.txt", "is no GGUF file"),
+        ("a.txt", "is not a GGUF file"),
         ("none", "cannot be read (No such file or directory)"),
-        (".", "is a folder, no file"),
-        ("pipe", "is a pipe, no file"),
+        (".", "is a folder, not a file"),
+        ("pipe", "is a pipe, not a file"),
     ],
 )
 def test_a_file_that_is_missing_or_of_another_kind_is_named(tmp_path: Path, name: str, problem: str) -> None:
@@ -110,7 +110,7 @@ def test_a_file_that_is_missing_or_of_another_kind_is_named(tmp_path: Path, name
     os.mkfifo(tmp_path / "pipe")
 
     assert local_model_problem(tmp_path / name) == (
-        f"{str(tmp_path / name)!r} {problem}; `graph-agent model local FILE` names another"
+        f"{str(tmp_path / name)!r} {problem}; choose another with `graph-agent model local FILE`"
     )
 
 

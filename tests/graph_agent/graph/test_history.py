@@ -79,16 +79,16 @@ def call(**fields: object) -> ToolCallInfo:
         (call(status="cancelled", decision="deny", reason="no network"), "Not run: denied by policy. no network"),
         (
             call(status="cancelled", decision="reject", reason="not now"),
-            "Not run: the user refused this call. The user said: not now",
+            "Not run: the user rejected this call. The user said: not now",
         ),
-        (call(status="cancelled", decision="reject", reason=""), "Not run: the user refused this call."),
+        (call(status="cancelled", decision="reject", reason=""), "Not run: the user rejected this call."),
         (
             call(status="cancelled", decision="stop", reason="stopped by user", started=False),
             "Cancelled: stopped by user. It never started.",
         ),
         (
             call(status="cancelled", decision="cancel", reason="outcome_unknown", started=True),
-            "Cancelled by the user. Its outcome is unknown: look before you repeat it.",
+            "Cancelled by the user. Its outcome is unknown: check its effect before you repeat it.",
         ),
     ],
 )

@@ -15,7 +15,7 @@ from graph_agent.graph.state import ConsecutiveFailures
 from graph_agent.ports.usage import UNLIMITED, Budget, UsageTotals
 
 _NEW_BUDGET = "continuing starts a new budget"
-_NEXT = "the next request takes 100 tokens or more, this turn has"
+_NEXT = "the next request needs at least 100 tokens, but this turn has"
 
 
 def usage(tokens: int = 0, **further: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def usage(tokens: int = 0, **further: Any) -> dict[str, Any]:
             Budget(max_thread_cost=0.5),
             usage(),
             usage(1, cost=0.1, currency="EUR", unpriced_requests=1),
-            "the cost of this thread is not known, so max_thread_cost cannot be kept: [prices] lacks the model",
+            "the cost of this thread is unknown, so max_thread_cost cannot be enforced: add the model to [prices]",
         ),
     ],
 )
@@ -78,7 +78,7 @@ def test_a_request_is_not_made_that_would_pass_a_budget(
 def test_a_limit_on_costs_cannot_be_kept_without_a_price() -> None:
     limit = budget_limit(Budget(max_cost=1), UsageTotals(), (100, None))
 
-    assert (limit["budget"], "lacks the model" in limit["reason"]) == ("max_cost", True)
+    assert (limit["budget"], "add the model to [prices]" in limit["reason"]) == ("max_cost", True)
 
 
 def test_the_step_limit_names_its_number() -> None:
@@ -107,7 +107,7 @@ _DENIED = call("cancelled", decision="deny", rule="deny bash(make)")
 _REFUSED = call("cancelled", decision="reject")
 _AGAIN, _OTHER = call("pending"), call("awaiting_approval", command="ls")
 _TIMEOUTS = "bash ran into its time limit 3 times in a row"
-_FAILURES = "this very call of bash failed 3 times in a row"
+_FAILURES = "the same call of bash failed 3 times in a row"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_call_waits_for_a_person_after_three_time_outs_of_its_tool_or_three_fa
     [
         (
             [_UNKNOWN] * 5,
-            "5 calls of no_tool in a row could not run: it is unknown, or its arguments were unusable",
+            "5 calls of no_tool in a row could not run: the tool is unknown or its arguments were invalid",
         ),
         ([_DENIED] * 5, "5 calls of bash in a row could not run: denied by deny bash(make)"),
         ([_UNKNOWN] * 4, ""),

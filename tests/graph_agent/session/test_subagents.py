@@ -266,7 +266,7 @@ async def test_parallel_sub_agents_share_the_steps_of_their_parent(tmp_path: Pat
         rest, more = await _continue_at_limits(session, limit)
 
     assert (limit.status, limit.budget, asked) == ("limit", "max_steps", 7)
-    assert "as many as max_steps allows" in str(limit.error)
+    assert "the limit set by max_steps" in str(limit.error)
     assert (rest.status, rest.answer, more <= 2, len(family.model.requests)) == ("done", "done", True, 14)
     assert [told for kind, told in family.model.sent("go") if kind == "tool"] == ["alpha", "beta"]
 

@@ -151,7 +151,7 @@ async def test_a_reverted_command_is_not_reported_as_never_run(stage: Stage) -> 
         await session.proceed()
 
     told = [answer for kind, answer in stage.model.sent() if kind == "tool"]
-    assert told[-1].startswith("Not run again, it may have had its effect before")
+    assert told[-1].startswith("Not run again: it may already have had an effect")
 
 
 async def test_a_rewind_from_a_pruned_checkpoint_cannot_be_undone_and_changes_nothing(stage: Stage) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.ports import Grant, GrantScope, PreparedCall, Proposal, Scope
+from graph_agent.ports import Grant, GrantScope, PreparedCall, Scope
 from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
 from graph_agent.toolbox.call_preparation import allowed_paths, as_preview
 from policy import CallFacts, PathFact, PolicySettings, parse_rules
@@ -187,7 +187,7 @@ async def test_a_grant_allows_the_call_names_itself_and_holds_until_it_is_revoke
     after = await box.prepare("bash", {"command": "ls -la"}, _SCOPE)
 
     assert (plan.verdict, plan.rule) == ("allow", f"grant 3 ({where})")
-    assert plan.reason == f"Allowed always by grant 3 ({where}): 'bash(ls -la)'."
+    assert plan.reason == f"Always allowed by grant 3 ({where}): 'bash(ls -la)'."
     assert (after.verdict, given.asked[0]) == ("ask", ("t1", str(workspace)))
 
 
@@ -202,7 +202,7 @@ async def test_a_proposed_rule_holds_for_what_the_tool_would_get(tmp_path: Path)
 
     written = await box.propose("write", {"path": "./a.txt", "content": ""}, _SCOPE)
 
-    assert written == Proposal((f"write_file({workspace}/a.txt)",))
+    assert (written.rules, written.objection) == ((f"write_file({workspace}/a.txt)",), "")
     refused = [
         await box.propose("bash", {"command": 7.5}, _SCOPE),
         await box.propose("no_such_tool", {}, _SCOPE),
@@ -234,7 +234,7 @@ async def test_a_grant_for_a_command_holds_only_in_its_folder(
 
     assert plan.verdict == verdict
     folder = "sub" if verdict == "allow" else cwd if not arguments and cwd else "."
-    assert proposal == Proposal(("bash(ls -la)",), folder=folder)
+    assert (proposal.rules, proposal.folder) == (("bash(ls -la)",), folder)
 
 
 _INSIDE = PathFact("x", PurePath("/ws/x"), "read", inside=True)

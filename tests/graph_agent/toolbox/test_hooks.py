@@ -95,7 +95,7 @@ async def test_after_a_call_exit_code_2_addresses_the_model_and_a_failure_only_t
     hooked = Hooked(tmp_path, after_tool=hooks)
 
     assert await hooked.after() == (
-        "[The hook 'echo lint >&2; exit 2' says: lint]\n[The hook 'exit 2' says: it objects, and gave no reason]"
+        "[The hook 'echo lint >&2; exit 2' says: lint]\n[The hook 'exit 2' says: it objected and gave no reason]"
     )
     assert hooked.warned == ["hook after_tool 'exit 1' failed, the result is kept: exit code 1"]
 

@@ -64,8 +64,8 @@ async def test_a_mention_of_a_missing_file_is_noted(message: _Message) -> None:
     expanded = await message.expand('@src/gone.py @"gone too"')
 
     assert expanded.notes == (
-        "@src/gone.py names no file here; it is sent unchanged",
-        "@gone too names no file here; it is sent unchanged",
+        "@src/gone.py matches no file; it is sent as text",
+        "@gone too matches no file; it is sent as text",
     )
 
 
@@ -78,7 +78,7 @@ async def test_a_file_that_may_not_be_read_unasked_is_not_added_and_noted(tmp_pa
     expanded = await message.expand("@secret.txt @link @../outside.txt")
 
     assert expanded.text == "@secret.txt @link @../outside.txt"
-    assert [note.partition(" is not put into the message: ")[0] for note in expanded.notes] == [
+    assert [note.partition(" is not attached: ")[0] for note in expanded.notes] == [
         "@secret.txt",
         "@link",
         "@../outside.txt",
@@ -102,7 +102,7 @@ async def test_at_most_twenty_files_are_added(message: _Message) -> None:
     expanded = await message.expand(" ".join(f"@{number}.txt" for number in range(21)))
 
     assert expanded.text.count("</file>") == 20
-    assert expanded.notes == ("only the first 20 of 21 files are put into the message",)
+    assert expanded.notes == ("only the first 20 of 21 files are attached",)
 
 
 async def test_a_file_cannot_close_its_own_element(message: _Message) -> None:

@@ -121,7 +121,7 @@ async def test_what_was_allowed_always_is_shown_and_taken_back(
 
     shown = capsys.readouterr().out
     assert [words in shown for words in ("bash(ls)", "Revoked permission 1", "no saved permissions")] == [True] * 3
-    assert "there is no grant '1' (any more)" in said[-1]
+    assert "No saved permission has the id '1'" in said[-1]
 
 
 async def test_a_command_of_ones_own_is_listed_and_stands_for_a_message(

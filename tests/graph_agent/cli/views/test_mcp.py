@@ -141,7 +141,7 @@ def test_a_server_can_be_removed_once(home: Path) -> None:
     again = mcp("remove", "a")
 
     assert removed.stdout == f"Removed a from {home}/config.toml and revoked its trust.\n"
-    assert "has no MCP server 'a'; it has: none" in str(again.exception)
+    assert "has no MCP server 'a'. It has: none" in str(again.exception)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_server_that_does_not_work_fails_its_test_with_the_reason(home: Path) 
     assert (tested.exit_code, "program 'no-such-program' not found" in tested.stdout) == (1, True)
 
 
-@pytest.mark.parametrize(("name", "messages"), [("demo", "is not trusted"), ("other", "configured: demo")])
+@pytest.mark.parametrize(("name", "messages"), [("demo", "is not trusted"), ("other", "Configured: demo")])
 def test_an_untrusted_or_unknown_server_is_not_started(home: Path, name: str, messages: str) -> None:
     configure(home, "--trace", str(home / "trace"))
 

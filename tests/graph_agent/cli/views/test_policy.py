@@ -53,8 +53,8 @@ def test_saved_permissions_apply_and_are_shown_in_order_except_those_of_one_thre
         for name in "abcd"
     ]
 
-    place = shown.index(("what was allowed always", "bash(make a)", "grant 1"))
-    assert shown[place + 1] == ("what was allowed always", "bash(make b)", "grant 2")
+    place = shown.index(("saved permissions", "bash(make a)", "grant 1"))
+    assert shown[place + 1] == ("saved permissions", "bash(make b)", "grant 2")
     assert [step for step, *_ in shown[place - 1 : place + 3 : 3]] == [
         "writes to protected names ask",
         "tools that do not declare what they access ask while deny rules exist",
@@ -175,5 +175,5 @@ def test_a_saved_permission_counts_until_it_is_revoked(tmp_path: Path) -> None:
     codes = [done.returncode for done in (resumed, other_thread, other_command, revoked, again)]
     assert codes == [0, 0, 3, 0, 3]
     [unasked] = command.json("calls", "t2")["calls"]
-    assert unasked["reason"] == "Allowed always by grant 1 (this project): 'bash(echo a)'."
+    assert unasked["reason"] == "Always allowed by grant 1 (this project): 'bash(echo a)'."
     assert (grant["workspace"], grant["mode"], grant["thread_id"]) == (str(command.workspace), "default", "t1")

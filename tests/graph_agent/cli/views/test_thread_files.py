@@ -157,7 +157,7 @@ def test_pruning_prints_what_was_deleted_skipped_and_the_sizes(capsys: pytest.Ca
     print_pruned(Pruned(3_000_000, 1_000_000, threads, GarbageResult(2, 500_000)), as_json=False)
 
     assert capsys.readouterr().out.splitlines() == [
-        "a: deleted 12 checkpoints, 1 snapshots",
+        "a: deleted 12 checkpoints, 1 snapshot",
         "Skipped: thread 'c' is held",
         "Deleted 2 unused files: 0.5 MB",
         "Database size: 3.0 MB before, 1.0 MB now",

@@ -125,9 +125,9 @@ async def test_the_same_call_after_its_failure_ends_the_turn() -> None:
 async def test_after_a_rejected_call_the_model_is_not_asked_again() -> None:
     model, runtime = model_of(action("bash", command="rm -rf src"))
 
-    _, text = await turn(model, "clean up", {"bash": failing("Not run: the user refused this call.")})
+    _, text = await turn(model, "clean up", {"bash": failing("Not run: the user rejected this call.")})
 
-    assert (text, len(runtime.asked)) == ("Not run: the user refused this call.", 1)
+    assert (text, len(runtime.asked)) == ("Not run: the user rejected this call.", 1)
 
 
 async def test_a_choice_that_was_cut_off_is_not_run() -> None:

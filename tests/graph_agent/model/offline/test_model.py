@@ -141,13 +141,13 @@ async def test_replace_goes_through_edit_file_where_it_is_offered() -> None:
 
 
 async def test_after_a_rejected_call_the_rest_is_not_run_and_the_answer_says_so() -> None:
-    refused = failing("Not run: the user refused this call. The user said: not now")
+    refused = failing("Not run: the user rejected this call. The user said: not now")
 
     asked, messages = await ask("run make, then list, then list", {"bash": refused, "ls": saying("a")})
 
     assert asked == [("bash", {"command": "make"})]
     assert messages[-1].text.endswith(
-        "Not done: make\nNot run: the user refused this call. The user said: not now\n\n"
+        "Not done: make\nNot run: the user rejected this call. The user said: not now\n\n"
         "The 2 commands after it did not run."
     )
 

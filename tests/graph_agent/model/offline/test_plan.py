@@ -51,7 +51,7 @@ def test_named_lines_become_offset_and_limit(command: Command, arguments: dict[s
 
 
 def test_a_rejected_write_is_not_tried_again() -> None:
-    refused = "Not run: the user refused this call. The user said: read it first"
+    refused = "Not run: the user rejected this call. The user said: read it first"
 
     calls, report = run(Command("create", "f", "x\n"), [fairun(refused)])
 

@@ -223,7 +223,7 @@ async def test_the_wait_a_busy_server_asks_for_is_kept_and_announced() -> None:
             1,
             "{url} cannot serve the request now (429: slow). It asks for a wait of 3600 s: try again later.",
         ),
-        (TXT(" \n"), 4, "The model gave an empty reply (finish reason: stop). Gave up after 4 tries."),
+        (TXT(" \n"), 4, "The model returned an empty reply (finish reason: stop). Gave up after 4 tries."),
         (
             Reply(status=203, body="<html>log in</html>"),
             1,

@@ -162,7 +162,7 @@ async def test_two_rows_for_one_thing_are_refused(import_file: Import, file: str
 async def test_an_id_that_anything_goes_by_is_taken(database: Database, import_file: Import, file: str) -> None:
     await SqliteInbox(database, SteppingClock()).queue("t", "hello", "me")
 
-    with pytest.raises(UsageError, match="there is a thread 't' already; choose another id with --as"):
+    with pytest.raises(UsageError, match="Thread 't' already exists"):
         await import_file(file)
 
 
@@ -263,27 +263,27 @@ def test_a_file_in_which_anything_was_changed_is_refused(place: int) -> None:
     ("text", "told"),
     [
         ("", "it ends where"),
-        ("null", "stands where"),
-        ("\x00\xff", "stands where"),
+        ("null", "it has 'n' where"),
+        ("\x00\xff", "where one of"),
         ('{"a": NaN}', "not JSON"),
-        ("[" * 100_000, "stands where"),
+        ("[" * 100_000, "it has '[' where"),
         ('{"rows": ' + "[" * 100_000, "not JSON"),
         ('{"rows": [' + "9" * 5000 + "]}", "not JSON"),
-        ("{7: 1}", "no name"),
+        ("{7: 1}", "not the name"),
         (json.dumps(whole(format="other")), "its format is 'other'"),
-        (json.dumps(whole(version=4)), "version 4, and this program knows 3; update"),
-        (json.dumps(whole(version="1")), "which version"),
-        (json.dumps(whole(thread_id=" ")), "which thread"),
-        (json.dumps(whole(thread_id=None)), "which thread"),
+        (json.dumps(whole(version=4)), "version 4, but this program reads up to 3; update"),
+        (json.dumps(whole(version="1")), "its version or its thread"),
+        (json.dumps(whole(thread_id=" ")), "its version or its thread"),
+        (json.dumps(whole(thread_id=None)), "its version or its thread"),
         (json.dumps(whole(({"table": "sqlite_schema"},))), "no table 'sqlite_schema'"),
         (json.dumps(whole((7,))), "no table None"),
         (json.dumps(whole(({"table": ["x"]},))), "no table"),
-        (json.dumps(whole(({**_CUT, "more": 1},))), "other values"),
+        (json.dumps(whole(({**_CUT, "more": 1},))), "expected columns"),
         (json.dumps(whole(({**_CUT, "seq": "7"},))), "seq is not a whole number"),
-        (json.dumps(whole((), ({"blob": 7, "data": ""},))), "no text"),
-        (json.dumps(whole((), (7,))), "other values"),
-        (json.dumps(whole()) + "{}", "follows its end"),
-        (json.dumps({**whole(), "more": 1}), "follows its end"),
+        (json.dumps(whole((), ({"blob": 7, "data": ""},))), "not text"),
+        (json.dumps(whole((), (7,))), "other fields"),
+        (json.dumps(whole()) + "{}", "data after its end"),
+        (json.dumps({**whole(), "more": 1}), "data after its end"),
         (json.dumps({"format": FORMAT, "version": 1, "thread_id": "t"}), "cut or changed"),
     ],
 )

@@ -77,7 +77,7 @@ async def test_threads_of_sub_agents_are_not_the_newest(threads: ThreadTable, da
 
 @pytest.mark.parametrize("method", ["set_title", "set_mode", "set_workspace"])
 async def test_setting_something_of_an_unknown_thread_is_refused(threads: ThreadTable, method: str) -> None:
-    with pytest.raises(UnknownId, match="there is no thread 't'"):
+    with pytest.raises(UnknownId, match="No thread has the id 't'"):
         await getattr(threads, method)("t", "x")
 
 
