@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,20 @@ from tests.scenarios.stage import THREAD, Stage
 pytestmark = pytest.mark.slow
 
 
-async def test_a_long_thread_stays_within_its_window_and_the_transcript_keeps_everything(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", SummarizingModel(*work(8, 4)), Bulky(), window=WINDOW)
+@pytest.fixture(scope="module")
+def long_thread(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """A thread of eight turns that outgrew its window, at rest."""
+    folder = tmp_path_factory.mktemp("long")
+    stage = Stage(folder / "a.db", SummarizingModel(*work(8, 4)), Bulky(), window=WINDOW)
+    assert asyncio.run(play(stage, 8)) == ["done"] * 8
+    return stage
 
-    ends = await play(stage, 8)
+
+def test_a_long_thread_stays_within_its_window_and_the_transcript_keeps_everything(long_thread: Stage) -> None:
+    stage = long_thread
 
     ways = [event.method for event in compactions(stage)]
-    assert (ends, {*ways}) == (["done"] * 8, {"references", "summary"})
+    assert {*ways} == {"references", "summary"}
     assert max(sizes(stage.model.requests)) <= request_ceiling(WINDOW)
     assert all(event.tokens_after < event.tokens_before for event in compactions(stage))
     with read_database(stage.database) as reader:
@@ -63,12 +71,8 @@ async def test_a_summary_keeps_the_users_words_the_files_and_the_plan_apart_from
     assert "Files that calls wrote:\n- /w/file" in summary
 
 
-async def test_what_is_summarized_is_quoted_as_material(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", SummarizingModel(*work(8, 4)), Bulky(), window=WINDOW)
-
-    await play(stage, 8)
-
-    model = stage.model
+def test_what_is_summarized_is_quoted_as_material(long_thread: Stage) -> None:
+    model = long_thread.model
     assert isinstance(model, SummarizingModel)
     ask, quoted = model.summaries[0].messages
     mark = quoted.text.split()[0]
@@ -168,12 +172,8 @@ async def test_what_does_not_fit_even_compacted_pauses_the_turn_and_says_what_to
     assert "raise context_window under [model]" in str(rest.error)
 
 
-async def test_reading_commands_see_the_context_that_the_graph_has(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "a.db", SummarizingModel(*work(8, 4)), Bulky(), window=WINDOW)
-
-    await play(stage, 8)
-
-    with read_database(stage.database) as reader:
+def test_reading_commands_see_the_context_that_the_graph_has(long_thread: Stage) -> None:
+    with read_database(long_thread.database) as reader:
         seen = [message["id"] for message in reader.inspection(THREAD).state.values["messages"]]
-    known = [message.id for message in stage.model.requests[-1].messages]
+    known = [message.id for message in long_thread.model.requests[-1].messages]
     assert [known, seen[:1]] == [seen[: len(known)], known[:1]]
