@@ -133,7 +133,7 @@ def test_a_call_broken_off_by_a_kill_is_not_made_again_and_the_server_dies_with_
     assert (_statuses(bench), trace.read_text().count("started")) == (["cancelled"], 3)
 
 
-def test_an_approved_call_waits_for_its_server_in_the_next_life_and_the_chat_shows_how_it_is_doing(
+def test_an_approved_call_waits_for_its_server_in_the_next_run_and_the_chat_shows_its_state(
     set_up: SetUp,
 ) -> None:
     bench = set_up(TC("c1", "mcp__demo__note", {"text": "a"}), TXT("ok"))

@@ -25,7 +25,7 @@ __all__ = ["Background", "background"]
 
 
 class Background:
-    """The shells of one life; `next_life` is the life after a kill, on the same database."""
+    """The shells of one run; a second one on the same database stands for the run after a kill."""
 
     def __init__(self, folder: Path, database: Database, around: ToolEnvironment, **options: Any) -> None:
         self.around = around

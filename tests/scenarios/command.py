@@ -31,7 +31,7 @@ def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:g} s in vain")
+            raise TimeoutError(f"nothing happened within {seconds:g} s")
         time.sleep(0.02)
 
 

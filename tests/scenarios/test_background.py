@@ -82,7 +82,7 @@ def test_what_is_refused_in_the_foreground_is_refused_in_the_background(tmp_path
     assert [call["status"] for call in command.json("calls")["calls"]] == ["cancelled", "cancelled"]
 
 
-def test_after_a_kill_the_next_life_ends_what_still_runs_and_tells_user_and_model(tmp_path: Path) -> None:
+def test_after_a_kill_the_next_run_ends_what_still_runs_and_tells_user_and_model(tmp_path: Path) -> None:
     mark = "61.9102"
     after = [TCS(("c3", "bash_output", {"id": "sh1"})), TXT("done")]
     with FakeOpenAI(_killed_at(mark, *after)) as server:

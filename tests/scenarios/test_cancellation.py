@@ -34,7 +34,7 @@ def _child_of(command: Command) -> int:
 
 
 @pytest.mark.parametrize(("number", "code"), _CODES)
-def test_cut_while_a_reply_streams_in_the_next_life_asks_the_model_again(
+def test_a_run_stopped_while_a_reply_streams_asks_the_model_again_when_resumed(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     with scripted(tmp_path, [TXT("too slow to arrive", pace_s=3), TXT("here I am")]) as command:
@@ -48,7 +48,7 @@ def test_cut_while_a_reply_streams_in_the_next_life_asks_the_model_again(
 
 
 @pytest.mark.parametrize(("number", "code"), _CODES)
-def test_cut_inside_a_stubborn_command_nothing_of_it_is_left_and_its_output_is_kept(
+def test_a_stubborn_command_leaves_nothing_running_when_its_run_stops_and_its_output_is_kept(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     script = [TCS(("c1", "bash", {"command": _STUBBORN}), ("c2", "bash", {"command": "touch never"})), TXT("done")]
@@ -63,11 +63,11 @@ def test_cut_inside_a_stubborn_command_nothing_of_it_is_left_and_its_output_is_k
 
     assert (ended, is_left) == (code, False)
     assert statuses == (["cancelled", "cancelled"] if number is signal.SIGINT else ["interrupted", "pending"])
-    assert command.results()[0].endswith("look before you repeat it.\nOutput so far:\nhalf")
+    assert command.results()[0].endswith("check its effect before you repeat it.\nOutput so far:\nhalf")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143)])
-def test_cut_between_two_commands_the_first_ends_well_and_the_second_waits_for_the_next_life(
+def test_a_run_stopped_between_two_commands_keeps_the_first_and_resumes_with_the_second(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     first = "touch begun; sleep 1; echo one >> log"
@@ -111,7 +111,7 @@ def test_cut_at_the_prompt_the_chat_leaves_with_the_code_of_the_signal(
     assert (ended, end, result["answer"]) == (code, 0, "again")
 
 
-def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_asks_in_the_next_life(tmp_path: Path) -> None:
+def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_the_next_run_asks(tmp_path: Path) -> None:
     with scripted(
         tmp_path, [TC("c1", "bash", {"command": _STUBBORN}), TXT("done")], settings=NO_SANDBOX
     ) as command:
@@ -125,7 +125,7 @@ def test_a_chat_ended_inside_a_command_leaves_nothing_running_and_asks_in_the_ne
     assert (ended, is_left, resumable["partial_output"], resumable["processes"]) == (129, False, "half", [])
 
 
-def test_a_run_over_its_time_names_the_call_it_broke_off_and_a_bare_resume_finds_it(tmp_path: Path) -> None:
+def test_a_run_over_its_time_names_the_interrupted_call_and_a_bare_resume_finds_it(tmp_path: Path) -> None:
     with scripted(tmp_path, [TC("c1", "bash", {"command": "sleep 60"}), TXT("done")]) as command:
         code, cut = command.run_json("go", "--mode", "bypassPermissions", "--timeout", "2")
         shown = command.json("calls")["calls"]

@@ -61,7 +61,7 @@ def test_a_call_given_up_from_outside_is_never_asked_about_and_the_model_sees_it
     assert decided.stdout == ("cancel: c1 of thread t1\nResume with: graph-agent resume t1\n")
     assert (code, result["answer"], (command.workspace / "log").read_text()) == (0, "done", "x\n")
     assert server.faults == []
-    assert _told(server).endswith("Output until then:\nhalf")
+    assert _told(server).endswith("Output so far:\nhalf")
     assert command.json("recover") == {"calls": []}
 
 

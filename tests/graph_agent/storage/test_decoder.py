@@ -43,7 +43,7 @@ def test_nothing_that_a_blob_names_is_imported_or_called(tmp_path: Path) -> None
     assert not target.exists()
 
 
-def test_what_json_cannot_hold_comes_back_as_something_it_can() -> None:
+def test_values_that_json_cannot_hold_are_converted() -> None:
     blob = _packed({1: b"abc", "n": float("nan"), "pair": (1, 2), "array": _extension(6, "<f8", [1], "C", b"")})
 
     decoded = decode("msgpack", blob)

@@ -61,7 +61,7 @@ def test_a_second_taker_waits_for_the_first(tmp_path: Path) -> None:
     assert order == ["first", "second"]
 
 
-def test_a_copy_that_fails_halfway_leaves_nothing_and_what_stood_there_stays(tmp_path: Path) -> None:
+def test_a_copy_that_fails_halfway_leaves_the_existing_file_unchanged(tmp_path: Path) -> None:
     target = tmp_path / "copy"
     target.write_text("the one before")
 
@@ -76,7 +76,7 @@ def test_a_copy_that_fails_halfway_leaves_nothing_and_what_stood_there_stays(tmp
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("copy", "the one before")]
 
 
-async def test_what_others_may_read_is_named_with_all_that_lies_beside_and_closed_on_request(
+async def test_files_that_others_can_read_are_named_and_made_private_on_request(
     database_path: Path, tmp_path: Path
 ) -> None:
     await (await Database.open(database_path)).close()
@@ -96,7 +96,7 @@ async def test_what_others_may_read_is_named_with_all_that_lies_beside_and_close
     assert database_path.stat().st_mode & 0o777 == 0o700
 
 
-async def test_where_a_link_leads_to_is_left_alone(database_path: Path, tmp_path: Path) -> None:
+async def test_the_target_of_a_link_is_left_alone(database_path: Path, tmp_path: Path) -> None:
     await (await Database.open(database_path)).close()
     (tmp_path / "theirs").touch(mode=0o644)
     database_path.with_name("agent.db.blobs").mkdir(mode=0o700)
@@ -105,7 +105,7 @@ async def test_where_a_link_leads_to_is_left_alone(database_path: Path, tmp_path
     assert (exposed_files(database_path), files_of_other_users(database_path)) == ([], [])
 
 
-def test_what_is_missing_or_in_place_of_a_database_is_left_alone(tmp_path: Path) -> None:
+def test_a_missing_or_replaced_database_is_left_alone(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("not a database")
     notes.chmod(0o644)

@@ -93,7 +93,7 @@ def test_a_type_tag_that_is_never_written_is_not_read(tag: str) -> None:
         StrictSerializer().loads_typed((tag, b"{}"))
 
 
-def test_torn_bytes_are_told_as_damage() -> None:
+def test_torn_bytes_are_reported_as_damage() -> None:
     tag, content = StrictSerializer().dumps_typed({"a": "long enough to be cut"})
 
     with pytest.raises(DamagedDatabase, match="cannot be read"):
@@ -122,7 +122,7 @@ def test_the_same_stored_message_is_the_same_object_each_time_and_a_changed_one_
     assert (first.content, changed.content) == ("long text", "short")
 
 
-def test_what_was_not_asked_for_longest_goes_first() -> None:
+def test_the_least_recently_used_value_is_dropped_first() -> None:
     kept: BoundedCache[str, int] = BoundedCache(10)
     kept.put("a", 1, 4)
     kept.put("b", 2, 4)
@@ -133,7 +133,7 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
     assert [kept.get(key) for key in "abc"] == [1, None, 3]
 
 
-def test_a_value_that_is_put_again_is_weighed_once_and_one_that_is_too_heavy_is_not_kept() -> None:
+def test_a_value_that_is_stored_again_counts_once_and_one_that_is_too_large_is_not_kept() -> None:
     kept: BoundedCache[str, int] = BoundedCache(10)
 
     values = [kept.put("a", number, 8) for number in range(3)]
@@ -165,5 +165,5 @@ def test_odd_values_become_text_and_odd_keys_are_left_out() -> None:
     assert json.loads(text) == {"when": "2026-01-01", "3": "three", "bad": "?", "no": "NaN", "all": "-Infinity"}
 
 
-def test_lone_surrogates_are_replaced_and_all_else_stays() -> None:
+def test_lone_surrogates_are_replaced_and_everything_else_stays() -> None:
     assert storable("a\ud800ü\x00") == "a?ü\x00"

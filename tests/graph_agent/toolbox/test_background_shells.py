@@ -102,7 +102,7 @@ async def test_a_shell_that_writes_too_much_is_ended(tmp_path: Path) -> None:
         assert (await run.shells.all(run.context("t1", "x")))[0].output_bytes == 100_000
 
 
-async def test_the_next_life_ends_what_a_dead_one_left_running(run: Background) -> None:
+async def test_the_next_run_ends_what_a_dead_one_left_running(run: Background) -> None:
     await run.start(_SLEEPS)
     pid = await run.pid()
     await _kill_agent(run)
@@ -117,7 +117,7 @@ async def test_the_next_life_ends_what_a_dead_one_left_running(run: Background) 
     assert (await after.output("sh1")).output == f"(no output)\n[{state}]"
 
 
-async def test_the_next_life_learns_the_exit_code_of_what_ended_unseen(run: Background) -> None:
+async def test_the_next_run_learns_the_exit_code_of_a_shell_that_ended_unobserved(run: Background) -> None:
     command = "echo $$ > pid; sleep 0.3; echo late; exit 4"
     await run.start(command)
     await _kill_agent(run)

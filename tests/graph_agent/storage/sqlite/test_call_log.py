@@ -32,7 +32,7 @@ async def _records(database: Database) -> list[dict[str, Any]]:
     return [json.loads(text) for (text,) in await rows(database, "SELECT record FROM call_log ORDER BY seq")]
 
 
-async def test_a_change_is_laid_over_the_record_and_keeps_its_place(database: Database) -> None:
+async def test_a_change_is_merged_into_the_record_and_keeps_its_position(database: Database) -> None:
     await _fold(database, {"c": _RECORD, "d": _RECORD}, {"c": {"status": "executing", "owner_token": "run"}})
 
     assert await _call_log(database) == [(1, "c", "executing", "high", "2"), (2, "d", "pending", "high", "1")]

@@ -127,7 +127,7 @@ async def test_quick_work_waits_behind_what_was_requested_before_it(database: Da
     assert (await after, await before) == ([("first",)], 1)
 
 
-async def test_quick_work_that_another_process_is_in_the_way_of_is_done_later_while_the_loop_turns(
+async def test_quick_work_that_another_process_blocks_is_done_later_while_the_loop_turns(
     database: Database, database_path: Path
 ) -> None:
     with closing(sqlite3.connect(database_path, isolation_level=None)) as other:
@@ -207,7 +207,7 @@ async def test_closing_finishes_what_was_requested_and_may_be_done_twice(databas
         await database.run(lambda _: None)
 
 
-async def test_faults_of_sqlite_arrive_as_storage_errors_with_their_cause(database: Database) -> None:
+async def test_sqlite_errors_are_raised_as_storage_errors_with_their_cause(database: Database) -> None:
     with pytest.raises(StorageError, match=r"cannot use the database .*agent\.db.*no such table: no") as caught:
         await database.run(lambda connection: connection.execute("SELECT * FROM nowhere"))
 

@@ -84,7 +84,7 @@ async def test_an_answer_that_came_too_late_stores_no_grant(decisions: SqliteDec
     assert await grants.in_force("t", "/w") == []
 
 
-async def test_of_two_who_answer_always_at_once_one_grant_is_stored(database: Database, grants: Grants) -> None:
+async def test_two_simultaneous_always_answers_store_one_grant(database: Database, grants: Grants) -> None:
     async def answer(number: int) -> Answer:
         async with await Database.open(database.path) as own:
             grant = replace(_GRANT, by=f"cli pid {number}")
@@ -96,7 +96,9 @@ async def test_of_two_who_answer_always_at_once_one_grant_is_stored(database: Da
     assert {answer.by for answer in standing} == {stored.by}
 
 
-async def test_neither_is_stored_where_the_other_cannot_be(database: Database, decisions: SqliteDecisions) -> None:
+async def test_answer_and_grant_are_stored_together_or_not_at_all(
+    database: Database, decisions: SqliteDecisions
+) -> None:
     await execute(database, "DROP TABLE grants")
 
     with pytest.raises(Exception, match="grants"):
@@ -113,7 +115,7 @@ async def test_neither_is_stored_where_the_other_cannot_be(database: Database, d
         ("user", [("t", "/w"), ("t", "/elsewhere"), ("u", "/w"), ("u", "/elsewhere")]),
     ],
 )
-async def test_a_grant_holds_where_its_scope_says(
+async def test_a_grant_applies_within_its_scope(
     decisions: SqliteDecisions, grants: Grants, scope: str, holds: list[tuple[str, str]]
 ) -> None:
     await decisions.insert("t", _ASKED, _yes(replace(_GRANT, scope=scope)))  # type: ignore[arg-type]  # one of the three
@@ -122,7 +124,7 @@ async def test_a_grant_holds_where_its_scope_says(
     assert [place for place in everywhere if await grants.in_force(*place)] == holds
 
 
-async def test_a_revoked_grant_holds_no_more_and_its_id_is_not_given_again(
+async def test_a_revoked_grant_no_longer_applies_and_its_id_is_not_reused(
     database: Database, decisions: SqliteDecisions, grants: Grants
 ) -> None:
     await decisions.insert("t", _ASKED, _yes())

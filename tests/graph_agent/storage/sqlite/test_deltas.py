@@ -30,7 +30,7 @@ async def test_the_history_of_every_checkpoint_is_that_of_the_framework(
         assert ours == theirs
 
 
-async def test_without_a_checkpoint_id_the_latest_is_meant(saver: CheckpointSaver) -> None:
+async def test_the_latest_checkpoint_is_the_default(saver: CheckpointSaver) -> None:
     await play_turn(compile_graph(saver), "t", "one")
     newest = (await _checkpoints(saver))[0].config
 
@@ -46,7 +46,7 @@ async def test_an_unknown_thread_has_no_history(database: Database) -> None:
     assert found == {"calls": {"writes": []}}
 
 
-async def test_a_line_of_ancestors_that_is_a_loop_ends(database: Database, saver: CheckpointSaver) -> None:
+async def test_a_loop_of_ancestors_ends(database: Database, saver: CheckpointSaver) -> None:
     await play_turn(compile_graph(saver), "t", "one", answer=False)
     oldest, newest = (await _checkpoints(saver))[-1], (await _checkpoints(saver))[0]
     await execute(

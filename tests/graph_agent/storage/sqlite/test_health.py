@@ -20,7 +20,7 @@ async def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_sound_database_is_told_with_its_version_and_size(path: Path, tmp_path: Path) -> None:
+def test_a_sound_database_is_reported_with_its_version_and_size(path: Path, tmp_path: Path) -> None:
     shown = check_database(path)
 
     assert shown == Health(SCHEMA_VERSION, 0, (), has_search_index=True)
@@ -47,7 +47,7 @@ def test_tables_of_another_program_are_named_and_tables_of_ours_that_are_gone_ar
         check_database(path)
 
 
-def test_what_is_no_file_is_told_and_never_waited_for(tmp_path: Path) -> None:
+def test_something_other_than_a_file_is_reported_and_never_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for name, kind in (("pipe", "a pipe"), (".", "a folder")):
@@ -66,7 +66,7 @@ def test_a_database_cut_short_is_damaged_and_left_as_it_is(path: Path) -> None:
     assert path.read_bytes() == data
 
 
-def test_what_is_foreign_or_newer_is_named_as_such(path: Path, tmp_path: Path) -> None:
+def test_a_foreign_or_newer_database_is_named_as_such(path: Path, tmp_path: Path) -> None:
     foreign = tmp_path / "foreign.db"
     with closing(sqlite3.connect(foreign)) as theirs:
         theirs.executescript("CREATE TABLE threads (a); PRAGMA user_version = 1")

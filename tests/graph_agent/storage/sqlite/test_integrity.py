@@ -41,7 +41,7 @@ async def _dropped(stage: Stage, harm: str = "") -> dict[str, int]:
         return await database.write(drop_incomplete_checkpoints)
 
 
-async def test_of_a_sound_database_nothing_goes_also_where_threads_were_pruned(stage: Stage) -> None:
+async def test_a_sound_database_loses_nothing_even_if_threads_were_pruned(stage: Stage) -> None:
     sound = await _dropped(stage)
     async with await Database.open(stage.database) as database:
         await CheckpointSaver(database).prune_thread(THREAD, 1)

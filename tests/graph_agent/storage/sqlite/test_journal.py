@@ -16,7 +16,7 @@ _FAILED = Outcome("error", "", error="no such file")
 _INTENT = Intent("/w/a.txt", None, "f" * 64)
 
 
-async def test_a_big_outcome_stands_in_a_blob_that_the_row_names(
+async def test_a_large_outcome_is_stored_in_a_blob_that_the_row_names(
     database: Database, journal: Journal, blobs: FileBlobs
 ) -> None:
     await journal.claim("t", "c", 1, "run", None)
@@ -82,7 +82,7 @@ async def test_a_shell_is_found_with_the_journal_row_that_started_it_also_after_
     assert (row.owner, row.process_group, row.process_started) == ("run", 4711, "99")
 
 
-async def test_the_first_ending_stands(shells: SqliteShells) -> None:
+async def test_the_first_ending_is_kept(shells: SqliteShells) -> None:
     number = await shells.add(_NEW)
 
     first = await shells.end(number, ShellEnding("exited", 3))
@@ -107,9 +107,7 @@ async def test_how_far_a_call_has_read_is_kept(shells: SqliteShells) -> None:
     assert (found.read_by, found.read_from, found.read_until) == ("c2", 10, 25)
 
 
-async def test_a_number_is_not_given_again_when_its_thread_is_deleted(
-    database: Database, shells: SqliteShells
-) -> None:
+async def test_a_number_is_not_reused_after_its_thread_is_deleted(database: Database, shells: SqliteShells) -> None:
     await shells.add(_NEW)
 
     await database.write(lambda connection: delete_threads(connection, ["t1"]))
@@ -117,7 +115,7 @@ async def test_a_number_is_not_given_again_when_its_thread_is_deleted(
     assert (await shells.of_thread("t1"), await shells.get(1), await shells.add(_NEW)) == ([], None, 2)
 
 
-async def test_one_whose_journal_row_is_gone_is_found_all_the_same(shells: SqliteShells) -> None:
+async def test_a_shell_is_found_even_if_its_journal_row_is_gone(shells: SqliteShells) -> None:
     number = await shells.add(_NEW)
 
     found: ShellRecord | None = await shells.get(number)

@@ -138,7 +138,7 @@ async def test_checkpoints_of_nested_graphs_leave_the_tables_alone(
     assert set(map(len, (await content_of(database)).values())) == {0}
 
 
-async def test_odd_values_in_the_channels_do_not_hinder_the_checkpoint(
+async def test_odd_values_in_the_channels_do_not_prevent_the_checkpoint(
     database: Database, saver: CheckpointSaver
 ) -> None:
     odd_calls = [

@@ -97,7 +97,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*") if path.is_file()}
 
 
-async def test_what_a_row_names_stays_even_through_an_outcome_that_is_a_blob(
+async def test_a_blob_that_a_row_names_stays_even_if_its_outcome_is_a_blob_itself(
     database: Database, blobs: FileBlobs, journal: SqliteJournal
 ) -> None:
     before, inner = blobs.put(b"before"), blobs.put(b"whole output")
@@ -114,7 +114,9 @@ async def test_what_a_row_names_stays_even_through_an_outcome_that_is_a_blob(
     assert [row.is_finished for row in await journal.rows("t", "c")] == [True]
 
 
-async def test_what_was_just_put_stays_and_so_does_what_was_put_again(database: Database, blobs: FileBlobs) -> None:
+async def test_recently_stored_blobs_stay_and_so_do_blobs_that_are_stored_again(
+    database: Database, blobs: FileBlobs
+) -> None:
     again = blobs.put(b"old")
     age(blobs)
     blobs.put(b"old")
@@ -124,7 +126,7 @@ async def test_what_was_just_put_stays_and_so_does_what_was_put_again(database: 
     assert (blobs.get(again), blobs.get(new)) == (b"old", b"new")
 
 
-async def test_the_spool_of_a_finished_call_goes_and_that_of_a_running_one_stays(
+async def test_the_spool_of_a_finished_call_is_deleted_and_that_of_a_running_one_stays(
     database: Database, blobs: FileBlobs, journal: SqliteJournal
 ) -> None:
     for call_id in ("runs", "ended"):
@@ -139,7 +141,7 @@ async def test_the_spool_of_a_finished_call_goes_and_that_of_a_running_one_stays
     assert blobs.spool("t", "runs", 1).exists()
 
 
-async def test_the_output_of_a_background_shell_goes_when_it_has_ended(
+async def test_the_output_of_a_background_shell_is_deleted_after_its_end(
     database: Database, blobs: FileBlobs, journal: SqliteJournal, clock: SteppingClock
 ) -> None:
     shells = SqliteShells(database, clock)

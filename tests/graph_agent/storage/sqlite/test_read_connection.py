@@ -38,7 +38,7 @@ def _of_another_program(path: Path) -> None:
         (lambda path: Path(f"{path}-wal").write_bytes(b"x"), DamagedDatabase, "is gone, though its log"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_reason_and_left_as_it_is(
+def test_an_unreadable_file_is_refused_with_the_reason_and_left_as_it_is(
     tmp_path: Path, make: Callable[[Path], object], error: type[StorageError], message: str
 ) -> None:
     path = tmp_path / "a.db"

@@ -94,7 +94,7 @@ async def test_with_only_an_index_damaged_nothing_is_lost(path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1, -1])
-async def test_of_a_torn_page_only_its_rows_are_lost_and_the_count_is_told(path: Path, place: int) -> None:
+async def test_a_torn_page_loses_only_its_rows_and_the_count_is_reported(path: Path, place: int) -> None:
     before = _count(path, "writes")
     _tear(path, _pages_of(path, "writes")[place])
     damaged = path.read_bytes()
@@ -108,7 +108,7 @@ async def test_of_a_torn_page_only_its_rows_are_lost_and_the_count_is_told(path:
     assert sorted(one.name for one in path.parent.iterdir() if one.is_file()) == [path.name, done.original.name]
 
 
-async def test_of_a_file_whose_end_is_cut_off_the_rest_is_taken_and_a_killed_draft_goes(path: Path) -> None:
+async def test_a_truncated_file_keeps_its_remaining_rows_and_a_stale_draft_is_removed(path: Path) -> None:
     pages = path.stat().st_size // _PAGE
     draft = path.with_name(f"{path.name}.20261128T000000000000.draft")
     draft.write_bytes(b"half")
@@ -160,7 +160,9 @@ async def test_a_database_in_use_is_left_alone_and_the_process_named(
         await lock.release()
 
 
-async def test_without_room_for_the_new_file_the_old_one_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_old_file_stays_if_there_is_no_room_for_the_new_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = path.read_bytes()
 
     def full(*_: object) -> None:

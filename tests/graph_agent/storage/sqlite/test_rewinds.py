@@ -33,7 +33,7 @@ async def journal(journal: SqliteJournal) -> SqliteJournal:
     return journal
 
 
-async def test_a_rewind_that_was_noted_is_found_whole_until_it_is_finished(
+async def test_a_recorded_rewind_is_found_complete_until_it_is_finished(
     rewinds: SqliteRewinds, journal: SqliteJournal
 ) -> None:
     noted = await rewinds.plan(_WANTED)
@@ -57,7 +57,7 @@ async def test_undoing_a_rewind_makes_its_calls_count_again(rewinds: SqliteRewin
     assert [row.attempt for row in await journal.rows("t", "call")] == [1]
 
 
-async def test_a_file_that_was_put_back_must_be_read_again(
+async def test_a_restored_file_must_be_read_again(
     rewinds: SqliteRewinds, database: Database, clock: SteppingClock
 ) -> None:
     states = SqliteFileStates(database, clock)

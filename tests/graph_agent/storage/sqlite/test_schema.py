@@ -66,7 +66,7 @@ async def test_an_older_database_is_migrated_after_a_backup(path: Path) -> None:
         assert copy.execute("SELECT text FROM inbox").fetchall() == [("old",)]
 
 
-async def test_a_file_of_before_is_rewritten_once_so_that_it_can_shrink(database_path: Path) -> None:
+async def test_an_old_file_is_rewritten_once_so_that_it_can_shrink(database_path: Path) -> None:
     database_path.parent.mkdir(mode=0o700)
     with closing(sqlite3.connect(database_path)) as old:
         first = load_migrations()[0].sql
@@ -167,7 +167,7 @@ def test_no_version_loses_a_table_of_the_one_before() -> None:
     assert {"checkpoints", "journal"} <= outlines[0] < outlines[-1]
 
 
-def test_the_search_index_is_no_table_of_anybody() -> None:
+def test_the_search_index_is_not_reported_as_a_foreign_table() -> None:
     with closing(sqlite3.connect(":memory:")) as database:
         create_tables(database, SCHEMA_VERSION)
         update_search_index(database)

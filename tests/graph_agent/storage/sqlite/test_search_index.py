@@ -58,7 +58,7 @@ async def test_a_message_that_is_replaced_is_found_by_its_new_words_only(thread:
     assert await rows(thread, "SELECT count(*) FROM search_removals") == [(0,)]
 
 
-async def test_the_words_of_rows_that_went_leave_the_index_sound(thread: Database) -> None:
+async def test_deleting_rows_leaves_the_index_sound(thread: Database) -> None:
     await say(thread, HumanMessage("one", id="1"), HumanMessage("two", id="2"))
     await thread.write(update_search_index)
     await execute(thread, "DELETE FROM transcript WHERE seq = 2")

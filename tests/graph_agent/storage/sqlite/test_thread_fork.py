@@ -45,9 +45,7 @@ async def test_a_fork_has_the_state_the_list_entry_and_the_journal_of_its_origin
     assert await journal.rows("f", "of another branch") == []
 
 
-async def test_of_the_files_a_fork_knows_only_what_was_seen_up_to_its_checkpoint(
-    database: Database, head: str
-) -> None:
+async def test_a_fork_knows_only_file_states_up_to_its_checkpoint(database: Database, head: str) -> None:
     seen = [("t", "/w/early", "d", "2000-01-01T00:00:00.000Z"), ("t", "/w/late", "d", "2999-01-01T00:00:00.000Z")]
     await database.write(
         lambda connection: connection.executemany("INSERT INTO file_states VALUES (?, ?, ?, ?)", seen)

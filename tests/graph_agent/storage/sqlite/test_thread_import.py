@@ -159,7 +159,7 @@ async def test_two_rows_for_one_thing_are_refused(import_file: Import, file: str
         await import_file(reseal(document))
 
 
-async def test_an_id_that_anything_goes_by_is_taken(database: Database, import_file: Import, file: str) -> None:
+async def test_an_id_that_anything_uses_is_taken(database: Database, import_file: Import, file: str) -> None:
     await SqliteInbox(database, SteppingClock()).queue("t", "hello", "me")
 
     with pytest.raises(UsageError, match="Thread 't' already exists"):
@@ -287,7 +287,7 @@ def test_a_file_in_which_anything_was_changed_is_refused(place: int) -> None:
         (json.dumps({"format": FORMAT, "version": 1, "thread_id": "t"}), "cut or changed"),
     ],
 )
-def test_what_is_no_such_file_is_refused_with_the_reason(text: str, told: str) -> None:
+def test_an_invalid_file_is_refused_with_the_reason(text: str, told: str) -> None:
     with pytest.raises(UsageError) as refusal:
         read(text)
 

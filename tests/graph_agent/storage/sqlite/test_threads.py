@@ -45,7 +45,7 @@ async def test_what_the_user_sets_stays_when_checkpoints_come(threads: ThreadTab
     assert (row.outcome, _NEW.roots, row.roots) == ("done", (), ("/lib", "/srv/ü"))
 
 
-async def test_the_newest_thread_of_a_workspace_is_the_one_at_work_last(threads: ThreadTable, graph: Graph) -> None:
+async def test_the_newest_thread_of_a_workspace_is_the_one_used_last(threads: ThreadTable, graph: Graph) -> None:
     await _create(threads, "old", "new")
     await threads.create("other", "/elsewhere", "gpt-5", "default")
     before = await threads.newest("/w")
@@ -107,7 +107,7 @@ async def test_a_call_of_a_fork_may_have_started_elsewhere_if_its_newest_attempt
 _SENT = "INSERT INTO transcript VALUES (?, 1, 0, ?, 'user', '{}', 'c1', '')"
 
 
-async def test_a_message_in_the_transcript_is_not_queued_any_more(database: Database, inbox: SqliteInbox) -> None:
+async def test_a_message_in_the_transcript_is_no_longer_queued(database: Database, inbox: SqliteInbox) -> None:
     await inbox.queue("t", "one", "chat")
     [(number, _)] = await inbox.waiting("t")
 
@@ -164,7 +164,7 @@ async def test_no_table_holds_a_row_of_a_deleted_thread_and_others_keep_theirs(d
     assert len(tables) >= 16
 
 
-async def test_what_was_allowed_beyond_the_thread_stays_allowed(database: Database) -> None:
+async def test_permissions_beyond_the_thread_survive_its_deletion(database: Database) -> None:
     scopes = [("thread",), ("project",), ("user",)]
     await database.write(lambda connection: connection.executemany(_GRANT, scopes))
 

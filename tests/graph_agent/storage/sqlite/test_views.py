@@ -44,7 +44,7 @@ def test_a_time_is_taken_from_the_id_of_a_checkpoint_and_else_from_the_checkpoin
     ]
 
 
-def test_the_head_alone_says_what_runs_next_how_many_turns_there_were_and_what_they_began_with(
+def test_the_head_alone_gives_next_nodes_turn_count_and_first_messages(
     file: sqlite3.Connection,
 ) -> None:
     messages = [
@@ -89,7 +89,7 @@ def test_a_thread_is_found_by_the_index_however_many_there_are(file: sqlite3.Con
 
 
 @pytest.mark.parametrize("missing", ["DROP TABLE writes", "ALTER TABLE writes DROP COLUMN idx"])
-def test_a_file_that_lacks_what_the_saver_writes_is_not_taken_for_one(
+def test_a_file_without_the_columns_of_the_saver_is_not_taken_for_its_database(
     file: sqlite3.Connection, missing: str
 ) -> None:
     file.execute(missing)
