@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import PurePath
-from posixpath import basename
 from typing import Literal, NamedTuple
 
 from policy.facts import CallFacts, Decision, PolicySettings
@@ -17,6 +16,7 @@ from policy.matching import (
     names_host,
     names_path,
     program_as_argument,
+    whole_folders,
 )
 from policy.protected import is_protected
 from policy.rules import Grant, Rule, globs_overlap, grant_applies, minimal_grants
@@ -80,24 +80,16 @@ def _hard_refusals(case: _Case) -> Decision | None:
     return None
 
 
-_REMOVERS = frozenset(("chgrp", "chmod", "chown", "rm", "rmdir", "shred", "tar", "zip"))
-_COPIERS = frozenset(("cp", "ln", "mv", "rsync"))
-"""Programs that copy, move or link whole folders; their last argument is the destination."""
-
-
 def _reached_reserved_path(case: _Case, text: ShellText) -> str:
     """The reserved path that a word or a pattern of a command leads to; empty if none does.
 
     A folder above it counts for programs that remove, change, copy or link whole folders.
     """
     facts, settings, workspace = case.facts, case.settings, str(case.facts.workspace)
-    named, whole_folders = set(map(str, facts.patterns)), set[str]()
+    named, folders = set(map(str, facts.patterns)), whole_folders(text, facts, settings)
     for command in text.runs:
-        places = [absolute_path(placed(command.folder, word), facts, settings) for word in ("", *command.words[1:])]
-        named.update(places)
-        name, operands = basename(command.words[0]), [place for place in places[1:] if "/-" not in place]
-        if name in _REMOVERS or (name in _COPIERS and len(operands) > 1):
-            whole_folders.update(operands if name in _REMOVERS else operands[:-1])
+        words = (placed(command.folder, word) for word in ("", *command.words[1:]))
+        named.update(absolute_path(word, facts, settings) for word in words)
     mentions = set(map(str, facts.mentions)).difference(map(str, settings.exempt_files))
     for root in map(str, settings.reserved):
         inside = f"{root}/"
@@ -111,7 +103,7 @@ def _reached_reserved_path(case: _Case, text: ShellText) -> str:
             return root
         if holds_workspace or _may_be_within(root, workspace):
             continue
-        if any(_may_be_within(root, place) for place in whole_folders):
+        if any(_may_be_within(root, place) for place in folders):
             return root
         if any(place == root or place.startswith(inside) or _overlaps(place, root) for place in named):
             return root

@@ -2,16 +2,19 @@
 
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import PurePath
 from posixpath import basename, join, normpath
 from typing import Literal
+from urllib.parse import unquote
 
 from policy.facts import CallFacts, PathFact, PolicySettings
 from policy.rules import Rule, Rules, globs_overlap, matches_host
 from policy.shell.commands import without_assignments, wrapped_commands
+from policy.shell.folders import placed
 from policy.shell.programs import dangerous_options, program_named
 from policy.shell.shell_text import ShellText, SimpleCommand
 
@@ -30,6 +33,7 @@ __all__ = [
     "program_as_argument",
     "rule_covers",
     "rule_folders",
+    "whole_folders",
 ]
 
 _FILE_TOOLS = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
@@ -190,16 +194,74 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
     if not closes_reading and not text.unclear_reason and all(map(_only_reads, text.commands)):
         return False
     pattern = _path_pattern(rule, facts, settings)
-    words = {word for command in (*text.runs, *text.commands) for word in command.words} | set(text.read)
+    words = {word for command in (*text.runs, *text.commands) for word in command.words}
+    words.update(text.read, text.named)
     spellings = {form for word in words for form in (word, word.rpartition("=")[2]) if form}
     places = (*map(str, facts.mentions), *(absolute_path(form, facts, settings) for form in spellings))
     if any(map(pattern.fullmatch, places)):
         return True
-    globs = {command.words[at] for command in text.commands for at in command.patterns}
-    names = {*(absolute_path(word, facts, settings) for word in globs), *map(str, facts.patterns)}
+    folders = whole_folders(text, facts, settings, may_read=closes_reading)
+    return _is_in_any(rule, folders, facts, settings) or _may_match(rule, facts, settings, text)
+
+
+def _is_in_any(rule: Rule, folders: Iterable[str], facts: CallFacts, settings: PolicySettings) -> bool:
+    """Whether what a rule names is in one of the folders, as far as it is without wildcards."""
     base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
+    plain = tuple(takewhile(lambda part: not _WILDCARD.search(part), PurePath(relative).parts))
+    return bool(plain) and any(base.joinpath(*plain).is_relative_to(folder) for folder in folders)
+
+
+def _may_match(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
+    """Whether a pattern of a command may match what a rule names."""
+    base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
+    names = {*(absolute_path(word, facts, settings) for word in text.patterns), *map(str, facts.patterns)}
     hides_dots = not _SHOWS_DOTS.search(facts.command or "")
-    return any(globs_overlap(name, str(base / relative), hides_dots=hides_dots) for name in names)
+    closed = str(base / relative)
+    if "nocaseglob" in (facts.command or ""):
+        names, closed = {name.casefold() for name in names}, closed.casefold()
+    if any(globs_overlap(name, closed, hides_dots=hides_dots) for name in names):
+        return True
+    # What only reads files does not go into a folder that a pattern matches.
+    within = closed.removesuffix("/**")
+    return within != closed and any(
+        globs_overlap(
+            absolute_path(placed(command.folder, command.words[at]), facts, settings), within, hides_dots=True
+        )
+        for command in text.runs
+        for at in command.patterns
+        if not _only_reads(command) or _reads_folders(command)
+    )
+
+
+_REMOVERS = frozenset(("chgrp", "chmod", "chown", "rm", "rmdir", "shred", "tar", "zip"))
+_COPIERS = frozenset(("cp", "ln", "mv", "rsync"))
+"""Programs that work on folders with all that is in them; the last argument of these is where they put it."""
+_SEARCHERS = frozenset(("diff", "egrep", "fgrep", "grep", "zgrep"))
+_RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--(?:dereference-)?recursive")
+
+
+def whole_folders(
+    text: ShellText, facts: CallFacts, settings: PolicySettings, *, may_read: bool = False
+) -> frozenset[str]:
+    """What a text removes, changes, copies or links with all that is in it, and with `may_read` searches."""
+    found: set[str] = set()
+    for command in text.runs:
+        name, words = basename(command.words[0]), command.words[1:]
+        operands = [word for word in words if not word.startswith("-")]
+        if may_read and _reads_folders(command):
+            # The first operand may be what it searches for; without another it searches where it is.
+            operands = [*operands, *([""] if len(operands) <= 1 else [])]
+        elif name in _COPIERS:
+            operands = operands[:-1]
+        elif name not in _REMOVERS:
+            continue
+        found.update(absolute_path(placed(command.folder, word), facts, settings) for word in operands)
+    return frozenset(found)
+
+
+def _reads_folders(command: SimpleCommand) -> bool:
+    """Whether it searches folders with all that is in them."""
+    return basename(command.words[0]) in _SEARCHERS and any(map(_RECURSIVE.fullmatch, command.words[1:]))
 
 
 def _only_reads(command: SimpleCommand) -> bool:
@@ -209,6 +271,7 @@ def _only_reads(command: SimpleCommand) -> bool:
 
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[\w-]+(?:\.[\w-]+)*))\.?(?::(?P<port>\d+))?")
+_IPV6 = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*")
 _USUAL_PORTS = ("80", "443")
 
 
@@ -217,14 +280,24 @@ def names_host(rule: Rule, text: ShellText) -> bool:
     if not matches_tool(rule, "web_fetch"):
         return False
     words = {word for command in (*text.runs, *text.commands) for word in command.words}
+    inputs = {command.stdin for command in text.runs if not _only_reads(command)}
+    words.update(text.read, text.written, text.named, *map(str.split, inputs))
     if rule.pattern is None:
-        return any("://" in word for word in words)
+        return any("://" in word or word.startswith("/dev/tcp/") for word in words)
+    # Programs decode a host before they look it up.
+    words.update([unicodedata.normalize("NFKC", unquote(word)).replace("\u3002", ".") for word in words])
+    if any(matches_host(rule.pattern, f"[{word}]", is_strict=True) for word in words if _IPV6.fullmatch(word)):
+        return True
     for host in (match for word in words for match in _HOST.finditer(word)):
         name = f"[{host['address']}]" if host["address"] else host["name"]
         has_port = host["port"] and host["port"] not in _USUAL_PORTS
         if matches_host(rule.pattern, f"{name}:{host['port']}" if has_port else name, is_strict=True):
             return True
     return False
+
+
+_BEFORE_A_PROGRAM = re.compile(r"[=:(,](?=\S)")
+"""Signs after which an option may go on with a command: `--run=…`, `EXEC:…`."""
 
 
 def program_as_argument(rule: Rule, text: ShellText) -> str:
@@ -244,7 +317,8 @@ def program_as_argument(rule: Rule, text: ShellText) -> str:
         if row is None or row.only_reads or row.wraps_after:
             continue
         for at, word in enumerate(words[1:], start=2):
-            names_it = program in (basename(word), basename(word.rpartition("=")[2]))
+            parts = (part.split() for part in (word, *_BEFORE_A_PROGRAM.split(word)))
+            names_it = any(basename(part[0]) == program for part in parts if part)
             if names_it and any(one.startswith(following) for one in (*words[at:], "")):
                 return word
     return ""
@@ -328,7 +402,9 @@ def rule_folders(
 def _rule_places(
     rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
 ) -> Iterator[tuple[PurePath, str]]:
-    patterns = (rule.pattern for rule in rules if rule.pattern and rule.tool in _FILE_TOOLS)
+    patterns = (
+        rule.pattern for rule in rules if rule.pattern and any(matches_tool(rule, tool) for tool in _FILE_TOOLS)
+    )
     return (_split_pattern(pattern, workspace, home) for pattern in patterns)
 
 

@@ -58,6 +58,13 @@ _MAX_FOLDERS = 500
 _MAX_MENTIONS = 5_000
 """Words that are looked up; a text that can be plain at all is too short to have more."""
 _HOME_VARIABLE = re.compile(r"\$(?:HOME\b|\{HOME\})")
+_HERE = re.compile(r"(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+|/proc/(?:self|thread-self|\d+|\$\$)/cwd)(?=/|$)")
+"""Ways to write the folder in which a command is."""
+_PATH_SIGNS = re.compile(r"[=@:,;]")
+_SED_FILE = re.compile(r"(?:^|[/|,;}\s])[rRwW]\s*(?=\S)")
+"""What stands before the name of a file in a script of sed."""
+_MAX_PARTS = 8
+"""Of a word, each of which may be a path."""
 _NOT_BASH = "it is not written for bash, and nothing here can read it"
 
 
@@ -305,15 +312,33 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
     except _NotParsed as error:
         text = error.text
     words = dict.fromkeys(word for command in text.runs for word in command.words)
-    patterns = dict.fromkeys(command.words[at] for command in text.commands for at in command.patterns)
+    patterns = _places(text.patterns, text.folders, start, context)
+    linked = (
+        Path(os.path.realpath(link))
+        for pattern in patterns
+        for link in find_glob_links(*_glob_start(pattern))
+        # A pattern that ends at a folder does not read what is in it.
+        if len(link.parts) < len(pattern.parts) or not os.path.isdir(link)  # noqa: PTH112 - a pure path
+    )
+    names = names_in_rules(context)
     return CommandFacts(
         target,
         text,
         tuple(_redirect(path, start, context) for path in text.written),
-        _places([*words, *text.read], text.folders, start, context),
+        (
+            *_places([*words, *text.read, *text.named], text.folders, start, context),
+            *(name for path in linked for name in (path, *other_names(path, names))),
+        ),
         start,
-        _places(patterns, text.folders, start, context),
+        patterns,
     )
+
+
+def _glob_start(pattern: PurePath) -> tuple[PurePath, tuple[str, ...]]:
+    """The folder from which a pattern goes on with wildcards, and what it holds from there."""
+    parts = pattern.parts
+    plain = tuple(takewhile(lambda part: not re.search(r"[*?[]", part), parts))
+    return PurePath(*plain), tuple(re.sub(r"\[.*?\]", "?", part) for part in parts[len(plain) :])
 
 
 class _NotParsed(Exception):
@@ -367,9 +392,10 @@ def _places(
 
 
 def _path_spellings(word: str) -> set[str]:
-    """The parts of a word that may be a path: `--file=PATH`, `@PATH`, `-fPATH`, `host:PATH` name one too."""
-    word = _HOME_VARIABLE.sub("~", word)
-    ends = {word, *(word.rpartition(sign)[2] for sign in "=@:,")}
+    """The parts of a word that may be a path: `--file=PATH`, `@PATH`, `-fPATH`, `PATH:place` name one too."""
+    word = _HERE.sub(".", _HOME_VARIABLE.sub("~", word))
+    ends = {word, *(word.rpartition(sign)[2] for sign in "=@:,"), *_PATH_SIGNS.split(word)[:_MAX_PARTS]}
+    ends.update(word[found.end() :] for found in islice(_SED_FILE.finditer(word), _MAX_PARTS))
     return {end for end in (*ends, word[2:] if word.startswith("-") else word) if end}
 
 

@@ -175,7 +175,9 @@ def _code_in_options(name: str, words: tuple[str, ...]) -> Iterator[str]:
             yield word.partition("=")[2].removeprefix("exec=").lstrip("!") if "=" in word else word[2:]
             yield from words[index + 1 : index + 2]
     if name in ("git", "make", "gmake"):
-        values = (word.partition("=")[2].lstrip("!") for word in words[1:] if "=" in word)
+        values = [word.partition("=")[2].lstrip("!") for word in words[1:] if "=" in word]
+        # `--eval` takes a makefile for its value.
+        values += [word for word in words[1:] if name != "git" and "=" not in word and re.search(r"[\s$:]", word)]
         yield from (re.sub(r"\$([({])shell\s", r"$\1 ", value) for value in values)
     if name == "git" and GIT_COMMANDS_THAT_RUN.intersection(words):
         yield from (word.lstrip("!") for word in words[1:] if " " in word or word.startswith("!"))

@@ -86,8 +86,8 @@ def _wrapper(flags: str = "", valued: str = "", operands: int = 0, *, runs_here:
     return Program(wraps=True, syntax=syntax, runs_here=runs_here, runs_any=True)
 
 
-def _runs_after(*words: str, runs_any: bool = False) -> Program:
-    return Program(wraps_after=frozenset(words), runs_any=runs_any)
+def _runs_after(*words: str, runs_any: bool = False, options: tuple[str, ...] = ()) -> Program:
+    return Program(wraps_after=frozenset(words), runs_any=runs_any, long_options=options)
 
 
 _LANGUAGE = Program("language", runs_any=True)
@@ -139,7 +139,7 @@ _ROWS: tuple[tuple[str, Program], ...] = (
     ("valgrind xvfb-run", Program(wraps=True)),
     ("bundle direnv", _runs_after("exec")),
     ("conda hatch pdm pipenv poetry uv", _runs_after("run")),
-    ("docker podman", _runs_after("run", "exec", runs_any=True)),
+    ("docker podman", _runs_after("run", "exec", runs_any=True, options=("entrypoint",))),
     ("kubectl", _runs_after("exec", "run", "--", runs_any=True)),
     ("mise npm", _runs_after("exec", "x")),
     ("nix", _runs_after("-c", "--command")),

@@ -48,6 +48,8 @@ class ShellText:
     """Every path that redirections may write to, from the folder the text starts in."""
     read: tuple[str, ...] = ()
     """Paths that redirections read, and in inline code also those that they write."""
+    named: tuple[str, ...] = ()
+    """Words beside commands that may name what they work on: of loops, arrays and tests."""
     folders: tuple[str, ...] = ("",)
     """Where the text may be while it runs, from the folder it starts in; "" is that folder."""
     unclear_reason: str = ""
@@ -56,6 +58,31 @@ class ShellText:
     """Why rules about commands cannot be checked: a program in it is computed; empty where none is."""
     is_parsed: bool = True
     """Whether it was parsed, and the code within it; if not, some of the commands are guesses."""
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Words that may become other words when the text runs; what an expansion adds to a name is a star.
+
+        A name that is nothing but an expansion stays as it is, as it could be any.
+        """
+        commands = (*self.runs, *self.commands)
+        globs = [command.words[at] for command in commands for at in command.patterns]
+        computed = [command.words[at] for command in commands for at in command.computed - command.patterns]
+        computed += filter(_MAY_CHANGE.search, (*self.written, *self.read, *self.named))
+        # A path with a blank in it is rarer than a sentence with a variable in it.
+        words = (*globs, *(word for word in computed if " " not in _EXPANSION.sub("", word)))
+        return tuple(dict.fromkeys(map(_as_pattern, words)))
+
+
+_MAY_CHANGE = re.compile(r"[*?\[$`]|~\+")
+_EXPANSION = re.compile(r"\$\{[^}]*\}|\$\([^()]*\)|\$[A-Za-z_]\w*|\$[\d@*#?$!_-]|`[^`]*`")
+_EXTENDED_GLOB = re.compile(r"[@?*+!]\([^()]*\)")
+_HERE = re.compile(r"(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)(?=/|$)")
+
+
+def _as_pattern(word: str) -> str:
+    names = _EXTENDED_GLOB.sub("*", _HERE.sub(".", word)).split("/")
+    return "/".join(name if _EXPANSION.fullmatch(name) else _EXPANSION.sub("*", name) for name in names)
 
 
 def parse_shell(text: str, parse: Parser) -> ShellText:
@@ -80,6 +107,7 @@ def parse_shell(text: str, parse: Parser) -> ShellText:
         runs,
         tuple(join(folder, path) for path in content.written for folder in folders),
         tuple(dict.fromkeys((*content.read, *inline.redirections))),
+        tuple(dict.fromkeys(content.named)),
         folders,
         reason,
         next(filter(None, map(computed_program_reason, (*content.commands, *runs))), ""),

@@ -41,6 +41,8 @@ class TreeContent:
     """Targets of write redirections, as far as they are known."""
     read: list[str] = field(default_factory=list)
     """Files that redirections read."""
+    named: list[str] = field(default_factory=list)
+    """Words beside commands that may name what they work on: of loops, arrays and tests."""
     moves: list[str | None] = field(default_factory=list)
     """Folders that `cd` goes to; None where that is not known."""
     unclear_reason: str = ""
@@ -108,9 +110,10 @@ class _Walker:
                     self.content.doubt(self._word(item).unclear_reason)
             case "TimeClause":
                 self.content.commands.append(SimpleCommand(("time",), shell=self._shell))
-            case "Word" if holds_code(text := self._word(node).text):
-                # A word outside of a command is one of `[[ … ]]`, or of arithmetic.
-                self.content.commands.append(SimpleCommand(("test", text), shell=self._shell))
+            case "WordIter":
+                self.content.named += [text for one in node.get("Items") or () for text in self._word(one).expanded]
+            case "Word":
+                self._visit_lone_word(self._word(node).text)
             case _:
                 pass
         stdin = self._visit_redirections(node.get("Redirs") or ()) or stdin
@@ -147,11 +150,19 @@ class _Walker:
         if words and basename(words[0].text) in ("cd", "pushd", "popd"):
             self.content.moves.append(None if assigned else self._folder(words))
 
+    def _visit_lone_word(self, text: str) -> None:
+        """A word outside of a command, which is one of `[[ … ]]`, or of arithmetic."""
+        self.content.named.append(text)
+        if holds_code(text):
+            self.content.commands.append(SimpleCommand(("test", text), shell=self._shell))
+
     def _assignment(self, node: Node) -> Word:
         name = (node.get("Name") or {}).get("Value", "")
         value = read_word(node["Value"], self._source, is_value=True) if node.get("Value") else Word("")
         if node.get("Index") or node.get("Array"):
             self.content.doubt("it assigns to an array")
+            elements = (node.get("Array") or {}).get("Elems") or ()
+            self.content.named += [self._word(one["Value"]).text for one in elements if one.get("Value")]
         if node.get("Naked"):
             return Word(name + value.text, value.unclear_reason)
         return Word(f"{name}{'+' if node.get('Append') else ''}={value.text}", value.unclear_reason)

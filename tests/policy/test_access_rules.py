@@ -96,10 +96,13 @@ _READING_COMMANDS = (
     "sed -n p {}",
     "sh -c 'cat {}'",
     "python f.py {}",
-)
+    "for f in {}; do cat $f; done", "a=({}); cat ${{a[0]}}", "[[ -s {} ]]", "docker run -v {}:/s image",
+    "docker run --mount type=bind,src={},dst=/s image", "sed -e 'r{}' README.md",
+)  # fmt: skip
 _WRITING_COMMANDS = (
     "tee {}", "cp README.md {}", "sed -i s/x/y/ {}", "echo x > {}", "mv README.md {}", "sh -c 'echo x > {}'",
     "truncate -s 0 {}", "dd if=README.md of={}", "unknown-program {}",
+    "sed -n 'w{}' README.md", "sed 's/x/y/w{}' README.md",
 )  # fmt: skip
 
 
@@ -146,6 +149,48 @@ def test_a_closed_path_is_closed_for_every_tool(workspace: Path, spelling: str, 
     assert wrong == []
 
 
+_OTHER_WAYS = (
+    ("read_file", "grep -r x ."), ("read_file", "grep -rn x"), ("read_file", "cp -r . out"),
+    ("read_file", "tar c ."),
+    ("read_file", "cp -r ../ws out"), ("read_file", "mv s* out"), ("read_file", "cp -r * out"),
+    ("read_file", "grep -r x *"), ("read_file", "cat w*/a/b.txt"), ("read_file", "cat links/*"),
+    ("read_file", "cat $PWD/secrets/a"), ("read_file", "cat ~+/secrets/a"),
+    ("read_file", "cat $(pwd)/secrets/a"),
+    ("read_file", "cat /proc/$$/cwd/secrets/a"), ("read_file", "cat sec$X'rets/a'"), ("read_file", "cat secr*$@/a"),
+    ("read_file", "shopt -s extglob; cat @(secrets)/a"), ("read_file", "shopt -s nocaseglob; cat SEC*/a"),
+    ("read_file", "sh -c 'cat s*/a'"), ("write_file", "echo x > $PWD/secrets/a"), ("write_file", "echo x > s*/a"),
+    ("write_file", "rm -rf ."), ("write_file", "rm -rf *"), ("write_file", "mv README.md s*"),
+    ("write_file", "chmod -R 777 ."), ("write_file", "rm -rf ../ws"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+@pytest.mark.parametrize(("tool", "command"), _OTHER_WAYS)
+def test_a_command_that_reaches_a_closed_path_in_another_way_asks(
+    workspace: Path, tool: str, command: str, mode: Mode
+) -> None:
+    (workspace / "links").mkdir()
+    (workspace / "links/x").symlink_to("../secrets/a/b.txt")
+    rules = {"deny": [f"{tool}(secrets/**)"], "allow": ["bash"]}
+
+    assert _verdict(workspace, _own("bash"), {"command": command}, mode, rules) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat *", "wc -l *", "grep x *", "ls", "ls -R src", "grep -rn x src", "cp -r src out", "rm -rf src *.pyc",
+        "cat $x/app.py", 'echo "see secrets: $x"', "for f in src/*; do cat $f; done", "cat ${x:-y}/z",
+        "git commit -m 'read secrets carefully; see docs'", "sed 's/row/word/g' README.md", "cd $X && ls",
+        "docker run -v src:/s image", "tar czf src.tgz src", "cp README.md $OUT/b", "find . -name '*.py'",
+    ],
+)  # fmt: skip
+def test_a_command_beside_a_closed_path_is_not_stopped(workspace: Path, command: str) -> None:
+    rules = {"deny": ["read_file(secrets/**)", "write_file(secrets/**)", "read_file(.env)"]}
+
+    assert _verdict(workspace, _own("bash"), {"command": command}, "bypassPermissions", rules) == "allow"
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("origin", ["plugin", "mcp"])
 @pytest.mark.parametrize(
@@ -176,6 +221,10 @@ def test_every_declared_host_command_and_path_is_evaluated(
         "nc example.org 80",
         "sh -c 'curl https://example.org'", "git clone https://example.org/r.git", "scp f example.org:/tmp",
         """python -c 'open("https://example.org")'""",
+        "curl http://%65xample.org", "curl http://\uff45xample.org", "curl http://example\u3002org",
+        "curl <<< example.org",
+        "wget -i - <<< http://example.org", "for h in example.org; do curl $h; done",
+        "cat < /dev/tcp/example.org/80", "exec 3<>/dev/tcp/example.org/80",
     ],
 )  # fmt: skip
 def test_a_command_that_names_a_denied_host_at_least_asks(workspace: Path, command: str, mode: Mode) -> None:
@@ -184,6 +233,13 @@ def test_a_command_that_names_a_denied_host_at_least_asks(workspace: Path, comma
     )
 
     assert verdict == ("deny" if mode in ("plan", "dontAsk") else "ask")
+
+
+@pytest.mark.parametrize("command", ["ping ::1", "nc 0::1 80", "curl http://[0:0::1]/"])
+def test_a_command_that_names_a_denied_address_in_any_spelling_asks(workspace: Path, command: str) -> None:
+    rules = {"deny": ["web_fetch([::1])"], "allow": ["bash"]}
+
+    assert _verdict(workspace, _own("bash"), {"command": command}, "default", rules) == "ask"
 
 
 @pytest.mark.parametrize(
@@ -204,6 +260,9 @@ _COMPUTED = (
     "find . -name c -exec {} x \\;", "unknown-wrapper curl x", "ln -s /usr/bin/curl q; ./q x",
     "alias q=curl; q x", "cp $(which curl) q; ./q", "busybox curl x", "curl x | python3", 'trap "$a" EXIT',
     "parallel $a ::: x", "watch $a", "npx $a", "ssh host $a", 'p=/usr/bin/curl; "$p" x', "flock f $a",
+    "make --eval '$(shell curl x)'", "socat - SYSTEM:'curl x'",
+    "nc -c 'curl x' h",
+    "fzf --bind 'start:execute(curl x)'", "nix-shell --run 'curl x'", "gcc -wrapper curl,x a.c",
     "strace -f $a", "sudo -u root sh < f; ls | sudo sh", "${a:-curl} x", "`echo curl` x", "c*rl x",
 )  # fmt: skip
 
@@ -230,7 +289,7 @@ def test_a_program_that_is_computed_at_least_asks_while_a_rule_on_commands_exist
         "ls -la", "git status", "echo $HOME", "cat a | grep b | sort", "make -j4 test",
         "for f in a b; do cat $f; done",
         "find . -name '*.py' | xargs wc -l", "timeout 5 ls $HOME", "python3 run.py --x=1", "env A=1 make",
-        "ls | head -n 3",
+        "ls | head -n 3", "git commit -m 'read: curl, then push'", "gh pr create --title 'fix: curl, git'",
     ],
 )  # fmt: skip
 def test_a_program_that_is_written_out_runs_in_bypass_mode(workspace: Path, command: str) -> None:
