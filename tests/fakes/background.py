@@ -95,7 +95,7 @@ class Background:
 
 @asynccontextmanager
 async def background(folder: Path, **options: Any) -> AsyncIterator[Background]:
-    """The shells of a life, ended in the end."""
+    """The shells of a run; all are ended when the block ends."""
     async with await Database.open(folder / "agent.db") as database:
         shells = Background(folder, database, ToolEnvironment(folder), **options)
         try:
