@@ -76,7 +76,7 @@ async def test_an_id_that_is_taken_is_refused_and_another_may_be_given_also_from
     file = written(source)
     monkeypatch.setattr(sys, "stdin", io.StringIO(file.read_text()))
 
-    with pytest.raises(UsageError, match="choose another id with --as"):
+    with pytest.raises(UsageError, match="Choose another id with --as"):
         await import_thread(source.database, str(file))
     done = await import_thread(source.database, "-", as_id="mine")
 

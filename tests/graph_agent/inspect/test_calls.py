@@ -131,11 +131,11 @@ def test_attempts_come_with_intent_and_process_and_without_undone_ones(rows: Row
     rows.journal("executing", attempt=3, process_group=7, process_started="9", boot_id="b")
 
     assert reader.attempts("t1", "call_a") == [
-        JournalRow("call_a", 2, "life", "interrupted", START, intent=Intent("/w/a", None, "ff")),
+        JournalRow("call_a", 2, "run 1", "interrupted", START, intent=Intent("/w/a", None, "ff")),
         JournalRow(
             "call_a",
             3,
-            "life",
+            "run 1",
             "executing",
             START,
             process_group=7,

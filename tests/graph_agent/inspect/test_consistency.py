@@ -79,9 +79,9 @@ async def test_a_thread_is_consistent_wherever_it_is_resumed_or_forked(
         ("DELETE FROM threads", "missing in the list"),
         ("UPDATE threads SET checkpoint_id = NULL", "its head is none"),
         ("UPDATE threads SET checkpoint_id = (SELECT min(checkpoint_id) FROM checkpoints)", "its head is"),
-        ("UPDATE threads SET next_nodes = '[\"reasoning\"]'", "other next nodes"),
-        ("UPDATE threads SET outcome = 'limit'", "another outcome"),
-        ("UPDATE threads SET turns = 77", "counts other turns"),
+        ("UPDATE threads SET next_nodes = '[\"reasoning\"]'", "different next nodes"),
+        ("UPDATE threads SET outcome = 'limit'", "a different outcome"),
+        ("UPDATE threads SET turns = 77", "a different number of turns"),
         ("DELETE FROM transcript WHERE role = 'assistant'", "messages are missing in the transcript"),
         (
             "UPDATE transcript SET body = '{\"content\": \"forged\"}' WHERE role = 'user'",
