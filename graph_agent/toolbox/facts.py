@@ -317,8 +317,8 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
         Path(os.path.realpath(link))
         for pattern in patterns
         for link in find_glob_links(*_glob_start(pattern))
-        # A pattern that ends at a folder does not read what is in it.
-        if len(link.parts) < len(pattern.parts) or not os.path.isdir(link)  # noqa: PTH112 - a pure path
+        # What a pattern itself matches is read if it is a file, and if more than its name is shown.
+        if len(link.parts) < len(pattern.parts) or (text.reads_contents and not os.path.isdir(link))  # noqa: PTH112 - a pure path
     )
     names = names_in_rules(context)
     return CommandFacts(
@@ -335,7 +335,7 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
 
 
 def _glob_start(pattern: PurePath) -> tuple[PurePath, tuple[str, ...]]:
-    """The folder from which a pattern goes on with wildcards, and what it holds from there."""
+    """The folder before the first wildcard of a pattern, and the names that follow."""
     parts = pattern.parts
     plain = tuple(takewhile(lambda part: not re.search(r"[*?[]", part), parts))
     return PurePath(*plain), tuple(re.sub(r"\[.*?\]", "?", part) for part in parts[len(plain) :])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
-from posixpath import isabs, join
+from posixpath import basename, isabs, join
 from typing import Any
 
 from policy.shell.commands import computed_program_reason, expand_commands, guess_commands
@@ -36,6 +36,9 @@ class Unparsable(ValueError):
     """A text has no syntax tree: it is wrong, too big, or nothing can parse it; the message says which."""
 
 
+_SHOW_NAMES = frozenset(("basename", "cd", "dirname", "echo", "ls", "pwd", "readlink", "realpath", "stat"))
+
+
 @dataclass(frozen=True)
 class ShellText:
     """A text, parsed."""
@@ -58,6 +61,11 @@ class ShellText:
     """Why rules about commands cannot be checked: a program in it is computed; empty where none is."""
     is_parsed: bool = True
     """Whether it was parsed, and the code within it; if not, some of the commands are guesses."""
+
+    @property
+    def reads_contents(self) -> bool:
+        """Whether a command may read what is in its files, and does not only show their names."""
+        return any(basename(command.words[0]) not in _SHOW_NAMES for command in self.runs)
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def test_a_refusal_by_flag_reaches_the_model_with_its_reason(set_up: SetUp) -> N
         None,
         b"yes\n",
     )
-    assert ("refused" in refused, "not now" in refused, "not now" in ran) == (True, True, False)
+    assert ("the user rejected" in refused, "not now" in refused, "not now" in ran) == (True, True, False)
     assert (len(bench.server.bodies), bench.server.faults) == (2, [])
 
 
@@ -111,7 +111,7 @@ def test_a_refusal_after_a_kill_at_the_question_is_the_same(set_up: SetUp) -> No
 
     [refused] = bench.results(2)
     assert (ended.ending, bench.read("log.txt")) == ((0, "understood"), None)
-    assert ("refused" in refused, "not now" in refused, bench.server.faults) == (True, True, [])
+    assert ("the user rejected" in refused, "not now" in refused, bench.server.faults) == (True, True, [])
 
 
 def test_a_rule_that_is_none_is_told_before_there_is_a_thread(set_up: SetUp) -> None:

@@ -37,7 +37,7 @@ def test_answers_given_before_leaving_stay_with_the_calls_they_were_given_to(
     expected = {_CTRL_C: 3, signal.SIGHUP: 129}[leaving]
     assert (left, before, ended, bench.read("log.txt")) == (expected, None, 0, b"a\nc\n")
     assert ("echo a" in question, len(bench.server.bodies), bench.server.faults) == (False, 2, [])
-    assert ["refused" in text for text in bench.results(2)] == [False, True, False]
+    assert ["the user rejected" in text for text in bench.results(2)] == [False, True, False]
 
 
 @pytest.mark.parametrize("key", [_CTRL_C, "\x1b"])

@@ -387,3 +387,14 @@ def test_a_workspace_within_the_agents_own_folder_can_be_used(workspace: Path) -
 
     assert [verdict(command) for command in ("ls .", "cat src/app.py README.md", "wc -l *")] == ["allow"] * 3
     assert [verdict(command) for command in ("cat ../other", "rm agent.db")] == ["deny"] * 2
+
+
+def test_a_pattern_that_matches_a_link_reads_its_target_unless_only_names_are_shown(workspace: Path) -> None:
+    (workspace / "notes.txt").symlink_to("secrets/a/b.txt")
+    rules = {"deny": ["read_file(secrets/**)"], "allow": ["bash"]}
+
+    def verdict(command: str) -> str:
+        return _verdict(workspace, _own("bash"), {"command": command}, "default", rules)
+
+    assert [verdict(command) for command in ("ls *.txt", "cd src && ls ../*.txt", "echo *.txt")] == ["allow"] * 3
+    assert [verdict(command) for command in ("cat *.txt", "for f in *.txt; do cat $f; done")] == ["ask"] * 2

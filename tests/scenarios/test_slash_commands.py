@@ -51,7 +51,7 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
         first = re.search(r"thread with /resume ([0-9a-f]{32})", chat.output)
         assert first is not None
         chat.plays("<hello again", "second answer", "</resume zzzzzz", "zzzzzz", f"</resume {first[1][:8]}")
-        chat.plays("first answer", f"</resume {first[1]}", "already.", "</quit")
+        chat.plays("first answer", f"</resume {first[1]}", "already in", "</quit")
 
         assert chat.ends() == 0
     assert [body["model"] for body in server.bodies] == ["huge", "huge", "tiny"]
