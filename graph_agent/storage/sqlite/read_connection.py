@@ -85,6 +85,10 @@ class ReadConnection:
             except UnicodeEncodeError:
                 # A name that is not UTF-8, as the shell may give it, is stored with question marks in its place.
                 cursor = self._connection.execute(sql, _storable(parameters))
+            except sqlite3.OperationalError:
+                if not self._follow_migration():
+                    raise
+                cursor = self._connection.execute(sql, parameters)
             # No `yield from`: that would close the cursor, too, perhaps after the connection, and fail at it.
             for row in cursor:  # noqa: UP028 - as above
                 yield row
@@ -105,6 +109,20 @@ class ReadConnection:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _follow_migration(self) -> bool:
+        """Whether another process migrated the file since it was opened; its tables are then read as they are."""
+        [version] = self._connection.execute("PRAGMA user_version").fetchone()
+        if not self.is_legacy or version < _PLAIN_NAMES_SINCE:
+            return False
+        self._connection.execute("PRAGMA query_only = 0")
+        for (name,) in self._connection.execute(
+            "SELECT name FROM sqlite_temp_schema WHERE type = 'view'"
+        ).fetchall():
+            self._connection.execute(f"DROP VIEW temp.{name}")
+        self._connection.execute("PRAGMA query_only = 1")
+        self.is_legacy = False
+        return True
 
     def _identify(self) -> None:
         """Find out which program and version wrote the file, and make it look like a current one."""
@@ -131,6 +149,7 @@ class ReadConnection:
         if version < _PLAIN_NAMES_SINCE:
             create_legacy_views(self._connection)
             self.is_legacy = True
+            self._follow_migration()  # It may have ended while the views were made.
 
 
 def _storable(parameters: _Parameters) -> _Parameters:
