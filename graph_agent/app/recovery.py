@@ -44,7 +44,7 @@ _Kind = Literal["retry", "done", "cancel"]
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A call that waits for a recovery decision, or has one that its thread has not taken in yet."""
+    """A call that waits for a recovery decision, or has one that its thread has not applied yet."""
 
     name: str
     """How commands name it: its call id, or THREAD:CALL where several threads have that id."""

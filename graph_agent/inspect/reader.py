@@ -200,7 +200,7 @@ class Reader:
             wanted = checkpoint_id or thread.checkpoint_id
             if wanted is None:
                 raise UnknownId(
-                    f"Thread {thread_id!r} has no checkpoint yet; its first message was never taken in."
+                    f"Thread {thread_id!r} has no checkpoint yet; its first message was never processed."
                 )
             is_head = wanted == thread.checkpoint_id
             is_held = is_head and thread.holder is not None

@@ -64,7 +64,7 @@ class CheckpointState:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to run, and no result of a task is left to be taken in."""
+        """Whether nothing is left to run, and no result of a task is left to be applied."""
         return not self.tasks
 
     @property

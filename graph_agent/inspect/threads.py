@@ -105,7 +105,7 @@ def _with_children(thread: ThreadSummary, children: dict[str, list[ThreadSummary
 
 
 def read_messages(store: ReadStore, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
-    """The conversation at the thread's head, and after it what the thread was sent and has not taken in yet."""
+    """The conversation at the newest checkpoint, then messages that were received but not processed yet."""
     yield from store.messages(thread_id, all_branches=all_branches)
     yield from _incoming(store, thread_id)
 
@@ -122,7 +122,7 @@ class RecentMessages:
 def read_recent(store: ReadStore, thread_id: str, most: int, *, turns: int | None = None) -> RecentMessages:
     """The newest messages of the head's conversation, in order: at most so many, or of at most so many turns.
 
-    After them comes what the thread was sent and has not taken in yet. However long the conversation is, only these
+    After them come messages it has received but not processed yet. However long the conversation is, only these
     are read; without the system message where turns are asked for.
     """
     entries, total = store.newest_messages(thread_id, most, with_system=turns is None)
@@ -152,7 +152,7 @@ def state_messages(state: CheckpointState) -> list[TranscriptEntry]:
 
 
 def _incoming(store: ReadStore, thread_id: str) -> Sequence[TranscriptEntry]:
-    """Messages on disk that no step has taken in, because the process died in between: the next run does."""
+    """Messages on disk that no step has processed, because the process died in between; the next run will."""
     head = store.head(thread_id)
     if head is None or head.checkpoint_id is None or head.next_nodes != ["__start__"]:
         return []

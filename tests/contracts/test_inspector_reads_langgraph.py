@@ -80,7 +80,7 @@ def test_next_nodes_tasks_questions_and_values_are_those_of_langgraph(path: Path
         (task.name, task.id) for task in snapshot.tasks
     )
     assert state.values.keys() == snapshot.values.keys()
-    # LangGraph shows the values as if what the finished ones of several tasks wrote had been taken in already.
+    # LangGraph shows the values as if what the finished ones of several tasks wrote had been applied already.
     waiting = [write.value[0] for write in state.pending_writes if write.channel == "parts"]
     assert sorted(map(str, [*state.values.get("parts", []), *waiting])) == sorted(
         map(str, snapshot.values.get("parts", []))

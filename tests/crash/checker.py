@@ -165,7 +165,7 @@ class _Account:
         return again
 
     def words(self) -> list[str]:
-        """I3: what the person answered in words is what the model is told, whatever died on the way."""
+        """I3: what the person answered in words reaches the model, whatever died on the way."""
         return [
             f"I3: {marker} was answered, and the model was told {result!r}"
             for marker, call in self.by_marker.items()

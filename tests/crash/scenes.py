@@ -108,7 +108,7 @@ class Scene:
     goes_back: bool = False
     """When all is over, some earlier checkpoint is taken up again, once, and played on from there."""
     keep_turns: int = 50
-    """Turns that stay when the thread prunes itself at rest."""
+    """Turns that stay when the thread prunes itself while idle."""
     rewinds: bool = False
     """When all is over, conversation and files are put back to some earlier checkpoint, once, and played on."""
     has_server: bool = False
@@ -220,7 +220,7 @@ SCENES: tuple[Scene, ...] = (
     Scene("rewound with its files", (((_READ, _BASH, _WRITE),), ((_WRITE, _WRITE),)), rewinds=True),
     Scene("forked", (((_READ, _BASH, _WRITE),), ((_BASH,),)), forks=True),
     Scene(
-        "pruned at rest and taken up again",
+        "pruned while idle and resumed",
         (((_BASH,),), ((_WRITE,),), ((_READ, _BASH),)),
         keep_turns=1,
         goes_back=True,

@@ -16,7 +16,7 @@ __all__ = ["ImmediateSubAgents", "MemoryBlobs", "MemoryProcesses", "ToolEnvironm
 
 
 class MemoryBlobs:
-    """Blobs in a dict; spools are real files. Absence is told as the store tells it, and as tools expect it."""
+    """Blobs in a dict; output files are real. A missing blob raises what the store raises and tools expect."""
 
     class Absent(StorageError, LookupError):
         """No such blob."""

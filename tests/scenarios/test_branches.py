@@ -1,4 +1,4 @@
-"""Going on from an older checkpoint: what runs, what is asked, what the model is told, what the thread shows."""
+"""Continuing from an older checkpoint: what runs, what is asked, what the model receives, what the thread shows."""
 
 import asyncio
 import sqlite3
@@ -187,7 +187,7 @@ async def test_a_branch_of_a_branch_that_said_nothing_yet_shows_all_it_rests_on(
     async with stage.open_session(checkpoint=copy) as session:
         rest = await session.start()
 
-    # There the message is stored, and taken in by whoever goes on.
+    # There the message is stored, and the next run processes it.
     assert (at_the_beginning, shown(stage), rest.answer) == (["t1"], ["t1"], "one")
 
 

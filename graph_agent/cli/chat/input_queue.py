@@ -33,7 +33,7 @@ class InputQueue:
         self._typed_as: dict[int, str] = {}
         """What was typed for each of these messages: a custom command expands to other words."""
         self._lock = asyncio.Lock()
-        """Lines are taken in one by one, however long each takes."""
+        """Lines are processed one by one, however long each takes."""
         self.first = ""
         """The message that this chat starts with, until it is queued or sent."""
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def long_thread(tmp_path_factory: pytest.TempPathFactory) -> Stage:
-    """A thread of eight turns that outgrew its window, at rest."""
+    """A thread of eight turns that outgrew its context window, idle."""
     folder = tmp_path_factory.mktemp("long")
     stage = Stage(folder / "a.db", SummarizingModel(*work(8, 4)), Bulky(), window=WINDOW)
     assert asyncio.run(play(stage, 8)) == ["done"] * 8

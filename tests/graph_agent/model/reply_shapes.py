@@ -27,7 +27,7 @@ class Shape:
     ids: tuple[str | None, ...] | None = None
     """Ids of the calls; None compares none."""
     complaints: dict[str, str] = field(default_factory=dict)
-    """What the model is told of unusable arguments, by position: a part of the sentence."""
+    """What the model is shown about unusable arguments, by position: a part of the sentence."""
     reasoning: str = ""
     done: bool = True
     """Whether [DONE] ends the stream."""

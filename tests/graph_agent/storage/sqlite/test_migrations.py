@@ -1,4 +1,4 @@
-"""Databases of every earlier schema version, as the program of its time left them: at rest, asking, and killed."""
+"""Databases of every earlier schema version, as the program of its time left them: idle, waiting, and killed."""
 
 import gzip
 import os
