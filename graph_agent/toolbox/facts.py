@@ -404,8 +404,10 @@ def format_command(facts: CallFacts, text: ShellText) -> str:
     lines: list[str] = []
     if [command.text for command in text.commands] != [facts.command]:
         lines += [f"runs    {command.text}" for command in text.commands]
-    for path in facts.redirects:
-        lines.append(f"writes  {path.resolved}{'' if path.inside else '  (not in the workspace)'}")
+    writes = (
+        f"writes  {path.resolved}{'' if path.inside else '  (not in the workspace)'}" for path in facts.redirects
+    )
+    lines += dict.fromkeys(writes)
     if text.unclear_reason:
         lines.append(f"unclear {text.unclear_reason}")
     return "\n".join([*lines, f"in      {facts.cwd or facts.workspace}"])
