@@ -1,7 +1,8 @@
-"""A stage for scenarios: one thread on a real database, played by lives that open, work and close or die."""
+"""A stage for scenarios: one thread on a real database, and runs that open it, work and close it or are killed."""
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from graph_agent.ports.usage import UNLIMITED, UNPRICED, Budget, Meter
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
 from graph_agent.session.thread_graph import ThreadGraph
+from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
 from graph_agent.storage.sqlite.database import Database
@@ -25,17 +27,17 @@ from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
 from graph_agent.toolbox.file_restore import RestorableFiles
-from tests.fakes.scripted_model import ScriptedModel
+from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 
-__all__ = ["THREAD", "Stage"]
+__all__ = ["THREAD", "Stage", "answer", "checkpoints", "finish_questions", "to_the_end", "two_turns"]
 
 THREAD = "thread-1"
 
 
 @dataclass
 class Stage:
-    """Model and toolbox outlive a life, as the world does."""
+    """Model and toolbox outlive a run, as the world does."""
 
     database: Path
     model: ScriptedModel
@@ -127,3 +129,56 @@ class Stage:
     def types(self) -> list[str]:
         """What happened, by type, without the deltas."""
         return [event.type for event in self.events if event.type != "text_delta"]
+
+
+def checkpoints(stage: Stage) -> list[str]:
+    with closing(sqlite3.connect(stage.database)) as connection, connection:
+        found = connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id").fetchall()
+    connection.close()
+    return [checkpoint_id for (checkpoint_id,) in found]
+
+
+async def answer(session: Session, rest: TurnResult, **kinds: str) -> TurnResult:
+    for item in rest.questions:
+        kind = kinds.get(item.question.call_id, "approve")
+        assert kind in ("approve", "reject")
+        await session.decide(item.question, "reject" if kind == "reject" else "approve", reason="not that")
+    return await session.proceed()
+
+
+async def to_the_end(session: Session, rest: TurnResult) -> TurnResult:
+    """Continue as a person would who rejects n and retries nothing that may have started."""
+    for _ in range(20):
+        if rest.status == "resumable":
+            rest = await session.continue_turn()
+        elif rest.questions:
+            assert {item.question.kind for item in rest.questions} == {"approval"}
+            rest = await answer(session, rest, n="reject")
+        else:
+            return rest
+    raise AssertionError(f"still not idle after 20 steps: {rest}")
+
+
+async def finish_questions(session: Session, rest: TurnResult) -> TurnResult:
+    """Approve and retry until nothing is open."""
+    for _ in range(20):
+        if rest.status == "resumable":
+            rest = await session.continue_turn()
+        for item in rest.questions:
+            await session.decide(item.question, "approve" if item.question.kind == "approval" else "retry")
+        if rest.questions:
+            rest = await session.proceed()
+    return rest
+
+
+async def two_turns(stage: Stage) -> None:
+    """Turn one with an approved, a refused and a read call, turn two with a failing and an approved one."""
+    stage.model = ScriptedModel(
+        calls(("r", "read_a"), ("w", "write_a"), ("n", "write_b")),
+        text("one"),
+        calls(("f", "fail_a"), ("v", "write_c")),
+        text("two"),
+    )
+    async with stage.open_session() as session:
+        await answer(session, await session.send("first"), n="reject")
+        await answer(session, await session.send("second"))

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,10 @@ import pytest
 from graph_agent.app.reader import read_database
 from graph_agent.errors import UnknownId
 from graph_agent.graph.history import require_valid
-from graph_agent.session.session import Session
-from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
-from tests.scenarios.stage import THREAD, Stage
+from tests.scenarios.stage import THREAD, Stage, answer, checkpoints, to_the_end, two_turns
 
 _REFUSED = "Not run: the user rejected this call. The user said: not that"
 
@@ -23,13 +20,6 @@ _REFUSED = "Not run: the user rejected this call. The user said: not that"
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path / "a.db", ScriptedModel())
-
-
-def checkpoints(stage: Stage) -> list[str]:
-    with closing(sqlite3.connect(stage.database)) as connection, connection:
-        found = connection.execute("SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id").fetchall()
-    connection.close()
-    return [checkpoint_id for (checkpoint_id,) in found]
 
 
 def head(stage: Stage) -> str:
@@ -41,40 +31,6 @@ def shown(stage: Stage, *, all_branches: bool = False) -> list[str]:
     with read_database(stage.database) as reader:
         entries = reader.transcript(THREAD, all_branches=all_branches)
     return [str(entry.body["content"]) for entry in entries if entry.role == "user"]
-
-
-async def answer(session: Session, rest: TurnResult, **kinds: str) -> TurnResult:
-    for item in rest.questions:
-        kind = kinds.get(item.question.call_id, "approve")
-        assert kind in ("approve", "reject")
-        await session.decide(item.question, "reject" if kind == "reject" else "approve", reason="not that")
-    return await session.proceed()
-
-
-async def to_the_end(session: Session, rest: TurnResult) -> TurnResult:
-    """Go on as a person does who refuses n and retries nothing that may have begun."""
-    for _ in range(20):
-        if rest.status == "resumable":
-            rest = await session.continue_turn()
-        elif rest.questions:
-            assert {item.question.kind for item in rest.questions} == {"approval"}
-            rest = await answer(session, rest, n="reject")
-        else:
-            return rest
-    raise AssertionError(f"no rest in 20 steps: {rest}")
-
-
-async def two_turns(stage: Stage) -> None:
-    """Turn one with an approved, a refused and a read call, turn two with a failing and an approved one."""
-    stage.model = ScriptedModel(
-        calls(("r", "read_a"), ("w", "write_a"), ("n", "write_b")),
-        text("one"),
-        calls(("f", "fail_a"), ("v", "write_c")),
-        text("two"),
-    )
-    async with stage.open_session() as session:
-        await answer(session, await session.send("first"), n="reject")
-        await answer(session, await session.send("second"))
 
 
 async def test_from_each_checkpoint_of_a_thread_nothing_that_ran_runs_again_and_the_model_is_told_what_came_of_it(

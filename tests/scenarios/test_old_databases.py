@@ -15,14 +15,12 @@ import pytest
 
 from graph_agent.app.reader import read_database
 from graph_agent.app.thread_import import import_thread
-from graph_agent.session.session import Session
-from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.health import check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.family import PARENT, Family, TaskModel
-from tests.scenarios.stage import THREAD, Stage
+from tests.scenarios.stage import THREAD, Stage, finish_questions
 
 _FILES = Path(__file__).with_name("old_databases")
 
@@ -72,18 +70,6 @@ def _statuses(path: Path) -> dict[str, str]:
         return {view.record["call_id"]: view.record["status"] for view in reader.calls(THREAD)}
 
 
-async def _resolve(session: Session, rest: TurnResult) -> TurnResult:
-    """Approve and retry until nothing is open."""
-    for _ in range(5):
-        if not rest.questions and rest.status != "done":
-            rest = await session.continue_turn()
-        for item in rest.questions:
-            await session.decide(item.question, "approve" if item.question.kind == "approval" else "retry")
-        if rest.questions:
-            rest = await session.proceed()
-    return rest
-
-
 @pytest.mark.parametrize("name", _CASES)
 async def test_an_old_database_is_read_as_it_is_then_migrated_and_resumed(name: str, tmp_path: Path) -> None:
     case, path = _CASES[name], _unpack(name, tmp_path / "data" / "agent.db")
@@ -97,7 +83,7 @@ async def test_an_old_database_is_read_as_it_is_then_migrated_and_resumed(name: 
     stage = Stage(path, ScriptedModel())
     async with stage.open_session() as session:
         opened = await session.start()
-        resumed = await _resolve(session, opened)
+        resumed = await finish_questions(session, opened)
         sent = await session.send("and now")
 
     assert shown == (case.status, case.status, case.calls, [])
@@ -116,7 +102,7 @@ async def test_an_old_database_is_read_as_it_is_then_migrated_and_resumed(name: 
 async def test_a_queued_message_of_an_old_database_is_sent(tmp_path: Path) -> None:
     stage = Stage(_unpack("queued", tmp_path / "agent.db"), ScriptedModel())
     async with stage.open_session() as session:
-        await _resolve(session, await session.start())
+        await finish_questions(session, await session.start())
         queued = [words for _, words in await session.queued()]
         await session.send_queued()
 
@@ -144,7 +130,7 @@ async def test_a_sub_agent_that_waits_in_an_old_database_is_asked_for_and_finish
 
     async with family.open_session(PARENT) as session:
         opened = await session.start()
-        rest = await _resolve(session, opened)
+        rest = await finish_questions(session, opened)
 
     assert [item.sub_agent for item in opened.questions] == ["first"]
     assert (rest.answer, family.model.sent("go")[-1]) == ("all done", ("tool", "alpha is done"))
@@ -158,7 +144,7 @@ async def test_an_old_export_is_imported_and_resumed(name: str, tmp_path: Path) 
     await import_thread(stage.database, str(file))
     imported = _statuses(stage.database)
     async with stage.open_session() as session:
-        await _resolve(session, await session.start())
+        await finish_questions(session, await session.start())
 
     case = _CASES[name]
     assert imported == case.calls

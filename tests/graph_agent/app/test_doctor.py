@@ -9,9 +9,7 @@ from graph_agent.app.doctor import Check, Mount, check_disk, mount_of, own_folde
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.openai_server import FakeOpenAI
-from tests.fakes.scripted_model import ScriptedModel
-from tests.scenarios.stage import THREAD, Stage
-from tests.scenarios.test_branches import two_turns
+from tests.scenarios.stage import THREAD
 
 _NAMES = (
     *("versions", "settings", "trust", "plug-ins", "model", "search", "parser", "git", "sandbox", "web search"),
@@ -99,14 +97,6 @@ def test_servers_that_would_not_be_started_are_named_with_the_reason(
 
 def _checks(path: Path) -> dict[str, Check]:
     return {check.name: check for check in check_disk(path, {"GRAPH_AGENT_HOME": str(path.parent)})}
-
-
-@pytest.fixture
-async def path(tmp_path: Path) -> Path:
-    path = tmp_path / "data" / "a.db"
-    path.parent.mkdir(mode=0o700)
-    await two_turns(Stage(path, ScriptedModel()))
-    return path
 
 
 def _failed(checks: dict[str, Check]) -> list[str]:

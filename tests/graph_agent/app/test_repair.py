@@ -19,16 +19,7 @@ from graph_agent.storage.sqlite.migrations import load_migrations
 from graph_agent.storage.sqlite.schema import open_connection
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from tests.fakes.scripted_model import ScriptedModel, calls, text
-from tests.scenarios.stage import THREAD, Stage
-from tests.scenarios.test_branches import to_the_end, two_turns
-
-
-@pytest.fixture
-async def path(tmp_path: Path) -> Path:
-    path = tmp_path / "data" / "a.db"
-    path.parent.mkdir(mode=0o700)
-    await two_turns(Stage(path, ScriptedModel()))
-    return path
+from tests.scenarios.stage import THREAD, Stage, to_the_end
 
 
 async def _repaired(path: Path, **environment: str) -> list[RepairMessage]:

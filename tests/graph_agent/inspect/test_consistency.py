@@ -12,8 +12,7 @@ from graph_agent.errors import DamagedDatabase
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
-from tests.scenarios.stage import THREAD, Stage
-from tests.scenarios.test_branches import checkpoints, to_the_end, two_turns
+from tests.scenarios.stage import THREAD, Stage, checkpoints, to_the_end, two_turns
 
 
 @pytest.fixture(scope="module")

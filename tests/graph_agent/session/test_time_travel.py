@@ -12,7 +12,6 @@ from graph_agent.app.rewind import RewindOutcome, RewindRequest, rewind
 from graph_agent.errors import UsageError
 from graph_agent.events import WarningIssued
 from graph_agent.ports import Outcome, Rewind, SystemClock
-from graph_agent.session.session import Session
 from graph_agent.session.time_travel import JournalFacts, load_journal_facts
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.storage.blobs import FileBlobs
@@ -21,7 +20,7 @@ from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.family import PARENT, Family, TaskModel, asked
-from tests.scenarios.stage import THREAD, Stage
+from tests.scenarios.stage import THREAD, Stage, finish_questions
 
 
 @pytest.fixture
@@ -80,22 +79,11 @@ async def go_to(stage: Stage, text: str, *, is_undo: bool = False) -> RewindOutc
     return await rewind(stage.database, RewindRequest(text, is_undo=is_undo, is_forced=True), lambda _: True)
 
 
-async def to_the_end(session: Session, rest: TurnResult) -> TurnResult:
-    for _ in range(20):
-        if rest.status == "resumable":
-            rest = await session.continue_turn()
-        for item in rest.questions:
-            await session.decide(item.question, "approve" if item.question.kind == "approval" else "retry")
-        if rest.questions:
-            rest = await session.proceed()
-    return rest
-
-
 async def test_a_call_after_a_rewind_is_a_new_attempt_that_needs_its_own_approval(stage: Stage) -> None:
     stage.model = ScriptedModel(calls(("w", "write_a")), text("one"), text("two"))
     async with stage.open_session() as session:
         asking = await session.send("go")
-        await to_the_end(session, asking)
+        await finish_questions(session, asking)
 
     await go_to(stage, asking.checkpoint_id)
     async with stage.open_session() as session:
@@ -114,8 +102,8 @@ async def test_a_rewind_to_any_checkpoint_can_be_continued_and_undone(stage: Sta
         calls(("a", "write_a"), ("b", "read_b")), text("one"), calls(("c", "write_c")), text("two")
     )
     async with stage.open_session() as session:
-        await to_the_end(session, await session.send("t1"))
-        await to_the_end(session, await session.send("t2"))
+        await finish_questions(session, await session.send("t1"))
+        await finish_questions(session, await session.send("t2"))
     ran = len(stage.toolbox.ran)
 
     for (place,) in query(stage, "SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id"):
@@ -130,7 +118,7 @@ async def test_a_rewind_to_any_checkpoint_can_be_continued_and_undone(stage: Sta
         await go_to(stage, str(place))
         stage.model = ScriptedModel()
         async with stage.open_session() as session:
-            rest = await to_the_end(session, await session.start())
+            rest = await finish_questions(session, await session.start())
         assert rest.status == "done"
     settled = query(stage, "SELECT status FROM journal WHERE reverted = 0")
     assert {status for (status,) in settled} <= {"success"}
@@ -140,7 +128,7 @@ async def test_a_reverted_command_is_not_reported_as_never_run(stage: Stage) -> 
     stage.model = ScriptedModel(calls(("x", "fail_a"), ("w", "write_a")), text("one"), text("two"))
     async with stage.open_session() as session:
         asking = await session.send("go")
-        await to_the_end(session, asking)
+        await finish_questions(session, asking)
     query(stage, "UPDATE journal SET intent = NULL")
 
     await go_to(stage, asking.checkpoint_id)
@@ -280,14 +268,14 @@ async def test_a_call_after_a_rewind_gets_a_new_sub_agent(tmp_path: Path) -> Non
     family = Family(tmp_path, model)
     async with family.open_session() as session:
         asking = await session.send("go")
-        await to_the_end(session, asking)
+        await finish_questions(session, asking)
         with read_database(family.database) as reader:
             before_it = reader.history(PARENT)[-3].checkpoint_id
 
     await _back(family, before_it)
     async with family.open_session() as session:
         again = await session.continue_turn()
-        second = await to_the_end(session, again)
+        second = await finish_questions(session, again)
 
     assert (asked(again), second.answer) == ([("first", "write_file")], "once more")
     assert _files(family) == {"a.txt": "child\n"}
@@ -304,7 +292,7 @@ async def test_a_sub_agent_asks_again_after_a_rewind_to_its_question(
         first = await session.send("go")
         await session.decide(first.questions[0].question, "approve")
         second = await session.proceed()
-        await to_the_end(session, second)
+        await finish_questions(session, second)
 
     done = await _back(family, second.checkpoint_id)
     files = _files(family)
@@ -339,7 +327,7 @@ async def test_a_rewind_to_the_head_reverts_nothing_of_a_working_sub_agent(tmp_p
 
     seen = (await _back(family, second.checkpoint_id)).plan.rewind
     async with family.open_session() as session:
-        rest = await to_the_end(session, await session.start())
+        rest = await finish_questions(session, await session.start())
 
     assert (seen.files, seen.calls, seen.sub_agents) == ((), (), ())
     assert (rest.answer, _files(family)) == ("done", {"a.txt": "one\n", "b.txt": "two\n"})
@@ -395,7 +383,7 @@ async def test_a_rewind_of_parent_and_sub_agents_to_any_checkpoint_can_be_contin
     )
     family = Family(tmp_path, model)
     async with family.open_session() as session:
-        await to_the_end(session, await session.send("go"))
+        await finish_questions(session, await session.send("go"))
     with read_database(family.database) as reader:
         places = [entry.checkpoint_id for entry in reader.history(PARENT)]
         threads = {thread.thread_id: (thread.status, thread.turns) for thread in reader.threads()}
@@ -414,7 +402,7 @@ async def test_a_rewind_of_parent_and_sub_agents_to_any_checkpoint_can_be_contin
         async with family.open_session() as session:
             rest = await session.start()
             rest = await session.continue_turn() if rest.status == "resumable" else rest
-            assert (await to_the_end(session, rest)).status == "done"
+            assert (await finish_questions(session, rest)).status == "done"
         assert family.workspace.exists()
 
     assert set(map(frozenset, seen)) > {frozenset()}

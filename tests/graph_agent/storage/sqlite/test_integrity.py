@@ -9,8 +9,7 @@ from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.integrity import drop_incomplete_checkpoints
 from tests.fakes.scripted_model import ScriptedModel
 from tests.graph_agent.storage.sqlite.looking import content_of, execute, rows
-from tests.scenarios.stage import THREAD, Stage
-from tests.scenarios.test_branches import checkpoints, to_the_end, two_turns
+from tests.scenarios.stage import THREAD, Stage, checkpoints, to_the_end, two_turns
 
 
 @pytest.fixture(scope="module")
