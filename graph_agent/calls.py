@@ -20,10 +20,11 @@ from typing import (
 )
 
 from graph_agent.errors import DamagedDatabase, ForbiddenTransition
-from graph_agent.events import AnswerKind
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
+
+    from graph_agent.events import AnswerKind
 
 __all__ = [
     "FINAL",
@@ -190,7 +191,7 @@ def completed_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:
     return [call for call in calls.values() if call["status"] in FINAL]
 
 
-def allowed_answers(call: Mapping[str, object]) -> tuple[AnswerKind, ...]:
+def allowed_answers(call: Mapping[str, object]) -> tuple["AnswerKind", ...]:
     """The kinds of answer that a `ToolCallInfo` waits for; none if it needs no answer."""
     status = call["status"]
     if status not in STATUSES:

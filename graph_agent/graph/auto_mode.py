@@ -18,7 +18,7 @@ from graph_agent.errors import ModelError
 from graph_agent.graph.compaction import is_summary
 from graph_agent.graph.history import words_of
 from graph_agent.ports import ChatModel, ModelRequest, PreparedCall, Scope, Toolbox
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.ports.usage import UNPRICED, Meter, add_usage
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from graph_agent.graph.context_size import LearnedWindow, Size, allowance_of, le
 from graph_agent.graph.history import words_of
 from graph_agent.ports import Blobs, ChatModel, Delta, Journal, ModelRequest
 from graph_agent.ports.model import ContextWindow, FindContextWindow, assumed_context_window
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.ports.usage import UNPRICED, EstimateCache, Meter, estimate_message_tokens
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, assert_never, cast
 from graph_agent.calls import CallStatus, ToolCallInfo, require_allowed
 from graph_agent.errors import InternalError, InvalidHistory
 from graph_agent.events import ToolCallFinished
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,7 +23,7 @@ from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
 from graph_agent.ports.background import BackgroundShells, NoShells
 from graph_agent.ports.model import UNFULFILLED
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
 from graph_agent.ports.usage import UNLIMITED, UNPRICED, Meter, UsageTotals, add_usage
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from graph_agent.errors import UnknownId
 from graph_agent.inspect.calls import (
@@ -30,8 +30,10 @@ from graph_agent.inspect.threads import (
     read_threads,
     state_messages,
 )
-from graph_agent.ports import ExecutedAttempt, Grant, JournalRow
 from graph_agent.ports.read_store import IdKind, ReadStore, RunningShell, StandingAnswer, TranscriptEntry
+
+if TYPE_CHECKING:
+    from graph_agent.ports import ExecutedAttempt, Grant, JournalRow
 
 __all__ = ["Inspection", "Reader"]
 
@@ -168,7 +170,7 @@ class Reader:
         views = [view_call(call, is_held=call.thread_id in held) for call in self._store.open_calls()]
         return [view for view in views if view.record["status"] == status]
 
-    def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
+    def attempts(self, thread_id: str, call_id: str) -> "list[JournalRow]":
         """The journal's attempts of a call, oldest first, without the outcomes."""
         return self._store.attempts(thread_id, call_id)
 
@@ -176,7 +178,7 @@ class Reader:
         """The statistics of each tool over all threads, by name."""
         return read_statistics(self._store)
 
-    def done(self, thread_id: str) -> list[ExecutedAttempt]:
+    def done(self, thread_id: str) -> "list[ExecutedAttempt]":
         """What a thread's calls may have done, oldest first, without what a rewind reverted."""
         return self._store.executed(thread_id)
 
@@ -184,7 +186,7 @@ class Reader:
         """The newest answer to an approval of a call, whatever happened to the call since."""
         return self._store.approval_answer(thread_id, call_id)
 
-    def grants(self) -> list[Grant]:
+    def grants(self) -> "list[Grant]":
         """Saved permissions that were not revoked, oldest first."""
         return self._store.grants()
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graph_agent.ports.read_store import ReadStore
-from graph_agent.ports.storage import LONGEST_WORD, searchable
+from graph_agent.ports.stored_text import LONGEST_WORD, searchable
 
 __all__ = ["SearchHit", "search_messages"]
 

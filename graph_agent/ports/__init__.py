@@ -1,56 +1,61 @@
-"""Protocols and values shared by the graph, the model, storage, the toolbox and the session."""
+"""Protocols and values shared by the graph, the model, storage, the toolbox and the session.
 
-from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
-from graph_agent.ports.storage import (
-    AlwaysAllow,
-    Answer,
-    AnswerKind,
-    Barrier,
-    Blobs,
-    Claim,
-    Clock,
-    Decisions,
-    FileStates,
-    Grant,
-    Grants,
-    GrantScope,
-    Holder,
-    Inbox,
-    Journal,
-    JournalRow,
-    Question,
-    QuestionKind,
-    RowStatus,
-    SystemClock,
-    ThreadLock,
-    normalize_time,
-)
-from graph_agent.ports.time_travel import (
-    ExecutedAttempt,
-    FileImage,
-    FileRestoration,
-    Rewind,
-    Rewinds,
-    RewindScope,
-    SubAgentRewind,
-    WorkspaceFiles,
-)
-from graph_agent.ports.toolbox import (
-    Finding,
-    Intent,
-    Outcome,
-    PreparedCall,
-    Proposal,
-    SandboxInfo,
-    Scope,
-    Toolbox,
-    no_sandbox_info,
-)
+A module is loaded when one of its names is asked for: commands that only read need few of them, and start sooner.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
+    from graph_agent.ports.storage import (
+        AlwaysAllow,
+        Answer,
+        Barrier,
+        Blobs,
+        Claim,
+        Clock,
+        Decisions,
+        FileStates,
+        Grant,
+        Grants,
+        GrantScope,
+        Holder,
+        Inbox,
+        Journal,
+        JournalRow,
+        Question,
+        QuestionKind,
+        RowStatus,
+        SystemClock,
+        ThreadLock,
+        normalize_time,
+    )
+    from graph_agent.ports.time_travel import (
+        ExecutedAttempt,
+        FileImage,
+        FileRestoration,
+        Rewind,
+        Rewinds,
+        RewindScope,
+        SubAgentRewind,
+        WorkspaceFiles,
+    )
+    from graph_agent.ports.toolbox import (
+        Finding,
+        Intent,
+        Outcome,
+        PreparedCall,
+        Proposal,
+        SandboxInfo,
+        Scope,
+        Toolbox,
+        no_sandbox_info,
+    )
 
 __all__ = [
     "AlwaysAllow",
     "Answer",
-    "AnswerKind",
     "Barrier",
     "Blobs",
     "ChatModel",
@@ -93,3 +98,13 @@ __all__ = [
     "no_sandbox_info",
     "normalize_time",
 ]
+
+_MODULES = ("model", "storage", "time_travel", "toolbox")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for module in map(import_module, (f"{__name__}.{each}" for each in _MODULES)):
+            if name in module.__all__:
+                return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from graph_agent.ports.storage import JournalRow
+if TYPE_CHECKING:
+    from graph_agent.ports.storage import JournalRow
 
 __all__ = [
     "BackgroundShells",
@@ -53,7 +54,7 @@ class ShellRecord:
     """Never given twice in a database."""
     shell: NewShell
     started_at: str
-    journal: JournalRow | None
+    journal: "JournalRow | None"
     """The attempt that started it."""
     ended_at: str | None = None
     ending: ShellEnding | None = None

@@ -7,10 +7,11 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from graph_agent.ports.storage import Grant, JournalRow
-from graph_agent.ports.time_travel import ExecutedAttempt
+if TYPE_CHECKING:
+    from graph_agent.ports.storage import Grant, JournalRow
+    from graph_agent.ports.time_travel import ExecutedAttempt
 
 __all__ = [
     "Attempt",
@@ -211,7 +212,7 @@ class ReadStore(Protocol):
     def newest_thread(self, workspace: str | None) -> str | None:
         """The newest thread, of a workspace if one is given; one without messages only if there is no other."""
 
-    def grants(self) -> list[Grant]:
+    def grants(self) -> "list[Grant]":
         """Permissions that were not revoked, oldest first."""
 
     # Calls
@@ -236,10 +237,10 @@ class ReadStore(Protocol):
     def shared_call_ids(self) -> frozenset[str]:
         """Call ids that occur in several threads."""
 
-    def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
+    def attempts(self, thread_id: str, call_id: str) -> "list[JournalRow]":
         """The attempts of a call that are not reverted, oldest first, without outcomes."""
 
-    def executed(self, thread_id: str) -> list[ExecutedAttempt]:
+    def executed(self, thread_id: str) -> "list[ExecutedAttempt]":
         """The attempts of a thread that may have started and are not reverted, oldest first."""
 
     def tool_runs(self) -> list[tuple[str, str, float | None]]:

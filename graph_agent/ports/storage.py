@@ -1,23 +1,19 @@
 """Storage protocols besides checkpoints: journal, decisions, grants, blobs, inbox, thread lock; times and ids."""
 
 import hashlib
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from graph_agent.events import AnswerKind
-from graph_agent.ports.toolbox import Intent, Outcome
+if TYPE_CHECKING:
+    from graph_agent.events import AnswerKind
+    from graph_agent.ports.toolbox import Intent, Outcome
 
 __all__ = [
-    "LONGEST_WORD",
     "AlwaysAllow",
     "Answer",
-    "AnswerKind",
     "Barrier",
     "Blobs",
     "Claim",
@@ -36,13 +32,8 @@ __all__ = [
     "RowStatus",
     "SystemClock",
     "ThreadLock",
-    "index_text",
-    "json_text",
     "moved_sub_agent_id",
     "normalize_time",
-    "plain_text",
-    "searchable",
-    "storable",
     "sub_agent_id",
 ]
 
@@ -73,25 +64,6 @@ def normalize_time(moment: str) -> str:
 
 def _utc_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-_to_json = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str, skipkeys=True)
-
-
-def json_text(value: Any) -> str:
-    """Compact JSON, such as SQLite reads too; never raises for what a checkpoint holds: odd values become text."""
-    try:
-        text = _to_json(value, allow_nan=False)
-    except ValueError:
-        # Python writes and reads numbers that JSON does not have: NaN and the infinities.
-        text = _to_json(json.loads(_to_json(value), parse_constant=str))
-    return storable(text)
-
-
-def storable(text: str) -> str:
-    """The text without lone surrogates: a terminal, a model or a file name may hold them; SQLite and strict servers
-    refuse them."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def sub_agent_id(parent_thread: str, call_id: str, reverted: int) -> str:
@@ -182,7 +154,7 @@ class Question:
 class Answer:
     """The answer to a question."""
 
-    kind: AnswerKind
+    kind: "AnswerKind"
     by: str
     """Who answered, e.g. `chat`, `cli:pid 4711`; shown to those who come later."""
     at: str
@@ -311,9 +283,9 @@ class JournalRow:
     status: RowStatus
     started_at: str
     ended_at: str | None = None
-    outcome: Outcome | None = None
+    outcome: "Outcome | None" = None
     """Set when finished."""
-    intent: Intent | None = None
+    intent: "Intent | None" = None
     process_group: int | None = None
     process_started: str | None = None
     """Start time of the group's leader as the kernel reports it; with the boot id it makes the pid unique."""
@@ -353,7 +325,7 @@ class Journal(Protocol):
     async def written_files(self, thread_id: str) -> list[str]:
         """The files that calls of the thread wrote or may have written, in the order of the first time."""
 
-    async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: Intent | None) -> Claim:
+    async def claim(self, thread_id: str, call_id: str, attempt: int, owner: str, intent: "Intent | None") -> Claim:
         """Write "executing" for this attempt, in one transaction.
 
         Refused when a finished row of any attempt exists (it is returned) or a row of this or a higher attempt.
@@ -362,7 +334,7 @@ class Journal(Protocol):
     async def record_process(self, thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
         """Add the process group, once, before the command starts."""
 
-    async def finish(self, thread_id: str, call_id: str, attempt: int, owner: str, outcome: Outcome) -> bool:
+    async def finish(self, thread_id: str, call_id: str, attempt: int, owner: str, outcome: "Outcome") -> bool:
         """Write the outcome, once, only as the owner of the newest attempt; False when this run lost it."""
 
     async def record_interruption(
@@ -374,56 +346,3 @@ class Journal(Protocol):
         status: Literal["interrupted", "not_started"],
     ) -> None:
         """Record that the owner stopped the call itself. No effect on a row that has an outcome."""
-
-
-LONGEST_WORD = 32
-"""As much of a word as an index holds: what is longer is a digest or packed bytes, each of them new."""
-_WORD = re.compile(rf"([A-Za-z0-9]{{1,{LONGEST_WORD}}})[A-Za-z0-9]*")
-
-
-def plain_text(content: Any) -> str:
-    """The text of a message's content, whichever of its forms it has."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(plain_text(part) for part in content)
-    if isinstance(content, dict):
-        return str(content.get("text", "")) or f"[{content.get('type', 'block')}]"
-    return "" if content is None else str(content)
-
-
-def searchable(body: str) -> str:
-    """The text of a message, with tool and arguments of each call that it asks for; a body is JSON text."""
-    try:
-        message = json.loads(body)
-    except (ValueError, RecursionError):
-        return ""
-    if not isinstance(message, dict):
-        return ""
-    calls = message.get("tool_calls")
-    lines = [plain_text(message.get("content"))]
-    lines += [
-        " ".join([str(call.get("name", "")), *_leaves(call.get("args"))])
-        for call in (calls if isinstance(calls, list) else ())
-        if isinstance(call, dict)
-    ]
-    return "\n".join(lines)
-
-
-def index_text(body: str) -> str:
-    """The words of ASCII letters and digits; scripts without blanks between words are left to scanning."""
-    return " ".join(_WORD.findall(searchable(body)))
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    match value:
-        case dict():
-            for item in value.values():
-                yield from _leaves(item)
-        case list():
-            for item in value:
-                yield from _leaves(item)
-        case None | bool():
-            return
-        case _:
-            yield str(value)

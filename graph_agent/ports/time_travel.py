@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from graph_agent.ports.toolbox import Intent
+if TYPE_CHECKING:
+    from graph_agent.ports.toolbox import Intent
 
 __all__ = [
     "ExecutedAttempt",
@@ -27,7 +28,7 @@ class ExecutedAttempt:
     call_id: str
     attempt: int
     status: str
-    intent: Intent | None
+    intent: "Intent | None"
     started_at: str
     tool_name: str = ""
     kind: str = ""
@@ -41,7 +42,7 @@ class ExecutedAttempt:
     """How many changed besides those named."""
 
     @classmethod
-    def from_record(cls, attempt: Sequence[Any], intent: Intent | None, record: Mapping[str, Any]) -> Self:
+    def from_record(cls, attempt: Sequence[Any], intent: "Intent | None", record: Mapping[str, Any]) -> Self:
         """From the journal's call id, attempt, status and start, and the record in the call log."""
         call_id, number, status, started_at = attempt
         metadata = record.get("metadata") or {}

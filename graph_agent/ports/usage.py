@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from graph_agent.ports.model import ModelRequest
-
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
+
+    from graph_agent.ports.model import ModelRequest
 
 
 __all__ = [
@@ -221,7 +221,7 @@ class Meter:
     currency: str = "USD"
 
     def usage_of(
-        self, request: ModelRequest, reply: "AIMessage", label: str, known: EstimateCache | None = None
+        self, request: "ModelRequest", reply: "AIMessage", label: str, known: EstimateCache | None = None
     ) -> dict[str, Any]:
         """The usage of one request. `label` is that of the model, where the reply does not name it."""
         reported: Mapping[str, Any] = reply.usage_metadata or {}
@@ -253,7 +253,7 @@ class Meter:
         return self.prices.get(label) or self.prices.get(label.rpartition(" @ ")[0])
 
     def minimum_usage(
-        self, request: ModelRequest, label: str, known: EstimateCache | None = None
+        self, request: "ModelRequest", label: str, known: EstimateCache | None = None
     ) -> tuple[int, float | None]:
         """Tokens and cost that a request certainly takes, whatever the answer is; None without a price."""
         tokens = int(estimate_request_tokens(request.messages, request.tools, known) * _MINIMUM_SHARE)

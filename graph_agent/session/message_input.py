@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from graph_agent.ports import Inbox
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.ports.toolbox import Hooks
 
 __all__ = ["MessageQueue", "PromptHooks"]

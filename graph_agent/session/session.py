@@ -22,11 +22,11 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.config.settings import Mode
 from graph_agent.errors import MessageBlocked, UsageError
-from graph_agent.events import EventBus, SessionOpened, TurnStarted, WarningIssued
+from graph_agent.events import AnswerKind, EventBus, SessionOpened, TurnStarted, WarningIssued
 from graph_agent.graph.history import TYPED
 from graph_agent.graph.reasoning import COMPACT_ONLY
-from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo
-from graph_agent.ports.storage import storable
+from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo
+from graph_agent.ports.stored_text import storable
 from graph_agent.ports.usage import SharedBudget, UsageTotals
 from graph_agent.session.answers import AnswerRecorder
 from graph_agent.session.dependencies import SessionDependencies, Thread

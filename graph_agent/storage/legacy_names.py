@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from graph_agent.ports.storage import json_text
+from graph_agent.ports.stored_text import json_text
 
 __all__ = [
     "COLUMNS",

@@ -22,7 +22,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Overwrite, Send
 
 from graph_agent.errors import DamagedDatabase, InternalError
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.storage.decoder import FIELDS, MESSAGE, SEND, SNAPSHOT, Decoder
 
 __all__ = ["BoundedCache", "MessageDecoder", "StrictSerializer", "unwrap_value", "wrap_snapshot"]

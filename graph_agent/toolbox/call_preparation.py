@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import Grants, PreparedCall, Proposal, Scope
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.toolbox.facts import Targets, call_facts, format_command, kind_of, resolve_targets
 from graph_agent.toolbox.tool_context import ToolContexts, add_grants
 from policy import CallFacts, PolicySettings, evaluate, propose

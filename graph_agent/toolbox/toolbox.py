@@ -12,7 +12,7 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.config.redaction import Redactor
 from graph_agent.errors import ControlFlow
 from graph_agent.ports import Finding, Intent, Outcome, PreparedCall, Proposal, Scope
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.toolbox.background_shells import read_spool_end
 from graph_agent.toolbox.call_preparation import CallKey, CallPreparation
 from graph_agent.toolbox.facts import PolicyContext

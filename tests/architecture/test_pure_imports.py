@@ -100,3 +100,11 @@ def test_the_prompt_waits_for_nothing_but_the_command_line(tmp_path: Path) -> No
 
     floors = {".".join(name.split(".")[:2]) for name in loaded.modules if name.startswith("graph_agent.")}
     assert floors == {"graph_agent.cli", "graph_agent.config", "graph_agent.errors"}
+
+
+def test_commands_that_only_read_load_no_module_for_running_a_thread(tmp_path: Path) -> None:
+    loaded = load(["graph_agent.cli.commands.threads", "graph_agent.cli.views.threads"], tmp_path)
+
+    # Their dataclasses and protocols take longer to make than the reading itself.
+    running = {"events", "ports.model", "ports.storage", "ports.time_travel", "ports.toolbox"}
+    assert loaded.modules & {f"graph_agent.{name}" for name in running} == set()

@@ -12,7 +12,7 @@ from typing import Any
 
 from graph_agent.cli.views.format import format_usage, open_reader, sum_tokens
 from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
-from graph_agent.ports.storage import plain_text
+from graph_agent.ports.stored_text import plain_text
 from graph_agent.ports.usage import usage_report
 
 __all__ = [

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
-from graph_agent.ports import AnswerKind
+from graph_agent.events import AnswerKind
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import Answer, AnswerKind
+from graph_agent.events import AnswerKind
+from graph_agent.ports import Answer
 from graph_agent.session.turn_result import OpenQuestion
 
 if TYPE_CHECKING:

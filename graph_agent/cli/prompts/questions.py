@@ -24,7 +24,8 @@ from graph_agent.cli.prompts.prompt import PAGE_LINES, Prompt
 from graph_agent.cli.render.approval_page import approval_page, question_page, recovery_page
 from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import AlwaysAllow, AnswerKind, GrantScope
+from graph_agent.events import AnswerKind
+from graph_agent.ports import AlwaysAllow, GrantScope
 from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["PendingQuestions", "StopTurn"]

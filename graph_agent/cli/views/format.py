@@ -6,16 +6,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import colorize, format_time
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.events import Compacted, ShellContinued, ShellEnded
 from graph_agent.inspect import Reader, TranscriptEntry
-from graph_agent.ports.storage import plain_text
+from graph_agent.ports.stored_text import plain_text
 from graph_agent.ports.usage import usage_report
+
+if TYPE_CHECKING:
+    from graph_agent.events import Compacted, ShellContinued, ShellEnded
 
 __all__ = [
     "age_seconds",
@@ -209,16 +211,16 @@ def format_todo(items: Sequence[Mapping[str, Any]]) -> list[str]:
     return [escape(f"{_TODO_MARKS.get(item.get('status', ''), '[ ]')} {item.get('content', '')}") for item in items]
 
 
-def format_compaction(event: Compacted) -> str:
+def format_compaction(event: "Compacted") -> str:
     """One line about a compaction: tokens before and after, and the method."""
     return (
         f"Compacted {event.tokens_before:,} → {event.tokens_after:,} tokens ({_COMPACTION_METHODS[event.method]})"
     )
 
 
-def format_shell(event: ShellEnded | ShellContinued) -> str:
+def format_shell(event: "ShellEnded | ShellContinued") -> str:
     """One line about a background shell: its state and the start of its command."""
     first, *more = event.command.strip().split("\n")
     command = first[:_MAX_COMMAND_CHARS] + ("…" if more or len(first) > _MAX_COMMAND_CHARS else "")
-    state = event.state if isinstance(event, ShellEnded) else "still running"
+    state = getattr(event, "state", "still running")
     return f"background shell {event.shell_id}: {state}  $ {command}"

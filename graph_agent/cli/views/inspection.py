@@ -54,7 +54,7 @@ from graph_agent.inspect import (
     is_message,
     role_of,
 )
-from graph_agent.ports.storage import plain_text
+from graph_agent.ports.stored_text import plain_text
 from graph_agent.ports.usage import usage_report
 
 __all__ = ["find_value", "inspect_state", "read_inspection", "show_difference", "show_history", "watch_state"]

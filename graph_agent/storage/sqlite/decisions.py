@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graph_agent.ports import Answer, Grant, Question
-from graph_agent.ports.storage import json_text, storable
+from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
 __all__ = ["SqliteDecisions", "SqliteGrants", "insert_grant"]

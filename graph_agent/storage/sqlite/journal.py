@@ -14,7 +14,7 @@ from typing import Any, Literal
 from graph_agent.errors import InternalError
 from graph_agent.ports import Blobs, Claim, Clock, Intent, JournalRow, Outcome
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, boot_id
-from graph_agent.ports.storage import json_text, storable
+from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.database import Database, transaction
 

@@ -19,7 +19,7 @@ from graph_agent.calls import NEW_MESSAGE, REPLACES, SHORTENED, merge_calls
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import normalize_time
 from graph_agent.ports.checkpoint_values import planned_tasks
-from graph_agent.ports.storage import json_text, storable
+from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.serializer import unwrap_value
 from graph_agent.storage.sqlite.deltas import VISIBLE, begin_branch, delta_history

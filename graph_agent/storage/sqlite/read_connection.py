@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, NothingYet, StorageError
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
     connect_read_only,
@@ -18,7 +18,6 @@ from graph_agent.storage.sqlite.database_file import (
 )
 from graph_agent.storage.sqlite.errors import UNREADABLE
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
-from graph_agent.storage.sqlite.views import create_foreign_views, create_legacy_views
 
 __all__ = ["ReadConnection"]
 
@@ -132,6 +131,8 @@ class ReadConnection:
         if not tables and application in (0, APPLICATION_ID):
             raise _nothing_yet(self.path)
         if application != APPLICATION_ID:
+            from graph_agent.storage.sqlite.views import create_foreign_views  # noqa: PLC0415 - most files need no views
+
             self.is_foreign = create_foreign_views(self._connection)
             if not self.is_foreign:
                 raise DamagedDatabase(
@@ -147,6 +148,8 @@ class ReadConnection:
                 "update graph-agent to open it."
             )
         if version < _PLAIN_NAMES_SINCE:
+            from graph_agent.storage.sqlite.views import create_legacy_views  # noqa: PLC0415 - as above
+
             create_legacy_views(self._connection)
             self.is_legacy = True
             self._follow_migration()  # It may have ended while the views were made.

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from graph_agent import ports
 from graph_agent.errors import DamagedDatabase
-from graph_agent.ports import ExecutedAttempt, Grant, JournalRow
 from graph_agent.ports.read_store import (
     CallRow,
     IdKind,
@@ -251,13 +251,13 @@ class SqliteReadStore:
     def newest_thread(self, workspace: str | None) -> str | None:
         return next(iter(self._column(_NEWEST_THREAD, workspace)), None)
 
-    def grants(self) -> list[Grant]:
+    def grants(self) -> "list[ports.Grant]":
         rows = self._rows(
             """SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id FROM grants
             WHERE revoked_at IS NULL ORDER BY id"""
         )
         return [
-            Grant(scope, tuple(str(rule["text"]) for rule in json.loads(rules)), *rest)
+            ports.Grant(scope, tuple(str(rule["text"]) for rule in json.loads(rules)), *rest)
             for scope, rules, *rest in rows
         ]
 
@@ -295,14 +295,14 @@ class SqliteReadStore:
     def shared_call_ids(self) -> frozenset[str]:
         return frozenset(self._column("SELECT call_id FROM call_log GROUP BY call_id HAVING count(*) > 1"))
 
-    def attempts(self, thread_id: str, call_id: str) -> list[JournalRow]:
+    def attempts(self, thread_id: str, call_id: str) -> "list[ports.JournalRow]":
         rows = self._rows(
             """SELECT call_id, attempt, owner, status, started_at, ended_at, intent, process_group, process_started,
             boot_id FROM journal WHERE thread_id = ? AND call_id = ? AND NOT reverted ORDER BY attempt""",
             (thread_id, call_id),
         )
         return [
-            JournalRow(
+            ports.JournalRow(
                 *(call, number, owner, status, started_at, ended_at),
                 intent=intent_of(intent),
                 process_group=group,
@@ -312,7 +312,7 @@ class SqliteReadStore:
             for call, number, owner, status, started_at, ended_at, intent, group, group_started, boot in rows
         ]
 
-    def executed(self, thread_id: str) -> list[ExecutedAttempt]:
+    def executed(self, thread_id: str) -> "list[ports.ExecutedAttempt]":
         rows = self._rows(
             """SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
             LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
@@ -321,7 +321,7 @@ class SqliteReadStore:
             (thread_id,),
         )
         return [
-            ExecutedAttempt.from_record(attempt, intent_of(intent), load_json(record) if record else {})
+            ports.ExecutedAttempt.from_record(attempt, intent_of(intent), load_json(record) if record else {})
             for *attempt, intent, record in rows
         ]
 

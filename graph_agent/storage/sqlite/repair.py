@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.errors import DamagedDatabase, StorageError
-from graph_agent.ports.storage import json_text
+from graph_agent.ports.stored_text import json_text
 from graph_agent.storage.private_files import create_private_file, sync_file, sync_folder
 from graph_agent.storage.sqlite.database_file import APPLICATION_ID, connect_read_only
 from graph_agent.storage.sqlite.deltas import count_turns

@@ -8,7 +8,7 @@ from typing import Any
 
 from graph_agent.errors import UsageError
 from graph_agent.ports import Clock, ExecutedAttempt, FileImage, FileRestoration, Intent, Rewind, SubAgentRewind
-from graph_agent.ports.storage import json_text, storable
+from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
 __all__ = ["SqliteRewinds", "read_rewind", "release_contents"]

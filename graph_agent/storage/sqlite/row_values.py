@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graph_agent import ports
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
-from graph_agent.ports import Intent
 from graph_agent.ports.read_store import Attempt, CallRow, StandingAnswer, StoredAnswer, TranscriptEntry
 from graph_agent.storage.decoder import PlainDecoder
 from graph_agent.storage.legacy_names import current_outcome
@@ -101,8 +101,8 @@ def entry_of(row: Sequence[Any]) -> TranscriptEntry:
     return TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
 
 
-def intent_of(text: str | None) -> Intent | None:
-    return None if text is None else Intent(**load_json(text))
+def intent_of(text: str | None) -> "ports.Intent | None":
+    return None if text is None else ports.Intent(**load_json(text))
 
 
 def load_json(text: str) -> Any:

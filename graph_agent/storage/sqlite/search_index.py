@@ -8,7 +8,7 @@ missing.
 import sqlite3
 from collections.abc import Iterable
 
-from graph_agent.ports.storage import index_text
+from graph_agent.ports.stored_text import index_text
 
 __all__ = ["has_search_index", "update_search_index"]
 

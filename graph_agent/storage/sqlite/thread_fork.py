@@ -10,7 +10,8 @@ import sqlite3
 from typing import Any, NamedTuple
 
 from graph_agent.errors import UnknownId, UsageError
-from graph_agent.ports.storage import json_text, moved_sub_agent_id
+from graph_agent.ports.storage import moved_sub_agent_id
+from graph_agent.ports.stored_text import json_text
 from graph_agent.storage.sqlite.projections import Projections, timestamp
 
 __all__ = ["Fork", "fork_thread"]

@@ -13,8 +13,10 @@ from typing import Any, TextIO, get_args
 
 from graph_agent.calls import STATUSES
 from graph_agent.errors import AgentError, UsageError
-from graph_agent.ports import AnswerKind, Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
-from graph_agent.ports.storage import json_text, moved_sub_agent_id
+from graph_agent.events import AnswerKind
+from graph_agent.ports import Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
+from graph_agent.ports.storage import moved_sub_agent_id
+from graph_agent.ports.stored_text import json_text
 from graph_agent.ports.thread_file import (
     FORMAT,
     PLAIN_NAMES_SINCE,

@@ -19,7 +19,7 @@ from graph_agent.config.paths import lock_dir
 from graph_agent.errors import InternalError, StorageError, ThreadHeld
 from graph_agent.ports import Clock, Holder
 from graph_agent.ports.background import boot_id, process_started
-from graph_agent.ports.storage import storable
+from graph_agent.ports.stored_text import storable
 from graph_agent.storage.private_files import exclusive_lock, make_private_folder, open_private_file
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.database_file import connect_read_only

@@ -8,7 +8,7 @@ from typing import Any
 
 from graph_agent.errors import UnknownId
 from graph_agent.ports import Clock
-from graph_agent.ports.storage import json_text, storable
+from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 
 __all__ = ["SqliteFileStates", "SqliteInbox", "ThreadRow", "ThreadTable"]

@@ -15,7 +15,7 @@ from uuid import UUID
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import normalize_time
 from graph_agent.ports.checkpoint_values import is_message, planned_nodes, role_of
-from graph_agent.ports.storage import plain_text
+from graph_agent.ports.stored_text import plain_text
 from graph_agent.storage.decoder import PlainDecoder, Snapshot
 from graph_agent.storage.legacy_names import COLUMNS, CONTENTS, TABLES
 

@@ -5,7 +5,8 @@ from typing import Any, get_args
 import pytest
 
 from graph_agent.ports import JournalRow, RowStatus, SystemClock
-from graph_agent.ports.storage import index_text, moved_sub_agent_id, plain_text, searchable, sub_agent_id
+from graph_agent.ports.storage import moved_sub_agent_id, sub_agent_id
+from graph_agent.ports.stored_text import index_text, plain_text, searchable
 
 
 def test_the_time_is_utc_with_milliseconds_and_a_z() -> None:

@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Overwrite, Send
 
 from graph_agent.errors import DamagedDatabase, InternalError
-from graph_agent.ports.storage import json_text, storable
+from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.serializer import BoundedCache, StrictSerializer, unwrap_value
 
 _REPLY = AIMessage("text", id="m1", tool_calls=[{"id": "c1", "name": "bash", "args": {"command": "ls"}}])

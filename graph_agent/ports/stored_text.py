@@ -1,0 +1,80 @@
+"""Text as it is stored: compact JSON, characters that SQLite takes, the words of a message that search finds."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+__all__ = ["LONGEST_WORD", "index_text", "json_text", "plain_text", "searchable", "storable"]
+
+_to_json = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str, skipkeys=True)
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON, such as SQLite reads too; never raises for what a checkpoint holds: odd values become text."""
+    try:
+        text = _to_json(value, allow_nan=False)
+    except ValueError:
+        # Python writes and reads numbers that JSON does not have: NaN and the infinities.
+        text = _to_json(json.loads(_to_json(value), parse_constant=str))
+    return storable(text)
+
+
+def storable(text: str) -> str:
+    """The text without lone surrogates: a terminal, a model or a file name may hold them; SQLite and strict servers
+    refuse them."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+LONGEST_WORD = 32
+"""As much of a word as an index holds: what is longer is a digest or packed bytes, each of them new."""
+_WORD = re.compile(rf"([A-Za-z0-9]{{1,{LONGEST_WORD}}})[A-Za-z0-9]*")
+
+
+def plain_text(content: Any) -> str:
+    """The text of a message's content, whichever of its forms it has."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(plain_text(part) for part in content)
+    if isinstance(content, dict):
+        return str(content.get("text", "")) or f"[{content.get('type', 'block')}]"
+    return "" if content is None else str(content)
+
+
+def searchable(body: str) -> str:
+    """The text of a message, with tool and arguments of each call that it asks for; a body is JSON text."""
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(message, dict):
+        return ""
+    calls = message.get("tool_calls")
+    lines = [plain_text(message.get("content"))]
+    lines += [
+        " ".join([str(call.get("name", "")), *_leaves(call.get("args"))])
+        for call in (calls if isinstance(calls, list) else ())
+        if isinstance(call, dict)
+    ]
+    return "\n".join(lines)
+
+
+def index_text(body: str) -> str:
+    """The words of ASCII letters and digits; scripts without blanks between words are left to scanning."""
+    return " ".join(_WORD.findall(searchable(body)))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    match value:
+        case dict():
+            for item in value.values():
+                yield from _leaves(item)
+        case list():
+            for item in value:
+                yield from _leaves(item)
+        case None | bool():
+            return
+        case _:
+            yield str(value)
