@@ -99,12 +99,12 @@ __all__ = [
     "normalize_time",
 ]
 
-_MODULES = ("model", "storage", "time_travel", "toolbox")
+if not TYPE_CHECKING:  # For a type checker every name would be there.
+    _MODULES = ("model", "storage", "time_travel", "toolbox")
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for module in map(import_module, (f"{__name__}.{each}" for each in _MODULES)):
-            if name in module.__all__:
-                return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in __all__:
+            for module in map(import_module, (f"{__name__}.{each}" for each in _MODULES)):
+                if name in module.__all__:
+                    return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -32,10 +32,10 @@ from graph_agent.app.toolset import (
 )
 from graph_agent.calls import ToolCallInfo
 from graph_agent.config.paths import blob_dir
-from graph_agent.events import EventBus
+from graph_agent.events import AnswerKind, EventBus
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.model.offline.model import OfflineModel
-from graph_agent.ports import AlwaysAllow, AnswerKind, Outcome, Scope, SystemClock
+from graph_agent.ports import AlwaysAllow, Outcome, Scope, SystemClock
 from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.toolbox import NO_HOOKS, Hooks
 from graph_agent.session.dependencies import SessionDependencies, Thread

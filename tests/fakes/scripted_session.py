@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
-from graph_agent.events import Event, EventBus, SessionOpened, ToolCallDecided, TurnEnded, TurnStarted
-from graph_agent.ports import AlwaysAllow, Answer, AnswerKind, Proposal, Question, SandboxInfo, no_sandbox_info
+from graph_agent.events import AnswerKind, Event, EventBus, SessionOpened, ToolCallDecided, TurnEnded, TurnStarted
+from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo, no_sandbox_info
 from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 
 from graph_agent.app.opening import open_session
 from graph_agent.errors import AgentError
-from graph_agent.ports import AnswerKind
+from graph_agent.events import AnswerKind
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
 from tests.crash.scenes import EDITED, marker_in, words_for
