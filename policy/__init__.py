@@ -16,7 +16,13 @@ from policy.facts import (
 )
 from policy.matching import exact_rule_paths, filters_files, hidden_tools, may_read, rule_covers, rule_folders
 from policy.proposals import Proposal, propose
-from policy.protected import PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_IN_PROJECTS, is_protected
+from policy.protected import (
+    PROTECTED_FILES,
+    PROTECTED_FOLDERS,
+    PROTECTED_IN_PROJECTS,
+    is_protected,
+    is_protected_in,
+)
 from policy.rules import (
     ARGUMENT_ALIASES,
     Grant,
@@ -24,6 +30,7 @@ from policy.rules import (
     Rule,
     Rules,
     canonical_tool_name,
+    globs_overlap,
     parse_rule,
     parse_rules,
 )
@@ -58,9 +65,11 @@ __all__ = [
     "evaluate",
     "exact_rule_paths",
     "filters_files",
+    "globs_overlap",
     "hidden_tools",
     "host_access",
     "is_protected",
+    "is_protected_in",
     "is_reserved",
     "may_read",
     "parse_rule",

@@ -18,7 +18,7 @@ from policy.matching import (
     program_as_argument,
     whole_folders,
 )
-from policy.protected import is_protected
+from policy.protected import is_protected_in
 from policy.rules import Grant, Rule, globs_overlap, grant_applies, minimal_grants
 from policy.shell.destructive import destructive_reason
 from policy.shell.folders import placed
@@ -86,7 +86,7 @@ def _reached_reserved_path(case: _Case, text: ShellText) -> str:
     A folder above it counts for programs that remove, change, copy or link whole folders.
     """
     facts, settings, workspace = case.facts, case.settings, str(case.facts.workspace)
-    named, folders = set(map(str, facts.patterns)), whole_folders(text, facts, settings)
+    named, folders = set(map(str, facts.patterns)), {place for place, _ in whole_folders(text, facts, settings)}
     for command in text.runs:
         words = (placed(command.folder, word) for word in ("", *command.words[1:]))
         named.update(absolute_path(word, facts, settings) for word in words)
@@ -156,12 +156,8 @@ def _bypass(case: _Case) -> Decision | None:
 
 
 def _protected_names(case: _Case) -> Decision | None:
-    workspace = case.facts.workspace
     for path in (*case.facts.paths, *case.facts.redirects):
-        # A workspace may itself be below a protected name, so only the part below the workspace counts.
-        name = path.resolved
-        name = name.relative_to(workspace) if name.is_relative_to(workspace) else name
-        if path.access != "read" and is_protected(name):
+        if path.access != "read" and is_protected_in(path.resolved, case.facts.workspace):
             return Decision("ask", "protected name", f"{path.resolved} decides what runs later, or holds keys.")
     return None
 

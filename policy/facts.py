@@ -18,12 +18,15 @@ __all__ = [
     "PathFact",
     "PolicySettings",
     "Risk",
+    "Sandboxing",
     "Verdict",
     "risk_of",
 ]
 
 Risk = Literal["low", "medium", "high"]
 Verdict = Literal["allow", "ask", "deny"]
+Sandboxing = Literal["none", "closed", "open"]
+"""Whether a command runs in a sandbox, and whether that has a network: open."""
 Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
@@ -76,6 +79,12 @@ class CallFacts:
     """Files that redirections in the command may write, from every folder it may be in."""
     mentions: tuple[PurePath, ...] = ()
     """The words of the command as paths, absolute and free of links."""
+    protected_words: frozenset[str] = frozenset()
+    """Words of the command that lead to a protected name."""
+    outside_words: frozenset[str] = frozenset()
+    """Words of the command, and of its redirections, that lead out of the workspace; "" is where it starts."""
+    sandbox: Sandboxing = "none"
+    """The sandbox that the command runs in."""
     patterns: tuple[PurePath, ...] = ()
     """The patterns of file names in the command, absolute; the folders before a wildcard are free of links."""
     declares_access: bool = True
@@ -99,6 +108,8 @@ class PolicySettings:
     rules: Rules = field(default_factory=Rules)
     risk: dict[str, str] = field(default_factory=dict)
     """Tool name to low, medium or high: overrides everything else known about a tool's risk."""
+    shell_risk: Literal["call", "declared"] = "call"
+    """Whether a command in a sandbox may lower the risk that its tool declares."""
     reserved: tuple[PurePath, ...] = ()
     """Folders and files of the agent itself, absolute and resolved."""
     exempt_files: tuple[PurePath, ...] = ()

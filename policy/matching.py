@@ -8,14 +8,23 @@ from functools import lru_cache
 from itertools import takewhile
 from pathlib import PurePath
 from posixpath import basename, join, normpath
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from policy.facts import CallFacts, PathFact, PolicySettings
 from policy.rules import Rule, Rules, globs_overlap, matches_host
+from policy.shell.arguments import (
+    Reading,
+    file_operands,
+    only_reads,
+    read_command,
+    shows_names,
+    takes_code_from_input,
+    uncovered_arguments,
+)
 from policy.shell.commands import without_assignments, wrapped_commands
 from policy.shell.folders import placed
-from policy.shell.programs import dangerous_options, program_named
+from policy.shell.programs import program_named
 from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = [
@@ -99,7 +108,7 @@ def find_allow_rule(
     if text is not None:
         if text.unclear_reason or not text.commands or not all(path.inside for path in facts.redirects):
             return None
-        covering = [_rule_for_command(rules, command) for command in text.commands]
+        covering = [_rule_for_command(rules, command, facts) for command in text.commands]
     elif bare := next((rule for rule in rules if rule.pattern is None), None):
         return bare
     elif facts.paths:
@@ -117,20 +126,26 @@ def _is_about(rule: Rule, facts: CallFacts) -> bool:
 # Commands
 
 
-def _rule_for_command(rules: list[Rule], command: SimpleCommand, depth: int = 0) -> Rule | None:
+def _rule_for_command(rules: list[Rule], command: SimpleCommand, facts: CallFacts, depth: int = 0) -> Rule | None:
     """The rule that covers a command; what a wrapper runs must be covered as well."""
-    rule = next((rule for rule in rules if _allows_words(rule, command)), None)
+    rule = next((rule for rule in rules if _allows_words(rule, command, facts)), None)
     own = without_assignments(command.words)
     if rule is None or not own or _is_unlimited(rule):
         return rule
     inner = wrapped_commands(own) if depth < _MAX_DEPTH else None
     if inner is None:
         return next(filter(_is_unlimited, rules), None)
-    return rule if all(_rule_for_command(rules, SimpleCommand(words), depth + 1) for words in inner) else None
+    return (
+        rule if all(_rule_for_command(rules, SimpleCommand(words), facts, depth + 1) for words in inner) else None
+    )
 
 
-def _allows_words(rule: Rule, command: SimpleCommand) -> bool:
-    """Whether a rule means this command: its stars do not match options that make a program write or run others."""
+def _allows_words(rule: Rule, command: SimpleCommand, facts: CallFacts) -> bool:
+    """Whether a rule means this command.
+
+    Its stars do not match options that make a program write or run others, nor protected names where the program
+    may write, and it says nothing about code that the program takes from its input.
+    """
     if rule.is_literal and rule.pattern is not None:
         # Compared word by word: `rm 'a b'` does not mean `rm a b`, nor `rm '*'` what `rm *` does.
         try:
@@ -142,12 +157,21 @@ def _allows_words(rule: Rule, command: SimpleCommand) -> bool:
     if not _covers_text(rule, command.text):
         return False
     own = without_assignments(command.words)
+    return not own or _stars_are_harmless(rule, own, command, facts)
+
+
+def _stars_are_harmless(rule: Rule, own: tuple[str, ...], command: SimpleCommand, facts: CallFacts) -> bool:
+    """Whether nothing that the rule does not name itself makes the command do more than its program does."""
     named = (rule.pattern or "").replace("*", " ").split()
     stems = {word.rstrip("=") for word in named}
-    for option in dangerous_options(own[0], own[1:]) if own else ():
+    for option in uncovered_arguments(own):
         if option not in named and not (option.startswith("-") and option.partition("=")[0] in stems):
             return False
-    return True
+    if only_reads(own):
+        return True
+    if (command.is_piped or command.stdin) and takes_code_from_input(own):
+        return False
+    return not any(word in facts.protected_words and word not in named for word in file_operands(own))
 
 
 def _is_unlimited(rule: Rule) -> bool:
@@ -177,6 +201,14 @@ def _text_pattern(pattern: str, *, is_literal: bool) -> re.Pattern[str]:
 # Paths
 
 
+class _Folder(NamedTuple):
+    """A folder that a command works on with what is below it."""
+
+    path: str
+    is_deep: bool
+    """Certainly with all that is below; otherwise only if it is a folder, and not a file."""
+
+
 def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
     """Whether a command names a path that a rule about files covers: by a word, a pattern, a redirection.
 
@@ -200,15 +232,20 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
     places = (*map(str, facts.mentions), *(absolute_path(form, facts, settings) for form in spellings))
     if any(map(pattern.fullmatch, places)):
         return True
-    folders = whole_folders(text, facts, settings, may_read=closes_reading)
+    folders = whole_folders(text, facts, settings, reads=closes_reading, writes=closes_writing)
     return _is_in_any(rule, folders, facts, settings) or _may_match(rule, facts, settings, text)
 
 
-def _is_in_any(rule: Rule, folders: Iterable[str], facts: CallFacts, settings: PolicySettings) -> bool:
-    """Whether what a rule names is in one of the folders, as far as it is without wildcards."""
+def _is_in_any(rule: Rule, folders: Iterable[_Folder], facts: CallFacts, settings: PolicySettings) -> bool:
+    """Whether what a rule names may be in one of the folders."""
     base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
     plain = tuple(takewhile(lambda part: not _WILDCARD.search(part), PurePath(relative).parts))
-    return bool(plain) and any(base.joinpath(*plain).is_relative_to(folder) for folder in folders)
+    closed, known = str(base / relative), base.joinpath(*plain)
+    return any(
+        (bool(plain) and known.is_relative_to(folder))
+        or (is_deep and any(globs_overlap(closed, one) for one in (folder, f"{folder.rstrip('/')}/**")))
+        for folder, is_deep in folders
+    )
 
 
 def _may_match(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
@@ -229,45 +266,97 @@ def _may_match(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
         )
         for command in text.runs
         for at in command.patterns
-        if not _only_reads(command) or _reads_folders(command)
+        if not _only_reads(command) or _searches_folders(command)
     )
 
 
-_REMOVERS = frozenset(("chgrp", "chmod", "chown", "rm", "rmdir", "shred", "tar", "zip"))
-_COPIERS = frozenset(("cp", "ln", "mv", "rsync"))
-"""Programs that work on folders with all that is in them; the last argument of these is where they put it."""
-_SEARCHERS = frozenset(("diff", "egrep", "fgrep", "grep", "zgrep"))
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--(?:dereference-)?recursive")
+_ARCHIVES = re.compile(r"-[A-Za-z]*a[A-Za-z]*|--archive")
+_EXTRACTS = re.compile(r"-?[A-Za-z]*x[A-Za-z]*|--extract|--get")
 
 
 def whole_folders(
-    text: ShellText, facts: CallFacts, settings: PolicySettings, *, may_read: bool = False
-) -> frozenset[str]:
-    """What a text removes, changes, copies or links with all that is in it, and with `may_read` searches."""
-    found: set[str] = set()
-    for command in text.runs:
-        name, words = basename(command.words[0]), command.words[1:]
-        operands = [word for word in words if not word.startswith("-")]
-        if may_read and _reads_folders(command):
-            # The first operand may be what it searches for; without another it searches where it is.
-            operands = [*operands, *([""] if len(operands) <= 1 else [])]
-        elif name in _COPIERS:
-            operands = operands[:-1]
-        elif name not in _REMOVERS:
-            continue
-        found.update(absolute_path(placed(command.folder, word), facts, settings) for word in operands)
-    return frozenset(found)
+    text: ShellText, facts: CallFacts, settings: PolicySettings, *, reads: bool = False, writes: bool = False
+) -> frozenset[_Folder]:
+    """What a text removes, changes, copies or packs with all that is in it.
+
+    With `reads` also where it reads files that it finds by itself, and with `writes` where it writes such files.
+    """
+    return frozenset(
+        _Folder(absolute_path(placed(command.folder, word), facts, settings), is_deep)
+        for command in text.runs
+        for word, is_deep in _handled_folders(command, str(facts.workspace), reads=reads, writes=writes)
+    )
 
 
-def _reads_folders(command: SimpleCommand) -> bool:
-    """Whether it searches folders with all that is in them."""
-    return basename(command.words[0]) in _SEARCHERS and any(map(_RECURSIVE.fullmatch, command.words[1:]))
+def _handled_folders(
+    command: SimpleCommand, workspace: str, *, reads: bool, writes: bool
+) -> Iterator[tuple[str, bool]]:
+    """The words for such folders; "" is the current one."""
+    reading = read_command(command.words)
+    row, words = reading.row, command.words[1:]
+    operands = [word for word in words if not word.startswith("-")]
+    is_recursive = any(map(_RECURSIVE.fullmatch, words))
+    runs_on_files = row.checked_as == "find" and not only_reads(command.words) and (reads or writes)
+    if runs_on_files or (reads and row.walks and _reads_below(reading, is_recursive=is_recursive)):
+        yield from ((folder, True) for folder in _walked(reading, workspace))
+    if row.handles == "copies":
+        is_deep = is_recursive or reading.name == "rsync" or any(map(_ARCHIVES.fullmatch, words))
+        yield from ((word, is_deep) for word in operands[:-1])
+        if writes and is_deep:
+            yield from ((word, True) for word in operands[-1:])
+    elif row.handles in ("removes", "changes", "packs"):
+        is_deep = is_recursive or row.checked_as == "tar"
+        yield from ((word, is_deep) for word in operands)
+    extracts = row.checked_as == "tar" and any(map(_EXTRACTS.fullmatch, (*words[:1], *reading.options)))
+    if writes and (row.handles == "unpacks" or extracts):
+        yield "", True
+    if writes and row.handles == "tree" and not only_reads(command.words):
+        yield workspace, True
+    if (reads or writes) and _takes_names_from_input(command, reading):
+        yield "/", True
+
+
+def _searches_folders(command: SimpleCommand) -> bool:
+    """Whether it goes into the folders that it is given."""
+    reading = read_command(command.words)
+    is_recursive = any(map(_RECURSIVE.fullmatch, command.words[1:]))
+    return reading.row.walks == "always" or (reading.row.walks == "recursive" and is_recursive)
+
+
+def _reads_below(reading: Reading, *, is_recursive: bool) -> bool:
+    """Whether it reads what is in files below a folder, and does not only show their names."""
+    if reading.name == "git log":
+        return any(re.match(r"-[A-Za-z]*[pu]|--patch|--cc", word) for word in reading.options)
+    if reading.name == "git show" and any(":" in word for word in reading.operands):
+        return False
+    return reading.row.reads == "contents" and (reading.row.walks == "always" or is_recursive)
+
+
+def _walked(reading: Reading, workspace: str) -> Iterable[str]:
+    """The folders that it goes through."""
+    arguments = reading.arguments
+    if reading.name.startswith("git "):
+        return arguments[arguments.index("--") + 1 :] if "--" in arguments else (workspace,)
+    if reading.row.checked_as == "find":
+        return tuple(takewhile(lambda word: word[:1] not in "-(!", arguments)) or ("",)
+    # The first operand may be what it searches for; without another it searches where it is.
+    return (*reading.operands, *([""] if len(reading.operands) <= 1 else []))
+
+
+def _takes_names_from_input(command: SimpleCommand, reading: Reading) -> bool:
+    """Whether it works on files that are named in its input or in another file, and the text does not show them."""
+    if any(re.match(r"--files0?-from", word) for word in command.words):
+        return True
+    if reading.name not in ("xargs", "parallel", "cpio", "pax") or command.stdin:
+        return False
+    inner = wrapped_commands(command.words)
+    return not (inner and all(shows_names(words) for words in inner))
 
 
 def _only_reads(command: SimpleCommand) -> bool:
-    """Whether the program is known to write no file that its arguments name."""
-    words = without_assignments(command.words)
-    return bool(words) and program_named(words[0]).only_reads and not dangerous_options(words[0], words[1:])
+    """Whether the command is known to write no file that its arguments name."""
+    return only_reads(without_assignments(command.words))
 
 
 _HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[\w-]+(?:\.[\w-]+)*))\.?(?::(?P<port>\d+))?")
@@ -314,7 +403,7 @@ def program_as_argument(rule: Rule, text: ShellText) -> str:
             continue
         words = without_assignments(command.words)
         row = program_named(basename(words[0])) if words else None
-        if row is None or row.only_reads or row.wraps_after:
+        if row is None or (only_reads(words) and not row.names_programs) or row.wraps_after:
             continue
         for at, word in enumerate(words[1:], start=2):
             parts = (part.split() for part in (word, *_BEFORE_A_PROGRAM.split(word)))

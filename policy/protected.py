@@ -2,7 +2,7 @@
 
 from pathlib import PurePath
 
-__all__ = ["PROTECTED_FILES", "PROTECTED_FOLDERS", "PROTECTED_IN_PROJECTS", "is_protected"]
+__all__ = ["PROTECTED_FILES", "PROTECTED_FOLDERS", "PROTECTED_IN_PROJECTS", "is_protected", "is_protected_in"]
 
 PROTECTED_FOLDERS = frozenset(
     [
@@ -58,3 +58,8 @@ def is_protected(path: PurePath) -> bool:
     name = parts[-1] if parts else ""
     is_environment = name.startswith((".env.", ".envrc.")) or name.endswith(".env")
     return name in PROTECTED_FILES or is_environment or name.endswith(_KEY_ENDINGS)
+
+
+def is_protected_in(path: PurePath, workspace: PurePath) -> bool:
+    """The same for a path seen from a workspace, which may itself be below a protected name."""
+    return is_protected(path.relative_to(workspace) if path.is_relative_to(workspace) else path)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice, product, takewhile
+from itertools import islice, takewhile
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -16,13 +16,17 @@ from graph_agent.calls import CallKind
 from graph_agent.ports import Scope
 from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
+    PROTECTED_FILES,
+    PROTECTED_FOLDERS,
     CallFacts,
     PathFact,
     PolicySettings,
     Risk,
     ShellText,
     exact_rule_paths,
+    globs_overlap,
     host_access,
+    is_protected_in,
     is_reserved,
     parse_shell,
     risk_of,
@@ -65,6 +69,8 @@ _SED_FILE = re.compile(r"(?:^|[/|,;}\s])[rRwW]\s*(?=\S)")
 """What stands before the name of a file in a script of sed."""
 _MAX_PARTS = 8
 """Of a word, each of which may be a path."""
+_PATTERN = re.compile(r"[*?[]")
+_NOWHERE = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"))
 _NOT_BASH = "it is not written for bash, and nothing here can read it"
 
 
@@ -86,6 +92,10 @@ class CommandFacts(NamedTuple):
     mentions: tuple[PurePath, ...]
     cwd: Path
     patterns: tuple[PurePath, ...]
+    protected_words: frozenset[str]
+    """Those that lead to protected names."""
+    outside_words: frozenset[str]
+    """Those that lead out of the workspace."""
 
 
 class Targets(NamedTuple):
@@ -149,6 +159,8 @@ def with_command(facts: CallFacts, command: CommandFacts) -> CallFacts:
         redirects=command.redirects,
         mentions=command.mentions,
         patterns=command.patterns,
+        protected_words=command.protected_words,
+        outside_words=command.outside_words,
     )
 
 
@@ -311,8 +323,9 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
         text = _parse_cached(target.text) if target.is_bash else unparsed_shell(target.text, _NOT_BASH)
     except _NotParsed as error:
         text = error.text
-    words = dict.fromkeys(word for command in text.runs for word in command.words)
-    patterns = _places(text.patterns, text.folders, start, context)
+    words = dict.fromkeys(word for command in (*text.runs, *text.commands) for word in command.words)
+    find = _PathFinder(text.folders, start, context)
+    patterns = tuple(dict.fromkeys(path for word in text.patterns for path in find.paths(word)))
     linked = (
         Path(os.path.realpath(link))
         for pattern in patterns
@@ -320,18 +333,41 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
         # What a pattern itself matches is read if it is a file, and if more than its name is shown.
         if len(link.parts) < len(pattern.parts) or (text.reads_contents and not os.path.isdir(link))  # noqa: PTH112 - a pure path
     )
-    names = names_in_rules(context)
+    named = islice(dict.fromkeys(("", *words, *text.read, *text.named)), _MAX_MENTIONS)
+    places = {word: find.paths(word) for word in named}
+    links = tuple(linked)
     return CommandFacts(
         target,
         text,
         tuple(_redirect(path, start, context) for path in text.written),
-        (
-            *_places([*words, *text.read, *text.named], text.folders, start, context),
-            *(name for path in linked for name in (path, *other_names(path, names))),
+        tuple(
+            dict.fromkeys(
+                (
+                    *(path for word, paths in places.items() if word for path in paths),
+                    *(name for path in links for name in (path, *other_names(path, find.names))),
+                )
+            )
         ),
         start,
         patterns,
+        frozenset(word for word, paths in places.items() if _may_be_protected(word, paths, context)),
+        frozenset(word for word, paths in places.items() if _leaves_workspace(word, paths, links, context)),
     )
+
+
+def _may_be_protected(word: str, paths: Iterable[PurePath], context: PolicyContext) -> bool:
+    """Whether a word leads to a protected name, or is a pattern that may match one."""
+    hidden = (name for name in PurePath(word).parts if name.startswith(".") and _PATTERN.search(name))
+    return any(is_protected_in(path, context.workspace) for path in paths) or any(
+        globs_overlap(name, known) for name in hidden for known in (*PROTECTED_FOLDERS, *PROTECTED_FILES)
+    )
+
+
+def _leaves_workspace(word: str, paths: Iterable[PurePath], links: Iterable[Path], context: PolicyContext) -> bool:
+    """Whether a word leads out of the workspace; a pattern does if a link does that patterns match."""
+    found = (*paths, *(links if _PATTERN.search(word) else ()))
+    roots = (context.workspace, *context.roots)
+    return word not in _NOWHERE and not all(any(path.is_relative_to(root) for root in roots) for path in found)
 
 
 def _glob_start(pattern: PurePath) -> tuple[PurePath, tuple[str, ...]]:
@@ -371,24 +407,32 @@ def _redirect(path: str, start: Path, context: PolicyContext) -> PathFact:
     return fact
 
 
-def _places(
-    words: Iterable[str], folders: Iterable[str], start: Path, context: PolicyContext
-) -> tuple[PurePath, ...]:
-    """Where words lead if they are paths, from every folder the command may be in, by all names rules know."""
-    starts: list[str] = []
-    for folder in folders:
-        with suppress(PathRefused):
-            starts.append(
-                str(resolve(folder if folder.startswith("~") else str(start / folder), workspace=start).path)
-            )
-    found: dict[PurePath, None] = {}
-    names = names_in_rules(context)
-    spellings = dict.fromkeys(form for word in islice(words, _MAX_MENTIONS) for form in _path_spellings(word))
-    for spelling, folder in product(spellings, starts):
-        with suppress(PathRefused):
-            path = resolve_target(spelling, folder)
-            found.update(dict.fromkeys((path, *other_names(path, names))))
-    return tuple(found)
+class _PathFinder:
+    """Finds where words lead as paths, from every folder the command may be in, by all names that rules know."""
+
+    def __init__(self, folders: Iterable[str], start: Path, context: PolicyContext) -> None:
+        self.names = names_in_rules(context)
+        self._starts: list[str] = []
+        for folder in folders:
+            with suppress(PathRefused):
+                place = folder if folder.startswith("~") else str(start / folder)
+                self._starts.append(str(resolve(place, workspace=start).path))
+        self._known: dict[str, tuple[PurePath, ...]] = {}
+
+    def paths(self, word: str) -> tuple[PurePath, ...]:
+        """The paths that any part of a word may mean; of no word the folders themselves."""
+        spellings = _path_spellings(word) if word else {"."}
+        return tuple(dict.fromkeys(path for spelling in sorted(spellings) for path in self._resolved(spelling)))
+
+    def _resolved(self, spelling: str) -> tuple[PurePath, ...]:
+        if spelling not in self._known:
+            found: list[PurePath] = []
+            for folder in self._starts:
+                with suppress(PathRefused):
+                    path = resolve_target(spelling, folder)
+                    found += (path, *other_names(path, self.names))
+            self._known[spelling] = tuple(found)
+        return self._known[spelling]
 
 
 def _path_spellings(word: str) -> set[str]:

@@ -10,14 +10,14 @@ from dataclasses import replace
 from posixpath import basename
 from typing import assert_never
 
+from policy.shell.arguments import dangerous_options, expand_abbreviations, only_reads
 from policy.shell.programs import (
     GIT_COMMANDS_THAT_RUN,
     RUN_AS_CODE,
     Program,
     WrapperSyntax,
-    dangerous_options,
-    expand_abbreviations,
     program_named,
+    steers_programs,
 )
 from policy.shell.words import SimpleCommand, holds_code
 
@@ -233,10 +233,19 @@ def wrapped_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | No
     syntax = program_named(name).syntax
     if syntax is None:
         return ()
+    if syntax != "unknown" and syntax.queries and _only_looks_up(syntax, words):
+        return ()
     at = None if syntax == "unknown" else _after_options(syntax, words)
     if at is None:
         return None
     return (words[at:],) if words[at:] else ()
+
+
+def _only_looks_up(syntax: WrapperSyntax, words: tuple[str, ...]) -> bool:
+    """Whether its first option makes it say what the command is: `command -v git`."""
+    first = "".join(words[1:2])
+    letters = set(first[1:]) if first.startswith("-") else set()
+    return bool(letters.intersection(syntax.queries)) and letters <= {*syntax.queries, *syntax.flags}
 
 
 def _after_options(syntax: WrapperSyntax, words: tuple[str, ...]) -> int | None:
@@ -262,7 +271,12 @@ def computed_program_reason(command: SimpleCommand) -> str:
 
     Says too much rather than too little: it decides only where rules forbid commands.
     """
-    command = _from_word(command, len(command.words) - len(without_assignments(command.words)))
+    own = without_assignments(command.words)
+    command, assigned = _from_word(command, len(command.words) - len(own)), command.words[: -len(own) or None]
+    if own and program_named(basename(own[0])).code == "index" and not only_reads(own):
+        assigned = (*assigned, *own[1:])
+    if variable := next(filter(steers_programs, map(_variable, assigned)), ""):
+        return f"{variable} may make another program run"
     if not command.words:
         return ""
     if 0 in command.computed:
@@ -273,13 +287,20 @@ def computed_program_reason(command: SimpleCommand) -> str:
         program.code == "language" and all(word.startswith("-") for word in command.words[1:])
     )
     takes_code = program.code in ("shell", "stdin", "words") and name != "env"
-    if (reads_code and command.is_piped) or (takes_code and command.computed):
+    opens_input = program.code in ("shell", "stdin") and any(map(_INPUT.fullmatch, command.words[1:]))
+    if (reads_code and command.is_piped) or (takes_code and command.computed) or opens_input:
         return f"{name} runs code that is computed"
     if name in _CHANGES_NAMES and len(command.words) > 1:
         return f"{name} may give a program another name"
     return _computed_by_wrapper(command, name, program)
 
 
+def _variable(assignment: str) -> str:
+    """The name of the variable that an assignment, or an argument of `export` or `read`, is about."""
+    return re.split(r"[+=\[]", assignment, maxsplit=1)[0]
+
+
+_INPUT = re.compile(r"/dev/(?:stdin|fd/\d+)|/proc/(?:self|thread-self|\d+)/fd/\d+")
 _CHANGES_NAMES = frozenset(("enable", "hash"))
 """Built-ins after which another program may run under a known name."""
 

@@ -5,7 +5,7 @@ from posixpath import normpath
 
 from policy.rules import globs_overlap
 from policy.shell.folders import placed
-from policy.shell.programs import program_named
+from policy.shell.programs import Program, program_named
 from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = ["destructive_reason"]
@@ -23,10 +23,6 @@ _FIND_FILTERS = frozenset(
     ("-name", "-iname", "-path", "-ipath", "-regex", "-iregex", "-user", "-size", "-mtime", "-mmin")
 )
 _FORK_BOMB = re.compile(r"([^\s(){};|&]{1,32})\s*(?:\(\)\s*)?\{\s*\1\s*[|&]\s*\1\s*&\s*\}\s*;\s*\1")
-_WALKERS = frozenset(("rm", "chmod", "chown", "chgrp", "find"))
-"""Programs that go through all that is in a folder."""
-_POWERSHELL_REMOVE = frozenset(("remove-item", "ri", "del", "erase", "rd"))
-_POWERSHELL_FORMAT = frozenset(("clear-disk", "format-volume", "initialize-disk"))
 
 
 def destructive_reason(command: str, text: ShellText) -> str:
@@ -40,21 +36,19 @@ def destructive_reason(command: str, text: ShellText) -> str:
 
 def _reason_for(command: SimpleCommand) -> str:
     name, *arguments = command.words
-    if name.casefold() in _POWERSHELL_FORMAT:
+    # PowerShell does not tell upper from lower case.
+    program = max(program_named(name), program_named(name.casefold()), key=lambda row: row != Program())
+    if program.formats_with is None:
         return "it formats a disk"
-    name = "rm" if name.casefold() in _POWERSHELL_REMOVE else name
-    if name == "rm" and "--no-preserve-root" in arguments:
+    if program.handles == "removes" and "--no-preserve-root" in arguments:
         return "it lifts the protection of the root folder"
-    pattern = program_named(name).formats_with
-    formats = bool(pattern) and any(re.fullmatch(pattern, word) for word in arguments)
+    formats = any(re.fullmatch(program.formats_with, word) for word in arguments if program.formats_with)
     if formats and any(_is_disk(command, word) for word in arguments):
         return "it formats a disk"
-    if any(_is_disk(command, word) for word in _overwritten(name, arguments)):
+    if any(_is_disk(command, word) for word in _overwritten(program, arguments)):
         return "it writes over a disk"
-    if name not in _WALKERS:
-        return ""
     places = (placed(command.folder, word) for word in arguments if not word.startswith("-"))
-    wiped = next((place for place in places if _wipes(name, arguments, _normalized(place))), None)
+    wiped = next((place for place in places if _wipes(program, arguments, _normalized(place))), None)
     return f"it would go through all of {wiped}" if wiped else ""
 
 
@@ -62,8 +56,8 @@ def _is_disk(command: SimpleCommand, word: str) -> bool:
     return _DISK.match(_normalized(placed(command.folder, word))) is not None
 
 
-def _overwritten(name: str, arguments: list[str]) -> list[str]:
-    match program_named(name).overwrites:
+def _overwritten(program: Program, arguments: list[str]) -> list[str]:
+    match program.overwrites:
         case "of=":
             return [word.removeprefix("of=") for word in arguments if word.startswith("of=")]
         case "last":
@@ -74,16 +68,16 @@ def _overwritten(name: str, arguments: list[str]) -> list[str]:
             return []
 
 
-def _wipes(name: str, arguments: list[str], place: str) -> bool:
+def _wipes(program: Program, arguments: list[str], place: str) -> bool:
     """Whether the program goes through all of the system, or of a home folder, and removes or changes it."""
-    match name:
-        case "rm":
+    if program.checked_as == "find":
+        removes = "-delete" in arguments or "rm" in arguments
+        return removes and not _FIND_FILTERS.intersection(arguments) and _is_system(place)
+    match program.handles:
+        case "removes":
             return _is_recursive(arguments) and (_is_system(place) or _HOME.fullmatch(place) is not None)
-        case "chmod" | "chown" | "chgrp":
+        case "changes":
             return _is_recursive(arguments) and _is_system(place)
-        case "find":
-            removes = "-delete" in arguments or "rm" in arguments
-            return removes and not _FIND_FILTERS.intersection(arguments) and _is_system(place)
         case _:
             return False
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
-from posixpath import basename, isabs, join
+from posixpath import isabs, join
 from typing import Any
 
+from policy.shell.arguments import shows_names
 from policy.shell.commands import computed_program_reason, expand_commands, guess_commands
 from policy.shell.folders import with_folders
 from policy.shell.syntax_tree import TreeContent, walk_tree
@@ -34,9 +35,6 @@ _BARE_WORDS = re.compile(r"[\w./:@%+,= -]*")
 
 class Unparsable(ValueError):
     """A text has no syntax tree: it is wrong, too big, or nothing can parse it; the message says which."""
-
-
-_SHOW_NAMES = frozenset(("basename", "cd", "dirname", "echo", "ls", "pwd", "readlink", "realpath", "stat"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class ShellText:
     @property
     def reads_contents(self) -> bool:
         """Whether a command may read what is in its files, and does not only show their names."""
-        return any(basename(command.words[0]) not in _SHOW_NAMES for command in self.runs)
+        return any(not shows_names(command.words) for command in self.runs)
 
     @property
     def patterns(self) -> tuple[str, ...]:

@@ -116,7 +116,9 @@ class _Walker:
                 self._visit_lone_word(self._word(node).text)
             case _:
                 pass
-        stdin = self._visit_redirections(node.get("Redirs") or ()) or stdin
+        redirections = node.get("Redirs") or ()
+        stdin = self._visit_redirections(redirections) or stdin
+        self._is_piped = self._is_piped or any(map(_copies_input, redirections))
         piped = self._piped_text(node)
         inputs = {"Y": piped, "Cmd": stdin}
         is_pipe = node.get("Op") in _PIPES
@@ -268,6 +270,12 @@ class _Walker:
                 return self._word(redirection["Word"]).text
             case _:
                 return ""
+
+
+def _copies_input(redirection: Node) -> bool:
+    """Whether the input comes from another descriptor, which an earlier command may have opened: `<&3`."""
+    number = (redirection.get("N") or {}).get("Value", "0")
+    return redirection["Op"] == "<&" and number == "0" and _is_descriptor(redirection["Word"])
 
 
 def _is_descriptor(word: Node) -> bool:

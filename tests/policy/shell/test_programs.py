@@ -1,6 +1,7 @@
 import pytest
 
-from policy.shell.programs import RUN_AS_CODE, Program, dangerous_options, expand_abbreviations, program_named
+from policy.shell.arguments import dangerous_options, expand_abbreviations
+from policy.shell.programs import RUN_AS_CODE, Program, program_named
 
 
 @pytest.mark.parametrize(
