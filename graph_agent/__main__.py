@@ -13,7 +13,10 @@ __all__ = ["main"]
 def main() -> int:
     """Run the command line; returns its exit code."""
     _remove_workspace_from_path()
-    if sys.argv[1:] == ["--version"]:  # Answered before the command line is loaded: scripts ask for it often.
+    if sys.argv[1:] in (
+        ["--version"],
+        ["-V"],
+    ):  # Answered before the command line is loaded: scripts ask for it often.
         from graph_agent.cli.exit_codes import run_guarded  # noqa: PLC0415 - only now is the path safe
         from graph_agent.cli.startup import print_version  # noqa: PLC0415 - as above
 

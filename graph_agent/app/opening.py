@@ -100,8 +100,8 @@ async def open_session(
             from environment and config files. `checkpoint_id` is an older checkpoint to continue from, as a new
             branch. With `may_choose_model` an unclear model is left to `Session.switch_model`. `model_left` names
             the `thread` that a chat leaves and the `name` of its model, which the new thread takes over. With
-            `awaits_servers` the tools of MCP servers are awaited, as long as the setting `mcp_wait` says. With
-            `trust` the workspace's project files are trusted in this session, whatever the user decided.
+            `awaits_servers` the tools of MCP servers are awaited, at most for the setting `mcp_wait`. With `trust`
+            the workspace's project files are trusted in this session. `attached` files may be read anywhere.
         bus: receives the session's events.
 
     Raises:
@@ -110,8 +110,7 @@ async def open_session(
         StorageError: the database cannot be used.
         UsageError: no model is named and the endpoint has not exactly one, or the cost is limited but unknown.
     """
-    given, bus = dict(flags or {}), bus or EventBus()
-    folder = await asyncio.to_thread(existing_folder, workspace)
+    given, bus, folder = dict(flags or {}), bus or EventBus(), await asyncio.to_thread(existing_folder, workspace)
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
     values = {key: given[flag] for flag, key in _FLAG_SETTINGS.items() if given.get(flag) is not None}
     values |= {"model.stream": "off"} if given.get("no_stream") else {}
@@ -127,6 +126,7 @@ async def open_session(
         may_choose_model=bool(given.get("may_choose_model")),
         awaits_servers=bool(given.get("awaits_servers")),
         add_dirs=tuple(given.get("add_dirs") or ()),
+        attached=tuple(given.get("attached") or ()),
     )
     async with AsyncExitStack() as opened:
         session = await _open(request, settings, bus, opened)
@@ -164,6 +164,8 @@ class _OpenRequest:
     awaits_servers: bool
     add_dirs: tuple[str, ...]
     """Folders to add to those that the thread has."""
+    attached: tuple[str, ...]
+    """Files that the user named on the command line."""
 
 
 async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
@@ -190,6 +192,7 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
         max_steps=settings.max_steps,
         from_checkpoint=request.from_checkpoint,
         roots=roots.usable,
+        attached=await asyncio.to_thread(lambda: frozenset(str(Path(one).resolve()) for one in request.attached)),
         budget=budget_of(settings),
         depth=await threads.depth(row.thread_id),
     )
@@ -337,7 +340,9 @@ async def session_dependencies(
         close=partial(_close, tools, model, database),
         sub_agents=sub_agents,
         hooks=parts.hooks if parts.hooks and thread.depth == 0 else NO_HOOKS,
-        mentions=FileMentions(parts.toolbox, workspace, thread.roots) if has_mentions else NO_MENTION_EXPANSION,
+        mentions=FileMentions(parts.toolbox, workspace, thread.roots, thread.attached)
+        if has_mentions
+        else NO_MENTION_EXPANSION,
     )
 
 

@@ -1,21 +1,35 @@
-"""Typer commands and groups whose string and boolean parameters skip Typer's validation.
+"""Typer commands and groups whose parameters skip Typer's validation, and whose help and errors are for people.
 
 Typer validates every value with pydantic, which takes longer to load than a read-only command takes to run.
 """
 
+import math
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any
 
+import typer
 from typer import BadParameter, Option, Typer
+from typer._click.exceptions import BadOptionUsage, MissingParameter, NoArgsIsHelpError, NoSuchOption, UsageError
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
-from typer.exceptions import TyperException
 from typer.main import get_command
 
 from graph_agent.cli.options import DATABASE_HELP, DEBUG_HELP, describe_exit_codes, find_examples
+from graph_agent.cli.render.escape import escape
 
-__all__ = ["PlainCommand", "PlainGroup", "ResumeCommand", "ServerCommand", "command_group", "write_examples"]
+__all__ = [
+    "PlainCommand",
+    "PlainGroup",
+    "ResumeCommand",
+    "RunCommand",
+    "ServerCommand",
+    "command_group",
+    "write_examples",
+]
 
 _NO_LIMIT = 1000
 """Characters of a command's summary: its first sentence is wrapped, never cut."""
@@ -26,9 +40,20 @@ _ID_PARAMETERS = ("call", "checkpoint", "identifier", "new", "old", "resume", "t
 _NEWEST = "\0newest"
 """Placeholder for the missing ID of a bare `--resume`; no argument can contain it."""
 
+_HELP = {"help_option_names": ["-h", "--help"]}
+_ABOVE_ZERO = 0.01
+"""A smaller minimum of a fraction only means that zero makes no sense."""
+
 
 class PlainCommand(TyperCommand):
-    """A command; pass as `cls` to `Typer.command`. Every command takes `--db` and `--debug`."""
+    """A command; pass as `cls` to `Typer.command`. Every command takes `-h`, `--db` and `--debug`."""
+
+    allow_extra_args = True  # Checked below, with a message that says what to do.
+
+    def __init__(self, *names: Any, **settings: Any) -> None:
+        super().__init__(
+            *names, **{**settings, "context_settings": _HELP | (settings.get("context_settings") or {})}
+        )
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The command's parameters, the shared options, and `--help`."""
@@ -45,12 +70,15 @@ class PlainCommand(TyperCommand):
         write_examples(ctx.command_path, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as Typer does, without the validation library's prefix in messages, and reject empty ids."""
+        """Parse as Typer does, and reject empty ids and arguments that are left over."""
         try:
             remaining = super().parse_args(ctx, args)
-        except BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")
+        except UsageError as error:
+            error.ctx = error.ctx or ctx  # The parser leaves it out of some errors.
             raise
+        if remaining and not ctx.resilient_parsing:
+            words = ", ".join(map(repr, remaining))
+            ctx.fail(f"Too many arguments: {words}. Put text with blanks into quotes.")
         for name in () if ctx.resilient_parsing else _ID_PARAMETERS:
             if ctx.params.get(name) == "" and ctx.get_parameter_source(name).name == "COMMANDLINE":
                 raise BadParameter("An ID is empty; is a variable unset? Give an ID, or leave the argument out.")
@@ -64,12 +92,16 @@ class ResumeCommand(PlainCommand):
         """Insert a placeholder after a bare `--resume`: the parser knows no options with an optional value."""
         filled: list[str] = []
         for argument, following in zip(args, [*args[1:], "-"], strict=False):
-            is_bare = argument == "--resume" and following.startswith("-")
+            is_bare = argument in ("-r", "--resume") and following.startswith("-")
             filled += [argument, _NEWEST] if is_bare else [argument]
         remaining = super().parse_args(ctx, filled)
         if ctx.params.get("resume") == _NEWEST:
             ctx.params["resume"] = ""
         return remaining
+
+
+class RunCommand(ResumeCommand):
+    """The command whose help lists the exit codes."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples and the exit codes."""
@@ -85,16 +117,37 @@ class ServerCommand(PlainCommand):
         """Parse as Typer does; the error for an unknown option explains `--`."""
         try:
             return super().parse_args(ctx, args)
-        except TyperException as error:
-            if "--" not in args and (option := getattr(error, "option_name", "")):
+        except NoSuchOption as error:
+            if "--" not in args:
+                near = [f" Did you mean {one}?" for one in (error.possibilities or ())[:1]]
                 error.message = (
-                    f"No such option: {option}. If it belongs to the server's command, put -- before that command."
+                    f"Unknown option {error.option_name}.{''.join(near)} "
+                    "If it belongs to the server's command, put -- before that command."
                 )
+                error.possibilities = None
             raise
 
 
 class PlainGroup(TyperGroup):
     """A group of commands; pass as `cls` to `Typer`."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings["context_settings"] = _HELP | (settings.get("context_settings") or {})
+        super().__init__(**{**settings, "subcommand_metavar": "COMMAND"})
+
+    def main(self, *arguments: Any, **settings: Any) -> Any:
+        """Run as a program; errors are printed in the words of this program."""
+        if not settings.get("standalone_mode", True):
+            return super().main(*arguments, **settings)
+        try:
+            code = super().main(*arguments, **{**settings, "standalone_mode": False})
+        except UsageError as error:
+            sys.stderr.write(f"{_describe_error(error)}\n")
+            code = error.exit_code
+        except typer.Abort:
+            sys.stderr.write("graph-agent: Aborted.\n")
+            code = 1
+        sys.exit(code if isinstance(code, int) else 0)
 
     def get_short_help_str(self, limit: int = _NO_LIMIT) -> str:
         """The whole first sentence."""
@@ -103,6 +156,49 @@ class PlainGroup(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The group's parameters."""
         return [_make_plain(parameter) for parameter in super().get_params(ctx)]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of the first word.
+
+        Raises:
+            UsageError: there is none; the message names the likeliest one.
+        """
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            ctx.fail(self.describe_unknown(ctx, args))
+        return super().resolve_command(ctx, args)
+
+    def describe_unknown(self, ctx: Any, words: Sequence[str]) -> str:
+        """What to say about words that begin with no command of this group."""
+        near = get_close_matches(words[0], self.commands, n=1)
+        hint = f"Did you mean `{ctx.command_path} {near[0]}`?" if near else f"Commands: {', '.join(self.commands)}."
+        return f"Unknown command {' '.join(ctx.command_path.split()[1:])} {words[0]}. {hint}"
+
+
+def _describe_error(error: UsageError) -> str:
+    """What was wrong, the usage if it helps, and where the help is."""
+    if isinstance(error, NoArgsIsHelpError):
+        return str(error.message)
+    context = error.ctx
+    name = getattr(getattr(error, "param", None), "label", "")
+    match error:
+        case MissingParameter():
+            message, shows_usage = f"{name} is missing.", True
+        case NoSuchOption(message=message):
+            near = list(error.possibilities or ())[:1]
+            if message.startswith("No such option"):
+                message = f"Unknown option {error.option_name}."
+            message += f" Did you mean {near[0]}?" if near else ""
+            shows_usage = False
+        case BadOptionUsage(message=message):
+            needs = "takes no value" if "does not take" in message else "needs a value"
+            message, shows_usage = f"{error.option_name} {needs}.", True
+        case _:
+            message, shows_usage = error.message, False
+    lines = [f"graph-agent: {message}"]
+    if context is not None:
+        lines += [context.get_usage()] if shows_usage else []
+        lines.append(f"Help: {context.command_path} --help")
+    return escape("\n".join(lines), multiline=True)
 
 
 def command_group(help_text: str) -> Typer:
@@ -116,27 +212,75 @@ def write_examples(path: str, formatter: Any) -> None:
         formatter.write("\nExamples:\n" + "".join(f"  {line}\n" for line in lines))
 
 
-class _LazyConverter:
-    """Passes strings and booleans through; builds Typer's converter only for other types."""
+class _Converter:
+    """Converts a value without the validation library."""
 
-    def __init__(self, annotation: Any, build: Callable[[], Any]) -> None:
+    def __init__(self, annotation: Any) -> None:
         self._annotation = annotation
-        self._build = build
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value as the command takes it."""
+        """The value as the command takes it.
+
+        Raises:
+            BadParameter: it is not a number, out of range, or none of the choices.
+        """
+        kind = self._annotation
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
-        if self._annotation in (str, bool):
+        if kind in (str, bool) or (isinstance(kind, type) and isinstance(value, kind)):
             return value
-        if self._annotation == list[str] and isinstance(value, list | tuple):
+        if kind == list[str]:
             return list(value)
-        return self._build().coerce(value, param=param, ctx=ctx)
+        if kind in (int, float):
+            return _to_number(value, param, ctx)
+        if kind is Path:
+            return Path(value)
+        choices = {str(one.value): one for one in kind}
+        if value not in choices:
+            raise BadParameter(
+                f"{param.label.split()[0]} {value!r} is not one of: {', '.join(choices)}.", ctx=ctx, param=param
+            )
+        return choices[value]
+
+
+def _to_number(text: str, parameter: Any, context: Any) -> int | float:
+    is_whole, least = parameter.type_descriptor.annotation is int, parameter.min
+    try:
+        number = int(text) if is_whole else float(text)
+    except ValueError:
+        number = math.nan
+    if math.isfinite(number) and (least is None or number >= least):
+        return number
+    wanted = "a whole number" if is_whole else "a number"
+    if least is not None:
+        wanted += " above 0" if least < _ABOVE_ZERO else f" of {least} or more"
+    name = parameter.label.split()[0]
+    raise BadParameter(f"{name} {text!r} is not {wanted}.", ctx=context, param=parameter)
 
 
 class _PlainOption(TyperOption):
+    @property
+    def label(self) -> str:
+        """Its long name with what its value is called."""
+        name = max(self.opts, key=len)
+        return name if self.is_flag else f"{name} {self._value_name}"
+
+    @property
+    def _value_name(self) -> str:
+        choices = self.type_descriptor.choices
+        return self.metavar or "|".join(str(one.value) for one in choices or ()) or self.name.upper()
+
     def get_runtime_param(self) -> Any:
-        return _LazyConverter(self.type_descriptor.annotation, super().get_runtime_param)
+        return _Converter(self.type_descriptor.annotation)
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the shape of Typer's method
+        return [self.label] if self.required else []
+
+    def display_type_rich(self, ctx: Any) -> str:  # noqa: ARG002 - the shape of Typer's method
+        return self._value_name
+
+    def _get_number_range_help_str(self) -> None:
+        return None
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         found = _complete_values(self, ctx, incomplete)
@@ -146,8 +290,19 @@ class _PlainOption(TyperOption):
 class _PlainArgument(TyperArgument):
     multiple = False
 
+    @property
+    def label(self) -> str:
+        """What it is called."""
+        return (self.metavar or self.name.upper()).strip("[]")
+
     def get_runtime_param(self) -> Any:
-        return _LazyConverter(self.type_descriptor.annotation, super().get_runtime_param)
+        return _Converter(self.type_descriptor.annotation)
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - as above
+        return [self.label if self.required else f"[{self.label}]"]
+
+    def get_help_record(self, ctx: Any) -> tuple[str, str]:  # noqa: ARG002 - as above
+        return self.label, self.help or ""
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         found = _complete_values(self, ctx, incomplete)

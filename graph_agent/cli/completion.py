@@ -257,7 +257,7 @@ SOURCES: Mapping[str, Source] = {
     "install_completion": _words("bash", "zsh", "fish"),
     "show_completion": _words("bash", "zsh", "fish"),
     **dict.fromkeys(
-        ("workspace", "add_dir", "db", "output", "backup", "file", "folder", "command", "source"), _files
+        ("workspace", "add_dir", "db", "output", "backup", "file", "folder", "command", "source", "image"), _files
     ),
 }
 """By the name of the parameter, or by its group and its name."""

@@ -6,16 +6,20 @@ is built when it is first used, and its body imports what it needs.
 
 import inspect
 import os
+import shlex
 import sys
 from collections import UserDict
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from typer import Option, Typer
+from typer._click.exceptions import NoSuchOption
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, write_examples
+from graph_agent.cli.arguments import expand_arguments, find_similar, find_similar_option
+from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, RunCommand, write_examples
 from graph_agent.cli.commands import session
 from graph_agent.cli.commands.approvals import approvals_app, policy_app, recover_command, tools_app
 from graph_agent.cli.commands.config import config_app, doctor_command, mcp_app, memory_app, model_app
@@ -100,8 +104,8 @@ class LazyGroup(PlainGroup):
 
 
 _PROGRAMS = {
-    "chat": single_command(session.chat),
-    "run": single_command(session.run, ResumeCommand),
+    "chat": single_command(session.chat, ResumeCommand),
+    "run": single_command(session.run, RunCommand),
     "resume": single_command(session.resume),
     "inspect": single_command(inspect_command),
     "fork": single_command(fork_command),
@@ -126,6 +130,20 @@ _PROGRAMS = {
 """The commands, in the order of the help."""
 
 
+_SESSION_OPTIONS = (
+    (
+        "-p, --print TEXT",
+        "Run one turn non-interactively, as `run` does, and print the answer. Piped input is added.",
+    ),
+    ("-c, --continue", "Continue the newest thread of this folder."),
+    ("-r, --resume [ID]", "Resume a thread or checkpoint. Default: the newest thread here."),
+    ("-m, --model NAME", "Model or profile. Default: the configured one."),
+    ("-i, --image FILE", "Attach an image to the prompt; repeatable."),
+    ("--mode MODE", "Permission mode."),
+)
+"""What the help lists of the options of `chat` and `run`, which all work without a command too."""
+
+
 class _Root(LazyGroup):
     """The program itself."""
 
@@ -133,16 +151,57 @@ class _Root(LazyGroup):
         super().__init__(**settings)
         self.commands = LazyCommands(_PROGRAMS)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the line, with its command and with an empty shell name after a bare `--install-completion`."""
+        if args in (["--install-completion"], ["--show-completion"]):
+            args = [*args, ""]
+        try:
+            return super().parse_args(ctx, expand_arguments(args))
+        except NoSuchOption as error:
+            error.possibilities = find_similar_option(error.option_name) or error.possibilities
+            raise
+
+    def describe_unknown(self, ctx: Any, words: Sequence[str]) -> str:
+        """What to say about words that begin with no command: a prompt without quotes, or a mistyped command."""
+        if near := find_similar(words[0]):
+            commands = " or ".join(f"`{ctx.command_path} {one}`" for one in near)
+            prompt = shlex.join([" ".join(words)])
+            return (
+                f"Unknown command {words[0]}. Did you mean {commands}?\n"
+                f"To send it as a prompt: {ctx.command_path} -- {prompt}"
+            )
+        return f"Put a prompt of several words into quotes: {ctx.command_path} {shlex.join([' '.join(words)])}"
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands and options, also those of a session."""
+        items = super().shell_complete(ctx, incomplete)
+        if not incomplete.startswith("-"):
+            return items
+        command = self.commands["run"]
+        found = {item.value: item for item in items}
+        for item in command.shell_complete(
+            command.make_context("run", [], ctx, resilient_parsing=True), incomplete
+        ):
+            found.setdefault(item.value, item)
+        return list(found.values())
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        """Write both forms of the line."""
+        formatter.write_usage(ctx.command_path, "[OPTIONS] [PROMPT]")
+        formatter.write_usage(ctx.command_path, "COMMAND [OPTIONS]", prefix="       ")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options of a session before those of the program."""
+        with formatter.section("Without a command: chat on a terminal, else one `run`"):
+            formatter.write_dl(_SESSION_OPTIONS)
+            formatter.write_text("All other options of `chat`, and with --print of `run`, work here too.")
+        super().format_options(ctx, formatter)
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write examples, and where the terms are explained."""
         write_examples(ctx.command_path, formatter)
         formatter.write("\nIDs can be shortened to any unique prefix or suffix of four or more characters.\n")
         formatter.write("Terms (thread, checkpoint, call, ...): docs/glossary.md\n")
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert an empty shell name after a bare `--install-completion` or `--show-completion`."""
-        is_bare = args in (["--install-completion"], ["--show-completion"])
-        return super().parse_args(ctx, [*args, ""] if is_bare else args)
 
 
 app = Typer(
@@ -159,7 +218,7 @@ app = Typer(
 @app.callback()
 def root(
     context: typer.Context,
-    show_version: Annotated[bool, Option("--version", help="Show the version and exit.")] = False,
+    show_version: Annotated[bool, Option("-V", "--version", help="Show the version and exit.")] = False,
     debug: Annotated[bool, Option("--debug", help=DEBUG_HELP)] = False,
     install_completion: Annotated[
         str | None,

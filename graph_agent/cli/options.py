@@ -27,7 +27,11 @@ Database = Annotated[str | None, Option("--db", metavar="FILE", help=DATABASE_HE
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "": ("graph-agent", "echo 'what is in this folder?' | graph-agent", "graph-agent --install-completion"),
+    "": (
+        "graph-agent 'what does this project do?'",
+        "git diff | graph-agent -p 'review this change'",
+        "graph-agent -c -m gpt-5-mini 'and now the tests'",
+    ),
     "chat": ("graph-agent chat", "graph-agent chat 'what does this project do?' --mode plan"),
     "run": (
         "graph-agent run 'make the tests pass' --mode acceptEdits --max-steps 50",

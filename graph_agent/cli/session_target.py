@@ -26,6 +26,7 @@ __all__ = [
     "ResumePoint",
     "Target",
     "absolute_paths",
+    "attach_files",
     "find_resume_point",
     "find_thread",
     "open_target",
@@ -68,6 +69,25 @@ class ResumePoint:
 def absolute_paths(folders: Sequence[str] | None) -> tuple[str, ...] | None:
     """Folders of the command line as absolute paths; None if there are none."""
     return tuple(str(Path(folder).expanduser().absolute()) for folder in folders) if folders else None
+
+
+def attach_files(text: str | None, target: Target) -> str | None:
+    """The message with a mention of each file that `--image` names.
+
+    Raises:
+        UsageError: there is no message, or a file does not exist or cannot be mentioned.
+    """
+    files: Sequence[str] = target.flags.get("attached", ())
+    if not files:
+        return text
+    if text is None or not text.strip():
+        raise UsageError("--image needs a prompt to attach the file to.")
+    for file in files:
+        if not Path(file).is_file():
+            raise UsageError(f"--image {file!r} is not a file.")
+        if not file.isprintable() or '"' in file:
+            raise UsageError(f"--image {file!r} has a name that a message cannot hold. Rename the file.")
+    return "\n\n".join([text, *(f'@"{file}"' for file in files)])
 
 
 def resolve_target(

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
+from graph_agent.cli.arguments import expand_arguments
+
 __all__ = [
     "parse_run_options",
     "print_result_on_signal",
@@ -42,6 +44,7 @@ _previous_handlers: dict[int, Any] = {}
 
 def parse_run_options(arguments: Sequence[str]) -> tuple[str, str | None]:
     """Output format and thread of a `run` command line, before the real parser is loaded."""
+    arguments = expand_arguments(arguments)
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if next((word for word in options if not word.startswith("-")), "") != "run":
         return "text", None

@@ -42,6 +42,8 @@ class Thread:
     """An older checkpoint to continue from, as a new branch of the thread; None: the newest one."""
     roots: tuple[Path, ...] = ()
     """Further folders it may work in, besides the workspace; resolved."""
+    attached: frozenset[str] = frozenset()
+    """Resolved files that the user attached on the command line, which approves reading them."""
     budget: Budget = UNLIMITED
     """What its requests may use; the steps are limited by `max_steps`."""
     depth: int = 0

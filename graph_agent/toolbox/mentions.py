@@ -38,6 +38,8 @@ class FileMentions:
     toolbox: Toolbox
     workspace: Path
     roots: Sequence[Path] = ()
+    attached: frozenset[str] = frozenset()
+    """Resolved files that the user named on the command line: a mention of one needs no other approval."""
 
     async def expand(self, text: str, scope: Scope) -> ExpandedMessage:
         """See the port."""
@@ -82,9 +84,10 @@ class FileMentions:
         elif mention.first:
             arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
         plan = await self.toolbox.prepare(tool, arguments, scope)
-        if plan.verdict == "ask":
+        is_approved = bool(plan.paths) and self.attached.issuperset(plan.paths)
+        if plan.verdict == "ask" and not is_approved:
             return "reading it needs approval; the model can ask for it"
-        if plan.verdict != "allow":
+        if plan.verdict not in ("allow", "ask"):
             return plan.reason.rstrip(".") or "it may not be read"
         call: Any = {"call_id": "", "tool_name": tool, "arguments": plan.arguments, "paths": list(plan.paths)}
         outcome = await self.toolbox.run(call, scope)

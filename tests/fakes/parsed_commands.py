@@ -4,6 +4,7 @@ from typing import Any
 
 import typer
 
+from graph_agent.cli.arguments import expand_arguments
 from graph_agent.cli.main import app
 
 __all__ = ["PROGRAM", "understood"]
@@ -13,7 +14,7 @@ PROGRAM = typer.main.get_command(app)
 
 def understood(words: list[str]) -> Any:
     """What the words are understood as; whatever is wrong with them is raised, and nothing runs."""
-    command, context, path = PROGRAM, None, ["graph-agent"]
+    command, context, path, words = PROGRAM, None, ["graph-agent"], expand_arguments(words)
     while inner := getattr(command, "commands", {}):
         if not words or words[0].startswith("-"):
             break

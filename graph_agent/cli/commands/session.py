@@ -1,5 +1,6 @@
 """The commands that run a session: `chat`, `resume`, `run` and `demo`. Each body loads its own modules."""
 
+import select
 import signal
 import sys
 from enum import StrEnum
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from graph_agent.cli.arguments import is_piped_input
 from graph_agent.cli.options import Database, resolve_database
 
 if TYPE_CHECKING:
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 
 __all__ = ["Output", "Recover", "chat", "demo", "resume", "run"]
+
+_PIPE_SECONDS = 3
+"""How long the prompt of `--print` waits for the first byte of piped input."""
 
 
 class Output(StrEnum):
@@ -33,25 +38,36 @@ class Recover(StrEnum):
     cancel = "cancel"
 
 
-Model = Annotated[str | None, Option("--model", help="Model or profile. Default: the configured one.")]
+Model = Annotated[
+    str | None, Option("-m", "--model", metavar="NAME", help="Model or profile. Default: the configured one.")
+]
 Mode = Annotated[
-    str | None, Option("--mode", help="default, acceptEdits, plan, auto, dontAsk or bypassPermissions.")
+    str | None,
+    Option("--mode", metavar="MODE", help="default, acceptEdits, plan, auto, dontAsk or bypassPermissions."),
 ]
 Bypass = Annotated[bool, Option("--dangerously-skip-permissions", help="Same as --mode bypassPermissions.")]
-Workspace = Annotated[str | None, Option("--workspace", help="Working directory (moves the thread).")]
-Thread = Annotated[str | None, Option("--thread", help="Thread to continue or create.")]
+Workspace = Annotated[
+    str | None, Option("--workspace", metavar="DIR", help="Working directory (moves the thread).")
+]
+Thread = Annotated[str | None, Option("--thread", metavar="ID", help="Thread to continue or create.")]
+Continue = Annotated[bool, Option("-c", "--continue", help="Continue the newest thread of this folder.")]
 Resume = Annotated[
     str | None,
-    Option("--resume", metavar="[ID]", help="Resume this thread or checkpoint. Default: the newest thread here."),
+    Option(
+        "-r", "--resume", metavar="[ID]", help="Resume this thread or checkpoint. Default: the newest thread here."
+    ),
+]
+Image = Annotated[
+    list[str] | None, Option("-i", "--image", metavar="FILE", help="Attach an image to the prompt; repeatable.")
 ]
 NoStream = Annotated[bool, Option("--no-stream", help="Disable streaming.")]
-MaxSteps = Annotated[int | None, Option("--max-steps", min=1, help="Limit of model requests per turn.")]
-MaxTokens = Annotated[int | None, Option("--max-tokens", min=1, help="Limit of tokens per turn.")]
+MaxSteps = Annotated[
+    int | None, Option("--max-steps", min=1, metavar="N", help="Limit of model requests per turn.")
+]
+MaxTokens = Annotated[int | None, Option("--max-tokens", min=1, metavar="N", help="Limit of tokens per turn.")]
 MaxCost = Annotated[
     float | None, Option("--max-cost", min=0.000001, metavar="AMOUNT", help="Cost limit per turn; needs a price.")
 ]
-
-
 AddDir = Annotated[
     list[str] | None,
     Option("--add-dir", metavar="DIR", help="Additional working directory, kept with the thread; repeatable."),
@@ -66,12 +82,16 @@ Timeout = Annotated[
     float | None, Option("--timeout", min=0.001, metavar="SECONDS", help="Pause the turn after this time.")
 ]
 Trust = Annotated[bool, Option("--trust", help="Trust project config for this run only.")]
+PipedInput = Annotated[bool, Option("--piped-input", hidden=True, help="Add what is piped in to the prompt.")]
 
 
 def chat(
     message: Annotated[str | None, Argument(help="First message.")] = None,
     *,
     thread: Thread = None,
+    continues: Continue = False,
+    resume: Resume = None,
+    image: Image = None,
     model: Model = None,
     mode: Mode = None,
     skip_permissions: Bypass = False,
@@ -81,10 +101,13 @@ def chat(
     no_stream: NoStream = False,
 ) -> None:
     """Start an interactive session; side effects need approval."""
-    from graph_agent.cli.session_target import absolute_paths, resolve_target
+    from graph_agent.cli.session_target import absolute_paths, attach_files, resolve_target
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
-    _open_chat(resolve_target(flags, workspace=workspace, thread=thread, resume=None), message)
+    flags["attached"] = absolute_paths(image)
+    resumed = _resumed_id(resume, continues)
+    target = resolve_target(flags, workspace=workspace, thread=thread, resume=resumed)
+    _open_chat(target, attach_files(message, target))
 
 
 def resume(
@@ -112,10 +135,12 @@ def run(
     *,
     output: Annotated[Output, Option("--output", help="Output format.")] = Output.text,
     thread: Thread = None,
+    continues: Continue = False,
     resume: Resume = None,
+    image: Image = None,
     approve: Approve = None,
     reject: Reject = None,
-    reason: Annotated[str, Option("--reason", help="Reason of --reject, sent to the model.")] = "",
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Reason of --reject, sent to the model.")] = "",
     recover: Annotated[Recover, Option("--recover", help="What to do with interrupted calls.")] = Recover.ask,
     max_steps: MaxSteps = None,
     max_tokens: MaxTokens = None,
@@ -128,6 +153,7 @@ def run(
     workspace: Workspace = None,
     add_dir: AddDir = None,
     trust: Trust = False,
+    piped_input: PipedInput = False,
     db: Database = None,
 ) -> None:
     """Run one turn non-interactively; the exit code tells you how it ended."""
@@ -137,13 +163,14 @@ def run(
         from graph_agent.cli.headless.pending_answers import PendingAnswers
         from graph_agent.cli.headless.run import RunRequest, run_headless
         from graph_agent.cli.log_file import log_to_file
-        from graph_agent.cli.session_target import absolute_paths, open_target, resolve_target
+        from graph_agent.cli.session_target import absolute_paths, attach_files, open_target, resolve_target
 
         flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
         flags |= {"trust": trust, "max_tokens": max_tokens, "max_cost": max_cost}
-        flags["add_dirs"] = absolute_paths(add_dir)
-        target = resolve_target(flags, workspace=workspace, thread=thread, resume=resume)
-        text = _read_prompt(prompt, target, trusted_once=trust)
+        flags |= {"add_dirs": absolute_paths(add_dir), "attached": absolute_paths(image)}
+        resumed = _resumed_id(resume, continues)
+        target = resolve_target(flags, workspace=workspace, thread=thread, resume=resumed)
+        text = attach_files(_read_prompt(prompt, target, trusted_once=trust, has_piped_input=piped_input), target)
         answers = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
         answers.require_pending_calls(may_exist=target.exists)
         request = RunRequest(text, output.value, answers, timeout, target.thread_id, resolve_database(db))
@@ -177,7 +204,14 @@ def _flags(
     return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "max_steps": max_steps}
 
 
-def _read_prompt(prompt: str | None, target: "Target", *, trusted_once: bool) -> str | None:
+def _resumed_id(resume: str | None, continues: bool) -> str | None:
+    """What to resume; an empty text is the newest thread here."""
+    if continues and resume:
+        raise typer.BadParameter("--continue is the newest thread here. Leave it out with --resume ID.")
+    return "" if continues else resume
+
+
+def _read_prompt(prompt: str | None, target: "Target", *, trusted_once: bool, has_piped_input: bool) -> str | None:
     from graph_agent.cli.chat.command_table import expand_command
 
     if prompt == "-":
@@ -186,7 +220,25 @@ def _read_prompt(prompt: str | None, target: "Target", *, trusted_once: bool) ->
         return None
     if prompt is None or not prompt.strip():
         raise typer.BadParameter("No prompt. Give a PROMPT, - to read it from stdin, or --resume ID.")
-    return expand_command(prompt, target.workspace, trusted_once=trusted_once)
+    text = expand_command(prompt, target.workspace, trusted_once=trusted_once)
+    piped = _read_piped() if has_piped_input else ""
+    if not piped.strip():
+        return text
+    inner = piped.removesuffix("\n").replace("</stdin", "<\\/stdin")
+    return f"{text}\n\n<stdin>\n{inner}\n</stdin>"
+
+
+def _read_piped() -> str:
+    """What is piped in; nothing if nothing comes in time, because an inherited pipe may never end."""
+    if not is_piped_input():
+        return ""
+    if not select.select([sys.stdin], [], [], _PIPE_SECONDS)[0]:
+        sys.stderr.write(
+            f"graph-agent: Nothing was piped in within {_PIPE_SECONDS} s; the prompt is sent without it. "
+            "`graph-agent run -` waits for all of stdin.\n"
+        )
+        return ""
+    return sys.stdin.read()
 
 
 def _open_chat(target: "Target", message: str | None) -> None:

@@ -155,7 +155,7 @@ def test_an_empty_id_is_refused_but_may_be_left_out() -> None:
     assert taken == [("a", None), ("", None), ("", ""), ("a", "")]
 
 
-def test_an_invalid_choice_is_reported_without_the_librarys_prefix() -> None:
+def test_an_invalid_choice_is_reported_with_the_choices() -> None:
     class Colour(StrEnum):
         red = "red"
 
@@ -165,7 +165,7 @@ def test_an_invalid_choice_is_reported_without_the_librarys_prefix() -> None:
     refused = CliRunner().invoke(_program_of(paint), ["show", "--colour", "green"])
 
     assert refused.exit_code == 2
-    assert "Invalid value for '--colour': 'green' is not one of 'red'." in refused.output
+    assert "--colour 'green' is not one of: red." in refused.output
 
 
 def test_the_command_list_does_not_cut_sentences(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,10 @@ def complete(line: str) -> dict[str, str]:
         ("graph --format ", {"mermaid"}, {"svg"}),
         ("threads import ", {":files"}, set()),
         ("inspect --db=x", {":files"}, set()),
-        ("nothing ", {"chat"}, set()),
+        ("nothing ", set(), {"chat"}),
+        ("-c --mod", {"--mode", "--model"}, {"--json"}),
+        ("--cont", {"--continue"}, set()),
+        ("-m m --add-dir ", {":files"}, set()),
         ("run 'make it ", set(), {"chat"}),
     ],
 )

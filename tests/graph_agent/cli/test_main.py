@@ -42,7 +42,9 @@ def test_help_lists_the_commands_without_escapes() -> None:
     assert "\x1b" not in ended.stdout
 
 
-@pytest.mark.parametrize(("arguments", "message"), [((), "Usage: graph-agent"), (("frobnicate",), "frobnicate")])
+@pytest.mark.parametrize(
+    ("arguments", "message"), [((), "Usage: graph-agent"), (("theads",), "graph-agent threads")]
+)
 def test_no_command_and_an_unknown_one_are_usage_errors_on_stderr(arguments: tuple[str, ...], message: str) -> None:
     ended = _run(*arguments)
 

@@ -1,0 +1,199 @@
+"""The short form of the command line, `graph-agent [OPTIONS] [PROMPT]`, as the command that it stands for.
+
+Imports nothing slow: it is used before the parser is loaded.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = [
+    "COMMANDS",
+    "SESSION_FLAGS",
+    "VALUE_OPTIONS",
+    "expand_arguments",
+    "find_similar",
+    "find_similar_option",
+    "is_piped_input",
+]
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("chat", "run", "resume", "inspect", "fork", "rewind", "compact", "calls", "recover"), ()),
+    **dict.fromkeys(("history", "graph", "diff", "doctor", "demo"), ()),
+    "threads": ("list", "show", "diff", "prune", "search", "rename", "delete", "export", "import"),
+    "approvals": ("list", "approve", "reject", "answer", "edit"),
+    "policy": ("list", "revoke", "check", "test", "show"),
+    "tools": ("list", "show", "stats"),
+    "memory": ("show", "edit"),
+    "config": ("show", "path", "set", "trust", "explain"),
+    "mcp": ("list", "add", "remove", "trust", "test"),
+    "model": ("local", "list", "use", "show", "test"),
+}
+"""Every command with its sub-commands; a test compares it with the parser."""
+
+VALUE_OPTIONS = frozenset(
+    (
+        *("-m", "--model", "--mode", "--workspace", "--add-dir", "--db", "--thread", "-i", "--image", "--output"),
+        *("--approve", "--reject", "--reason", "--recover", "--timeout"),
+        *("--max-steps", "--max-tokens", "--max-cost"),
+    )
+)
+"""Options of `chat` and `run` that take a value."""
+
+SESSION_FLAGS = frozenset(
+    ("-c", "--continue", "--dangerously-skip-permissions", "--no-stream", "--trust", "--piped-input")
+)
+"""Their other options, but for `--resume`, whose value is optional."""
+
+_RESUME, _PRINT = ("-r", "--resume"), ("-p", "--print")
+_OWN_FLAGS = ("--debug",)
+"""Options of the program that go before a command."""
+
+_OTHER_WORDS = {
+    "exec": "run",
+    "ask": "run",
+    "continue": "resume",
+    "session": "threads list",
+    "sessions": "threads list",
+    "permissions": "policy list",
+    "settings": "config show",
+    "undo": "rewind --undo",
+    "version": "--version",
+}
+"""What other agents call our commands."""
+
+_SIMILARITY = 0.75
+_SHORTEST_PREFIX = 3
+
+
+@dataclass(slots=True)
+class _Line:
+    """A command line, taken apart."""
+
+    own: list[str] = field(default_factory=list)
+    """Options of the program itself."""
+    options: list[str] = field(default_factory=list)
+    """Options of the session before any command."""
+    words: list[str] = field(default_factory=list)
+    """The prompt; more than one word if it was not quoted."""
+    rest: list[str] | None = None
+    """From the command on, if there is one."""
+    is_printing: bool = False
+    is_literal: bool = False
+    """Whether `--` came before the words."""
+
+
+def expand_arguments(arguments: Sequence[str]) -> list[str]:
+    """The command line with its command: `chat` on a terminal, `run` elsewhere and with `--print`.
+
+    A line that begins with a command keeps it; options before it move behind it. A line that the parser has to
+    explain (an unknown option, a mistyped command, a prompt without quotes) is left for it. The result expands to
+    itself.
+    """
+    line = _take_apart(arguments)
+    if line is None or not (line.rest or line.options or line.words or line.is_printing):
+        return list(arguments)
+    if line.rest is not None:
+        return [*line.own, *_insert_options(line.rest, line.options)]
+    if not (line.is_printing or line.is_literal) and line.words:
+        if line.words[0] == "help":
+            return [*line.own, *line.words[1:], "--help"]
+        if len(line.words) > 1 or find_similar(line.words[0]):
+            return [*line.own, *line.words]
+    if line.is_printing or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return [*line.own, "run", *_run_arguments(line)]
+    prompt = ["--", *line.words] if line.words else []
+    return [*line.own, "chat", *line.options, *prompt]
+
+
+def _run_arguments(line: _Line) -> list[str]:
+    if not line.words:
+        return [*line.options, *(["-"] if line.is_printing or is_piped_input() else [])]
+    is_piped = line.is_printing and line.words != ["-"]
+    return [*line.options, *(["--piped-input"] if is_piped else []), "--", *line.words]
+
+
+def is_piped_input() -> bool:
+    """Whether stdin is a pipe, a socket or a file: neither a terminal nor /dev/null."""
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _take_apart(arguments: Sequence[str]) -> _Line | None:
+    """None for what only the parser can answer: an unknown option, or one of the program itself."""
+    line, rest = _Line(), list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            line.words, line.is_literal = [*line.words, *rest], True
+            break
+        if word == "-" or not word.startswith("-"):
+            if not line.words and word in COMMANDS:
+                line.rest = [word, *rest]
+                break
+            line.words.append(word)
+        elif not _take_option(line, word, rest):
+            return None
+    return line
+
+
+def _take_option(line: _Line, word: str, rest: list[str]) -> bool:
+    """Add an option to the line, with its value from the rest; False if it is unknown here."""
+    is_long = word.startswith("--")
+    name = word.partition("=")[0] if is_long else word[:2]
+    if name in _PRINT:
+        line.is_printing = True
+        joined = word.removeprefix("--print=") if is_long else word[2:]
+        line.words += _optional_value(rest) if word == name else [joined]
+    elif name in _RESUME:
+        line.options += [word, *(_optional_value(rest) if word == name else ())]
+    elif name in VALUE_OPTIONS:
+        line.options += [word, *(rest[:1] if word == name else ())]
+        del rest[: word == name]
+    elif word in SESSION_FLAGS:
+        line.options.append(word)
+    elif word in _OWN_FLAGS:
+        line.own.append(word)
+    else:
+        return False
+    return True
+
+
+def _optional_value(rest: list[str]) -> list[str]:
+    """Remove and return the next word unless it is an option or there is none."""
+    if not rest or (rest[0].startswith("-") and rest[0] != "-"):
+        return []
+    return [rest.pop(0)]
+
+
+def _insert_options(rest: Sequence[str], options: Sequence[str]) -> list[str]:
+    """The options behind the command and its sub-command, before `--`."""
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*rest[:end], *options, *rest[end:]]
+
+
+def find_similar(word: str) -> list[str]:
+    """Commands that a word may be meant as; a sub-command with its command, e.g. `approvals approve`."""
+    if word in _OTHER_WORDS:
+        return [_OTHER_WORDS[word]]
+    if inner := [f"{name} {word}" for name, commands in COMMANDS.items() if word in commands]:
+        return inner
+    if not word.replace("-", "").isalpha():
+        return []
+    import difflib  # only a word that is no command needs it
+
+    longer = [name for name in COMMANDS if len(word) >= _SHORTEST_PREFIX and name.startswith(word)]
+    return longer or difflib.get_close_matches(word, COMMANDS, n=1, cutoff=_SIMILARITY)
+
+
+def find_similar_option(name: str) -> list[str]:
+    """Options of a line without a command that the name may be meant as."""
+    import difflib  # as above
+
+    known = (*VALUE_OPTIONS, *SESSION_FLAGS, *_RESUME, *_PRINT, *_OWN_FLAGS, "--help", "--version")
+    return difflib.get_close_matches(name, sorted(one for one in known if one.startswith("--")), n=1)
