@@ -25,9 +25,15 @@ def main() -> int:
 
     # Nothing is lost while modules are loaded, and an exception would pass through code of libraries.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    from graph_agent.cli.startup import parse_run_options, reduce_gc, result_on_signal  # noqa: PLC0415 - as above
+    from graph_agent.cli.startup import (  # noqa: PLC0415 - as above
+        forbid_reading_memory,
+        parse_run_options,
+        reduce_gc,
+        result_on_signal,
+    )
 
     reduce_gc()
+    forbid_reading_memory()
     with result_on_signal(*parse_run_options(sys.argv[1:])):
         from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - as above
     return run_command_line()

@@ -77,7 +77,16 @@ TurnStatus = Literal[
 resumable: only the model request is pending (an earlier run ended there), or this run was shut down before its end.
 held: another process has the thread."""
 
-ShellEnd = Literal["exited", "output_limit", "session", "found_dead", "exited_unobserved", "sandbox_failed"]
+ShellEnd = Literal[
+    "exited",
+    "output_limit",
+    "memory_limit",
+    "process_limit",
+    "session",
+    "found_dead",
+    "exited_unobserved",
+    "sandbox_failed",
+]
 """Why a background shell ended."""
 
 ServerStage = Literal["starting", "running", "restarting", "failed"]

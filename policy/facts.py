@@ -112,6 +112,8 @@ class PolicySettings:
     """Whether a command in a sandbox may lower the risk that its tool declares."""
     reserved: tuple[PurePath, ...] = ()
     """Folders and files of the agent itself, absolute and resolved."""
+    program_folders: tuple[PurePath, ...] = ()
+    """Folders in which programs are looked for, absolute and resolved: what is in them decides what runs later."""
     exempt_files: tuple[PurePath, ...] = ()
     """Exceptions from `reserved`: the memory file."""
     home: PurePath | None = None

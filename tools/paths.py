@@ -1,13 +1,12 @@
 """The one place where paths are resolved and opened, for every tool and for the facts that policy checks.
 
 A path is resolved step by step as the file system says, and the resolved path is then opened through directory
-descriptors without following any further link. Programs that the agent starts itself are found here too.
+descriptors without following any further link.
 """
 
 import errno
 import os
 import re
-import shutil
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +21,6 @@ __all__ = [
     "ResolvedPath",
     "containing_root",
     "contains",
-    "find_program",
     "open_directory",
     "open_regular",
     "resolve",
@@ -241,12 +239,3 @@ def _refusal(given: str, error: OSError) -> PathRefused:
             return PathRefused(ToolErrorType.VALIDATION, f"{given!r} became a link while it was being opened.")
         case _:
             return PathRefused(ToolErrorType.EXECUTION, f"{given!r} cannot be used: {error.strerror}.")
-
-
-def find_program(name: str, path: str | None = None) -> str | None:
-    """The first program of this name on PATH, or on another such list; None if there is none.
-
-    Relative entries are skipped: the agent must not run a program just because it lies in a repository.
-    """
-    entries = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
-    return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, entries)))

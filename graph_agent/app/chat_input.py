@@ -1,7 +1,8 @@
-"""What the chat completes and expands in typed text: slash commands of the user, file names in the workspace."""
+"""What the user types and edits: slash commands of the user, file names in the workspace, the user's editor."""
 
 import contextlib
 import os
+import shlex
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,12 +16,23 @@ from graph_agent.errors import UsageError
 from tools.base import ToolContext
 from tools.ignore_files import IgnoreRules, is_hidden
 from tools.paths import PathRefused, resolve
+from tools.programs import program_words
 from tools.walk import WalkSelection, walk
 
-__all__ = ["FileNames", "UserCommands", "user_commands"]
+__all__ = ["FileNames", "UserCommands", "editor_words", "user_commands"]
 
 _MAX_COMMANDS = 500
 _MAX_BYTES = 256 * 1024
+
+
+def editor_words(command: str) -> list[str]:
+    """The words of an editor's command line, as $EDITOR names it.
+
+    Raises:
+        OSError: there is no such program, or only where commands may write.
+        ValueError: the text is no command line.
+    """
+    return program_words(shlex.split(command))
 
 
 @dataclass(frozen=True, slots=True)

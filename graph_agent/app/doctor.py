@@ -19,7 +19,13 @@ import httpx
 from graph_agent.app.mcp_servers import configured_servers
 from graph_agent.app.project_trust import project_at, project_notices, settings_at
 from graph_agent.app.reader import read_database
-from graph_agent.app.toolset import full_registry, missing_search_setting, sandbox_of, sandbox_status
+from graph_agent.app.toolset import (
+    exclude_writable_folders,
+    full_registry,
+    missing_search_setting,
+    sandbox_of,
+    sandbox_status,
+)
 from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
 from graph_agent.config.paths import blob_dir, data_dir, lock_dir
 from graph_agent.config.settings import ModelSettings, SearchSettings, Settings
@@ -31,7 +37,7 @@ from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.toolbox.bash_parser import find_shfmt, parse_bash
 from policy import Unparsable
 from tools.file_ops.grep_engine import find_ripgrep
-from tools.paths import find_program
+from tools.programs import find_program, missing_reason
 from tools.sandbox import detect_backend
 from tools.web_ops.web_search import SearchProvider
 
@@ -86,6 +92,7 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
     settings: Settings | None = None
     try:
         settings = load_settings(environment)
+        exclude_writable_folders(settings, Path.cwd())
         count = len(settings.origins)
         detail = f"mode {settings.mode}, {_count(count, 'value')} set"
         of_settings = Check("settings", ok=True, detail=detail)
@@ -103,9 +110,9 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
         _check_trust(),
         _check_plugins(),
         _check_model(settings),
-        _check_program("search", find_ripgrep(), "search works without it, more slowly"),
+        _check_program("search", "rg", find_ripgrep(), "search works without it, more slowly"),
         _check_parser(),
-        _check_program("git", find_program("git"), "install git; the agent works without it"),
+        _check_program("git", "git", find_program("git"), "install git; the agent works without it"),
         _check_sandbox(settings),
         check_web_search(settings.web_search, environment)
         if settings
@@ -173,9 +180,9 @@ def _check_endpoint(model: ModelSettings) -> Check:
     return Check("model", ok=True, detail=f"{name} at {address}, answered {status}")
 
 
-def _check_program(name: str, program: str | None, without: str) -> Check:
+def _check_program(name: str, wanted: str, program: str | None, without: str) -> Check:
     if program is None:
-        return Check(name, ok=False, detail="not found", hint=without, matters=False)
+        return Check(name, ok=False, detail=missing_reason(wanted), hint=without, matters=False)
     try:
         done = subprocess.run(
             # Not in the current folder, whose files could change what runs.
@@ -196,7 +203,7 @@ def _check_program(name: str, program: str | None, without: str) -> Check:
 def _check_parser() -> Check:
     """Parse a text, to notice another program of the same name."""
     without = "without it every shell command needs approval"
-    found = _check_program("parser", find_shfmt(), without)
+    found = _check_program("parser", "shfmt", find_shfmt(), without)
     if not found.ok:
         return found
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from graph_agent.app.project_trust import forget_trust, project_at, record_trust, settings_at
-from graph_agent.app.toolset import sandbox_of
+from graph_agent.app.toolset import exclude_writable_folders, sandbox_of
 from graph_agent.config.mcp_servers import delete_server_table, validate_server, write_server_tables
 from graph_agent.config.model_choice import display_address
 from graph_agent.config.paths import data_dir, make_private_folder
@@ -92,6 +92,7 @@ def configured_servers() -> list[ServerView]:
         ConfigError: a setting is wrong.
     """
     settings = settings_at(Path.cwd())
+    exclude_writable_folders(settings, Path.cwd())
     return [_view(name, server, settings) for name, server in settings.mcp_servers.items()]
 
 

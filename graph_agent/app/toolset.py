@@ -46,6 +46,7 @@ from tools.plugins import (
     source_from_text,
     sources_from_entry_points,
 )
+from tools.programs import exclude_folders, path_folders
 from tools.registry import SYSTEM_TOOLS, ToolRegistry
 from tools.sandbox import ProtectedNames, Sandbox, SandboxRules
 from tools.sandbox.protected_paths import key_stores, path_exists
@@ -62,6 +63,7 @@ __all__ = [
     "attach_shells",
     "default_registry",
     "early_reads_of",
+    "exclude_writable_folders",
     "full_registry",
     "missing_search_setting",
     "open_toolbox",
@@ -280,6 +282,7 @@ def policy_of(settings: Settings) -> PolicySettings:
         rules=rules_of(settings),
         risk=dict(settings.tool_risk),
         reserved=agent_paths(os.environ, settings.database),
+        program_folders=tuple(dict.fromkeys(folder.resolve() for folder in path_folders(Path.cwd()))),
         exempt_files=(memory_file(os.environ).resolve(),),
         home=Path.home(),
     )
@@ -336,18 +339,31 @@ def _search_key(settings: SearchSettings, environment: Mapping[str, str]) -> str
 
 def sandbox_of(settings: Settings, workspace: Path, more_roots: Sequence[Path] = ()) -> Sandbox | None:
     """The sandbox for commands in this workspace; None if the user turned it off."""
+    exclude_writable_folders(settings, workspace, more_roots)
     if settings.sandbox == "off":
         return None
     home, workspace = Path.home(), workspace.resolve()
-    own = tuple(Path(name).expanduser().resolve() for name in settings.sandbox_write)
     rules = SandboxRules(
-        writable=tuple(dict.fromkeys((workspace, *more_roots, *own))),
+        writable=tuple(dict.fromkeys((workspace, *more_roots, *_own_folders(settings)))),
         network=settings.sandbox_network,
         hidden=(*key_stores(home, os.environ), *agent_paths(os.environ, settings.database)),
         names=_protected_names(at_home=workspace == home.resolve()),
         visible=(home.resolve(), *_program_folders()),
+        protected=path_folders(workspace),
+        memory=settings.sandbox_memory_bytes,
+        processes=settings.sandbox_processes,
     )
     return Sandbox(rules, is_required=settings.sandbox == "required")
+
+
+def exclude_writable_folders(settings: Settings, workspace: Path, more_roots: Sequence[Path] = ()) -> None:
+    """From now on start no program from a folder that commands of this workspace may write."""
+    added = [path.expanduser() for path in settings.add_dirs]
+    exclude_folders((workspace, *more_roots, *added, *_own_folders(settings)))
+
+
+def _own_folders(settings: Settings) -> Iterator[Path]:
+    return (Path(name).expanduser().resolve() for name in settings.sandbox_write)
 
 
 def _protected_names(*, at_home: bool) -> ProtectedNames:
@@ -375,7 +391,7 @@ def sandbox_status(sandbox: Sandbox | None) -> SandboxInfo:
         return SandboxInfo("off", "the setting sandbox is off: commands run with all your rights")
     backend = sandbox.backend
     if backend.kind != "none":
-        name = {"bubblewrap": "bubblewrap", "landlock": "Landlock"}[backend.kind]
+        name = {"landlock": "Landlock"}.get(backend.kind, backend.kind)
         return SandboxInfo(name, sandbox.restrictions, is_active=True)
     then = "no command is run" if sandbox.is_required else "commands run with all your rights"
     return SandboxInfo("none", f"{backend.why}; {then}")

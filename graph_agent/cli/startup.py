@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from graph_agent.cli.arguments import expand_arguments
 
 __all__ = [
+    "forbid_reading_memory",
     "parse_run_options",
     "print_result_on_signal",
     "print_version",
@@ -29,6 +30,10 @@ __all__ = [
 ]
 
 _STDOUT, _STDERR = 1, 2
+
+_SET_DUMPABLE = 4
+_CALL_MARK = "GRAPH_AGENT_CALL"
+"""Variable in the environment of each command, see `tools.shell_ops.process`."""
 
 _LOADING_OBJECTS = 1_000_000
 """More objects than loading makes: it makes hardly any garbage, and looking for it takes an eighth of the time."""
@@ -104,6 +109,18 @@ class _PrintAndExit:
         with contextlib.suppress(OSError):
             os.write(_STDOUT, self.line)
         os._exit(128 + number)
+
+
+def forbid_reading_memory() -> None:
+    """Close this process's environment and memory, which may hold keys, to other processes of its user.
+
+    Root can read them anyway, and what this process starts is readable again. An agent that a command of another
+    agent started stays as it is: that one must find it by the mark in its environment, which holds no keys.
+    """
+    if sys.platform == "linux" and _CALL_MARK not in os.environ:
+        import ctypes  # only Linux needs it
+
+        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def reduce_gc() -> None:

@@ -303,6 +303,10 @@ class Settings(Section):
     """Whether reads in the workspace that need no approval start while the reply is still streaming."""
     sandbox_write: tuple[str, ...] = ()
     """Folders besides the workspace that commands in the sandbox may write, e.g. a package cache."""
+    sandbox_memory: Annotated[str, Field(pattern=r"^[1-9]\d{0,5}[kmgKMG]$")] | None = None
+    """Memory that a command in the sandbox may use with all its processes, e.g. `2g` or `500m`."""
+    sandbox_processes: int | None = Field(default=None, ge=1)
+    """Processes that a command in the sandbox may have at once."""
     bell: bool = False
     """Whether the chat rings the bell for an approval, and at the end of a turn of 20 seconds or more."""
     background_shells: Literal["end", "keep"] = "end"
@@ -353,6 +357,14 @@ class Settings(Section):
     """Files with tools of a trusted project: where each stands, and its text as it was trusted."""
     project_skills: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
     """The `SKILL.md` of its skills, likewise."""
+
+    @property
+    def sandbox_memory_bytes(self) -> int | None:
+        """The size that `sandbox_memory` names."""
+        if self.sandbox_memory is None:
+            return None
+        power = "kmg".index(self.sandbox_memory[-1].lower()) + 1
+        return int(self.sandbox_memory[:-1]) << 10 * power
 
 
 _INTERNAL_FIELDS = frozenset(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.config.settings import McpServer
-from tools.paths import find_program
+from tools.programs import find_program, missing_reason
 from tools.shell_ops.shell_command import child_environment
 
 __all__ = [
@@ -74,8 +74,11 @@ def server_program(server: McpServer, environment: Mapping[str, str]) -> str:
     name = server.command or ""
     program = find_program(name, environment["PATH"])
     if program is None:
+        reason = missing_reason(name, environment["PATH"])
         hint = f"install it: {_SOURCES[name]}" if name in _SOURCES else "correct `command`, or install it"
-        raise ServerUnreachable(f"program {name!r} not found; {hint}")
+        if reason != "not found":
+            hint = "write its path as `command` if you trust it"
+        raise ServerUnreachable(f"program {name!r} {reason}; {hint}")
     return program
 
 

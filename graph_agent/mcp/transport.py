@@ -36,7 +36,7 @@ from mcp.types import (
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.settings import ServerUnreachable, server_environment, server_headers, server_program
-from tools.paths import find_program
+from tools.programs import find_program, trusted_path
 from tools.sandbox import Sandbox, SandboxLaunch, SandboxUnavailable
 from tools.sandbox.protected_paths import path_exists
 
@@ -140,6 +140,8 @@ class Launch:
     words: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
+    descriptors: Sequence[int] = ()
+    """What the words read."""
 
 
 @asynccontextmanager
@@ -165,6 +167,7 @@ async def open_program(launch: Launch, log: ServerLog) -> AsyncIterator[Streams]
                 stdout=stdout_end,
                 stderr=stderr_end,
                 start_new_session=True,
+                pass_fds=launch.descriptors,
             )
         finally:
             os.close(stdout_end)
@@ -324,9 +327,14 @@ def _launch(server: McpServer, folder: Path, sandboxed: SandboxLaunch | None) ->
         words = [*sandboxed.prefix, *words]
         own = {name: environment[name] for name in server.env}
         environment = {**environment, **sandboxed.environment, **own}
+    elif "PATH" not in server.env:
+        # What it starts runs outside of the sandbox too.
+        environment["PATH"] = trusted_path(environment["PATH"])
     # By this prefix the kernel ends the server when the agent is killed, where there is such a program.
     setpriv = find_program("setpriv") if sys.platform == "linux" else None
-    return Launch([setpriv, "--pdeathsig", "KILL", "--", *words] if setpriv else words, environment, folder)
+    if setpriv:
+        words = [setpriv, "--pdeathsig", "KILL", "--", *words]
+    return Launch(words, environment, folder, sandboxed.descriptors if sandboxed else ())
 
 
 @asynccontextmanager

@@ -116,14 +116,14 @@ def boot_id() -> str:
     """An id of this boot of the machine; empty where the system has none."""
     if sys.platform == "darwin":
         # The time of the boot would not do: it moves whenever the clock is set.
-        return _output("sysctl", "-n", "kern.bootsessionuuid")
+        return _output("/usr/sbin/sysctl", "-n", "kern.bootsessionuuid")
     return _read("sys/kernel/random/boot_id").strip()
 
 
 def process_started(pid: int) -> str | None:
     """When the process started, in the kernel's own words; None when no such process runs."""
     if sys.platform == "darwin":
-        return _output("ps", "-o", "lstart=", "-p", str(pid)) or None
+        return _output("/bin/ps", "-o", "lstart=", "-p", str(pid)) or None
     # The second field is the program's name in parentheses and may hold blanks and parentheses itself.
     fields = _read(f"{pid}/stat").rpartition(")")[2].split()
     return None if not fields or fields[0] in "ZX" else fields[_STARTED]

@@ -37,6 +37,8 @@ __all__ = ["Shells", "format_duration", "format_ending", "read_spool_end"]
 _REASONS: Mapping[str, str] = {
     "kill": "ended by bash_kill",
     "output_limit": "ended because it wrote more than it may; only the beginning was kept",
+    "memory_limit": "ended because it used more memory than the setting sandbox_memory allows",
+    "process_limit": "ended because it had more processes than the setting sandbox_processes allows",
     "session": "ended with the session that started it",
     "found_dead": "ended because the program that started it ended unexpectedly",
     "sandbox_failed": "never ran, as its sandbox could not be set up",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from policy import Unparsable
-from tools.paths import find_program
+from tools.programs import find_program
 
 __all__ = ["find_shfmt", "parse_bash"]
 

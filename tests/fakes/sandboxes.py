@@ -8,7 +8,8 @@ import pytest
 
 from policy import PROTECTED_FILES, PROTECTED_FOLDERS, PROTECTED_IN_PROJECTS, is_protected
 from tools.sandbox import ProtectedNames, Sandbox, SandboxBackend, SandboxRules, detect_backend
-from tools.sandbox.landlock import is_known_machine, landlock_abi
+from tools.sandbox.landlock import landlock_abi
+from tools.sandbox.seccomp import is_known_machine
 
 __all__ = ["NAMES", "needs", "sandbox"]
 

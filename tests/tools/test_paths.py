@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.paths import PathRefused, ResolvedPath, contains, find_program, open_directory, open_regular, resolve
+from tools.paths import PathRefused, ResolvedPath, contains, open_directory, open_regular, resolve
 from tools.result import ToolErrorType
 
 
@@ -136,20 +136,3 @@ def test_missing_folders_are_made_when_asked(ws: Path) -> None:
         os.mkdir("z", dir_fd=fd)
 
     assert (ws / "x" / "y" / "z").is_dir()
-
-
-@pytest.mark.parametrize("entry", [".", "", "here", "./here"])
-def test_a_program_in_the_folder_one_stands_in_is_never_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
-) -> None:
-    for folder in (tmp_path, tmp_path / "here", tmp_path / "machine"):
-        folder.mkdir(exist_ok=True)
-        (folder / "tell").write_text("#!/bin/sh\n")
-        (folder / "tell").chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-
-    monkeypatch.setenv("PATH", entry)
-    alone = find_program("tell")
-    monkeypatch.setenv("PATH", os.pathsep.join((entry, str(tmp_path / "machine"))))
-
-    assert (alone, find_program("tell")) == (None, str(tmp_path / "machine" / "tell"))

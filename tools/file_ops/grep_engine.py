@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Self
 
 from tools.base import ToolContext
-from tools.paths import PathRefused, find_program
+from tools.paths import PathRefused
 from tools.patterns import BadPattern, Pattern
+from tools.programs import find_program
 from tools.result import ToolErrorType
 from tools.walk import FoundFile, FoundFolder, Walk, stop_if_cancelled
 

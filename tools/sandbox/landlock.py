@@ -1,21 +1,20 @@
-"""Landlock and seccomp: the launcher that confines itself with them and then becomes the program.
+"""Landlock: the launcher that confines itself, also with a system call filter, and then becomes the program.
 
 A process with threads cannot be confined as a whole, so this file is run by an interpreter of its own. It uses the
 standard library only, because nothing else is on its path. It prints nothing unless it fails, and then it starts
 nothing.
 """
 
+import contextlib
 import ctypes
-import errno
 import json
 import os
-import platform
 import struct
 import sys
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["FAILED", "become", "is_known_machine", "landlock_abi", "readable_around", "restrict", "seccomp_filter"]
+__all__ = ["FAILED", "become", "landlock_abi", "readable_around", "restrict"]
 
 FAILED = 126
 """Exit code of the launcher when nothing was started."""
@@ -25,11 +24,13 @@ _ASK_VERSION = 1
 _BENEATH = 1
 _NO_NEW_PRIVILEGES = 38
 _SECCOMP, _FILTER = 22, 2
-_DROP_CAPABILITY = 24
-_KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7))
-"""Of root's capabilities those about the owners of files, signals and becoming another user."""
+_DROP_CAPABILITY, _SET_SECURE_BITS, _AMBIENT_CAPABILITIES, _CLEAR_ALL = 24, 28, 47, 4
+_ROOT_IS_NOBODY_SPECIAL = 0xEF
+"""The user id 0 brings no capabilities, nor does changing to it, and all that cannot be changed again."""
+_CAPABILITY_VERSION = 0x20080522
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx")
-_OPEN_FOLDERS = ("/dev/shm", "/dev/pts")  # noqa: S108 - shared memory, which holds semaphores
+_DEVICE_FOLDER = "/dev"
+"""Nothing else of it can be read: a disk holds every file, and a terminal takes what is written for the agent's."""
 
 _WRITE_FILE, _READ_FILE = 1 << 1, 1 << 2
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
@@ -50,13 +51,13 @@ def become(rules: dict[str, Any], program: list[str]) -> None:
 
     The rules: `writable` and `hidden` paths, `network`, and `filter`, the seccomp instructions in hex.
     """
-    _drop_capabilities()
     restrict(
-        writable=(*rules["writable"], *_OPEN_FOLDERS),
-        readable=readable_around(rules["hidden"]),
+        writable=rules["writable"],
+        readable=readable_around([*rules["hidden"], _DEVICE_FOLDER]),
         files=_DEVICES,
         network=rules["network"],
     )
+    _drop_capabilities()
     _filter(bytes.fromhex(rules["filter"]))
     os.execv(program[0], program)  # noqa: S606 - the one purpose
 
@@ -131,12 +132,18 @@ def _filter(steps: bytes) -> None:
 
 
 def _drop_capabilities() -> None:
+    """Drop all of them for good; only root, or who was given some, has any."""
     for number in range(64):
-        if number not in _KEPT_CAPABILITIES:
-            try:
-                _prctl(_DROP_CAPABILITY, number)
-            except OSError:
-                return  # This is beyond the last capability, or the user is not root and has none to drop.
+        try:
+            _prctl(_DROP_CAPABILITY, number)
+        except OSError:
+            break  # This is beyond the last capability, or the user has none to drop.
+    _prctl(_AMBIENT_CAPABILITIES, _CLEAR_ALL)
+    with contextlib.suppress(OSError):  # This takes a capability.
+        _prctl(_SET_SECURE_BITS, _ROOT_IS_NOBODY_SPECIAL)
+    header, none = struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)
+    if ctypes.CDLL(None, use_errno=True).capset(header, none) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _prctl(option: int, first: int, second: Any = 0) -> None:
@@ -158,97 +165,6 @@ def _checked(number: int, *arguments: "int | bytes | None") -> int:
     if answer < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return answer
-
-
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
-"""Offsets in the kernel's description of a system call."""
-_X32 = 0x40000000
-_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
-_NAMESPACES = 0x7E020080
-"""The flags of clone that make namespaces."""
-
-_MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1), "arm64": (0xC00000B7, 1)}
-"""The kernel's number for a machine, and the column of its system call numbers in the tables below."""
-_SOCKET = (41, 198)
-_CLONE = (56, 220)
-_UNSHARE = (272, 97)
-_CLONE3 = (435, 435)
-_FORBIDDEN = (
-    (165, 40),  # mount
-    (166, 39),  # umount2
-    (155, 41),  # pivot_root
-    (161, 51),  # chroot
-    (308, 268),  # setns
-    (428, 428),  # open_tree
-    (429, 429),  # move_mount
-    (430, 430),  # fsopen
-    (442, 442),  # mount_setattr
-    (304, 265),  # open_by_handle_at
-    (175, 105),  # init_module
-    (313, 273),  # finit_module
-    (246, 104),  # kexec_load
-    (320, 294),  # kexec_file_load
-    (321, 280),  # bpf
-    (298, 241),  # perf_event_open
-    (323, 282),  # userfaultfd
-    (248, 217),  # add_key
-    (249, 218),  # request_key
-    (250, 219),  # keyctl
-    (425, 425),  # io_uring_setup: its rings create sockets and open files past this filter
-)
-
-
-def is_known_machine(machine: str = "") -> bool:
-    """Whether the numbers of this machine's system calls are known."""
-    return (machine or platform.machine()) in _MACHINES
-
-
-def seccomp_filter(*, network: bool, machine: str = "") -> bytes:
-    """The filter as an array of kernel instructions; without network only local sockets can be created."""
-    name, column = _MACHINES[machine or platform.machine()]
-    families = (_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK) if network else (_AF_UNIX,)
-    program = [
-        _op(_LOAD, _MACHINE),
-        _op(_JUMP_EQUAL, name, skip_if_true=1),
-        _fail(errno.ENOSYS),
-        _op(_LOAD, _NUMBER),
-        _op(_JUMP_AT_LEAST, _X32, skip_if_false=1),
-        _fail(errno.ENOSYS),
-        *_when(_CLONE3[column], [_fail(errno.ENOSYS)]),
-        *(step for numbers in _FORBIDDEN for step in _when(numbers[column], [_fail(errno.EPERM)])),
-        *_when(_SOCKET[column], _only(families)),
-        *_when(_CLONE[column], _without(_NAMESPACES)),
-        *_when(_UNSHARE[column], _without(_NAMESPACES)),
-        _op(_RETURN, _ALLOW),
-    ]
-    return b"".join(program)
-
-
-def _op(code: int, value: int, *, skip_if_true: int = 0, skip_if_false: int = 0) -> bytes:
-    return struct.pack("=HBBI", code, skip_if_true, skip_if_false, value)
-
-
-def _fail(number: int) -> bytes:
-    return _op(_RETURN, _ERRNO | number)
-
-
-def _when(number: int, steps: list[bytes]) -> list[bytes]:
-    """Steps for one system call, whose number has been loaded; the last of them returns."""
-    return [_op(_JUMP_EQUAL, number, skip_if_false=len(steps)), *steps]
-
-
-def _only(families: tuple[int, ...]) -> list[bytes]:
-    """Return: allowed where the first argument is one of these."""
-    tests = [_op(_JUMP_EQUAL, family, skip_if_true=len(families) - at) for at, family in enumerate(families)]
-    return [_op(_LOAD, _FIRST_ARGUMENT), *tests, _fail(errno.EACCES), _op(_RETURN, _ALLOW)]
-
-
-def _without(flags: int) -> list[bytes]:
-    """Return: allowed where the first argument has none of these."""
-    test = _op(_JUMP_ANY_BIT, flags, skip_if_false=1)
-    return [_op(_LOAD, _FIRST_ARGUMENT), test, _fail(errno.EPERM), _op(_RETURN, _ALLOW)]
 
 
 if __name__ == "__main__":

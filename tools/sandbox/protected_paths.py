@@ -29,8 +29,10 @@ __all__ = [
     "SandboxRules",
     "WatchedPath",
     "empty_file",
+    "folder_mounts",
     "is_folder",
     "key_stores",
+    "links_above",
     "ordered_mounts",
     "path_exists",
     "placeholders",
@@ -69,6 +71,12 @@ class SandboxRules:
     names: ProtectedNames = field(default_factory=ProtectedNames)
     visible: tuple[Path, ...] = ()
     """What must be visible although it is in a shared temporary folder, which a private one replaces."""
+    protected: tuple[Path, ...] = ()
+    """Folders in writable ones that cannot be written either, such as those of PATH; as they are named there."""
+    memory: int | None = None
+    """Bytes that a command may use."""
+    processes: int | None = None
+    """Processes that a command may have at once."""
 
 
 MountKind = Literal["write", "read", "empty"]
@@ -148,6 +156,23 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError:
         return []
+
+
+def folder_mounts(folders: Sequence[Path], roots: Sequence[Path]) -> Iterator[Mount]:
+    """Close folders in writable ones; each folder above becomes a mount, so that it cannot be moved away."""
+    for folder in dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders):
+        above = [outer for outer in folder.parents if any(root in outer.parents for root in roots)]
+        if is_folder(folder) and any(root in folder.parents for root in roots):
+            yield from (Mount(outer, "write") for outer in above)
+            yield Mount(folder, "read")
+
+
+def links_above(folders: Sequence[Path], roots: Sequence[Path]) -> Iterator[Path]:
+    """The links in writable folders by which such a folder is reached."""
+    for folder in folders:
+        for path in (folder, *folder.parents):
+            if path.is_symlink() and any(path.is_relative_to(root) for root in roots):
+                yield path
 
 
 # Repositories: what of `.git` runs programs later is closed, what a commit writes stays writable.
@@ -304,9 +329,11 @@ class WatchedPath:
         return _link_target(self.path) != self.target if self.target is not None else os.path.lexists(self.path)
 
 
-def watched_paths(roots: Sequence[Path], names: ProtectedNames, repositories: Sequence[Path]) -> list[WatchedPath]:
+def watched_paths(rules: SandboxRules, repositories: Sequence[Path]) -> list[WatchedPath]:
     """Links under protected names at the top of each root, and what is absent there and in repositories."""
+    roots, names = rules.writable, rules.names
     tops = [root / name for root in roots for name in (*names.folders, *names.files, *names.removed)]
+    tops += links_above(rules.protected, roots)
     links = [WatchedPath(path, target) for path in tops if (target := _link_target(path)) is not None]
     watched = [root / name for root in roots for name in names.removed]
     watched += [folder / name for folder in repositories for name in WATCHED_NAMES]

@@ -6,19 +6,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, assert_never
 
-from tools.paths import find_program
-from tools.sandbox import landlock
-from tools.sandbox.landlock import is_known_machine, landlock_abi, seccomp_filter
+from tools.programs import exclude_folders, find_program, missing_reason
+from tools.sandbox import landlock, macos
+from tools.sandbox.landlock import landlock_abi
 from tools.sandbox.protected_paths import (
     Mount,
     SandboxRules,
     empty_file,
+    folder_mounts,
     is_folder,
     ordered_mounts,
     path_exists,
@@ -29,9 +30,12 @@ from tools.sandbox.protected_paths import (
     restore,
     watched_paths,
 )
+from tools.sandbox.seccomp import bubblewrap_filter, is_known_machine, landlock_filter
 
 __all__ = [
     "NAMESPACE_OPTIONS",
+    "NO_LIMITS",
+    "ResourceLimits",
     "Sandbox",
     "SandboxBackend",
     "SandboxLaunch",
@@ -47,13 +51,24 @@ _CACHES = (("GOCACHE", "go-build"), ("UV_CACHE_DIR", "uv"), ("npm_config_cache",
 class SandboxBackend(NamedTuple):
     """What enforces a sandbox on this machine."""
 
-    kind: Literal["bubblewrap", "landlock", "none"]
+    kind: Literal["bubblewrap", "landlock", "sandbox-exec", "none"]
     program: str = ""
-    """Path of bubblewrap."""
+    """Path of the program that makes it."""
     abi: int = 0
     """Version of Landlock."""
     why: str = ""
     """Why it is not a better one."""
+
+
+class ResourceLimits(NamedTuple):
+    """What a command and all its processes may use; None without limit."""
+
+    memory: int | None = None
+    """Bytes."""
+    processes: int | None = None
+
+
+NO_LIMITS = ResourceLimits()
 
 
 class SandboxUnavailable(Exception):
@@ -64,11 +79,14 @@ class SandboxUnavailable(Exception):
 class SandboxLaunch:
     """How one program is started in the sandbox."""
 
-    kind: Literal["bubblewrap", "landlock"]
+    kind: Literal["bubblewrap", "landlock", "sandbox-exec"]
     prefix: tuple[str, ...]
     """Precedes the program and its arguments."""
     environment: Mapping[str, str]
     """Variables in addition to the program's own."""
+    descriptors: tuple[int, ...] = ()
+    """What the prefix reads, and must be passed on."""
+    limits: ResourceLimits = NO_LIMITS
     restored: list[Path] = field(default_factory=list)
     """Known afterwards: protected names that the program changed, and that were restored."""
     placeholders: tuple[str, ...] = ()
@@ -95,6 +113,7 @@ class Sandbox:
         self.rules = rules
         self.is_required = is_required
         self._look = look or detect_backend
+        exclude_folders(rules.writable)
 
     @property
     def backend(self) -> SandboxBackend:
@@ -105,6 +124,11 @@ class Sandbox:
     def is_available(self) -> bool:
         """Whether there is a backend here."""
         return self.backend.kind != "none"
+
+    @property
+    def limits(self) -> ResourceLimits:
+        """What each command may use."""
+        return ResourceLimits(self.rules.memory, self.rules.processes)
 
     @property
     def restrictions(self) -> str:
@@ -146,29 +170,55 @@ class Sandbox:
             private = private_folder(name)
         except OSError as error:
             raise SandboxUnavailable(f"its folder for temporary files cannot be made: {error}") from error
-        if backend.kind == "landlock":
-            yield self._landlock_launch(private)
-        else:
-            bubblewrap = self._bubblewrap_launch(backend.program, private, is_lasting=is_lasting, outlives=outlives)
-            with bubblewrap as launch:
-                yield launch
+        match backend.kind:
+            case "landlock":
+                yield self._landlock_launch(private)
+            case "sandbox-exec":
+                prefix = (backend.program, "-p", macos.profile(self.rules, private), *self._limiting_words())
+                yield SandboxLaunch("sandbox-exec", prefix, _environment(private), limits=self.limits)
+            case "bubblewrap":
+                with self._bubblewrap_launch(
+                    backend.program, private, is_lasting=is_lasting, outlives=outlives
+                ) as launch:
+                    yield launch
+            case _ as never:
+                assert_never(never)
+
+    def _limiting_words(self, *, has_own_count: bool = False) -> tuple[str, ...]:
+        """Words before a program by which the kernel limits it; it counts processes by namespace, else by user."""
+        steps = []
+        if self.rules.memory is not None:
+            steps.append(f"ulimit -d {max(1, self.rules.memory // 1024)}")
+        if self.rules.processes is not None and has_own_count:
+            count = self.rules.processes + _MORE_PROCESSES
+            # Shells differ in the letter.
+            steps.append(f"{{ ulimit -u {count} || ulimit -p {count}; }} 2>/dev/null")
+        return ("/bin/sh", "-c", f'{"; ".join(steps)}; exec "$@"', "limit") if steps else ()
 
     @contextmanager
     def _bubblewrap_launch(
         self, program: str, private: Path, *, is_lasting: bool, outlives: bool
     ) -> Iterator[SandboxLaunch]:
         roots, names = self.rules.writable, self.rules.names
-        with placeholders(() if is_lasting else roots, names) as placed:
+        with ExitStack() as held:
+            placed = held.enter_context(placeholders(() if is_lasting else roots, names))
             mounts = [mount for root in roots for mount in protected_mounts(root, names)]
             # Among the protected paths only folders of repositories are mounted as writable.
             repositories = [mount.path for mount in mounts if mount.kind == "write"]
-            watched = [] if is_lasting else watched_paths(roots, names, repositories)
+            watched = [] if is_lasting else watched_paths(self.rules, repositories)
             mounts += [Mount(path, "read") for path in placed]
-            words = bubblewrap_arguments(program, self.rules, private, mounts)
+            mounts += folder_mounts(self.rules.protected, roots)
+            filters = held.enter_context(_filter_options())
+            words = bubblewrap_arguments(program, self.rules, private, mounts, filters.options)
             launch = SandboxLaunch(
                 "bubblewrap",
-                tuple(word for word in words if not (outlives and word == _DIE_WITH_PARENT)),
+                (
+                    *(word for word in words if not (outlives and word == _DIE_WITH_PARENT)),
+                    *self._limiting_words(has_own_count=True),
+                ),
                 _environment(Path("/tmp")),  # noqa: S108 - private in there
+                filters.descriptors,
+                self.limits,
                 placeholders=tuple(path.name for path in placed),
             )
             try:
@@ -182,23 +232,45 @@ class Sandbox:
             # The launcher finds what is around them, which for a large folder would be too long an argument.
             "hidden": [str(path) for path in self.rules.hidden if path_exists(path)],
             "network": self.rules.network,
-            "filter": seccomp_filter(network=self.rules.network).hex(),
+            "filter": landlock_filter(network=self.rules.network).hex(),
         }
-        prefix = (sys.executable, "-I", "-S", str(landlock.__file__), json.dumps(rules))
-        return SandboxLaunch("landlock", prefix, _environment(private))
+        launcher = (sys.executable, "-I", "-S", str(landlock.__file__), json.dumps(rules))
+        prefix = (*launcher, *self._limiting_words())
+        return SandboxLaunch("landlock", prefix, _environment(private), limits=self.limits)
 
     def sweep(self) -> None:
         """Remove what a dead process left in the writable folders."""
         for root in self.rules.writable:
             remove_stale_placeholders(root, self.rules.names)
 
-    def _protected_mounts(self) -> list[Mount]:
-        return [mount for root in self.rules.writable for mount in protected_mounts(root, self.rules.names)]
-
 
 def _environment(temporary: Path) -> dict[str, str]:
     caches = {variable: str(temporary / ".cache" / folder) for variable, folder in _CACHES}
     return {"TMPDIR": str(temporary), **caches}
+
+
+_MORE_PROCESSES = 16
+"""So many more than allowed are left to the kernel, so that a command over its limit is noticed and told."""
+
+
+class _FilterOptions(NamedTuple):
+    options: tuple[str, ...] = ()
+    descriptors: tuple[int, ...] = ()
+
+
+@contextmanager
+def _filter_options() -> Iterator[_FilterOptions]:
+    """The options that give bubblewrap its system call filter, which it reads from a descriptor, once."""
+    if not is_known_machine():
+        yield _FilterOptions()
+        return
+    descriptor = os.memfd_create("filter", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, bubblewrap_filter())
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield _FilterOptions(("--seccomp", str(descriptor)), (descriptor,))
+    finally:
+        os.close(descriptor)
 
 
 _TIMEOUT_S = 5.0
@@ -213,16 +285,21 @@ _CAUSES = (
 
 
 def detect_backend() -> SandboxBackend:
-    """The best backend that works here; tried once per process and PATH."""
-    return _detect_backend(os.environ.get("PATH", ""))
+    """The best backend that works here; tried once per process and program."""
+    return _detect_backend(find_program("bwrap"), os.environ.get("PATH", ""))
 
 
 @cache
-def _detect_backend(path: str) -> SandboxBackend:
+def _detect_backend(program: str | None, path: str) -> SandboxBackend:
+    if sys.platform == "darwin" and path_exists(Path(macos.PROGRAM)):
+        return SandboxBackend("sandbox-exec", program=macos.PROGRAM)
     if sys.platform != "linux":
-        return SandboxBackend("none", why="sandboxes need Linux")
-    program = find_program("bwrap", path)
-    problem = "bubblewrap (bwrap) is not installed" if program is None else _bubblewrap_problem(program)
+        return SandboxBackend("none", why="sandboxes need Linux or macOS")
+    if program is None:
+        reason = missing_reason("bwrap", path)
+        problem = "bubblewrap (bwrap) is not installed" if reason == "not found" else reason
+    else:
+        problem = _bubblewrap_problem(program)
     if program is not None and not problem:
         return SandboxBackend("bubblewrap", program=str(Path(program).absolute()))
     abi = landlock_abi()
@@ -234,11 +311,17 @@ def _detect_backend(path: str) -> SandboxBackend:
 
 def _bubblewrap_problem(program: str) -> str:
     """Why it does not work; empty if it does."""
-    command = [program, *NAMESPACE_OPTIONS, *_system_arguments(), "--", "/bin/sh", "-c", ":"]
+    started = ("--", "/bin/sh", "-c", ":")
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=False
-        )
+        with _filter_options() as filters:
+            done = subprocess.run(
+                [program, *NAMESPACE_OPTIONS, *filters.options, *_system_arguments(), *started],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+                pass_fds=filters.descriptors,
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{program} does not work here: {type(error).__name__}"
     if done.returncode == 0:
@@ -260,7 +343,9 @@ _KEPT_OF_RUN = ("current-system", "booted-system", "opengl-driver")
 _RESOLVER = Path("/etc/resolv.conf")
 
 
-def bubblewrap_arguments(program: str, rules: SandboxRules, private: Path, mounts: Sequence[Mount]) -> list[str]:
+def bubblewrap_arguments(
+    program: str, rules: SandboxRules, private: Path, mounts: Sequence[Mount], more: Sequence[str] = ()
+) -> list[str]:
     """The bubblewrap command line up to the program that is to be run, which the caller appends.
 
     Args:
@@ -268,6 +353,7 @@ def bubblewrap_arguments(program: str, rules: SandboxRules, private: Path, mount
         rules: what the sandbox allows.
         private: the folder that replaces the shared folders of temporary files.
         mounts: what is closed in the writable folders.
+        more: further options.
     """
     network = ("--share-net",) if rules.network else ()
     options: list[str] = []
@@ -282,7 +368,7 @@ def bubblewrap_arguments(program: str, rules: SandboxRules, private: Path, mount
                 options += "--tmpfs", place, "--remount-ro", place
             case _ as never:
                 assert_never(never)
-    return [program, *NAMESPACE_OPTIONS, *network, *_system_arguments(), *options, "--"]
+    return [program, *NAMESPACE_OPTIONS, *more, *network, *_system_arguments(), *options, "--"]
 
 
 _PROC_READ_ONLY = ("sys", "irq", "bus", "fs", "driver", "pressure", "sysrq-trigger")

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from tools.base import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
-from tools.sandbox.sandbox import SandboxUnavailable
+from tools.sandbox.sandbox import NO_LIMITS, SandboxUnavailable
 from tools.shell_ops.output import exit_code_file, open_spool, read_exit_code
 from tools.shell_ops.process import (
     ChildProcess,
@@ -29,8 +29,10 @@ from tools.shell_ops.process import (
     send_signal,
 )
 from tools.shell_ops.shell_command import (
+    LimitStop,
     ShellCommand,
     command_sandbox,
+    exceeded_limit,
     exit_code,
     format_sandbox_failure,
     sandbox_error,
@@ -148,11 +150,20 @@ def background_unavailable() -> ToolResult:
 
 
 ShellEndReason = Literal[
-    "exited", "kill", "output_limit", "session", "found_dead", "exited_unobserved", "sandbox_failed"
+    "exited",
+    "kill",
+    "output_limit",
+    "memory_limit",
+    "process_limit",
+    "session",
+    "found_dead",
+    "exited_unobserved",
+    "sandbox_failed",
 ]
 """Why a background shell ended.
 
-exited: on its own. kill: by bash_kill. output_limit: it wrote too much. session: with its session. found_dead: by
+exited: on its own. kill: by bash_kill. output_limit: it wrote too much.
+memory_limit, process_limit: it exceeded a limit of the sandbox. session: with its session. found_dead: by
 the next session, because its own had died. exited_unobserved: on its own while no session ran. sandbox_failed: its
 sandbox could not be set up.
 """
@@ -181,6 +192,7 @@ class BackgroundCommand:
         max_bytes: how much it may write.
         ending: returns how it ended, when all of it has.
         held: resources that are released then.
+        exceeded: returns the limit that it exceeds.
     """
 
     def __init__(
@@ -190,12 +202,14 @@ class BackgroundCommand:
         max_bytes: int,
         ending: Callable[[ShellEndReason], ShellExit],
         held: AsyncExitStack,
+        exceeded: Callable[[], LimitStop | None] = lambda: None,
     ) -> None:
         self._processes = processes
         self._size = size
         self._max_bytes = max_bytes
         self._ending = ending
         self._held = held
+        self._exceeded = exceeded
         self._reason: ShellEndReason | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -237,8 +251,10 @@ class BackgroundCommand:
         while not await self._processes.wait(_POLL_S):
             if self._size() > self._max_bytes:
                 self._reason = self._reason or "output_limit"
+            self._reason = self._reason or self._exceeded()
             if self._reason is not None:
-                await self._processes.terminate()
+                if self._reason not in ("memory_limit", "process_limit"):  # It would only go on meanwhile.
+                    await self._processes.terminate()
                 break
         else:
             await self._processes.end_leftovers()
@@ -273,7 +289,11 @@ async def start_background_command(
                 spool.cut(max_bytes)
             return ShellExit(why, exit_code(child, run, has_reported=read_exit_code(path) is not None))
 
-        return BackgroundCommand(child, lambda: spool.size, max_bytes, ending, opening.pop_all()), child
+        limits = launch.limits if launch else NO_LIMITS
+        held = opening.pop_all()
+        return BackgroundCommand(
+            child, lambda: spool.size, max_bytes, ending, held, lambda: exceeded_limit(child, limits)
+        ), child
     raise AssertionError("unreachable: nothing here swallows an exception")
 
 

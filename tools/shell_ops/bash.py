@@ -28,14 +28,16 @@ from tools.base import (
 )
 from tools.paths import PathRefused, containing_root, resolve
 from tools.running import run_in_thread
-from tools.sandbox.sandbox import SandboxUnavailable
+from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits, SandboxUnavailable
 from tools.shell_ops.background import BackgroundShells, start_in_background
-from tools.shell_ops.changed_files import changed_files, take_snapshot
+from tools.shell_ops.changed_files import WorkspaceSnapshot, changed_files, take_snapshot
 from tools.shell_ops.output import CommandEnd, Spool, format_result, open_spool
 from tools.shell_ops.process import ChildProcess
 from tools.shell_ops.shell_command import (
+    LimitStop,
     ShellCommand,
     command_sandbox,
+    exceeded_limit,
     exit_code,
     exit_trap,
     format_sandbox_failure,
@@ -45,7 +47,7 @@ from tools.shell_ops.shell_command import (
 
 __all__ = ["BashArgs", "BashTool"]
 
-_Stop = Literal["timeout", "output_limit"]
+_Stop = Literal["timeout", "output_limit"] | LimitStop
 
 _POLL_S = 0.05
 """How often the output of a running command is read."""
@@ -179,7 +181,8 @@ async def _run(run: ShellCommand) -> ToolResult:
                 child = spawn(run, spool, sink, launch)
             except OSError as error:
                 return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror}.")
-            stopped, left = await _supervise(child, run, spool)
+            limits = launch.limits if launch else NO_LIMITS
+            stopped, left = await _supervise(child, run, spool, limits)
         if stopped is None and not child.has_started:
             return failure(ToolErrorType.EXECUTION, format_sandbox_failure(sandbox_error(spool)))
         folder = None
@@ -197,6 +200,7 @@ async def _run(run: ShellCommand) -> ToolResult:
             start=run.start,
             left=left,
             exit_trap=exit_trap(sink),
+            limits=limits,
             restrictions=context.sandbox.restrictions if context.sandbox and launch else "",
             restored=tuple(launch.restored) if launch else (),
             placeholders=launch.placeholders if launch else (),
@@ -204,18 +208,24 @@ async def _run(run: ShellCommand) -> ToolResult:
         result = await run_in_thread(format_result, run.command, end, spool, context)
     if context.sandbox is not None:
         result.metadata["sandbox"] = launch.kind if launch else "none"
-    if before is None:
-        return result
-    after = await run_in_thread(take_snapshot, context.workspace, context.limits.look_s, before)
-    if after is not None:
-        changed = [os.fsencode(name).decode("utf-8", "replace") for name in changed_files(before, after)]
-        result.metadata["changed_files"] = changed[:_MAX_NAMED_FILES]
-        if len(changed) > _MAX_NAMED_FILES:
-            result.metadata["changed_files_more"] = len(changed) - _MAX_NAMED_FILES
+    if before is not None:
+        result.metadata.update(await run_in_thread(_changes_since, before, context))
     return result
 
 
-async def _supervise(child: ChildProcess, run: ShellCommand, spool: Spool) -> tuple[_Stop | None, tuple[str, ...]]:
+def _changes_since(before: WorkspaceSnapshot, context: ToolContext) -> dict[str, Any]:
+    """The metadata that names the changed files; empty if there is no time to look."""
+    after = take_snapshot(context.workspace, context.limits.look_s, before)
+    if after is None:
+        return {}
+    changed = [os.fsencode(name).decode("utf-8", "replace") for name in changed_files(before, after)]
+    more = {"changed_files_more": len(changed) - _MAX_NAMED_FILES} if len(changed) > _MAX_NAMED_FILES else {}
+    return {"changed_files": changed[:_MAX_NAMED_FILES], **more}
+
+
+async def _supervise(
+    child: ChildProcess, run: ShellCommand, spool: Spool, limits: ResourceLimits
+) -> tuple[_Stop | None, tuple[str, ...]]:
     """Why it was stopped, and what it left running."""
     context = run.context
     stopped: _Stop | None = None
@@ -235,9 +245,11 @@ async def _supervise(child: ChildProcess, run: ShellCommand, spool: Spool) -> tu
                 stopped = "output_limit"
             elif time.monotonic() > deadline:
                 stopped = "timeout"
+            else:
+                stopped = exceeded_limit(child, limits)
         if stopped is None:
             left = await child.end_leftovers()
-        else:
+        elif stopped in ("timeout", "output_limit"):  # At another limit it would only go on meanwhile.
             await child.terminate()
     except asyncio.CancelledError:
         await child.terminate()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tools.paths import contains, find_program
+from tools.programs import find_program, trusted_path
 from tools.shell_ops.shell_command import child_environment
 
 __all__ = ["WorkspaceSnapshot", "changed_files", "take_snapshot"]
@@ -38,14 +38,19 @@ WorkspaceSnapshot = Mapping[str, tuple[int, ...]]
 def take_snapshot(workspace: Path, seconds: float, besides: Iterable[str] = ()) -> WorkspaceSnapshot | None:
     """The files that git knows, and those of `besides` that exist; None if git or the time does not allow it."""
     deadline = time.monotonic() + seconds
-    git = find_program("git")
-    if git is None or not _is_worth_trying(workspace) or contains(workspace, Path(git).resolve()):
+    git = find_program("git", outside=(workspace,))
+    if git is None or not _is_worth_trying(workspace):
         return None
     try:
         listed = subprocess.run(
             [git, *_ARGUMENTS],
             cwd=workspace,
-            env={**child_environment(os.environ), "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"},
+            env={
+                **child_environment(os.environ),
+                "PATH": trusted_path(),
+                "GIT_NO_LAZY_FETCH": "1",
+                "GIT_OPTIONAL_LOCKS": "0",
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

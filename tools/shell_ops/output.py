@@ -13,13 +13,16 @@ from typing import Any, Literal
 from tools.base import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
 from tools.running import head_and_tail, limit_result, store_blob
+from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits
 
 __all__ = [
     "CommandEnd",
     "Spool",
     "clean_output",
     "exit_code_file",
+    "format_bytes",
     "format_exit_code",
+    "format_limits",
     "format_result",
     "incomplete_tail_length",
     "input_hint",
@@ -167,7 +170,7 @@ class CommandEnd:
 
     code: int
     """Exit code of the shell, or minus the signal that killed it."""
-    stopped: Literal["timeout", "output_limit"] | None
+    stopped: Literal["timeout", "output_limit", "memory_limit", "process_limit"] | None
     timeout_s: float
     seconds: float
     folder: Path | None
@@ -177,6 +180,8 @@ class CommandEnd:
     start: Path
     left: tuple[str, ...] = ()
     """The processes that the command left running and that were ended with it, in words."""
+    limits: ResourceLimits = NO_LIMITS
+    """Those of the sandbox it ran in."""
     restrictions: str = ""
     """Those of the sandbox it ran in, in words; empty without one."""
     restored: tuple[Path, ...] = ()
@@ -195,6 +200,8 @@ def format_result(command: str, end: CommandEnd, spool: Spool, context: ToolCont
         status = f"stopped because it wrote more than {spool_bytes} bytes; only those were kept"
     elif end.stopped == "timeout":
         status = f"stopped after {end.timeout_s:g} seconds, its time limit; what it did until then stays done"
+    elif end.stopped is not None:
+        status = f"stopped because it {_LIMIT_REASONS[end.stopped]}: {format_limits(end.limits)}"
     else:
         status = format_exit_code(end.code, command)
     text, metadata = read_output_range(spool, context, 0, spool.size)
@@ -230,6 +237,8 @@ def _notes(text: str, end: CommandEnd) -> Iterator[str]:
             "can let that one call run outside the sandbox, or change the settings sandbox_write and "
             "sandbox_network]"
         )
+    if end.code != 0 and end.stopped is None and end.limits != NO_LIMITS and _EXHAUSTED.search(text):
+        yield f"[it ran with limits, which may be why it failed: {format_limits(end.limits)}]"
     if end.left:
         named = ", ".join(end.left[:_MAX_NAMED])
         named = named.replace(end.exit_trap, "") if end.exit_trap else named
@@ -239,6 +248,24 @@ def _notes(text: str, end: CommandEnd) -> Iterator[str]:
         yield f"[working directory is now {end.folder}]"
     elif end.outside is not None:
         yield f"[the shell ended outside the workspace, in {end.outside}; the next one starts in {end.start}]"
+
+
+_LIMIT_REASONS = {"memory_limit": "used too much memory", "process_limit": "had too many processes"}
+
+
+def format_limits(limits: ResourceLimits) -> str:
+    """The limits of a command, with the settings that they come from."""
+    memory = "" if limits.memory is None else f"{format_bytes(limits.memory)} of memory (setting sandbox_memory)"
+    processes = "" if limits.processes is None else f"{limits.processes} processes (setting sandbox_processes)"
+    return " and ".join(filter(None, (memory, processes)))
+
+
+def format_bytes(size: int) -> str:
+    """A size in the largest unit in which it is a whole number."""
+    for power, unit in ((3, "GB"), (2, "MB"), (1, "KB")):
+        if size % (1 << 10 * power) == 0:
+            return f"{size >> 10 * power} {unit}"
+    return f"{size} bytes"
 
 
 _MAX_CLEANED_BYTES = 1024 * 1024
@@ -315,6 +342,11 @@ _READ_ONLY = re.compile(r"read-only file system|\bEROFS\b", re.IGNORECASE)
 _REFUSED = re.compile(
     r"permission denied|operation not permitted|device or resource busy|\bE(?:ACCES|PERM|BUSY)\b"
     r"|gpg failed to sign",
+    re.IGNORECASE,
+)
+_EXHAUSTED = re.compile(
+    r"cannot allocate memory|out of memory|memory exhausted|MemoryError|bad_alloc|resource temporarily unavailable"
+    r"|can't start new thread|cannot fork|\b(?:ENOMEM|EAGAIN)\b",
     re.IGNORECASE,
 )
 _UNREACHABLE = re.compile(

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import Field
 
 from tools.base import CommandTarget, Target, ToolErrorType
-from tools.paths import PathRefused, contains, find_program
+from tools.paths import PathRefused
+from tools.programs import find_program
 from tools.shell_ops.bash import BashArgs, BashTool
 
 __all__ = ["PowershellArgs", "PowershellTool", "find_powershell"]
@@ -46,6 +47,5 @@ class PowershellTool(BashTool):
 
 
 def find_powershell(workspace: Path) -> str | None:
-    """Its path; None if it is not installed, or if only the workspace contains it."""
-    program = find_program("pwsh")
-    return None if program is None or contains(workspace.resolve(), Path(program).resolve()) else program
+    """Its path; None if it is not installed, or only where commands may write."""
+    return find_program("pwsh", outside=(workspace.resolve(),))

@@ -26,10 +26,12 @@ __all__ = [
     "ChildProcess",
     "Process",
     "ProcessTraces",
+    "ResourceUsage",
     "command_line",
     "find_processes",
     "is_alive",
     "is_namespace_init",
+    "resource_usage",
     "send_signal",
     "start_time",
 ]
@@ -38,6 +40,7 @@ CALL_MARK = "GRAPH_AGENT_CALL"
 """Variable with the marks of the calls that a process belongs to: several, with commas, in nested agents."""
 
 _MAX_COMMAND_CHARS = 80
+_PS = "/bin/ps"
 
 
 class Process(NamedTuple):
@@ -85,7 +88,7 @@ def find_processes(traces: ProcessTraces) -> list[Process]:
     if sys.platform != "linux":
         if start_time(traces.group) not in (traces.started, ""):
             return []
-        asked = ["ps", "-ax", "-o", "pid=,pgid=,stat="]
+        asked = [_PS, "-ax", "-o", "pid=,pgid=,stat="]
         listed = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
         rows = [line.split() for line in listed.splitlines()]
         pids = [int(pid) for pid, group, stat in rows if int(group) == traces.group and not stat.startswith("Z")]
@@ -115,6 +118,21 @@ def is_alive(process: Process) -> bool:
         return start_time(process.pid) == process.started
     stat = _stat(process.pid)
     return stat is not None and stat.state not in "ZX" and str(stat.started) == process.started
+
+
+class ResourceUsage(NamedTuple):
+    """What running processes use together."""
+
+    processes: int
+    memory: int
+    """Bytes that are theirs alone; after a fork, those that both still share count for each."""
+
+
+def resource_usage(processes: Sequence[Process]) -> ResourceUsage:
+    """What these processes use; known on Linux alone."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    sizes = [_read(process.pid, "statm").split() for process in processes]
+    return ResourceUsage(len(processes), page * sum(int(size[1]) - int(size[2]) for size in sizes if size))
 
 
 def is_namespace_init(pid: int) -> bool:
@@ -197,7 +215,7 @@ def _read(pid: int, name: str) -> bytes:
 
 
 def _ps(wanted: str, pid: int) -> str:
-    asked = subprocess.run(["ps", "-o", wanted, "-p", str(pid)], capture_output=True, text=True, check=False)
+    asked = subprocess.run([_PS, "-o", wanted, "-p", str(pid)], capture_output=True, text=True, check=False)
     return asked.stdout.strip()
 
 
@@ -233,6 +251,7 @@ class ChildProcess:
         report: a further descriptor that it gets.
         mark: what its processes carry, see `CALL_MARK`.
         namespace: the words that start a program in a pid namespace; empty for a command without one.
+        descriptors: what those words, or the first of the arguments, read.
     """
 
     def __init__(
@@ -245,6 +264,7 @@ class ChildProcess:
         report: int,
         mark: str = "",
         namespace: Sequence[str] = (),
+        descriptors: Sequence[int] = (),
     ) -> None:
         self._namespace = tuple(namespace)
         self._gate, gate = socket.socketpair()
@@ -264,7 +284,7 @@ class ChildProcess:
                 env=dict(environment),
                 start_new_session=True,
                 # The spool once more, to identify a daemon, which redirects its three streams.
-                pass_fds=(report, output),
+                pass_fds=(report, output, *descriptors),
             )
         except BaseException:
             self._gate.close()
@@ -345,6 +365,11 @@ class ChildProcess:
             for handle in handles:
                 loop.remove_reader(handle)
         return self.has_exited()
+
+    def usage(self) -> ResourceUsage:
+        """What the command and all that it started use now."""
+        first = [] if self._namespace else [Process(self.traces.group, self.traces.started)]
+        return resource_usage([*first, *self._leftovers()])
 
     async def terminate(self) -> None:
         """Ask all of it to end, and wait a little; a second cancellation ends the waiting."""

@@ -11,15 +11,17 @@ from typing import Literal
 
 from tools.base import ToolContext
 from tools.running import run_in_thread
-from tools.sandbox.sandbox import SandboxLaunch
+from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits, SandboxLaunch
 from tools.shell_ops.output import Spool, clean_output
 from tools.shell_ops.process import CALL_MARK, ChildProcess
 
 __all__ = [
     "INTERACTION_OFF",
+    "LimitStop",
     "ShellCommand",
     "child_environment",
     "command_sandbox",
+    "exceeded_limit",
     "exit_code",
     "exit_trap",
     "format_sandbox_failure",
@@ -123,6 +125,7 @@ def spawn(command: ShellCommand, spool: Spool, report: int, launch: SandboxLaunc
         report=report,
         mark=mark,
         namespace=namespace,
+        descriptors=launch.descriptors if launch else (),
     )
 
 
@@ -134,6 +137,20 @@ def exit_trap(report: int, reports: Literal["folder", "code"] = "folder") -> str
 def strip_exit_trap(text: str) -> str:
     """Output of a shell without the text that preceded its command."""
     return _EXIT_TRAP.sub("", text)
+
+
+LimitStop = Literal["memory_limit", "process_limit"]
+"""The limit of the sandbox for which a command is stopped."""
+
+
+def exceeded_limit(child: ChildProcess, limits: ResourceLimits) -> LimitStop | None:
+    """Which limit the command exceeds now with all that it started."""
+    if limits == NO_LIMITS:
+        return None
+    usage = child.usage()
+    if limits.processes is not None and usage.processes > limits.processes:
+        return "process_limit"
+    return "memory_limit" if limits.memory is not None and usage.memory > limits.memory else None
 
 
 _SIGNALLED = 128

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
+from tools.programs import trusted_path
 from tools.shell_ops.output import clean_output
 from tools.shell_ops.process import CALL_MARK, ChildProcess
 from tools.shell_ops.shell_command import child_environment
@@ -56,13 +57,11 @@ async def run_user_command(
         stdin.seek(0)
         stopped: _Stop = ""
         mark = secrets.token_hex(16)
-        marks = ",".join(filter(None, (os.environ.get(CALL_MARK), mark)))
-        display = {name: os.environ[name] for name in _DISPLAY_VARIABLES if name in os.environ}
         target = stdout.name if capture_stdout else os.devnull
         child = ChildProcess(
             ["/bin/sh", "-c", _SCRIPT, "hook", command, f"/dev/fd/{stdin.fileno()}", target],
             cwd=cwd,
-            environment={**child_environment(os.environ), **display, "PWD": str(cwd), CALL_MARK: marks},
+            environment=_environment(cwd, mark),
             output=stderr.fileno(),
             report=stdin.fileno(),
             mark=mark,
@@ -84,6 +83,14 @@ async def run_user_command(
             child.kill_all()
         code = None if stopped else child.returncode
         return UserCommandResult(code, _beginning(stderr), stopped, _beginning(stdout))
+
+
+def _environment(cwd: Path, mark: str) -> dict[str, str]:
+    """As that of a command, but run outside of the sandbox, it finds nothing that a command wrote by its name."""
+    display = {name: os.environ[name] for name in _DISPLAY_VARIABLES if name in os.environ}
+    marks = ",".join(filter(None, (os.environ.get(CALL_MARK), mark)))
+    own = {"PATH": trusted_path(), "PWD": str(cwd), CALL_MARK: marks}
+    return {**child_environment(os.environ), **display, **own}
 
 
 def _beginning(file: IO[bytes]) -> str:

@@ -148,7 +148,7 @@ class DemoCommands:
     def show(self, file: str) -> None:
         """Print a file of the workspace with `cat`."""
         self._print(f"cat {file}")
-        self._start(["cat", file]).wait()
+        self._start(["/bin/cat", file]).wait()
 
     def run_and_kill(self, *arguments: str, once: Callable[[], bool], within_s: float = 30.0) -> None:
         """Print the command, run it, and kill it with SIGKILL as soon as `once` is true."""

@@ -3,13 +3,13 @@
 import asyncio
 import json
 import os
-import shlex
 import signal
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Never
 
+from graph_agent.app.chat_input import editor_words
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.supervisor import catch_signals
 from graph_agent.errors import AgentError
@@ -57,7 +57,7 @@ async def edit_text(text: str, name: str = "message.md") -> str:
         try:
             # Ctrl-C is a key of the editor and must not end the chat.
             with catch_signals(lambda _: None, signal.SIGINT):
-                process = await asyncio.create_subprocess_exec(*shlex.split(command), str(path))
+                process = await asyncio.create_subprocess_exec(*editor_words(command), str(path))
                 code = await process.wait()
         except (OSError, ValueError) as error:
             raise EditFailed(

@@ -1,10 +1,10 @@
 """`memory show` and `memory edit`: the user's CONTEXT.md."""
 
 import os
-import shlex
 import subprocess
 import sys
 
+from graph_agent.app.chat_input import editor_words
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import print_result
 from graph_agent.config.paths import make_private_folder, memory_file, read_plain_text
@@ -51,7 +51,7 @@ def edit_memory() -> None:
         raise UsageError(f"No terminal for an editor. Set EDITOR, or edit {path} directly.")
     command = editor or "vi"
     try:
-        ended = subprocess.run([*shlex.split(command), str(path)], check=False)
+        ended = subprocess.run([*editor_words(command), str(path)], check=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"Cannot start the editor {command!r}: {error}. Set EDITOR to another one.") from error
     if ended.returncode:

@@ -9,6 +9,7 @@ from tests.fakes.sandboxes import NAMES
 from tools.sandbox.protected_paths import (
     Mount,
     ProtectedNames,
+    SandboxRules,
     WatchedPath,
     empty_file,
     key_stores,
@@ -128,7 +129,7 @@ def test_new_and_changed_paths_are_restored_and_named(tmp_path: Path) -> None:
     git.mkdir()
     (git / "config").touch()
     (tmp_path / ".vscode").symlink_to("settings")
-    watched = watched_paths((tmp_path,), _FEW, [git])
+    watched = watched_paths(SandboxRules((tmp_path,), names=_FEW), [git])
     unchanged = restore(watched)
     (git / "commondir").write_text("evil")
     (tmp_path / ".bashrc").touch()

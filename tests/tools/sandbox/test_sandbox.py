@@ -1,12 +1,9 @@
 """What a sandbox allows and prevents, tried by real commands in real sandboxes."""
 
 import asyncio
-import json
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.sandboxed_process import OTHER_USER, sandboxed_process
 from tests.fakes.sandboxes import sandbox
 from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import until
@@ -113,8 +111,8 @@ async def test_nothing_is_sent_unless_the_network_is_opened(kind: str, around: T
     assert opened.output == "sent\nsent\n[exit code 0]"
 
 
-async def test_local_sockets_and_devices_and_semaphores_still_work(kind: str, around: ToolEnvironment) -> None:
-    script = "import socket, multiprocessing; socket.socketpair(); multiprocessing.Lock(); print('well')"
+async def test_local_sockets_and_devices_still_work(kind: str, around: ToolEnvironment) -> None:
+    script = "import socket; socket.socketpair(); print('well')"
 
     output = await _in(kind, around, f'python3 -c "{script}"; echo x > /dev/null && head -c 3 /dev/zero | wc -c')
 
@@ -130,27 +128,8 @@ async def test_no_privilege_can_be_gained_and_no_namespace_created(kind: str, ar
     output = await _in(kind, around, command)
 
     assert ("NoNewPrivs:\t1" in output, "made" in output) == (True, False)
-    assert kind == "landlock" or "CapEff:\t0000000000000000" in output
+    assert "CapEff:\t0000000000000000" in output
     assert ((around.workspace / "b").exists(), os.path.ismount("/mnt")) == (False, False)
-
-
-@pytest.mark.slow
-async def test_nothing_of_the_system_is_writable_beside_what_is_promised(around: ToolEnvironment) -> None:
-    # `/run` is empty and the command's own; files that cannot be opened are bound to a closed device.
-    promised = ("/dev/", "/run/", "/tmp/", "/var/tmp/")
-    command = (
-        f"find / -writable ! -type l ! -path '{around.workspace}*' 2>/dev/null"
-        " | grep -vE '^/proc/(self|thread-self|[0-9]+)/' > found; "
-        "while read -r path; do { test -d $path || : < $path; } 2>/dev/null && echo $path; done < found; "
-        "for file in sys/kernel/core_pattern sysrq-trigger irq/default_smp_affinity; do echo x > /proc/$file; done"
-    )
-
-    output = await _in("bubblewrap", around, command)
-
-    places = [line for line in output.splitlines() if line.startswith("/") and ": " not in line]
-    assert [place for place in places if not f"{place}/".startswith(promised)] == []
-    assert "Read-only file system" in output
-    assert Path("/proc/sys/kernel/core_pattern").read_text() != "x\n"
 
 
 async def test_no_process_outside_can_be_signalled(kind: str, around: ToolEnvironment) -> None:
@@ -320,55 +299,38 @@ def test_a_private_folder_open_to_others_is_refused(tmp_path: Path, monkeypatch:
         pass
 
 
-_AS_NOBODY = """
-import asyncio, concurrent.futures.thread, json, os, sys
-from pathlib import Path
-from tests.fakes.sandboxes import NAMES
-from tools.base import ToolContext
-from tools.sandbox import Sandbox, SandboxBackend, SandboxRules
-from tools.shell_ops.bash import BashTool
-
-os.setgid(65534)
-os.setuid(65534)
-workspace, kind, command = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-backend = SandboxBackend(kind, program=sys.argv[4], abi=int(sys.argv[5]))
-sys.executable = sys.argv[6]  # The one of the tests may be out of reach for others.
-box = Sandbox(SandboxRules((workspace,), names=NAMES), look=lambda: backend)
-context = ToolContext(workspace, sandbox=box)
-result = asyncio.run(BashTool().execute(command=command, context=context))
-print(json.dumps([result.output, result.metadata]))
-"""
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
 def test_the_sandbox_holds_for_another_user(kind: str) -> None:
-    backend = sandbox(kind, Path("/nowhere")).backend
-    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
-    if python is None:
-        pytest.skip("NOT TESTED, no Python here that another user can run")
-    # Not below tmp_path: its parents are closed to other users.
-    folder = Path(tempfile.mkdtemp())
-    os.chown(folder, 65534, 65534)
     command = (
         "echo x > file && cat file; id -u; unshare -U true && echo made; "
         "mkdir -p .vscode && echo x > .vscode/a && echo planted; grep CapEff /proc/self/status"
     )
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _AS_NOBODY, folder, kind, command, backend.program, str(backend.abi), python],
-            cwd=Path(__file__).parents[3],
-            env={"PATH": os.environ["PATH"], "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.stderr == ""
-        output, metadata = json.loads(done.stdout)
-    finally:
-        shutil.rmtree(folder)
+    with sandboxed_process(kind, OTHER_USER) as process:
+        output, metadata = process.run(command)
 
-    assert (output.startswith("x\n65534\n"), metadata["sandbox"]) == (True, kind)
+    assert (output.startswith(f"x\n{OTHER_USER}\n"), metadata["sandbox"]) == (True, kind)
     planted = [] if kind == "bubblewrap" else ["planted"]
     assert [word for word in ("made", "planted") if word in output] == planted
     assert "CapEff:\t0000000000000000" in output
+
+
+async def test_a_folder_of_the_path_cannot_be_changed_or_replaced(around: ToolEnvironment) -> None:
+    programs = around.workspace / "venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "tool").write_text("mine")
+    (around.workspace / "linked").symlink_to("venv")
+    protected = (programs, around.workspace / "linked" / "bin", around.workspace / "missing", Path("/usr/bin"))
+    command = (
+        "echo x > venv/bin/tool; echo x > venv/bin/new; rm -f venv/bin/tool; mv venv/bin away; mv venv away; "
+        "rm linked; mkdir -p linked/bin && echo x > linked/bin/tool; echo y > venv/other"
+    )
+
+    output = await _in("bubblewrap", around, command, protected=protected)
+
+    assert [path.name for path in programs.iterdir()] == ["tool"]
+    assert (programs / "tool").read_text() == "mine"
+    assert ((around.workspace / "linked").is_symlink(), (around.workspace / "venv" / "other").exists()) == (
+        True,
+        True,
+    )
+    assert f"[the sandbox restored protected names: {around.workspace}/linked]" in output

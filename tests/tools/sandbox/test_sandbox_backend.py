@@ -25,7 +25,7 @@ def test_bubblewrap_is_used_if_it_starts_and_landlock_otherwise_with_the_reason(
 
     without = detect_backend()
     _program(programs, "#!/bin/sh\nexit 0\n")
-    detect_backend_again = sandbox._detect_backend.__wrapped__(str(programs))
+    detect_backend_again = sandbox.detect_backend()
 
     assert (without.kind, without.why) == ("landlock", "bubblewrap (bwrap) is not installed")
     assert (detect_backend_again.kind, detect_backend_again.program) == ("bubblewrap", str(programs / "bwrap"))

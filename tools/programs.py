@@ -1,0 +1,141 @@
+"""Finds the programs that the agent itself starts: the one place where PATH is searched for them.
+
+What a command of the model could have put there is never run outside its sandbox. So folders of PATH count only if
+they are absolute, lie in no folder that commands may write, and cannot be written by other users. The commands
+themselves still get the user's PATH.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from tools.paths import contains
+
+__all__ = [
+    "exclude_folders",
+    "find_program",
+    "missing_reason",
+    "path_folders",
+    "program_words",
+    "trusted_path",
+]
+
+_MACOS_ADMINISTRATORS = 80
+"""The group of those who may become root there anyway, which owns the folders of Homebrew."""
+
+_excluded: set[Path] = set()
+"""Only ever grows: what commands could once write stays excluded in this process."""
+_found: dict[tuple[str, str, tuple[Path, ...]], str] = {}
+
+
+def exclude_folders(folders: Iterable[Path]) -> None:
+    """From now on find no program in these folders, because commands may write there."""
+    _excluded.update(folder.resolve() for folder in folders)
+
+
+def find_program(name: str, path: str | None = None, *, outside: Sequence[Path] = ()) -> str | None:
+    """The path of the first program of this name in a trusted folder of PATH, or of another such list.
+
+    It is looked up once: as long as it exists, later calls return the same. A name with a slash is a path that the
+    user wrote, and is returned as it is if it leads to a program.
+
+    Args:
+        name: the program.
+        path: searched in place of PATH.
+        outside: more resolved folders that are not trusted.
+    """
+    if os.sep in name:
+        return name if _is_program(name) else None
+    searched = _searched(path)
+    key = (name, searched, _untrusted_folders(outside))
+    if key not in _found or not _is_program(_found[key]):
+        candidates = (os.path.join(folder, name) for folder in _trusted(searched, key[2]))  # noqa: PTH118 - text in, text out
+        program = next((one for one in candidates if _is_program(one) and not _is_exposed(one, key[2])), None)
+        if program is None:
+            return None
+        _found[key] = program
+    return _found[key]
+
+
+def program_words(words: Sequence[str]) -> list[str]:
+    """A command line of the user's own, such as an editor's, with its program looked up.
+
+    Raises:
+        FileNotFoundError: there is no such program.
+        ValueError: there are no words.
+    """
+    if not words:
+        raise ValueError("it is empty")
+    program = find_program(words[0])
+    if program is None:
+        raise FileNotFoundError(missing_reason(words[0]))
+    return [program, *words[1:]]
+
+
+def trusted_path(path: str | None = None) -> str:
+    """PATH, or another such list, without the folders in which no program is looked for."""
+    return os.pathsep.join(_trusted(_searched(path), _untrusted_folders()))
+
+
+def missing_reason(name: str, path: str | None = None) -> str:
+    """Why there is no such program, in a few words."""
+    untrusted = _untrusted_folders()
+    for folder in filter(os.path.isabs, _searched(path).split(os.pathsep)):
+        candidate = os.path.join(folder, name)  # noqa: PTH118 - text in, text out
+        is_exposed = _is_exposed(folder, untrusted) or _is_exposed(candidate, untrusted)
+        if os.sep not in name and _is_program(candidate) and is_exposed:
+            return f"{candidate} is not used, because commands or other users may write there"
+    return "not found"
+
+
+def path_folders(base: Path) -> tuple[Path, ...]:
+    """The folders of PATH, relative ones below `base`, as they are named there; the folder itself is none."""
+    named = (Path(os.path.normpath(base / entry)) for entry in filter(None, _searched(None).split(os.pathsep)))
+    return tuple(dict.fromkeys(folder for folder in named if folder != base))
+
+
+def _searched(path: str | None) -> str:
+    return os.environ.get("PATH", os.defpath) if path is None else path
+
+
+def _untrusted_folders(more: Sequence[Path] = ()) -> tuple[Path, ...]:
+    """The excluded folders and the current one; a root folder contains every program, so it excludes none."""
+    try:
+        current = [Path.cwd()]
+    except OSError:
+        current = []  # It was removed.
+    return tuple(sorted(folder for folder in {*_excluded, *current, *more} if folder != Path(folder.anchor)))
+
+
+def _trusted(path: str, untrusted: Sequence[Path]) -> Iterator[str]:
+    """The folders of a list in which programs are looked for."""
+    for folder in filter(os.path.isabs, path.split(os.pathsep)):
+        if not _is_exposed(folder, untrusted):
+            yield folder
+
+
+def _is_program(path: str) -> bool:
+    return os.access(path, os.X_OK) and os.path.isfile(path)  # noqa: PTH113 - never raises
+
+
+def _is_exposed(given: str, untrusted: Sequence[Path]) -> bool:
+    """Whether commands or other users may write a folder or program, as it is named or where it leads."""
+    named = Path(os.path.normpath(given))
+    resolved = Path(os.path.realpath(given))
+    if any(contains(folder, path) for folder in untrusted for path in {named, resolved}):
+        return True
+    return any(_is_open_to_others(path, is_inner=path == resolved) for path in (resolved, *resolved.parents))
+
+
+def _is_open_to_others(path: Path, *, is_inner: bool) -> bool:
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    if found.st_mode & stat.S_IWOTH and (is_inner or not found.st_mode & stat.S_ISVTX):
+        return True
+    # The group of a folder of root was chosen by who administers the machine.
+    trusted_groups = {0, os.getegid(), *((_MACOS_ADMINISTRATORS,) if sys.platform == "darwin" else ())}
+    return bool(found.st_mode & stat.S_IWGRP) and found.st_uid != 0 and found.st_gid not in trusted_groups
