@@ -31,6 +31,7 @@ from policy.rules import (
     Rules,
     canonical_tool_name,
     globs_overlap,
+    granted_rules,
     parse_rule,
     parse_rules,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "exact_rule_paths",
     "filters_files",
     "globs_overlap",
+    "granted_rules",
     "hidden_tools",
     "host_access",
     "is_protected",

@@ -16,6 +16,7 @@ from policy.matching import (
     names_host,
     names_path,
     program_as_argument,
+    unclear_reason,
     whole_folders,
 )
 from policy.protected import is_protected_in
@@ -163,6 +164,10 @@ def _protected_names(case: _Case) -> Decision | None:
             return Decision("ask", "protected name", f"{path.resolved} decides what runs later, or holds keys.")
         if path.access != "read" and any(path.resolved.is_relative_to(folder) for folder in programs):
             return Decision("ask", "protected name", f"{path.resolved} is in a folder of PATH: it may run later.")
+    if case.text is not None and case.text.unknown_target:
+        return Decision(
+            "ask", "unknown target", f"Nobody can tell which file is written: {case.text.unknown_target}."
+        )
     return None
 
 
@@ -245,8 +250,7 @@ def _grants(case: _Case) -> Decision | None:
         rules = [*settings.rules.allow, *(rule for grant in grants for rule in grant.rules)]
         return find_allow_rule(rules, facts, settings, case.text) is not None
 
-    here = [grant for grant in settings.grants if case.text is None or grant.folder == facts.folder]
-    applying = [grant for grant in here if grant_applies(grant, facts.mode)]
+    applying = [grant for grant in settings.grants if grant_applies(grant, facts.mode)]
     if not applying or not suffice(applying):
         return None
     needed = minimal_grants(applying, suffice)
@@ -272,7 +276,8 @@ def _by_risk(case: _Case) -> Decision:
             return Decision("ask", "outside the workspace", reason)
     if facts.risk == "low":
         return Decision("allow", "risk low", f"{facts.tool} has low risk.")
-    why = f" It cannot be allowed by a rule: {text.unclear_reason}." if text and text.unclear_reason else ""
+    why = unclear_reason(facts, text) if text else ""
+    why = f" It cannot be allowed by a rule: {why}." if why else ""
     return Decision("ask", f"risk {facts.risk}", f"{facts.tool} has {facts.risk} risk.{why}")
 
 

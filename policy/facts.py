@@ -75,6 +75,8 @@ class CallFacts:
     """What a shell would run."""
     shell: ShellText | None = None
     """The parsed command; None where there is no command, or where it was not parsed, so that no rule allows it."""
+    folders: tuple[PathFact, ...] = ()
+    """The folders that its commands work in beside the one it starts in, where they lead for certain."""
     redirects: tuple[PathFact, ...] = ()
     """Files that redirections in the command may write, from every folder it may be in."""
     mentions: tuple[PurePath, ...] = ()
@@ -97,8 +99,11 @@ class CallFacts:
     @property
     def folder(self) -> str:
         """Where a command would start, relative to the workspace if it is inside."""
-        start = self.cwd or self.workspace
-        return str(start.relative_to(self.workspace) if start.is_relative_to(self.workspace) else start)
+        return self.relative(self.cwd or self.workspace)
+
+    def relative(self, path: PurePath) -> str:
+        """A folder relative to the workspace if it is inside."""
+        return str(path.relative_to(self.workspace) if path.is_relative_to(self.workspace) else path)
 
 
 @dataclass(frozen=True)

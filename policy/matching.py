@@ -4,6 +4,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import PurePath
@@ -30,6 +31,7 @@ from policy.shell.shell_text import ShellText, SimpleCommand
 __all__ = [
     "ACCESS_RULES",
     "absolute_path",
+    "command_folders",
     "covers_any_part",
     "exact_rule_paths",
     "filters_files",
@@ -42,6 +44,7 @@ __all__ = [
     "program_as_argument",
     "rule_covers",
     "rule_folders",
+    "unclear_reason",
     "whole_folders",
 ]
 
@@ -106,9 +109,12 @@ def find_allow_rule(
     """One of the allow rules if together they cover every part of the call; otherwise None."""
     rules = [rule for rule in rules if _is_about(rule, facts)]
     if text is not None:
-        if text.unclear_reason or not text.commands or not all(path.inside for path in facts.redirects):
+        if unclear_reason(facts, text) or not text.commands or not all(path.inside for path in facts.redirects):
             return None
-        covering = [_rule_for_command(rules, command, facts) for command in text.commands]
+        covering = [
+            _rule_for_command([rule for rule in rules if _holds_there(rule, command, facts)], command, facts)
+            for command in text.commands
+        ]
     elif bare := next((rule for rule in rules if rule.pattern is None), None):
         return bare
     elif facts.paths:
@@ -126,6 +132,32 @@ def _is_about(rule: Rule, facts: CallFacts) -> bool:
 # Commands
 
 
+def unclear_reason(facts: CallFacts, text: ShellText) -> str:
+    """Why no rule can allow a command: it is not clear, or it works outside the workspace; empty if one can."""
+    if text.unclear_reason:
+        return text.unclear_reason
+    inside = {folder.given for folder in facts.folders if folder.inside}
+    for command in text.commands:
+        for folder in command.folders:
+            if folder and folder not in inside:
+                place = next((str(one.resolved) for one in facts.folders if one.given == folder), "")
+                where = f"{place}, outside the workspace" if place else f"{folder}, which may lead elsewhere"
+                return f"{command.words[0]} would work in {where}"
+            if folder is None:
+                return f"the folder in which {command.words[0]} would work is not known"
+    return ""
+
+
+def command_folders(command: SimpleCommand, facts: CallFacts) -> frozenset[str]:
+    """The folders in which a command works, as `Rule.folders` has them; the call is clear."""
+    places = {folder.given: facts.relative(folder.resolved) for folder in facts.folders}
+    return frozenset(places[folder] if folder else facts.folder for folder in command.folders)
+
+
+def _holds_there(rule: Rule, command: SimpleCommand, facts: CallFacts) -> bool:
+    return rule.folders is None or rule.folders == command_folders(command, facts)
+
+
 def _rule_for_command(rules: list[Rule], command: SimpleCommand, facts: CallFacts, depth: int = 0) -> Rule | None:
     """The rule that covers a command; what a wrapper runs must be covered as well."""
     rule = next((rule for rule in rules if _allows_words(rule, command, facts)), None)
@@ -136,7 +168,9 @@ def _rule_for_command(rules: list[Rule], command: SimpleCommand, facts: CallFact
     if inner is None:
         return next(filter(_is_unlimited, rules), None)
     return (
-        rule if all(_rule_for_command(rules, SimpleCommand(words), facts, depth + 1) for words in inner) else None
+        rule
+        if all(_rule_for_command(rules, replace(command, words=words), facts, depth + 1) for words in inner)
+        else None
     )
 
 
@@ -154,7 +188,7 @@ def _allows_words(rule: Rule, command: SimpleCommand, facts: CallFacts) -> bool:
             return False
     if _is_unlimited(rule):
         return True
-    if not _covers_text(rule, command.text):
+    if command.leads_elsewhere or not _covers_text(rule, command.text):
         return False
     own = without_assignments(command.words)
     return not own or _stars_are_harmless(rule, own, command, facts)
@@ -221,7 +255,7 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
         return (closes_writing and bool(facts.redirects)) or (closes_reading and has_arguments)
     if not (closes_reading or closes_writing):
         return False
-    if _covers_any_path(rule, facts.redirects, facts, settings):
+    if _covers_any_path(rule, facts.redirects, facts, settings) or (closes_writing and text.unknown_target):
         return True
     if not closes_reading and not text.unclear_reason and all(map(_only_reads, text.commands)):
         return False

@@ -17,6 +17,7 @@ __all__ = [
     "canonical_tool_name",
     "globs_overlap",
     "grant_applies",
+    "granted_rules",
     "matches_host",
     "minimal_grants",
     "parse_rule",
@@ -47,6 +48,9 @@ class Rule:
     """As written."""
     is_literal: bool = False
     """The pattern is one exact text, `*` included: this is what "always" at the prompt stores."""
+    folders: frozenset[str] | None = None
+    """The folders in which a command that it allows has to work, all of them, relative to the workspace if they are
+    inside; None for any folder of the workspace."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,24 @@ class Grant:
     """Its name in reasons: `grant 3 (this thread)`."""
     mode: str
     rules: tuple[Rule, ...]
-    folder: str = "."
-    """Where its commands start, as in `CallFacts.folder`; elsewhere they would mean something else."""
+
+
+def granted_rules(rules: Sequence[str], folders: Sequence[Sequence[str]], start: str) -> tuple[Rule, ...]:
+    """The rules of a grant as values.
+
+    Args:
+        rules: as they were shown.
+        folders: for each rule all folders in which its command works; empty if that is where the call starts.
+        start: the folder in which the call starts.
+
+    Raises:
+        InvalidRule: one of them is not a rule.
+    """
+    places = folders or [(start,)] * len(rules)
+    return tuple(
+        replace(parse_rule(text, is_literal=True), folders=frozenset(place))
+        for text, place in zip(rules, places, strict=True)
+    )
 
 
 def grant_applies(grant: Grant, mode: str) -> bool:

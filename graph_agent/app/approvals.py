@@ -171,7 +171,7 @@ async def allow_always(
             f"Call {call.call_id!r} cannot be always allowed and is still pending. {proposal.objection} "
             "Approve it once, without --always."
         )
-    always = AlwaysAllow(scope, proposal.rules, proposal.folder)
+    always = AlwaysAllow(scope, proposal.rules, proposal.folder, proposal.folders)
     granted = attach_grant(answer, always, call.call_id, call.scope, str(call.workspace))
     return await record_answer(database, call.name, granted), always
 

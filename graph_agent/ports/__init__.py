@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         SystemClock,
         ThreadLock,
         normalize_time,
+        rules_with_folders,
     )
     from graph_agent.ports.time_travel import (
         ExecutedAttempt,
@@ -97,6 +98,7 @@ __all__ = [
     "WorkspaceFiles",
     "no_sandbox_info",
     "normalize_time",
+    "rules_with_folders",
 ]
 
 if not TYPE_CHECKING:  # For a type checker every name would be there.

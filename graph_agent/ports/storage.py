@@ -34,6 +34,7 @@ __all__ = [
     "ThreadLock",
     "moved_sub_agent_id",
     "normalize_time",
+    "rules_with_folders",
     "sub_agent_id",
 ]
 
@@ -102,6 +103,8 @@ class AlwaysAllow:
     """Exactly as they were shown."""
     folder: str = "."
     """Where commands start, relative to the workspace; rules about commands hold only there."""
+    folders: tuple[tuple[str, ...], ...] = ()
+    """For each rule all folders in which its command works, as a `cd` may fail; empty: that is `folder`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,16 @@ class Grant:
     """See `AlwaysAllow.folder`."""
     id: int = 0
     """0 until it is stored."""
+    folders: tuple[tuple[str, ...], ...] = ()
+    """See `AlwaysAllow.folders`."""
+
+
+def rules_with_folders(permission: AlwaysAllow | Grant) -> list[str]:
+    """The rules of a permission for people, with the folders of their commands if the call starts elsewhere."""
+    if not permission.folders:
+        return list(permission.rules)
+    places = zip(permission.rules, permission.folders, strict=True)
+    return [f"{rule}  in {' or '.join(folders)}" for rule, folders in places]
 
 
 class Grants(Protocol):

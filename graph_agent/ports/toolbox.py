@@ -86,6 +86,8 @@ class Proposal:
     """Where a command would start, relative to the workspace: a rule about one holds only there."""
     coverage: str = ""
     """What the rules allow, also beyond the call, as a sentence."""
+    folders: tuple[tuple[str, ...], ...] = ()
+    """See `AlwaysAllow.folders`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,5 +63,6 @@ def attach_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope
         by=answer.by,
         at=answer.at,
         folder=always.folder,
+        folders=always.folders,
     )
     return replace(answer, grant=grant, reason=f"always {_GRANT_SCOPES[always.scope]}: {', '.join(always.rules)}")

@@ -144,7 +144,7 @@ class CallPreparation:
         except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
             return Proposal(objection=str(error))
         proposal = propose(facts, policy, parsed.profile.suggest_rule(parsed.arguments))
-        return Proposal(proposal.rules, proposal.objection, facts.folder, proposal.coverage)
+        return Proposal(proposal.rules, proposal.objection, facts.folder, proposal.coverage, proposal.folders)
 
     async def permit(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> RunPermit | ToolResult:
         """What the call may run with now, or the error result of one that may not run."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, takewhile
+from os.path import normpath
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -96,6 +97,7 @@ class CommandFacts(NamedTuple):
     """Those that lead to protected names."""
     outside_words: frozenset[str]
     """Those that lead out of the workspace."""
+    folders: tuple[PathFact, ...]
 
 
 class Targets(NamedTuple):
@@ -161,6 +163,7 @@ def with_command(facts: CallFacts, command: CommandFacts) -> CallFacts:
         patterns=command.patterns,
         protected_words=command.protected_words,
         outside_words=command.outside_words,
+        folders=command.folders,
     )
 
 
@@ -352,6 +355,7 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
         patterns,
         frozenset(word for word, paths in places.items() if _may_be_protected(word, paths, context)),
         frozenset(word for word, paths in places.items() if _leaves_workspace(word, paths, links, context)),
+        tuple(_folders(text, start, context)),
     )
 
 
@@ -405,6 +409,18 @@ def _redirect(path: str, start: Path, context: PolicyContext) -> PathFact:
         if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
             return replace(fact, inside=False)
     return fact
+
+
+def _folders(text: ShellText, start: Path, context: PolicyContext) -> Iterator[PathFact]:
+    """The folders that the commands of a text work in, as far as it is certain where they lead."""
+    for folder in dict.fromkeys(folder for command in text.commands for folder in command.folders if folder):
+        with suppress(PathRefused, RuntimeError):
+            fact = path_fact(PathTarget(folder, "read"), context, base=start)
+            # For a shell `link/..` is the folder that the link is in, for programs the one above its target.
+            by_name = normpath(start / Path(folder).expanduser())
+            is_certain = resolve_target(by_name, "/") == fact.resolved
+            if is_certain and (folder not in text.late_folders or Path(fact.resolved).is_dir()):
+                yield fact
 
 
 class _PathFinder:

@@ -15,7 +15,7 @@ from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, JournalRow, Scope
 from graph_agent.toolbox.facts import PolicyContext, host_permission, names_in_rules, other_names
 from policy import Grant as GrantedRules
-from policy import InvalidRule, PolicySettings, filters_files, may_read, parse_rule
+from policy import InvalidRule, PolicySettings, filters_files, granted_rules, may_read
 from tools.base import (
     BytesFetched,
     FilesSearched,
@@ -212,12 +212,12 @@ def add_grants(policy: PolicySettings, grants: Iterable[Grant]) -> PolicySetting
     readable: list[GrantedRules] = []
     for grant in grants:
         try:
-            rules = tuple(parse_rule(text, is_literal=True) for text in grant.rules)
+            rules = granted_rules(grant.rules, grant.folders, grant.folder)
         except InvalidRule as error:
             _log.warning("grant %s is not used: %s", grant.id, error)
             continue
         name = f"grant {grant.id} ({_GRANT_SCOPES[grant.scope]})"
-        readable.append(GrantedRules(name, grant.mode, rules, grant.folder))
+        readable.append(GrantedRules(name, grant.mode, rules))
     return replace(policy, grants=tuple(readable))
 
 

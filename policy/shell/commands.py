@@ -7,6 +7,7 @@ for rules that allow. `guess_commands` is for texts that cannot be parsed.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import dropwhile
 from posixpath import basename
 from typing import assert_never
 
@@ -22,6 +23,8 @@ from policy.shell.programs import (
 from policy.shell.words import SimpleCommand, holds_code
 
 __all__ = [
+    "builtin_words",
+    "changes_folder",
     "computed_program_reason",
     "expand_commands",
     "guess_command_suffixes",
@@ -36,6 +39,7 @@ ShellPath = tuple[int | str, ...]
 """As in `SimpleCommand.shell`."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_CHANGES_FOLDER = frozenset(("cd", "dirs", "popd", "pushd"))
 _MAX_DEPTH = 8
 _FIND_EXEC = ("-exec", "-execdir", "-ok", "-okdir")
 _GIT_VALUE_OPTIONS = frozenset(
@@ -49,6 +53,19 @@ def without_assignments(words: tuple[str, ...]) -> tuple[str, ...]:
         if not _ASSIGNMENT.match(word):
             return words[index:]
     return ()
+
+
+def builtin_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words from a built-in on, also if `command` or `builtin` runs it."""
+    words = without_assignments(words)
+    while len(words) > 1 and words[0] in ("builtin", "command"):
+        words = tuple(dropwhile(lambda word: word.startswith("-"), words[1:]))
+    return words
+
+
+def changes_folder(words: tuple[str, ...]) -> bool:
+    """Whether a command with these words changes the folder of its shell."""
+    return not _CHANGES_FOLDER.isdisjoint(builtin_words(words)[:1])
 
 
 def expand_commands(commands: Iterable[SimpleCommand], parse: ParseCode, depth: int = 0) -> Iterator[SimpleCommand]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from policy.shell.arguments import shows_names
 from policy.shell.commands import computed_program_reason, expand_commands, guess_commands
+from policy.shell.earlier_commands import changed_shell_reason, follow_paths
 from policy.shell.folders import with_folders
 from policy.shell.syntax_tree import TreeContent, walk_tree
 from policy.shell.words import SimpleCommand, is_invisible
@@ -53,6 +54,10 @@ class ShellText:
     """Words beside commands that may name what they work on: of loops, arrays and tests."""
     folders: tuple[str, ...] = ("",)
     """Where the text may be while it runs, from the folder it starts in; "" is that folder."""
+    late_folders: frozenset[str] = frozenset()
+    """Folders its commands work in that an earlier command may make a link, if they do not exist before."""
+    unknown_target: str = ""
+    """Why a redirection may write any file; empty where its path tells which."""
     unclear_reason: str = ""
     """Why the text is not clear; empty when it is."""
     computed_reason: str = ""
@@ -108,14 +113,19 @@ def parse_shell(text: str, parse: Parser) -> ShellText:
     reason = reason or content.unclear_reason
     if not is_known and not all(map(isabs, content.written)):
         reason = reason or "it writes a file after a change of folder"
+    commands = tuple(content.commands)
+    has_functions = any(isinstance(part, str) for command in commands for part in command.shell)
+    paths = follow_paths(commands if has_functions else tuple(with_folders(commands)), content.commands_before)
     return ShellText(
-        tuple(content.commands),
+        paths.commands,
         runs,
         tuple(join(folder, path) for path in content.written for folder in folders),
         tuple(dict.fromkeys((*content.read, *inline.redirections))),
         tuple(dict.fromkeys(content.named)),
         folders,
-        reason,
+        paths.late_folders,
+        paths.redirection_reason,
+        reason or changed_shell_reason(commands) or paths.redirection_reason,
         next(filter(None, map(computed_program_reason, (*content.commands, *runs))), ""),
         is_parsed=not inline.is_exhausted,
     )

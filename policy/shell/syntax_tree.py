@@ -5,14 +5,25 @@ unclear: so every command is found wherever it is nested.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, dropwhile
 from posixpath import basename
 from typing import Any, NamedTuple
 
+from policy.shell.commands import changes_folder
 from policy.shell.programs import program_named
-from policy.shell.words import Node, SimpleCommand, Word, expansion_reason, holds_code, read_word, unescaped
+from policy.shell.words import (
+    Node,
+    Position,
+    SimpleCommand,
+    Word,
+    expansion_reason,
+    holds_code,
+    read_word,
+    unescaped,
+)
 
 __all__ = ["TreeContent", "echoed_text", "walk_tree"]
 
@@ -27,6 +38,8 @@ _WORD_PARTS = frozenset(("CmdSubst", "ProcSubst", "ParamExp", "ArithmExp", "ExtG
 _OWN_SHELL = frozenset(("Subshell", "CmdSubst", "ProcSubst", "CoprocClause"))
 _REPEATING = frozenset(("WhileClause", "ForClause", "FuncDecl"))
 _PIPES = ("|", "|&")
+_MAX_RESULTS = 64
+"""How many statements are looked at for what is known after them."""
 _NUMBER_OR_CLOSE = re.compile(r"\d+|-")
 _PLAIN_DELIMITER = re.compile(r"\w+")
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
@@ -39,6 +52,8 @@ class TreeContent:
     commands: list[SimpleCommand] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     """Targets of write redirections, as far as they are known."""
+    commands_before: list[int] = field(default_factory=list)
+    """For each of them how many commands are run before it is opened, also of those that only may be."""
     read: list[str] = field(default_factory=list)
     """Files that redirections read."""
     named: list[str] = field(default_factory=list)
@@ -69,6 +84,8 @@ class _Visit(NamedTuple):
     """The shell it runs in; see `SimpleCommand.shell`."""
     is_piped: bool = False
     """Whether its input comes from a pipe."""
+    position: Position = Position()
+    """Of its commands; the offset is not set."""
 
 
 class _Walker:
@@ -79,14 +96,17 @@ class _Walker:
         self._shell_numbers = count(1)
         self._shell: tuple[int | str, ...] = ()
         self._is_piped = False
+        self._position = Position()
 
     def visit(self, tree: Node) -> None:
         """Node by node, each before its children; not recursive, as a list of many commands is a deep tree."""
         waiting: list[_Visit] = [_Visit(tree)]
         while waiting:
-            node, stdin, self._shell, self._is_piped = waiting.pop()
+            node, stdin, self._shell, self._is_piped, self._position = waiting.pop()
             if isinstance(node, list):
-                waiting += [_Visit(item, "", self._shell, self._is_piped) for item in reversed(node)]
+                waiting += [
+                    _Visit(item, "", self._shell, self._is_piped, self._position) for item in reversed(node)
+                ]
             elif isinstance(node, dict) and "Line" not in node:
                 # Nodes with a line are positions in the text, which outnumber all others.
                 waiting += reversed(self._visit_node(node, stdin))
@@ -103,13 +123,13 @@ class _Walker:
             case "DeclClause":
                 # `export NAME` and options come as assignments without a value, "naked" ones.
                 words = map(self._assignment, node.get("Args") or ())
-                self._add_command([], [Word(node["Variant"]["Value"]), *words], "")
+                self._add_command(node, [], [Word(node["Variant"]["Value"]), *words], "")
             case "CaseClause":
                 # The words of a `case` are compared and not run, but an expansion in one may run something.
                 for item in (node["Word"], *(one for arm in node.get("Items") or () for one in arm["Patterns"])):
                     self.content.doubt(self._word(item).unclear_reason)
             case "TimeClause":
-                self.content.commands.append(SimpleCommand(("time",), shell=self._shell))
+                self.content.commands.append(SimpleCommand(("time",), shell=self._shell, position=self._position))
             case "WordIter":
                 self.content.named += [text for one in node.get("Items") or () for text in self._word(one).expanded]
             case "Word":
@@ -128,6 +148,7 @@ class _Walker:
                 inputs.get(name, ""),
                 self._shell_of(node, name),
                 self._is_piped or (is_pipe and name == "Y"),
+                self._position_of(node, name),
             )
             for name, value in node.items()
         ]
@@ -140,6 +161,44 @@ class _Walker:
         is_separate = node.get("Type") in _OWN_SHELL or (node.get("Background") and name == "Cmd")
         return (*self._shell, next(self._shell_numbers)) if is_piped or is_separate else self._shell
 
+    def _position_of(self, node: Node, name: str) -> Position:
+        """The position of a child: what it requires, and whether it is run once and in turn."""
+        position, kind, operator = self._position, node.get("Type"), node.get("Op")
+        if operator in ("&&", "||") and name == "Y":
+            known = self._known_results(node["X"], has_succeeded=operator == "&&")
+            return position._replace(requires=position.requires | known)
+        if kind == "IfClause" and name in ("Then", "Else") and node.get("Cond"):
+            known = self._known_results(
+                {"Cmd": {"Type": "Block", "Stmts": node["Cond"]}}, has_succeeded=name == "Then"
+            )
+            return position._replace(requires=position.requires | known)
+        repeats = position.repeats or kind in _REPEATING
+        overlaps = repeats or operator in _PIPES or bool(node.get("Background")) or kind == "CoprocClause"
+        return position._replace(repeats=repeats, overlaps=position.overlaps or overlaps)
+
+    def _known_results(self, statement: Node, *, has_succeeded: bool) -> frozenset[tuple[int, bool]]:
+        """Which changes of folder have succeeded or failed, by their offset, if a statement has done so."""
+        found: set[tuple[int, bool]] = set()
+        waiting = [(statement, has_succeeded)]
+        for _ in range(_MAX_RESULTS):
+            if not waiting:
+                break
+            one, result = waiting.pop()
+            result ^= bool(one.get("Negated"))
+            command = {} if one.get("Background") else one.get("Cmd") or {}
+            match command.get("Type"), command.get("Op"):
+                case "CallExpr", _:
+                    words = tuple(self._word(item).text for item in command.get("Args") or ())
+                    if changes_folder(words):
+                        found.add((_offset(command), result))
+                case "BinaryCmd", ("&&" | "||") as operator if result == (operator == "&&"):
+                    waiting += [(command["X"], result), (command["Y"], result)]
+                case "Block", _:
+                    waiting += [(each, result) for each in (command.get("Stmts") or ())[-1:]]
+                case _:
+                    pass
+        return frozenset(found)
+
     def _word(self, node: Node) -> Word:
         return read_word(node, self._source)
 
@@ -148,7 +207,7 @@ class _Walker:
         words = [self._word(item) for item in node.get("Args") or ()]
         if words and words[0].is_pattern:
             self.content.doubt("a pattern stands for the program's name")
-        self._add_command(assigned, words, stdin + self._process_substitution_text(node))
+        self._add_command(node, assigned, words, stdin + self._process_substitution_text(node))
         if words and basename(words[0].text) in ("cd", "pushd", "popd"):
             self.content.moves.append(None if assigned else self._folder(words))
 
@@ -169,7 +228,7 @@ class _Walker:
             return Word(name + value.text, value.unclear_reason)
         return Word(f"{name}{'+' if node.get('Append') else ''}={value.text}", value.unclear_reason)
 
-    def _add_command(self, assigned: list[Word], words: list[Word], stdin: str) -> None:
+    def _add_command(self, node: Node, assigned: list[Word], words: list[Word], stdin: str) -> None:
         every = (*assigned, *words)
         for word in every:
             self.content.doubt(word.unclear_reason)
@@ -191,6 +250,7 @@ class _Walker:
                     self._shell,
                     computed=computed | patterns,
                     is_piped=self._is_piped,
+                    position=self._position._replace(offset=_offset(node)),
                 )
             )
 
@@ -234,6 +294,8 @@ class _Walker:
                     self.content.doubt(f"a file follows {operator}")
                 if target.text != "/dev/null":
                     self.content.written.append(target.text)
+                    overlaps = self._position.overlaps
+                    self.content.commands_before.append(sys.maxsize if overlaps else len(self.content.commands))
 
     def _piped_text(self, node: Node) -> str:
         """What flows through a pipe, as far as the text contains it."""
@@ -276,6 +338,10 @@ def _copies_input(redirection: Node) -> bool:
     """Whether the input comes from another descriptor, which an earlier command may have opened: `<&3`."""
     number = (redirection.get("N") or {}).get("Value", "0")
     return redirection["Op"] == "<&" and number == "0" and _is_descriptor(redirection["Word"])
+
+
+def _offset(node: Node) -> int:
+    return int(node.get("Pos", {}).get("Offset", 0))
 
 
 def _is_descriptor(word: Node) -> bool:

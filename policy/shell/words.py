@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 __all__ = [
     "Node",
     "Piece",
+    "Position",
     "SimpleCommand",
     "Word",
     "brace_expansion",
@@ -23,6 +24,18 @@ __all__ = [
 
 Node = Mapping[str, Any]
 """A node of the syntax tree that shfmt prints as JSON."""
+
+
+class Position(NamedTuple):
+    """Where a command stands in its text."""
+
+    offset: int = -1
+    requires: frozenset[tuple[int, bool]] = frozenset()
+    """Changes of folder, by their offset, that have succeeded or failed if it is run."""
+    repeats: bool = False
+    """It is in a loop."""
+    overlaps: bool = False
+    """Commands after it may run before it, or at the same time: it is in a loop, a pipeline or the background."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +52,16 @@ class SimpleCommand:
     """Numbers of the shells within shells that run it; none for the shell of the text itself. A name among them is
     that of the function whose body it belongs to."""
     folder: str = field(default="", compare=False)
-    """Where it is run, from the folder the text starts in, as far as that can be told."""
+    """Where it is run if every change of folder before it succeeds, from the folder the text starts in."""
+    folders: tuple[str | None, ...] = field(default=("",), compare=False)
+    """Every folder that it may work in; None among them stands for one that is not known."""
     computed: frozenset[int] = field(default=frozenset(), compare=False)
     """Positions of words whose value is known only when it runs: variables, substitutions, patterns."""
     is_piped: bool = field(default=False, compare=False)
     """Whether its input comes from a pipe."""
+    position: Position = field(default=Position(), compare=False)
+    leads_elsewhere: bool = field(default=False, compare=False)
+    """Whether a path among its words may lead elsewhere after an earlier command, so that it may write anything."""
 
     @property
     def text(self) -> str:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from os.path import normpath
 from pathlib import PurePath
 from typing import Any
@@ -30,7 +31,9 @@ _HOME = PurePath("/home/u")
 def _bash(command: str, mode: str = "default") -> CallFacts:
     text = parse_shell(command, parse_bash)
     redirects = tuple(_path(path, "write", resolved=normpath(_WS / path)) for path in text.written)
-    return CallFacts("bash", mode, "high", "execute", _WS, command=command, shell=text, redirects=redirects)
+    facts = CallFacts("bash", mode, "high", "execute", _WS, command=command, shell=text, redirects=redirects)
+    folders = dict.fromkeys(folder for one in text.commands for folder in one.folders if folder)
+    return replace(facts, folders=tuple(_path(folder, resolved=normpath(_WS / folder)) for folder in folders))
 
 
 def _path(given: str, access: Any = "read", **facts: Any) -> PathFact:

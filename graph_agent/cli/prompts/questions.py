@@ -4,6 +4,7 @@ Nothing runs in here: the session continues only when every question has its ans
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.text import Text
@@ -25,7 +26,7 @@ from graph_agent.cli.render.approval_page import approval_page, question_page, r
 from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
-from graph_agent.ports import AlwaysAllow, GrantScope
+from graph_agent.ports import AlwaysAllow, GrantScope, rules_with_folders
 from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["PendingQuestions", "StopTurn"]
@@ -178,17 +179,18 @@ async def _approve(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any]
             return False
         what = "this rule" if count == 1 else f"these {count} rules, which the call needs together"
         page = [Text(f"Allow from now on, with {what}:", "bold")]
-        for rule in rules:
-            page += fold(safe_text(rule), prompt.display.width, "  │ ")
+        always = AlwaysAllow("thread", rules, proposal.folder, proposal.folders)
+        for line in rules_with_folders(always):
+            page += fold(safe_text(line), prompt.display.width, "  │ ")
         page += fold(safe_text(proposal.coverage, "yellow"), prompt.display.width, "  ")
-        place = "" if proposal.folder == "." else f" in {proposal.folder}"
+        place = "" if proposal.folders or proposal.folder == "." else f" in {proposal.folder}"
         mode = prompt.session.mode
         note = f"Applies{place} in mode {mode} and more permissive modes. Revoke it with `policy revoke`."
         prompt.show([*page, *fold(safe_text(note), prompt.display.width)])
         scope = _SCOPES.get(await prompt.pick(SCOPES, item, "t") or "")
         if scope is None:
             return False
-        always = AlwaysAllow(scope, rules, proposal.folder)
+        always = replace(always, scope=scope)
     kind: AnswerKind = "approve" if edited is None else "edit"
     return await prompt.decide(item, kind, arguments=edited, always=always, outside=key == OUTSIDE.key)
 

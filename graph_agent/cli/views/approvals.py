@@ -190,13 +190,15 @@ def approve_always(
     from asyncio import run
 
     from graph_agent.app.approvals import allow_always
+    from graph_agent.ports import rules_with_folders
 
     answer, always = run(allow_always(database, call, scope, by=_author()))
-    permission = {"always": {"scope": always.scope, "rules": list(always.rules)}}
+    folders = {"folders": list(map(list, always.folders))} if always.folders else {}
+    permission = {"always": {"scope": always.scope, "rules": list(always.rules), **folders}}
     _print_answer(database, answer, as_json=as_json, details=permission if answer.accepted else {})
     if not as_json:
         print_text(
-            *(f"Always allowed, scope {always.scope}: {rule}" for rule in always.rules),
+            *(f"Always allowed, scope {always.scope}: {rule}" for rule in rules_with_folders(always)),
             "List permissions: graph-agent policy list. Revoke one: graph-agent policy revoke ID",
         )
 

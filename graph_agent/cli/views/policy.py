@@ -29,7 +29,7 @@ from graph_agent.cli.views.table import (
     print_text,
 )
 from graph_agent.errors import UsageError
-from graph_agent.ports import Grant
+from graph_agent.ports import Grant, rules_with_folders
 
 __all__ = ["check_call", "list_policy", "revoke_permission", "run_cases", "show_policy"]
 
@@ -55,7 +55,7 @@ def _list_lines(rules: Sequence[Mapping[str, str]], grants: Sequence[Grant]) -> 
         yield ""
     for grant in grants:
         scope = {"thread": f"in thread {grant.thread_id}", "project": f"in {grant.workspace}", "user": "everywhere"}
-        folder = "" if grant.folder == "." else f", from folder {grant.folder}"
+        folder = "" if grant.folders or grant.folder == "." else f", from folder {grant.folder}"
         title = (
             f"permission {grant.id}  {scope[grant.scope]}{folder}, in mode {grant.mode} and more permissive ones"
         )
@@ -92,11 +92,11 @@ def _read_grants(database: Path, workspace: Path | None = None, *, of_threads: b
 
 
 def _grant_json(grant: Grant) -> dict[str, Any]:
-    return {**asdict(grant), "rules": list(grant.rules)}
+    return {**asdict(grant), "rules": list(grant.rules), "folders": list(map(list, grant.folders))}
 
 
 def _rule_lines(grant: Grant) -> Iterator[str]:
-    yield from (escape(f"  │ {rule}") for rule in grant.rules)
+    yield from (escape(f"  │ {rule}") for rule in rules_with_folders(grant))
 
 
 def check_call(

@@ -11,6 +11,7 @@ from typing import Any
 from graph_agent.ports import Answer, Grant, Question
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.row_values import grant_of
 
 __all__ = ["SqliteDecisions", "SqliteGrants", "insert_grant"]
 
@@ -42,29 +43,27 @@ class SqliteGrants:
 
     async def in_force(self, thread_id: str, workspace: str) -> list[Grant]:
         where = {"thread_id": thread_id, "workspace": storable(workspace)}
-        return list(map(_grant, await self._database.rows(_HOLDING, where)))
+        return list(map(grant_of, await self._database.rows(_HOLDING, where)))
 
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
         def revoke(connection: sqlite3.Connection) -> Grant | None:
             row = connection.execute(_NOT_REVOKED, (grant_id,)).fetchone()
             if row is not None:
                 connection.execute(_REVOKE, (at, storable(by), grant_id))
-            return _grant(row) if row else None
+            return grant_of(row) if row else None
 
         return await self._database.write(revoke)
 
 
 def insert_grant(connection: sqlite3.Connection, grant: Grant) -> None:
     """Store a grant in the transaction that is under way."""
-    rules = json_text([{"text": rule, "exact": True} for rule in grant.rules])
+    places = [{"folders": list(folders)} for folders in grant.folders] or [{}] * len(grant.rules)
+    rules = json_text(
+        [{"text": rule, "exact": True, **place} for rule, place in zip(grant.rules, places, strict=True)]
+    )
     place = (grant.thread_id, storable(grant.workspace), grant.call_id)
     row = (grant.scope, rules, grant.mode, *place, storable(grant.by), grant.at, storable(grant.folder))
     connection.execute(_INSERT_GRANT, row)
-
-
-def _grant(row: Sequence[Any]) -> Grant:
-    scope, rules, *rest = row
-    return Grant(scope, tuple(str(rule["text"]) for rule in json.loads(rules)), *rest)
 
 
 _STANDING = """

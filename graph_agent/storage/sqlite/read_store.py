@@ -29,6 +29,7 @@ from graph_agent.storage.sqlite.row_values import (
     attempts_of,
     calls_of,
     entry_of,
+    grant_of,
     intent_of,
     json_or,
     load_json,
@@ -256,10 +257,7 @@ class SqliteReadStore:
             """SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id FROM grants
             WHERE revoked_at IS NULL ORDER BY id"""
         )
-        return [
-            ports.Grant(scope, tuple(str(rule["text"]) for rule in json.loads(rules)), *rest)
-            for scope, rules, *rest in rows
-        ]
+        return list(map(grant_of, rows))
 
     def calls(
         self, thread_id: str | None = None, call_id: str | None = None, *, is_brief: bool = False

@@ -4,7 +4,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ __all__ = [
     "attempts_of",
     "calls_of",
     "entry_of",
+    "grant_of",
     "intent_of",
     "json_or",
     "load_json",
@@ -29,6 +30,14 @@ __all__ = [
 
 # What every reader relies on, for a record that was stored incompletely.
 _REQUIRED: Mapping[str, Any] = {"call_id": "", "tool_name": "", "arguments": {}, "result": None, "error_msg": None}
+
+
+def grant_of(row: Sequence[Any]) -> "ports.Grant":
+    """A saved permission; one of an earlier version has one folder for all its rules."""
+    scope, text, *rest = row
+    rules = json.loads(text)
+    folders = tuple(tuple(map(str, rule["folders"])) for rule in rules if "folders" in rule)
+    return replace(ports.Grant(scope, tuple(str(rule["text"]) for rule in rules), *rest), folders=folders)
 
 
 @dataclass(frozen=True)

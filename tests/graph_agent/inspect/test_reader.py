@@ -1,3 +1,5 @@
+from typing import Any
+
 import ormsgpack
 import pytest
 
@@ -69,7 +71,13 @@ def test_grants_that_stand_are_told_oldest_first(rows: Rows, reader: Reader) -> 
 
     told = reader.grants()
 
-    where = {"mode": "default", "thread_id": "t1", "workspace": "/w", "call_id": "call_a", "by": "cli pid 7"}
+    where: dict[str, Any] = {
+        "mode": "default",
+        "thread_id": "t1",
+        "workspace": "/w",
+        "call_id": "call_a",
+        "by": "cli pid 7",
+    }
     assert told == [
         Grant("thread", ("bash(ls)",), **where, at=START, id=1),
         Grant("user", ("bash(cat a)", "bash(cat b)"), **where, at=START, id=3),

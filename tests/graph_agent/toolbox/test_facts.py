@@ -237,7 +237,7 @@ def test_a_word_mentions_the_file_it_leads_to_by_a_link_or_another_name(command:
     [
         ("ls -l", ["in      {ws}"]),
         ("git status && 'rm' x", ["runs    git status", "runs    rm x", "in      {ws}"]),
-        ("a > x; b > x", ["runs    a", "runs    b", "writes  {ws}/x", "in      {ws}"]),
+        ("pwd > x; ls > x", ["runs    pwd", "runs    ls", "writes  {ws}/x", "in      {ws}"]),
         (
             "echo $(id) > ../x",
             [

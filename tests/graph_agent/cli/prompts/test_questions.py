@@ -79,7 +79,7 @@ class Scene:
     def use_sandbox(self) -> None:
         self.session.sandbox = SandboxInfo("bubblewrap", "no network", is_active=True)
 
-    def use_proposal(self, *rules: str, **about: str) -> None:
+    def use_proposal(self, *rules: str, **about: Any) -> None:
         async def propose(*_: object) -> Proposal:
             return Proposal(rules, **about)
 
@@ -275,9 +275,10 @@ async def test_a_call_of_which_no_rule_can_be_made_says_why_and_is_asked_again(t
     [
         ("edit_file(/w/a)", {"coverage": "This allows every change."}, "  This allows every change."),
         ("bash(rm -rf ./tmp)", {"folder": "sub\x1b[2J"}, "Applies in sub\\x1b[2J in mode"),
+        ("bash(make)", {"folders": ((".", "a\x1b[2J"),)}, "  │ bash(make)  in . or a\\x1b[2J"),
     ],
 )
-async def test_a_rule_says_how_far_it_reaches(tmp_path: Path, rule: str, about: dict[str, str], said: str) -> None:
+async def test_a_rule_says_how_far_it_reaches(tmp_path: Path, rule: str, about: dict[str, Any], said: str) -> None:
     scene = Scene(tmp_path, A)
     scene.use_proposal(rule, **about)
 

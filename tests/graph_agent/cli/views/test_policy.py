@@ -112,6 +112,7 @@ def test_rules_and_permissions_can_be_printed_as_json(rows: Rows, config: Path) 
         "by": "cli pid 7",
         "at": START,
         "folder": ".",
+        "folders": [],
     }
     assert listed == {
         "rules": [{"list": "ask", "rule": "bash(git push*)", "source": str(config)}],

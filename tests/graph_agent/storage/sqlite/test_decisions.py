@@ -68,12 +68,14 @@ def grants(database: Database) -> SqliteGrants:
     return SqliteGrants(database)
 
 
+@pytest.mark.parametrize("folders", [(), (("sub",), (".", "sub"))])
 async def test_a_grant_is_stored_with_its_answer_and_comes_back_as_it_was(
-    decisions: SqliteDecisions, grants: Grants
+    decisions: SqliteDecisions, grants: Grants, folders: tuple[tuple[str, ...], ...]
 ) -> None:
-    await decisions.insert("t", _ASKED, _yes())
+    grant = replace(_GRANT, folders=folders)
+    await decisions.insert("t", _ASKED, _yes(grant))
 
-    assert await grants.in_force("t", "/w") == [replace(_GRANT, id=1)]
+    assert await grants.in_force("t", "/w") == [replace(grant, id=1)]
 
 
 async def test_an_answer_that_came_too_late_stores_no_grant(decisions: SqliteDecisions, grants: Grants) -> None:
