@@ -18,16 +18,23 @@ help: ## list all targets
 
 run: $(READY) ## open the chat in ./playground, a small sample workspace (WORKSPACE=DIR: another folder)
 	@if [ "$(WORKSPACE)" = playground ] && [ ! -d playground ]; then cp -R docs/sample playground; fi
-	@# Leaving a chat with open questions (3, 4) or by Ctrl-C (130) is not a failure.
-	@"$(PY)" -m graph_agent chat --workspace "$(WORKSPACE)" || case $$? in 3|4|130) ;; *) exit 1 ;; esac
+	@# Leaving with open questions (3, 4) or by Ctrl-C (130) is not a failure.
+	@if [ -t 0 ] && [ -t 1 ]; then "$(PY)" -m graph_agent chat --workspace "$(WORKSPACE)"; \
+	else text=$$("$(PY)" -c "$(READ_STDIN)"); \
+	if [ -n "$$text" ]; then printf '%s\n' "$$text" | "$(PY)" -m graph_agent run --workspace "$(WORKSPACE)" -; \
+	else echo "graph-agent is a coding agent for the terminal. Run make run in a terminal to open its chat."; \
+	echo "To watch it being killed and recover, on temporary files: make demo"; fi; \
+	fi || case $$? in 3|4|130) ;; *) exit 1 ;; esac
 
 demo: $(READY) ## show a kill and its recovery in a minute, on temporary files
 	@"$(PY)" -m graph_agent demo || case $$? in 130) ;; *) exit 1 ;; esac
 
 test: $(READY) ## run the test suite without the long sweeps (about ten minutes on two cores)
+	@echo "Running the test suite: about ten minutes on two cores. make test-quick takes under two minutes."
 	@"$(PY)" -m pytest -q -m "not sweep" -n auto --maxprocesses 8 --dist worksteal
 
 test-quick: $(READY) ## run the unit tests only (under two minutes)
+	@echo "Running the unit tests: under two minutes."
 	@"$(PY)" -m pytest -q -m "not sweep and not slow" -n auto --maxprocesses 8 --dist worksteal tests/graph_agent tests/policy tests/tools
 
 check: $(READY) ## format, lint, types, layers, sizes, vocabulary, generated docs
@@ -56,7 +63,7 @@ server: $(READY) ## install LangGraph's development server and test the graph un
 	@"$(PY)" -m pytest -q tests/graph_agent/app/test_langgraph_server.py
 
 clean: ## remove the virtual environment and all caches; keeps ./playground and your threads
-	rm -rf "$(VENV)" .venv-ci .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf "$(VENV)" .venv-ci .venv-lock "$(VENV).log" .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 
@@ -67,13 +74,26 @@ FIND_PYTHON = for python in "$(PYTHON)" python3.14 python3.13 python3.12 python3
 	echo "Python 3.11 or newer not found as python3 or python3.N. Install it, or name it: make PYTHON=/path/to/python" >&2; \
 	exit 1; fi
 
+# Text on stdin, if it begins within three seconds: an inherited pipe may never end.
+READ_STDIN = import select, sys; print(sys.stdin.read() if select.select([sys.stdin], [], [], 3)[0] else '')
+
+# $(call STEP,TEXT,COMMAND): runs one step of the set-up and shows its time, on a terminal while it runs, and with pip how many
+# packages are there. What the command prints is shown only if it fails.
+STEP = began=$$(date +%s); printf '  %-46s' $(1); { $(2); } >"$(VENV).log" 2>&1 </dev/null & step=$$!; trap 'kill $$step; exit 130' INT TERM; \
+	while kill -0 $$step 2>/dev/null; do sleep 0.2; [ ! -t 1 ] || printf '\r  %-46s %3d s%s ' $(1) $$(($$(date +%s) - began)) \
+	"$$(awk '/^Collecting /{n++} /^Installing /{i=1} END {if (i) print ", installing"; else if (n) print ", package " n}' "$(VENV).log")"; \
+	done; wait $$step || { printf '\r%s failed:\n' $(1); cat "$(VENV).log"; exit 1; } >&2; \
+	[ ! -t 1 ] || printf '\r%80s\r  %-46s' '' $(1); printf ' %3d s\n' $$(($$(date +%s) - began)); rm -f "$(VENV).log"
+
 $(READY): requirements-dev.txt pyproject.toml
-	@echo "Setting up $(VENV) (once; needs the network) ..."
-	@$(FIND_PYTHON); "$$python" -m venv "$(VENV)" || { \
-	echo "Python's venv module is missing or incomplete; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@"$(PY)" -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
-	@"$(PY)" -m compileall -q $(CODE)
+	@echo "Setting up $(VENV), once; this needs the network and about a minute:"
+	@$(FIND_PYTHON); $(call STEP,"1/4 create $(VENV)","$$python" -m venv "$(VENV)" || \
+	{ echo "Python's venv module is missing or incomplete; on Debian and Ubuntu: apt install python3-venv"; false; })
+	@$(call STEP,"2/4 download and install the dependencies","$(PY)" -m pip install --disable-pip-version-check --no-color \
+	--progress-bar off --require-hashes -r requirements-dev.txt)
+	@$(call STEP,"3/4 install graph-agent","$(PY)" -m pip install --disable-pip-version-check --no-deps --no-build-isolation \
+	--no-index -e .)
+	@$(call STEP,"4/4 compile","$(PY)" -m compileall -q $(CODE))
 	@rm -f "$(VENV)"/.ready-*
 	@touch "$(READY)"
 

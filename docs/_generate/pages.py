@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs._generate import commands, configuration, events, offline, schema, state_machine, thread_schema
+from docs._generate import commands, configuration, events, manual, offline, schema, state_machine, thread_schema
 
 __all__ = ["PAGES", "write_pages"]
 
@@ -12,6 +12,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/configuration.md": configuration.page,
     "docs/events.md": events.page,
     "docs/events.schema.json": schema.schema,
+    "docs/graph-agent.1": manual.page,
     "docs/offline.md": offline.page,
     "docs/state-machine.md": state_machine.page,
     "docs/thread.schema.json": thread_schema.schema,

@@ -66,6 +66,17 @@ class ModelChoice:
     obstacle: str = ""
     """Why the local model that is configured does not answer."""
 
+    @property
+    def headline(self) -> str:
+        """What the chat begins with: which model answers; without one, how to connect one."""
+        if self.kind != "offline":
+            return self.reason
+        begin = f"{self.reason.partition(' Offline mode')[0]} " if self.obstacle else "No model connected. "
+        return (
+            f"{begin}Set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for a local server, then start again. "
+            "Until then I understand a few commands: type `help`."
+        )
+
 
 def choose_model(settings: Settings) -> ModelChoice:
     """A factory or a configured endpoint comes first; then the local model, if usable; else offline commands."""

@@ -90,10 +90,8 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
 
 
 def _introduction(target: Target) -> tuple[str, ...]:
-    """Which model answers and why, and how to connect another."""
+    """Which model answers and why; without one, how to connect one."""
     from graph_agent.app.project_trust import settings_at  # settings are heavy
     from graph_agent.config.model_choice import choose_model
 
-    choice = choose_model(settings_at(target.workspace, {"model.name": target.flags.get("model")}))
-    hint = ("Type `help` for what works offline, e.g. `list`.",) if choice.kind == "offline" else ()
-    return choice.reason, *hint, choice.connect
+    return (choose_model(settings_at(target.workspace, {"model.name": target.flags.get("model")})).headline,)

@@ -14,6 +14,10 @@ from graph_agent.config.model_choice import (
 from graph_agent.config.sources import load_settings
 from tests.fakes.gguf import LIBRARY
 
+_NOT_CONNECTED = (
+    "No model connected. Set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for a local server, then start again. "
+    "Until then I understand a few commands: type `help`."
+)
 _UNSET = "neither a base URL nor a key is set"
 
 
@@ -63,6 +67,7 @@ def test_the_reason_names_the_model_and_the_setting(
 
     assert (choice.kind, choice.reason) == (kind, reason)
     assert "OPENAI_API_KEY" in choice.connect
+    assert choice.headline == (_NOT_CONNECTED if kind == "offline" else reason)
 
 
 def test_a_local_model_answers_if_it_is_usable_and_no_endpoint_is_configured(

@@ -29,7 +29,7 @@ def test_without_a_terminal_there_is_no_chat(tmp_path: Path, monkeypatch: pytest
 def test_no_command_on_a_terminal_is_the_chat_and_says_which_model_it_uses(tmp_path: Path) -> None:
     chat = _chat(tmp_path)
 
-    chat.plays("graph-agent", "> ", "No model is connected", "^\x04")
+    chat.plays("graph-agent", "> ", "No model connected. Set OPENAI_API_KEY", "^\x04")
 
     assert chat.ends() == 0
 
@@ -41,7 +41,7 @@ def test_the_first_message_may_come_with_the_command(tmp_path: Path) -> None:
     chat.plays("notes.txt", "> ", "^\x04")
 
     assert chat.ends() == 0
-    assert (chat.output.count("OPENAI_API_KEY"), "what works offline" in chat.output) == (1, True)
+    assert (chat.output.count("OPENAI_API_KEY"), "type `help`" in chat.output) == (1, True)
 
 
 def test_what_is_typed_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
