@@ -158,11 +158,10 @@ def _bypass(case: _Case) -> Decision | None:
 
 def _protected_names(case: _Case) -> Decision | None:
     workspace = case.facts.workspace
-    programs = [folder for folder in case.settings.program_folders if not workspace.is_relative_to(folder)]
     for path in (*case.facts.paths, *case.facts.redirects):
         if path.access != "read" and is_protected_in(path.resolved, workspace):
             return Decision("ask", "protected name", f"{path.resolved} decides what runs later, or holds keys.")
-        if path.access != "read" and any(path.resolved.is_relative_to(folder) for folder in programs):
+        if path.access != "read" and case.settings.holds_programs(path.resolved, workspace):
             return Decision("ask", "protected name", f"{path.resolved} is in a folder of PATH: it may run later.")
     if case.text is not None and case.text.unknown_target:
         return Decision(

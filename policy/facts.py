@@ -126,6 +126,11 @@ class PolicySettings:
     grants: tuple[Grant, ...] = ()
     """What was allowed "always" for the thread, the project or the user; `evaluate` compares the mode."""
 
+    def holds_programs(self, path: PurePath, workspace: PurePath) -> bool:
+        """Whether a resolved path is in a folder of programs, other than one that contains the whole workspace."""
+        folders = (folder for folder in self.program_folders if path.is_relative_to(folder))
+        return any(not workspace.is_relative_to(folder) for folder in folders)
+
 
 @dataclass(frozen=True)
 class Decision:
