@@ -86,6 +86,31 @@ def test_everything_that_is_writable_in_the_sandbox_is_promised(process: Sandbox
     assert {"/dev/null", "/dev/zero"} <= set(found["opened"])
 
 
+_READABLE_DEVICES = """
+import os, stat
+
+for top, folders, files in os.walk("/dev"):
+    for path in [os.path.join(top, name) for name in files]:
+        is_device = stat.S_ISCHR(os.lstat(path).st_mode) or stat.S_ISBLK(os.lstat(path).st_mode)
+        if not is_device or "watchdog" in path:
+            continue
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+        except OSError:
+            continue
+        print(path)
+"""
+
+
+def test_no_device_can_be_read_that_would_show_a_disk_or_a_terminal(process: SandboxedProcess) -> None:
+    (process.workspace / "devices.py").write_text(_READABLE_DEVICES)
+
+    output, _ = process.run(f"{process.python} devices.py")
+
+    found = {line for line in output.splitlines() if line.startswith("/dev/")}
+    assert {"/dev/null", "/dev/urandom"} <= found <= _DEVICES | {"/dev/pts/ptmx"}
+
+
 _CHANGES = """
 import ctypes, fcntl, json, os, struct, sys
 
