@@ -137,6 +137,9 @@ class ToolCallInfo(TypedDict, total=False):
     attempt: int
     """1 for the first; each retry adds one."""
     risk: Risk
+    """Of this very call, which a sandbox may make lower than that of its tool."""
+    risk_reason: str
+    """What the call does, to be read after "it"; absent where only the risk of the tool is known."""
     kind: CallKind
     concurrency_safe: bool
     """May run at once with neighbouring calls that say the same."""

@@ -11,6 +11,7 @@ from policy.facts import (
     PathFact,
     PolicySettings,
     Risk,
+    Sandboxing,
     Verdict,
     risk_of,
 )
@@ -23,6 +24,7 @@ from policy.protected import (
     is_protected,
     is_protected_in,
 )
+from policy.risk import CallRisk, call_risk, describe_programs
 from policy.rules import (
     ARGUMENT_ALIASES,
     Grant,
@@ -47,6 +49,7 @@ __all__ = [
     "PROTECTED_FOLDERS",
     "PROTECTED_IN_PROJECTS",
     "CallFacts",
+    "CallRisk",
     "Decision",
     "Grant",
     "InvalidRule",
@@ -58,11 +61,14 @@ __all__ = [
     "Risk",
     "Rule",
     "Rules",
+    "Sandboxing",
     "ShellText",
     "SimpleCommand",
     "Unparsable",
     "Verdict",
+    "call_risk",
     "canonical_tool_name",
+    "describe_programs",
     "evaluate",
     "exact_rule_paths",
     "filters_files",

@@ -20,6 +20,7 @@ from policy.matching import (
     whole_folders,
 )
 from policy.protected import is_protected_in
+from policy.risk import call_risk
 from policy.rules import Grant, Rule, globs_overlap, grant_applies, minimal_grants
 from policy.shell.destructive import destructive_reason
 from policy.shell.folders import placed
@@ -273,11 +274,17 @@ def _by_risk(case: _Case) -> Decision:
             leads = f"{path.given} leads to " if path.given != str(path.resolved) else ""
             reason = f"{leads}{path.resolved}, outside the workspace {facts.workspace}."
             return Decision("ask", "outside the workspace", reason)
-    if facts.risk == "low":
-        return Decision("allow", "risk low", f"{facts.tool} has low risk.")
+    risk = call_risk(facts, case.settings)
+    because = f": it {risk.reason}" if risk.reason else ""
+    reason = f"{facts.tool} has {risk.level} risk{because}."
+    if risk.leaves_workspace:
+        return Decision("ask", "outside the workspace", reason)
+    if risk.level == "low":
+        return Decision("allow", "risk low", reason)
     why = unclear_reason(facts, text) if text else ""
-    why = f" It cannot be allowed by a rule: {why}." if why else ""
-    return Decision("ask", f"risk {facts.risk}", f"{facts.tool} has {facts.risk} risk.{why}")
+    # The same reason is not given twice.
+    why = f" It cannot be allowed by a rule: {why}." if why and why not in risk.reason else ""
+    return Decision("ask", f"risk {risk.level}", f"{reason}{why}")
 
 
 class _Step(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, assert_never
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graph_agent.app.tool_catalog import registry_for
-from graph_agent.app.toolset import default_registry, policy_of, roots_of
+from graph_agent.app.toolset import default_registry, policy_of, roots_of, sandbox_of
 from graph_agent.config.paths import agent_paths, database_path, memory_file
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import item_key
@@ -29,6 +29,8 @@ from policy import (
     InvalidRule,
     PathFact,
     PolicySettings,
+    call_risk,
+    describe_programs,
     evaluate,
     parse_rules,
 )
@@ -71,7 +73,10 @@ async def check_policy(
     """
     policy = policy_of(settings)
     everywhere = [grant for grant in grants if grant.scope != "thread"]
-    context = PolicyContext(workspace, add_grants(policy, everywhere), roots_of(workspace, (), settings).usable)
+    roots = roots_of(workspace, (), settings).usable
+    context = PolicyContext(
+        workspace, add_grants(policy, everywhere), roots, sandbox_of(settings, workspace, roots)
+    )
     async with registry_for(tool, workspace, settings) as (registry, problems):
         try:
             check = partial(check_call, tool, arguments, settings.mode, registry=registry, context=context)
@@ -84,17 +89,26 @@ async def check_policy(
                 held = [grant for grant in grants if grant.scope != "thread" or grant.thread_id == thread_id]
                 if evaluate(facts, add_grants(policy, held)).verdict == "allow":
                     allowed_in.append(thread_id)
-        parsed = {} if facts is None else _parsed(facts)
+        parsed = {} if facts is None else _parsed(facts, policy)
         return Report(decision.verdict, decision.rule, decision.reason, parsed, tuple(problems), tuple(allowed_in))
 
 
-def _parsed(facts: CallFacts) -> Mapping[str, Any]:
-    parsed: dict[str, Any] = {"tool": facts.tool, "mode": facts.mode, "risk": facts.risk}
+def _parsed(facts: CallFacts, policy: PolicySettings) -> Mapping[str, Any]:
+    risk = call_risk(facts, policy)
+    parsed: dict[str, Any] = {
+        "tool": facts.tool,
+        "mode": facts.mode,
+        "risk": risk.level,
+        "risk_reason": risk.reason,
+        "declared_risk": facts.risk,
+    }
     if facts.shell is not None:
         shell = facts.shell
         parsed |= {
             "commands": [command.text for command in shell.commands],
             "also_runs": [one.text for one in shell.runs if one not in shell.commands],
+            "programs": describe_programs(shell),
+            "sandbox": facts.sandbox,
             "writes": [_path(path) for path in facts.redirects],
             "is_plain": not shell.unclear_reason,
             "not_plain_because": shell.unclear_reason,

@@ -281,6 +281,7 @@ def policy_of(settings: Settings) -> PolicySettings:
     return PolicySettings(
         rules=rules_of(settings),
         risk=dict(settings.tool_risk),
+        shell_risk=settings.policy.shell_risk,
         reserved=agent_paths(os.environ, settings.database),
         program_folders=tuple(dict.fromkeys(folder.resolve() for folder in path_folders(Path.cwd()))),
         exempt_files=(memory_file(os.environ).resolve(),),

@@ -272,6 +272,8 @@ class PolicySettings(Section):
     """Rules for calls that always need approval, as in `allow`."""
     deny: tuple[str | ExampledRule, ...] = ()
     """Rules for calls that never run, as in `allow`."""
+    shell_risk: Literal["call", "declared"] = "call"
+    """Risk of commands in the sandbox: call judges each by what it does; declared keeps every one at high."""
 
     def rules(self, kind: Literal["allow", "ask", "deny"]) -> tuple[ExampledRule, ...]:
         """The rules of one list, all of them in the long form."""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from graph_agent.config.paths import config_dir, database_path, read_plain_text
 from graph_agent.config.project import NOT_TRUSTED, Project
-from graph_agent.config.settings import SECRET_KEYS, ModelSettings, Settings, known_keys, suggest_key
+from graph_agent.config.settings import SECRET_KEYS, ModelSettings, Section, Settings, known_keys, suggest_key
 from graph_agent.errors import ConfigError
 
 __all__ = [
@@ -289,6 +289,7 @@ _IS_STRICTER: Mapping[str, Callable[[Any, Any], bool]] = {
     "max_task_depth": lambda new, old: isinstance(new, int) and isinstance(old, int) and 0 <= new < old,
     "sandbox": lambda new, old: (old, new) in (("off", "on"), ("off", "required"), ("on", "required")),
     "sandbox_network": lambda new, old: new is False and old is not False,
+    "policy.shell_risk": lambda new, old: new == "declared" and old != "declared",
 }
 """Settings that a project may make stricter, and whether a new value is stricter than the old one."""
 
@@ -350,8 +351,17 @@ def _objection(key: str, value: Any, user: Mapping[str, Sourced]) -> str:
     if key not in _IS_STRICTER:
         return "a project may not set this"
     own = user.get(key)
-    old = own.value if own else Settings.model_fields[key].default
+    old = own.value if own else _default(key)
     return "" if _IS_STRICTER[key](value, old) else "a project may only make this stricter"
+
+
+def _default(key: str) -> Any:
+    """The default of a setting by its dotted key."""
+    fields, value = Settings.model_fields, None
+    for name in key.split("."):
+        value = fields[name].default
+        fields = type(value).model_fields if isinstance(value, Section) else fields
+    return value
 
 
 def merge_project(user: Mapping[str, Sourced], accepted: Mapping[str, Sourced]) -> dict[str, Sourced]:

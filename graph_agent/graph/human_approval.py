@@ -73,7 +73,8 @@ class HumanApproval:
     ) -> ToolCallInfo:
         kind, reason = cast("AnswerKind", answer["kind"]), str(answer.get("reason", ""))
         decided = {"decision": kind, "decided_by": str(answer.get("decided_by", ""))}
-        granted = {**decided, **granted, **({"outside_sandbox": True} if answer.get("outside_sandbox") else {})}
+        outside = _OUTSIDE_SANDBOX if answer.get("outside_sandbox") else {}
+        granted = {**decided, **granted, **outside}
         now = self.clock.now()
         match kind:
             case "approve" | "answer" | "retry":
@@ -104,10 +105,18 @@ class HumanApproval:
                 )
                 return call
             preview = {} if plan.preview is None else {"preview": plan.preview}
-            granted = {**granted, **preview, "paths": list(plan.paths), "summary": plan.summary}
+            shown = {"summary": plan.summary, "risk": plan.risk, "risk_reason": plan.risk_reason}
+            granted = {**shown, **granted, **preview, "paths": list(plan.paths)}
             arguments = plan.arguments
         digest = args_digest(call_id, tool_name, attempt, arguments)
         return moved(call, "pending", **granted, arguments=arguments, args_digest=digest, edited=True)
+
+
+_OUTSIDE_SANDBOX: Mapping[str, Any] = {
+    "outside_sandbox": True,
+    "risk": "high",
+    "risk_reason": "runs outside the sandbox",
+}
 
 
 def _fits(answer: Any, call: ToolCallInfo, run: RunContext) -> bool:

@@ -145,6 +145,8 @@ class ToolRouting:
             "reason": plan.reason,
             "summary": plan.summary,
         }
+        if plan.risk_reason:
+            call["risk_reason"] = plan.risk_reason
         if plan.resumable:
             call["resumable"] = True
         if plan.paths:

@@ -60,6 +60,7 @@ class PreparedCall:
     rule: str = ""
     """Name of the policy rule that spoke."""
     risk: Risk = "medium"
+    """Of this very call."""
     kind: CallKind = "execute"
     concurrency_safe: bool = False
     requires_input: bool = False
@@ -72,6 +73,8 @@ class PreparedCall:
     """Where the paths in the arguments lead; the run opens nothing else unless policy evaluates that again."""
     preview: dict[str, Any] | None = None
     """`{"kind": "diff" | "text", "text", "observed": {path, device, inode, sha256} | {folder} | None}`; JSON."""
+    risk_reason: str = ""
+    """What the call does, to be read after "it"; empty where only the risk of the tool is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,13 @@ async def review_edit(
     plan = await toolbox.prepare(item.call["tool_name"], arguments, scope, call_id, attempt)
     if plan.verdict in ("unusable", "deny"):
         raise AnswerRefused(f"The edited arguments were not accepted: {plan.reason}")
-    shown = {"arguments": plan.arguments, "summary": plan.summary, "risk": plan.risk, "preview": plan.preview}
+    shown = {
+        "arguments": plan.arguments,
+        "summary": plan.summary,
+        "risk": plan.risk,
+        "risk_reason": plan.risk_reason,
+        "preview": plan.preview,
+    }
     call = cast("ToolCallInfo", {**item.call, **shown})
     return replace(item, call=call, question=replace(item.question, reason=plan.reason))
 

@@ -15,7 +15,7 @@ from graph_agent.ports import Grants, PreparedCall, Proposal, Scope
 from graph_agent.ports.stored_text import storable
 from graph_agent.toolbox.facts import Targets, call_facts, format_command, kind_of, resolve_targets
 from graph_agent.toolbox.tool_context import ToolContexts, add_grants
-from policy import CallFacts, PolicySettings, evaluate, propose
+from policy import CallFacts, PolicySettings, call_risk, evaluate, propose
 from tools.base import BaseTool, BlobStore, PathTarget, Preview, Target, ToolContext, ToolErrorType, failure
 from tools.paths import PathRefused
 from tools.registry import Origin, ToolRegistry
@@ -110,14 +110,15 @@ class CallPreparation:
         except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
             kind = tool.kind.value if self._registry.is_third_party(tool.name) else kind_of(tool, arguments)
             return PreparedCall(tool.name, dict(arguments), "unusable", str(error), kind=kind)
-        profile = parsed.profile
+        profile, risk = parsed.profile, call_risk(facts, policy)
         call = PreparedCall(
             tool_name=tool.name,
             arguments=parsed.arguments,
             verdict=decision.verdict,
             reason=decision.reason,
             rule=decision.rule,
-            risk=facts.risk,
+            risk=risk.level,
+            risk_reason=risk.reason,
             kind=facts.kind,
             concurrency_safe=profile.is_concurrency_safe(parsed.arguments),
             requires_input=tool.requires_input,
@@ -218,7 +219,7 @@ class CallPreparation:
 
     async def _policy(self, scope: Scope) -> PolicySettings:
         """The settings with the grants that hold here and now."""
-        workspace, policy, _ = self._contexts.policy_context
+        workspace, policy, *_ = self._contexts.policy_context
         if self._grants is None:
             return policy
         grants = await self._grants.in_force(scope.thread_id, str(workspace))

@@ -23,6 +23,7 @@ from policy import (
     PathFact,
     PolicySettings,
     Risk,
+    Sandboxing,
     ShellText,
     exact_rule_paths,
     globs_overlap,
@@ -37,6 +38,7 @@ from policy import (
 from tools.base import BaseTool, CommandTarget, HostPermission, HostTarget, PathTarget, Target, ToolKind
 from tools.paths import PathRefused, resolve, resolve_target
 from tools.registry import Origin, is_available_in_plan_mode
+from tools.sandbox import Sandbox
 
 __all__ = [
     "CommandFacts",
@@ -82,6 +84,14 @@ class PolicyContext(NamedTuple):
     policy: PolicySettings
     roots: tuple[Path, ...] = ()
     """Folders beside the workspace that count as inside."""
+    sandbox: Sandbox | None = None
+    """The sandbox that commands run in; None without one."""
+
+    def sandboxing(self) -> Sandboxing:
+        """What policy has to know of it; the first look in a process takes some milliseconds."""
+        if self.sandbox is None or not self.sandbox.is_available:
+            return "none"
+        return "open" if self.sandbox.rules.network else "closed"
 
 
 class CommandFacts(NamedTuple):
@@ -148,7 +158,11 @@ def call_facts(
         hosts=targets.hosts,
         signature=targets.hosts[0] if targets.hosts else tool.signature(arguments),
     )
-    return facts if targets.command is None else with_command(facts, targets.command)
+    if targets.command is None:
+        return facts
+    # Plug-ins and servers start their commands themselves, outside of the sandbox.
+    sandbox = context.sandboxing() if origin == "builtin" else "none"
+    return replace(with_command(facts, targets.command), sandbox=sandbox)
 
 
 def with_command(facts: CallFacts, command: CommandFacts) -> CallFacts:

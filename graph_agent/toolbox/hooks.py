@@ -137,6 +137,7 @@ def _call_fields(call: ToolCallInfo, scope: Scope) -> dict[str, Any]:
         "call_id": call["call_id"],
         "attempt": call.get("attempt", 1),
         "risk": call.get("risk", "medium"),
+        "risk_reason": call.get("risk_reason", ""),
         "tool_name": call["tool_name"],
         "tool_input": call["arguments"],
     }

@@ -133,7 +133,7 @@ class ToolContexts:
 
     def _file_filter(self) -> Callable[[Path], bool]:
         """Whether rules let a tool read a file it finds; links in rules are looked up once for many files."""
-        workspace, policy, _ = self.policy_context
+        workspace, policy, *_ = self.policy_context
         known = names_in_rules(self.policy_context)
 
         def is_readable(path: Path) -> bool:

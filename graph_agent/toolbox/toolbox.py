@@ -70,7 +70,7 @@ class GraphToolbox:
         self._registry = registry
         self._policy = policy
         self._dependencies = dependencies
-        context = PolicyContext(workspace.resolve(), policy, tuple(roots))
+        context = PolicyContext(workspace.resolve(), policy, tuple(roots), dependencies.sandbox)
         self._contexts = ToolContexts(context, dependencies, limits or Limits())
         self._preparation = CallPreparation(registry, self._contexts, dependencies.grants)
         self._computed: dict[str, dict[str, Any]] = {}

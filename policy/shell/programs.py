@@ -362,7 +362,7 @@ _ROWS: tuple[tuple[str, Program], ...] = (
     ("basename cd dirname du ls pwd readlink realpath stat", _reader("names")),
     ("echo false true :", _reader("nothing")),
     (
-        "arch df free groups id locale nproc numfmt printenv ps seq sleep type uname uptime users",
+        "arch df free groups id locale nproc numfmt printenv ps seq type uname uptime users",
         _reader("nothing"),
     ),
     ("who whoami", _reader("nothing")),

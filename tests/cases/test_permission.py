@@ -184,7 +184,7 @@ def test_an_always_of_this_thread_holds_in_a_later_process_and_in_no_other_threa
 
 
 def test_an_always_never_answers_a_question_that_is_open_already(set_up: SetUp) -> None:
-    call = {"command": "echo x >/dev/null"}
+    call = {"command": "touch here"}
     bench = set_up(TC("c1", "bash", call), TC("c2", "bash", call), TXT("ok"))
     for thread in ("t1", "t2"):
         bench.ask("go", "--thread", thread)
@@ -199,7 +199,7 @@ def test_an_always_never_answers_a_question_that_is_open_already(set_up: SetUp) 
 
 
 def test_an_always_of_a_looser_mode_does_not_hold_in_a_stricter_one(set_up: SetUp) -> None:
-    call = {"command": "echo x >/dev/null"}
+    call = {"command": "touch here"}
     bench = set_up(*(TC(f"c{n}", "bash", call) for n in range(2)), TXT("ok"), TC("c3", "bash", call), TXT("ok"))
     bench.ask("go", "--thread", "t1", "--mode", "acceptEdits")
     bench.command("approvals", "approve", "c0", "--always", "--scope", "project")
@@ -245,7 +245,7 @@ def test_arguments_edited_in_an_editor_are_judged_and_their_change_is_shown_befo
 
 
 def test_three_calls_are_answered_together_once_each_was_seen(set_up: SetUp) -> None:
-    bench = set_up(TCS(*(bash(f"c{n}", f"echo {n} >> log.txt") for n in range(3))), TXT("end"))
+    bench = set_up(TCS(*(bash(f"c{n}", f"rm -f x; echo {n} >> log.txt") for n in range(3))), TXT("end"))
     chat = bench.chat("chat", "go", "--thread", "t1")
 
     play(
@@ -276,7 +276,7 @@ def test_an_always_given_in_another_terminal_is_told_in_the_chat_that_waits(set_
 def test_a_fork_takes_along_what_was_allowed_in_its_project_and_not_what_was_in_its_thread(
     set_up: SetUp, scope: str
 ) -> None:
-    call = {"command": "echo x >/dev/null"}
+    call = {"command": "touch here"}
     bench = set_up(TC("c0", "bash", call), TXT("ok"), TC("c1", "bash", call), TXT("ok"))
     bench.ask("go", "--thread", "t1")
     bench.command("approvals", "approve", "c0", "--always", "--scope", scope)

@@ -216,7 +216,9 @@ def test_a_star_in_a_literal_rule_is_literal() -> None:
 
 def test_a_decision_says_why_no_rule_could_allow_a_command() -> None:
     assert evaluate(_bash("ls $HOME"), _rules(allow=["bash"])) == Decision(
-        "ask", "risk high", "bash has high risk. It cannot be allowed by a rule: the shell would expand a '$'."
+        "ask",
+        "risk high",
+        "bash has high risk: it cannot be told before it runs: the shell would expand a '$'.",
     )
 
 

@@ -177,7 +177,8 @@ def call_facts(call: TranscriptCall) -> Iterator[str]:
     if call.seconds is not None:
         yield f"{call.seconds:.1f} s"
     if record.get("risk"):
-        yield f"{record['risk']} risk"
+        why = f": {record['risk_reason']}" if record.get("risk_reason") else ""
+        yield f"{record['risk']} risk{why}"
     if int(record.get("attempt") or 1) > 1:
         yield f"attempt {record['attempt']}"
     if record.get("decision"):

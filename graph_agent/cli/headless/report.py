@@ -56,6 +56,7 @@ def result_report(result: TurnResult, shared: frozenset[str] = frozenset()) -> d
                 "tool_name": call["tool_name"],
                 "arguments": call["arguments"],
                 "risk": call.get("risk", "medium"),
+                "risk_reason": call.get("risk_reason", ""),
                 "reason": reason,
                 "asked_at": call.get("asked_at"),
                 "preview": call.get("preview"),
@@ -131,7 +132,8 @@ def pending_lines(result: TurnResult, shared: frozenset[str] = frozenset()) -> I
         if kind == "input":
             yield f"waiting for an answer: {call_id} {about}"
         elif kind == "approval":
-            yield f"waiting for approval: {call_id} {name} ({call.get('risk', 'medium')} risk) {about}"
+            why = f": {call['risk_reason']}" if call.get("risk_reason") else ""
+            yield f"waiting for approval: {call_id} {name} ({call.get('risk', 'medium')} risk{escape(why)}) {about}"
         else:
             yield f"interrupted: {call_id} {name}, {escape(item.question.reason)} {about}"
     if "input" in kinds:

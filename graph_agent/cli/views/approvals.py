@@ -99,6 +99,7 @@ def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
         "tool_name": record["tool_name"],
         "arguments": record["arguments"],
         "risk": record.get("risk", "medium"),
+        "risk_reason": record.get("risk_reason", ""),
         "reason": record.get("reason", ""),
         "asked_at": record.get("asked_at"),
         "preview": record.get("preview"),

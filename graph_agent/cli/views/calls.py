@@ -110,6 +110,8 @@ def format_call(view: CallView) -> Iterator[str]:
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in record["arguments"].items()
     }
+    if record.get("risk_reason"):
+        yield escape(f"  risk: {record.get('risk', '-')}, {record['risk_reason']}")
     details = {"error": record["error_msg"], "result": record["result"]}
     match record.get("metadata"):
         case {"diff": {"unified": str(diff)}}:

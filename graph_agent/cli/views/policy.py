@@ -118,8 +118,14 @@ def _report_lines(report: Report) -> Iterator[str]:
     yield f"rule:     {report.rule}"
     yield f"reason:   {report.reason}"
     parsed = report.parsed
+    if parsed.get("risk_reason"):
+        yield f"risk:     {parsed['risk']}: it {parsed['risk_reason']}"
+    elif parsed:
+        yield f"risk:     {parsed['risk']}"
     for title, key in (("runs", "commands"), ("would also run", "also_runs")):
         yield from (f"{title}: {text}" for text in parsed.get(key, ()))
+    for name, row in parsed.get("programs", {}).items():
+        yield f"program {name}: {row}"
     for path in (*parsed.get("writes", ()), *parsed.get("paths", ())):
         where = "inside" if path["inside"] else "outside"
         yield f"{path['access']}s: {path['resolved']} ({where} the workspace)"

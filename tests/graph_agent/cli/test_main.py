@@ -136,7 +136,7 @@ COMMANDS = dict(_paths(typer.main.get_command(app)))
 def command(tmp_path_factory: pytest.TempPathFactory) -> Command:
     """One folder for all: with a thread whose call waits."""
     command = Command(tmp_path_factory.mktemp("table"))
-    command("run", "run echo hi", "--thread", "shop")
+    command("run", "run touch hi", "--thread", "shop")
     return command
 
 

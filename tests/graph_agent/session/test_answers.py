@@ -28,7 +28,7 @@ async def test_an_edited_question_shows_the_edited_call_as_policy_evaluates_it()
 
     shown = await review_edit(item, {"path": "b"}, ScriptedToolbox(), _SCOPE)
 
-    changed = {"arguments": {"path": "b"}, "preview": None, "summary": "", "risk": "medium"}
+    changed = {"arguments": {"path": "b"}, "preview": None, "summary": "", "risk": "medium", "risk_reason": ""}
     assert (shown.call, shown.question) == ({**item.call, **changed}, replace(item.question, reason="it writes"))
 
 

@@ -46,6 +46,7 @@ async def test_a_hook_gets_the_call_as_json_and_allows_it_by_exit_code_0(tmp_pat
         "call_id": "c1",
         "attempt": 2,
         "risk": "medium",
+        "risk_reason": "",
         "tool_name": "bash",
         "tool_input": {"command": "make"},
     }

@@ -237,8 +237,8 @@ def test_the_picture_shows_a_kill_its_evidence_one_charge_and_the_way_back() -> 
         *("recover", "recover", "run", "cat", "calls", "history", "diff", "threads", "rewind", "cat"),
     ]
     for evidence in (
-        "bash (high risk) $ sh charge.sh",
-        "interrupted  high    bash",
+        "bash (medium risk: runs a script: sh",
+        "interrupted  medium  bash",
         "  output so far:\n  │ card charged, waiting for the bank\n",
         "$ cat charges.txt\norder 17: 12.40\n\nOne line: charged once.",
         "+status: paid",

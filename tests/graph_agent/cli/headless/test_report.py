@@ -54,6 +54,7 @@ def test_open_questions_are_listed_as_approvals_and_calls() -> None:
             "tool_name": "bash",
             "arguments": {"command": "ls"},
             "risk": "medium",
+            "risk_reason": "",
             "reason": "bash asks",
             "asked_at": "2026-11-28T00:00:00.000Z",
             "preview": {"kind": "text", "text": "ls"},

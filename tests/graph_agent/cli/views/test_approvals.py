@@ -37,6 +37,7 @@ def test_the_list_has_the_documented_shape_and_keeps_answered_calls_apart(rows: 
         "tool_name": "bash",
         "arguments": {"command": "make"},
         "risk": "medium",
+        "risk_reason": "",
         "reason": "runs a command",
         "asked_at": START,
         "preview": {"text": "$ make"},

@@ -14,8 +14,8 @@ from tests.scenarios.command import Command
     ("tool", "arguments", "mode", "code"),
     [
         ("read", '{"path": "a"}', (), 0),
-        ("bash", '{"command": "ls"}', (), 3),
-        ("bash", '{"command": "ls"}', ("--mode", "dontAsk"), 4),
+        ("bash", '{"command": "touch a"}', (), 3),
+        ("bash", '{"command": "touch a"}', ("--mode", "dontAsk"), 4),
     ],
 )
 def test_the_exit_code_is_the_decision(
@@ -161,16 +161,16 @@ def test_a_decision_that_is_too_permissive_exits_with_1(
 @pytest.mark.slow
 def test_a_saved_permission_counts_until_it_is_revoked(tmp_path: Path) -> None:
     command = Command(tmp_path)
-    command("run", "run echo a >/dev/null", "--thread", "t1")
+    command("run", "run touch a", "--thread", "t1")
     [asked] = command.json("approvals", "list")["approvals"]
 
     allowed = command.json("approvals", "approve", asked["call_id"], "--always", "--scope", "project")
     resumed = command("run", "--resume", "t1")
-    other_thread = command("run", "run echo a >/dev/null", "--thread", "t2")
-    other_command = command("run", "run echo b >/dev/null", "--thread", "t3")
+    other_thread = command("run", "run touch a", "--thread", "t2")
+    other_command = command("run", "run touch b", "--thread", "t3")
     [grant] = command.json("policy", "list")["grants"]
     revoked = command("policy", "revoke", str(grant["id"]))
-    again = command("run", "run echo a >/dev/null", "--thread", "t4")
+    again = command("run", "run touch a", "--thread", "t4")
 
     assert allowed["always"] == {"scope": "project", "rules": ["bash(echo a)"]}
     codes = [done.returncode for done in (resumed, other_thread, other_command, revoked, again)]
