@@ -31,6 +31,7 @@ __all__ = [
     "FULL_RESULTS",
     "INITIAL",
     "NEW_MESSAGE",
+    "PLAN_TOOL",
     "REPLACES",
     "SHORTENED",
     "STATUSES",
@@ -48,8 +49,10 @@ __all__ = [
     "merge_calls",
     "merge_messages",
     "merge_names",
+    "mode_after_plan",
     "pending_tool_calls",
     "process_marker",
+    "question_and_options",
     "replace_entries",
     "require_allowed",
 ]
@@ -187,6 +190,36 @@ class ToolCallInfo(TypedDict, total=False):
 def pending_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:
     """The calls that are not final yet, in the model's order."""
     return [call for call in calls.values() if call["status"] not in FINAL]
+
+
+PLAN_TOOL = "present_plan"
+"""The tool whose question may end plan mode."""
+_PLAN_ANSWERS: Mapping[str, str] = {"start, ask before changes": "default", "start, accept edits": "acceptEdits"}
+_SHORT_PLAN_ANSWERS: Mapping[str, str] = {
+    "1": "default",
+    "2": "acceptEdits",
+    "y": "default",
+    "yes": "default",
+    "start": "default",
+    "a": "acceptEdits",
+    "accept edits": "acceptEdits",
+}
+
+
+def question_and_options(call: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """What a call that requires input asks, and the answers that it offers; others may be given too."""
+    arguments = call["arguments"]
+    if call["tool_name"] == PLAN_TOOL:
+        return str(arguments.get("plan", "")), tuple(_PLAN_ANSWERS)
+    return str(arguments.get("question", "")), tuple(map(str, arguments.get("options") or ()))
+
+
+def mode_after_plan(call: Mapping[str, Any], answer: str) -> str | None:
+    """The permission mode that an answer to a plan chooses; None for every other answer."""
+    if call["tool_name"] != PLAN_TOOL:
+        return None
+    text = " ".join(answer.split()).rstrip(".!").casefold()
+    return _PLAN_ANSWERS.get(text) or _SHORT_PLAN_ANSWERS.get(text)
 
 
 def completed_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:

@@ -161,6 +161,7 @@ DEFAULT_TOOL_RISK: dict[str, str] = {
     "todo_write": "low",
     "todo_read": "low",
     "ask_user": "low",
+    "present_plan": "low",
     "new_task": "low",
     "attempt_completion": "low",
     "tool_search": "low",

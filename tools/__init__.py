@@ -7,6 +7,7 @@ from tools.agent_ops.ask_user import AskUserTool
 from tools.agent_ops.completion import AttemptCompletionTool
 from tools.agent_ops.memory import SaveMemoryTool
 from tools.agent_ops.new_task import NewTaskTool, SubAgentPort
+from tools.agent_ops.present_plan import PresentPlanTool
 from tools.agent_ops.skill import Skill, SkillTool
 from tools.agent_ops.todo import TodoReadTool, TodoWriteTool
 from tools.base import BaseTool, MemoryFileStates
@@ -59,6 +60,7 @@ def create_default_tools(
         SaveMemoryTool(workspace=workspace, memory_file=memory_file),
         *([WebSearchTool(workspace=workspace, provider=search)] if search else []),
         AskUserTool(workspace=workspace),
+        PresentPlanTool(workspace=workspace),
         NewTaskTool(workspace=workspace, sub_agents=sub_agents),
         AttemptCompletionTool(workspace=workspace),
         *([SkillTool(skills, workspace=workspace)] if skills else []),

@@ -312,6 +312,7 @@ class BaseTool:
     """Offer only the name; `tool_search` loads the schema."""
     in_plan_mode: bool | None = None
     """Whether it is offered in plan mode; None: if it is read-only."""
+    only_in_plan_mode: bool = False
     timeout_s: float = 600
     max_result_chars: int | None = None
     """None: the limit of the context."""

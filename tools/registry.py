@@ -219,7 +219,8 @@ class ToolRegistry:
         return [
             tool
             for tool in self.all()
-            if tool.name not in hidden and (mode != "plan" or is_available_in_plan_mode(tool))
+            if tool.name not in hidden
+            and (is_available_in_plan_mode(tool) if mode == "plan" else not tool.only_in_plan_mode)
         ]
 
     def declarations(self, mode: str = "default", hidden: frozenset[str] = frozenset()) -> list[dict[str, Any]]:

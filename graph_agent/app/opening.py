@@ -332,6 +332,7 @@ async def session_dependencies(
         head=store.head,
         is_imported=store.threads.is_imported,
         prune_if_grown=partial(saver.prune_if_grown, thread.thread_id, settings.keep_turns),
+        store_mode=store.threads.set_mode,
         instructions=parts.instructions,
         shells=shells,
         sandbox=partial(sandbox_status, sandbox),

@@ -82,7 +82,11 @@ async def load_tool_catalog(workspace: Path, settings: Settings, mode: str, *, a
     policy = policy_of(settings)
     async with registry_for(about, workspace, settings) as (registry, problems):
         available = available_tool_names(registry, mode, denied_tools(registry, policy.rules.deny))
-        declared = {item["function"]["name"]: item["function"] for item in await registry.function_declarations()}
+        declared = {
+            item["function"]["name"]: item["function"]
+            for each in ("plan", "default")  # Together these offer every tool.
+            for item in await registry.function_declarations(each)
+        }
         tools = tuple(
             ToolInfo(
                 name=tool.name,

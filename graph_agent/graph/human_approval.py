@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from graph_agent.calls import FINAL, ToolCallInfo, allowed_answers, args_digest
+from graph_agent.calls import FINAL, ToolCallInfo, allowed_answers, args_digest, mode_after_plan
 from graph_agent.events import AnswerKind, EventBus, WarningIssued
 from graph_agent.graph.history import change_of, ended_event, moved
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
@@ -50,6 +50,8 @@ class HumanApproval:
         answers = envelope.get("answers")
         scope = scope_of(state, run, here)
         update: dict[str, Any] = {}
+        chosen = ""
+        """The mode that replaces plan mode, where a plan was accepted."""
         for call_id, answer in answers.items() if isinstance(answers, Mapping) else ():
             call = calls.get(call_id)
             if call is None or not _fits(answer, call, run):
@@ -64,9 +66,12 @@ class HumanApproval:
             after = await self._apply(known, answer, granted, scope)
             if after is not known:
                 update[call_id] = change_of(call, after)
+                mode = mode_after_plan(call, str(answer.get("reason", ""))) if answer["kind"] == "answer" else None
+                chosen = mode if mode and scope.mode == "plan" else chosen
                 if after["status"] in FINAL:
                     self.bus.publish(ended_event(after))
-        return Step("answered", {"calls": update} if update else {})
+        changed: dict[str, Any] = {"calls": update} if update else {}
+        return Step("answered", {**changed, "mode": chosen} if chosen else changed)
 
     async def _apply(
         self, call: ToolCallInfo, answer: Mapping[str, Any], granted: dict[str, Any], scope: Scope

@@ -72,6 +72,8 @@ class SessionDependencies:
     """Whether a checkpoint of a thread came from an imported file."""
     prune_if_grown: Callable[[], Awaitable[object]]
     """Prunes the thread at the end of a turn."""
+    store_mode: Callable[[str, str], Awaitable[None]]
+    """Stores the permission mode in which a thread, by its id, continues in other processes."""
     instructions: Callable[[], str]
     clock: Clock
     bus: EventBus

@@ -54,6 +54,9 @@ class GraphRunner:
         self.open_questions: dict[str, OpenQuestion] = {}
         """By call id, as the graph last asked them."""
         self.mode = thread.mode
+        self.state_mode = ""
+        """The mode in the graph's state; empty before there is one."""
+        self._stored_mode = thread.mode
         self.can_cancel_pending = False
         """Whether the only pending calls are those of sub-agents that failed."""
         self.journal_facts = JournalFacts()
@@ -62,10 +65,20 @@ class GraphRunner:
         self.budget_reset = ""
         """As in `RunContext`."""
 
-    @property
-    def stored_mode(self) -> str:
-        """The mode to store: bypassPermissions must be chosen again in each process."""
-        return "default" if self.mode == "bypassPermissions" else self.mode
+    async def store_mode(self) -> str:
+        """Store the mode for later processes, and return it: bypassPermissions must be chosen again in each."""
+        mode = "default" if self.mode == "bypassPermissions" else self.mode
+        if self.mode != self._stored_mode:
+            await self._dependencies.store_mode(self._thread.thread_id, mode)
+            self._stored_mode = self.mode
+        return mode
+
+    def _follow_state_mode(self, values: Mapping[str, Any]) -> None:
+        """Continue in the mode that an accepted plan has put into the state, and into the list of threads."""
+        mode = values.get("mode", "")
+        if mode and self.mode == self.state_mode != mode:
+            self.mode = self._stored_mode = mode
+        self.state_mode = mode or self.state_mode
 
     @property
     def scope(self) -> Scope:
@@ -202,6 +215,7 @@ class GraphRunner:
             return await self.result_with_questions({})
         while True:
             self.open_questions = {}
+            self._follow_state_mode(output.values)
             if output.drained:
                 return await self.result("resumable", output.values)
             questions = questions_in(output.question) if output.question is not None else []
@@ -276,7 +290,8 @@ class GraphRunner:
             finished_in_journal=self.journal_facts.finished,
             started_calls=self.journal_facts.started,
             reverted_attempts=self.journal_facts.reverted_attempts,
-            mode=self.mode,
+            # A mode that the state has already may change there while the run lasts.
+            mode="" if self.mode == self.state_mode else self.mode,
             shared_budget=self._thread.shared_budget,
             budget_reset=self.budget_reset,
             stopped_usage=self._used_by_stopped,

@@ -92,6 +92,7 @@ class Session:
             self._runner.journal_facts = await load_journal_facts(
                 self.thread_id, snapshot.values, self._dependencies.journal
             )
+            self._runner.state_mode = snapshot.values.get("mode", "")
             self.bus.publish(
                 SessionOpened(
                     self.thread_id, snapshot.checkpoint_id, str(self.workspace), self.model_label, self.mode
@@ -360,6 +361,11 @@ class Session:
     def mode(self, mode: str) -> None:
         self._runner.mode = require_selectable_mode(mode)
 
+    async def change_mode(self, mode: str) -> None:
+        """Set the mode, also for processes that continue the thread; raises UsageError if it cannot be set."""
+        self.mode = mode
+        await self._runner.store_mode()
+
     @property
     def has_renewed_budget(self) -> bool:
         """Whether the user continued the turn after it reached a limit in the middle of a call."""
@@ -456,7 +462,7 @@ class Session:
     async def _begin_turn(self, update: dict[str, Any]) -> TurnResult:
         self._hooks.turn_begins()
         turn = {"steps": 0, "outcome": "", "usage": {}}
-        state = {"turn": turn, "mode": self._runner.stored_mode, **update}
+        state = {"turn": turn, "mode": await self._runner.store_mode(), **update}
         return await self._runner.run(lambda context: self._graph.begin(state, context))
 
     async def _result_before_turn(self) -> TurnResult:

@@ -289,6 +289,7 @@ class _Run:
             head=head,
             is_imported=self._threads.is_imported,
             prune_if_grown=points.around("tidy", prune_if_grown),
+            store_mode=self._threads.set_mode,
             instructions=lambda: "system",
             clock=clock,
             bus=bus,

@@ -112,6 +112,7 @@ class Stage:
             head=head,
             is_imported=threads.is_imported,
             prune_if_grown=prune_if_grown,
+            store_mode=threads.set_mode,
             instructions=lambda: "system",
             clock=clock,
             bus=bus,

@@ -121,7 +121,7 @@ class SlashCommands:
             case "share":
                 self.programs.share()
             case "mode":
-                self._mode(argument)
+                await self._mode(argument)
             case "model":
                 await self._model(argument)
             case _:
@@ -156,12 +156,12 @@ class SlashCommands:
             for number, line in enumerate(lines):
                 self._say(f"  {'' if number else usage:<{width}}  {line}")
 
-    def _mode(self, name: str) -> None:
+    async def _mode(self, name: str) -> None:
         if name and name not in (*MODES, "bypassPermissions"):
             self._say(f"Unknown mode {name!r}. Choose one of {', '.join(MODES)}.", "yellow")
             return
         if name:
-            self.session.mode = name
+            await self.session.change_mode(name)
         available = "" if name else f" (available: {', '.join(MODES)})"
         self._say(f"mode: {self.session.mode}{available}")
 

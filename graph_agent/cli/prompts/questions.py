@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
+from graph_agent.calls import PLAN_TOOL, question_and_options
 from graph_agent.cli.prompts.choices import (
     ALL,
     ALL_APPROVALS,
@@ -240,11 +241,12 @@ async def _ask_model_question(prompt: Prompt, item: OpenQuestion, position: str)
     Raises:
         StopTurn: the person wants to stop the turn instead.
     """
-    options = [str(option) for option in item.call["arguments"].get("options") or ()]
+    options = question_and_options(item.call)[1]
     page = question_page(item, prompt.display.width, position)
-    hint = (
-        f"Type an answer{', or a number' if options else ''}; {_SKIP} skips the question, {_STOP} stops the turn."
-    )
+    is_plan = item.call["tool_name"] == PLAN_TOOL
+    what = "a number, or what to change" if is_plan else "an answer, or a number" if options else "an answer"
+    skips = "keeps planning" if is_plan else "skips the question"
+    hint = f"Type {what}; {_SKIP} {skips}, {_STOP} stops the turn."
     while line := await prompt.sentence(item, page, hint):
         page = []
         if line == _STOP:

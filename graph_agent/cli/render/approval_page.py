@@ -11,6 +11,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
+from graph_agent.calls import PLAN_TOOL, question_and_options
 from graph_agent.cli.render.console import added_text, block, diff_lines, fold, safe_text
 from graph_agent.ports import SandboxInfo
 from graph_agent.session.turn_result import OpenQuestion
@@ -67,11 +68,12 @@ def approval_page(
 
 def question_page(item: OpenQuestion, width: int, place: str) -> list[Text]:
     """The page of a question of the model: what it wants to know, and its options."""
-    arguments = item.call["arguments"]
-    lines = _title("Question", item, place, width)
-    lines += block(str(arguments.get("question", "")), width, style="bold")
-    for position, option in enumerate(arguments.get("options") or (), 1):
-        lines += fold(safe_text(str(option)), width, f"  {position}. ", "  │  ")
+    text, options = question_and_options(item.call)
+    is_plan = item.call["tool_name"] == PLAN_TOOL
+    lines = _title("Plan" if is_plan else "Question", item, place, width)
+    lines += block(text, width, style="" if is_plan else "bold")
+    for position, option in enumerate(options, 1):
+        lines += fold(safe_text(option), width, f"  {position}. ", "  │  ")
     return lines
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from graph_agent.app.reader import read_database
+from graph_agent.calls import question_and_options
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_name, format_block
 from graph_agent.cli.views.format import age_seconds, format_time_and_age, parse_duration
@@ -148,8 +149,8 @@ def _subject(record: Mapping[str, Any]) -> str:
     """The text to decide on: a question with its options, the preview of a change, or the arguments."""
     arguments = record["arguments"]
     if record.get("requires_input"):
-        options = [f"{number}. {option}" for number, option in enumerate(arguments.get("options") or (), 1)]
-        return "\n".join([str(arguments.get("question", "")), *options])
+        question, answers = question_and_options(record)
+        return "\n".join([question, *(f"{number}. {answer}" for number, answer in enumerate(answers, 1))])
     preview = record.get("preview") or {}
     text = str(preview.get("text") or json.dumps(arguments, indent=2, ensure_ascii=False))
     command = arguments.get("command")

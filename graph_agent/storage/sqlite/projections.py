@@ -42,7 +42,7 @@ __all__ = [
 
 _STEP = """
 SELECT channel, type, value FROM writes
-WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel IN ('messages', 'calls')
+WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel IN ('messages', 'calls', 'mode')
 ORDER BY task_path, task_id, idx
 """
 _MOVE = """
@@ -135,6 +135,9 @@ class Projections:
             value = unwrap_value(change)
             if channel == "messages":
                 fold_messages(connection, place, value)
+            elif channel == "mode":
+                # A plan was accepted: later processes continue in the mode that it was accepted with.
+                connection.execute("UPDATE threads SET mode = ? WHERE thread_id = ?", (str(value), place.thread_id))
             elif isinstance(value, Mapping) and not is_branch:
                 fold_calls(connection, place, value)
 
