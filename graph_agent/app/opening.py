@@ -316,6 +316,7 @@ async def session_dependencies(
         # For a sub-agent no model may judge what the user wants: its task was written by a model.
         parts = replace(parts, is_sub_agent=True, has_auto_mode=False)
     has_mentions = thread.depth == 0 and choose_model(settings).kind != "offline"
+    mentions = FileMentions(parts.toolbox, workspace, thread.roots, thread.attached)
     shells = _open_shells(settings, store, bus, tools)
     saver = CheckpointSaver(database, DECIDING)
     return SessionDependencies(
@@ -341,9 +342,7 @@ async def session_dependencies(
         close=partial(_close, tools, model, database),
         sub_agents=sub_agents,
         hooks=parts.hooks if parts.hooks and thread.depth == 0 else NO_HOOKS,
-        mentions=FileMentions(parts.toolbox, workspace, thread.roots, thread.attached)
-        if has_mentions
-        else NO_MENTION_EXPANSION,
+        mentions=mentions if has_mentions else NO_MENTION_EXPANSION,
     )
 
 
