@@ -86,7 +86,7 @@ STEP = began=$$(date +%s); printf '  %-46s' $(1); { $(2); } >"$(VENV).log" 2>&1 
 	[ ! -t 1 ] || printf '\r%80s\r  %-46s' '' $(1); printf ' %3d s\n' $$(($$(date +%s) - began)); rm -f "$(VENV).log"
 
 $(READY): requirements-dev.txt pyproject.toml
-	@echo "Setting up $(VENV), once; this needs the network and about a minute:"
+	@echo "Setting up $(VENV), once; this needs the network and a few minutes:"
 	@$(FIND_PYTHON); $(call STEP,"1/4 create $(VENV)","$$python" -m venv "$(VENV)" || \
 	{ echo "Python's venv module is missing or incomplete; on Debian and Ubuntu: apt install python3-venv"; false; })
 	@$(call STEP,"2/4 download and install the dependencies","$(PY)" -m pip install --disable-pip-version-check --no-color \

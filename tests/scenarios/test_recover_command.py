@@ -58,7 +58,7 @@ def test_a_call_given_up_from_outside_is_never_asked_about_and_the_model_sees_it
     assert (shown["status"], shown["stored_status"]) == ("interrupted", "executing")
     assert shown["partial_output"] == "half"
     assert decided.returncode == 0
-    assert decided.stdout == ("cancel: c1 of thread t1\nResume with: graph-agent resume t1\n")
+    assert decided.stdout == ("Cancelled c1 of thread t1.\nResume with: graph-agent resume t1\n")
     assert (code, result["answer"], (command.workspace / "log").read_text()) == (0, "done", "x\n")
     assert server.faults == []
     assert _told(server).endswith("Output so far:\nhalf")

@@ -135,7 +135,7 @@ def pending_lines(result: TurnResult, shared: frozenset[str] = frozenset()) -> I
             why = f": {call['risk_reason']}" if call.get("risk_reason") else ""
             yield f"waiting for approval: {call_id} {name} ({call.get('risk', 'medium')} risk{escape(why)}) {about}"
         else:
-            yield f"interrupted: {call_id} {name}, {escape(item.question.reason)} {about}"
+            yield f"interrupted: {call_id} {name}, {escape(item.question.reason.replace('_', ' '))} {about}"
     if "input" in kinds:
         yield "Answer a question: graph-agent approvals answer CALL TEXT"
     if "approval" in kinds:
@@ -169,7 +169,7 @@ class ProgressReporter:
                 about = self._summaries.get(event.call_id) or event.summary
                 began = self._started.pop(event.call_id, None)
                 took = f" {time.monotonic() - began:.1f} s" if began is not None else ""
-                why = event.error or event.reason
+                why = event.error or event.reason.replace("_", " ")
                 detail = f": {why}" if why and event.status != "success" else ""
                 if began is None and event.status != "interrupted" and event.reason in _INTERRUPTED:
                     detail = ", as decided"

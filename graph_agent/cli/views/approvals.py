@@ -16,7 +16,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.calls import question_and_options
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_name, format_block
-from graph_agent.cli.views.format import age_seconds, format_time_and_age, parse_duration
+from graph_agent.cli.views.format import age_seconds, format_count, format_time_and_age, parse_duration
 from graph_agent.cli.views.table import colorize, format_time, print_result, print_text
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _MAX_LINES = 40
+_DONE = {"approve": "Approved", "reject": "Rejected", "answer": "Answered"}
 _RISKS = ("low", "medium", "high")
 
 
@@ -130,7 +131,7 @@ def _list_lines(
         lines = list(format_block(_subject(record).rstrip("\n")))
         yield from lines[:_MAX_LINES]
         if len(lines) > _MAX_LINES:
-            yield f"  │ … {len(lines) - _MAX_LINES} more lines; --json shows all"
+            yield f"  │ … {format_count(len(lines) - _MAX_LINES, 'more line')}; --json shows all"
         yield ""
     for view in answered:
         if (answer := view.answer) is not None:
@@ -241,7 +242,7 @@ def _print_answer(
     lines = [f"{answer.call_id} was already answered: {answer.kind} by {answer.by}, {format_time(answer.at)}"]
     if answer.accepted and not as_json:
         next_step = format_next_step(answer.thread_id, database)
-        lines = [f"{answer.kind}: {answer.call_id} of thread {answer.thread_id}", next_step]
+        lines = [f"{_DONE.get(answer.kind, answer.kind)} {answer.call_id} of thread {answer.thread_id}.", next_step]
     print_result({**asdict(answer), **(details or {})}, map(escape, lines), as_json=as_json)
     if not answer.accepted:
         raise typer.Exit(1)

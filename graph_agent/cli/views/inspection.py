@@ -289,7 +289,7 @@ def _print_snapshot(snapshot: _Snapshot, *, as_json: bool, full: bool) -> None:
         if supports_cursor():
             rows = shutil.get_terminal_size().lines - 1
             if len(lines) > rows:
-                lines[rows - 1 :] = [f"… {len(lines) - rows + 1} more lines"]
+                lines[rows - 1 :] = [f"… {format_count(len(lines) - rows + 1, 'more line')}"]
             # Line wrap is off meanwhile: the terminal itself cuts long lines.
             sys.stdout.write("\x1b[?7l\x1b[H\x1b[2J")
             print_lines(lines)

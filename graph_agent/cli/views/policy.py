@@ -17,12 +17,11 @@ from graph_agent.app.policy import Report, check_policy, effective_rules, run_po
 from graph_agent.app.project_trust import settings_at
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import parse_object
-from graph_agent.cli.views.format import read_list
+from graph_agent.cli.views.format import format_age, read_list
 from graph_agent.cli.views.settings import current_project, print_ignored_files
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
-    format_time,
     print_json,
     print_lines,
     print_result,
@@ -61,7 +60,7 @@ def _list_lines(rules: Sequence[Mapping[str, str]], grants: Sequence[Grant]) -> 
         )
         yield colorize(escape(title), "heading")
         yield from _rule_lines(grant)
-        yield escape(f"  given {format_time(grant.at)} by {grant.by}, with call {grant.call_id}")
+        yield escape(f"  given {format_age(grant.at)} by {grant.by}, with call {grant.call_id}")
     if grants:
         yield "Revoke one with: graph-agent policy revoke ID"
     elif not rules:

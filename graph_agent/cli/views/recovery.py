@@ -22,6 +22,7 @@ __all__ = ["DecisionKind", "list_interrupted", "resolve_calls"]
 
 DecisionKind = Literal["retry", "done", "cancel"]
 _NONE = "No interrupted calls."
+_RESOLVED = {"retry": "Will run again:", "done": "Marked as done:", "cancel": "Cancelled"}
 _REASONS = {
     "never_started": "approved but never started: a retry is safe",
     "outcome_unknown": "started but did not finish; it may have taken effect partly or fully",
@@ -125,7 +126,7 @@ def resolve_calls(
     else:
         for one in answers:
             if one.accepted:
-                print_text(f"{one.kind}: {one.call_id} of thread {one.thread_id}")
+                print_text(f"{_RESOLVED[one.kind]} {one.call_id} of thread {one.thread_id}.")
             else:
                 first = f"{one.kind} by {one.by}, {format_time(one.at)}"
                 print_text(f"{one.call_id} was already resolved: {first}")

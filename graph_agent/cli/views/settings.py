@@ -20,12 +20,11 @@ from graph_agent.app.project_trust import (
     trusted_effects,
 )
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import confirm
+from graph_agent.cli.views.format import confirm, format_age
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
     format_fields,
-    format_time,
     print_json,
     print_lines,
     print_result,
@@ -108,7 +107,7 @@ def list_trusted(*, as_json: bool) -> None:
         {
             "FOLDER": lambda one: str(one["folder"]),
             "TRUSTED": lambda one: "yes" if one["trusted"] else "no",
-            "SINCE": lambda one: format_time(str(one["at"])),
+            "SINCE": lambda one: format_age(str(one["at"])),
             "FILES": lambda one: ", ".join(one["files"]),
         },
     )

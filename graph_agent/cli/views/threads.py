@@ -156,7 +156,7 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, *, full: bool, all_bran
         statuses[call.record["status"]] += 1
         if call.record["status"] not in FINAL and not call.record.get("abandoned"):
             open_calls.append(call)
-    usage = thread.usage
+    usage, outcome = thread.usage, thread.outcome.replace("_", " ")
     if not usage:
         # Threads of old versions have no stored usage: it is the total of their messages.
         tokens = sum_tokens(reader.iter_messages(thread.thread_id, all_branches=all_branches))
@@ -174,12 +174,12 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, *, full: bool, all_bran
             "created": format_time(thread.created_at),
             "updated": format_time(thread.updated_at),
             "checkpoint": thread.checkpoint_id or "",
-            "turns": f"{thread.turns}{f', last one ended: {thread.outcome}' if thread.outcome else ''}",
+            "turns": f"{thread.turns}{f', last one ended: {outcome}' if outcome else ''}",
             "queued": str(thread.queued_messages or ""),
             "forked from": thread.parent_thread or "" if thread.parent_call is None else "",
             "sub-agent of": f"{thread.parent_thread}, call {thread.parent_call}" if thread.parent_call else "",
             "tokens": format_usage(usage_report(usage)),
-            "calls": ", ".join(f"{count} {status}" for status, count in statuses.items()),
+            "calls": ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in statuses.items()),
         }
     )
     if open_calls:
@@ -301,7 +301,7 @@ def _checkpoint_name(reader: Reader, hit: SearchHit) -> str:
 
 def _hit_lines(hit: SearchHit, thread: str, checkpoint: str) -> Iterator[str]:
     width = line_width()
-    head = escape(f"{thread}  {format_time(hit.at)}  {hit.role}  {hit.title}")
+    head = escape(f"{thread}  {format_age(hit.at)}  {hit.role}  {hit.title}")
     yield colorize(truncate(head, width) if width else head, "heading")
     snippet, end = [], 0
     for first, last in hit.marks:

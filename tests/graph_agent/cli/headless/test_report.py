@@ -99,7 +99,7 @@ def test_what_waits_is_told_with_the_way_to_answer_it() -> None:
 
     assert lines == [
         "waiting for approval: call-a bash (medium risk) bash \\x1b[2Jls",
-        "interrupted: call-b bash, never_started bash",
+        "interrupted: call-b bash, never started bash",
         "Respond: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT",
         "Resolve: graph-agent recover thread-1 --retry|--done|--cancel CALL, or in the chat",
     ]
@@ -133,7 +133,7 @@ def test_what_becomes_of_an_interrupted_call_that_does_not_run_again_is_a_decisi
     news(4, ToolCallFinished("c2", "bash", "error", "$ make", error="no", reason="outcome_unknown"))
 
     assert stream.getvalue().splitlines() == [
-        "bash $ make - interrupted: outcome_unknown",
+        "bash $ make - interrupted: outcome unknown",
         "bash $ make - success, as decided",
         "bash $ make - error 0.0 s: no",
     ]

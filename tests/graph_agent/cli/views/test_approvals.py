@@ -79,9 +79,10 @@ def test_a_pending_call_is_printed_with_what_is_needed_to_decide(rows: Rows) -> 
     ("preview", "lines"),
     [
         ({"text": "\n".join(map(str, range(50)))}, "  │ 39\n  │ … 10 more lines; --json shows all\n"),
+        ({"text": "\n".join(map(str, range(41)))}, "  │ 39\n  │ … 1 more line; --json shows all\n"),
         ({"kind": "text", "text": "in      /work"}, "  │ $ make\n  │ in      /work\n"),
     ],
-    ids=["a long preview is cut", "a command precedes its explanation"],
+    ids=["a long preview is cut", "one line is cut", "a command precedes its explanation"],
 )
 def test_the_preview_of_a_call_is_printed(rows: Rows, preview: dict[str, str], lines: str) -> None:
     asking(rows, preview=preview)
@@ -168,7 +169,7 @@ def test_a_rejection_is_listed_until_its_thread_applies_it(rows: Rows) -> None:
 
     printed = text_of(rows, "approvals", "reject", "call_a", "--reason", "use ninja")
 
-    assert printed == "reject: call_a of thread t1\nResume with: graph-agent resume t1\n"
+    assert printed == "Rejected call_a of thread t1.\nResume with: graph-agent resume t1\n"
     assert text_of(rows, "approvals", "list") == f"call_a is answered (reject by {_BY}) but not applied yet.\n"
 
 
@@ -274,5 +275,9 @@ def test_a_decision_for_all_names_each_call_and_leaves_none(rows: Rows) -> None:
 
     printed = text_of(rows, "recover", "t1", "--all", "done", "--result", "built")
 
-    assert printed == "done: call_a of thread t1\ndone: call_b of thread t1\nResume with: graph-agent resume t1\n"
+    assert printed.splitlines() == [
+        "Marked as done: call_a of thread t1.",
+        "Marked as done: call_b of thread t1.",
+        "Resume with: graph-agent resume t1",
+    ]
     assert text_of(rows, "recover", "--all", "cancel") == "No interrupted calls.\n"

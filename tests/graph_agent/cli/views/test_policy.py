@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.table import format_time
+from graph_agent.cli.views.format import format_age
 from graph_agent.errors import UnknownId, UsageError
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.light_commands import json_of, run, text_of
@@ -84,13 +84,13 @@ def test_rules_and_permissions_are_listed_with_their_source(rows: Rows, config: 
         "permission 1  in thread t1, in mode default and more permissive ones",
         "  │ bash(ls)",
         "  │ bash(cat '\\x1b[2J')",
-        f"  given {format_time(START)} by cli pid 7, with call call_a",
+        f"  given {format_age(START)} by cli pid 7, with call call_a",
         "permission 2  in /w, from folder sub, in mode default and more permissive ones",
         "  │ write_file(/w/a)",
-        f"  given {format_time(START)} by cli pid 7, with call call_a",
+        f"  given {format_age(START)} by cli pid 7, with call call_a",
         "permission 3  everywhere, in mode acceptEdits and more permissive ones",
         "  │ bash(pwd)",
-        f"  given {format_time(START)} by cli pid 7, with call call_a",
+        f"  given {format_age(START)} by cli pid 7, with call call_a",
         "Revoke one with: graph-agent policy revoke ID",
     ]
 

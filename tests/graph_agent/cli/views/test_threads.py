@@ -1,4 +1,5 @@
 import json
+import re
 import socket
 from pathlib import Path
 
@@ -128,7 +129,7 @@ def test_a_search_hit_is_marked_and_escaped(rows: Rows) -> None:
     shown = text_of(rows, "threads", "search", "red")
 
     assert shown.splitlines()[1] == "  make \\x1b[31m»red«\\u202e it"
-    assert shown.startswith("t1  2026-11-28")
+    assert re.match(r"t1  \d+ d ago  user", shown)
     assert shown.splitlines()[0].endswith("  user  Build it")
 
 
