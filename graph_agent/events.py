@@ -119,6 +119,8 @@ class StepStarted:
     """A model request was sent."""
 
     step: int
+    context_percent: int | None = None
+    """How much of the model's context window the request fills, estimated."""
     type: Literal["step_started"] = "step_started"
 
 

@@ -134,7 +134,7 @@ class Reasoning:
         self, state: "AgentState", turn: "TurnState", request: ModelRequest, scope: Scope, size: RequestSize
     ) -> Step:
         number = int(turn.get("steps", 0)) + 1
-        self.bus.publish(StepStarted(number))
+        self.bus.publish(StepStarted(number, round(100 * size.size.total / size.window.tokens)))
         ended = await ended_shells(self.shells, state, scope.thread_id)
         starts_turn = number == 1 and not self.is_sub_agent and not turn.get("overflowed")
         try:

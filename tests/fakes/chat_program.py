@@ -48,6 +48,7 @@ _SHORT = Turn(
         ToolCallFinished("c1", "bash", "error", "sleep 60", "[/'A', 1] [red]x[/]\n", "exit code 3"),
     ),
 )
+_STREAM = Turn(rest(answer="late"), (TextDelta("streamed words\n\nand "), Pause(60)))
 _ASKS = Turn(rest("awaiting_approval", questions=(_ECHO_A, _ECHO_B)))
 _ASKS_ONE = Turn(rest("awaiting_approval", questions=(_ECHO_A,)))
 _THINKS_THEN_ASKS = Turn(_ASKS_ONE.rest, (Pause(1.0),))
@@ -59,7 +60,9 @@ SCENARIOS: dict[str, tuple[Turn, ...]] = {
     "think then ask": (_THINKS_THEN_ASKS, _DONE),
     "spoof": (Turn(rest("awaiting_approval", questions=(_SPOOF,))), _DONE),
     "slow": (_SLOW, _DONE),
+    "stream": (_STREAM, _DONE),
     "short": (_SHORT,),
+    "short twice": (_SHORT, _DONE),
     "model error": (Turn(rest("model_error", error="bad [/tag]")), _DONE),
 }
 """The turns of each."""

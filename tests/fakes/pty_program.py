@@ -1,35 +1,53 @@
-"""A program in a pseudo-terminal, driven like a person would: wait for words, type, look at the bytes."""
+"""A program in a pseudo-terminal, driven like a person would: wait for words, type, look at the screen."""
 
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pexpect
 
+from tests.fakes.screen import Screen
+
 __all__ = ["PtyProgram"]
 
 _ROWS, _COLUMNS = 40, 100
+_LOOK_S = 0.05
 _TIMEOUT_S = 60
 """For machines that are busy, or stand still for a while; what has its own limit is measured by its test."""
 
 
 class PtyProgram:
-    """One run of a Python program with these arguments."""
+    """One run of a Python program with these arguments.
 
-    def __init__(self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
-        variables = {**os.environ, "TERM": "xterm-256color", "LINES": str(_ROWS), "COLUMNS": str(_COLUMNS)}
+    With a size it learns its size from the terminal alone, which may be resized.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        size: tuple[int, int] | None = None,
+        command: str = sys.executable,
+    ) -> None:
+        columns, rows = size or (_COLUMNS, _ROWS)
+        variables = {**os.environ, "TERM": "xterm-256color", "LINES": str(rows), "COLUMNS": str(columns)}
+        variables |= environment
+        if size is not None:
+            del variables["LINES"], variables["COLUMNS"]
         self._child: pexpect.spawn[str] = pexpect.spawn(
-            sys.executable,
+            command,
             list(arguments),
             cwd=str(cwd),
-            env={**variables, **environment},
-            dimensions=(_ROWS, _COLUMNS),
+            env=variables,
+            dimensions=(rows, columns),
             encoding="utf-8",
             timeout=_TIMEOUT_S,
         )
-        self._sink = _Sink()
+        self._sink = _Sink(Screen(columns, rows))
         self._child.logfile_read = self._sink
 
     @property
@@ -41,6 +59,32 @@ class PtyProgram:
     def pid(self) -> int:
         """Its process."""
         return int(self._child.pid or 0)
+
+    @property
+    def screen(self) -> Screen:
+        """The terminal as it looks after all that was read until now."""
+        return self._sink.screen()
+
+    def shows(self, *fragments: str, hides: Sequence[str] = ()) -> list[str]:
+        """Wait until the lines of the terminal hold each of these texts and none of the others; returns them.
+
+        Raises:
+            AssertionError: they do not in time; it shows the lines.
+        """
+        deadline = time.monotonic() + _TIMEOUT_S
+        while True:
+            self._read()
+            lines = self.screen.lines
+            text = "\n".join(lines)
+            if all(one in text for one in fragments) and not any(one in text for one in hides):
+                return lines
+            assert time.monotonic() < deadline, f"{fragments} without {hides}:\n{text}"
+
+    def resizes(self, columns: int, rows: int) -> None:
+        """Change the size of the terminal."""
+        self._read()
+        self._sink.resize(columns, rows)
+        self._child.setwinsize(rows, columns)
 
     def sees(self, words: str) -> None:
         """Wait until these very words appear after what was seen before."""
@@ -88,10 +132,26 @@ class PtyProgram:
         code: int | None = self._child.exitstatus
         return -int(self._child.signalstatus or 0) if code is None else code
 
+    def _read(self) -> None:
+        """Take in what the program has written."""
+        self._child.expect_exact([pexpect.TIMEOUT, pexpect.EOF], timeout=_LOOK_S)
+
 
 class _Sink:
-    def __init__(self) -> None:
+    """What was read, and the screen that shows it: it is drawn when somebody looks."""
+
+    def __init__(self, screen: Screen) -> None:
         self.text = ""
+        self._screen = screen
+        self._drawn = 0
+
+    def screen(self) -> Screen:
+        self._screen.feed(self.text[self._drawn :])
+        self._drawn = len(self.text)
+        return self._screen
+
+    def resize(self, columns: int, rows: int) -> None:
+        self.screen().resize(columns, rows)
 
     def write(self, text: str) -> None:
         self.text += text

@@ -32,7 +32,7 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
         chat.plays("first answer")
 
         for line, shown in (
-            ("/help", "/resume ID"),
+            ("/help", "/resume [ID]"),
             ("/todo", "[>] Look around"),
             ("/calls", "todo_write"),
             ("/inspect messages.1.content", "plan it"),
@@ -79,7 +79,6 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
             ("/doctor", "database"),
             ("/export out.html", "Wrote out.html"),
             ("/export", "Name a file, for example /export thread.html"),
-            ("/rewind", "/rewind CHECKPOINT restores"),
             ("/rewind zzzzzz --odd", "Usage: /rewind CHECKPOINT"),
             ("/rewind zzzzzz", "zzzzzz"),
             (f"/rewind {rest[1]}", "Continue?"),

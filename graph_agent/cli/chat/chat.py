@@ -17,12 +17,19 @@ from rich.console import Console
 from rich.text import Text
 
 from graph_agent.app.reader import read_database
+from graph_agent.cli.chat.command_table import CYCLED_MODES
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
-from graph_agent.cli.chat.turn_runner import FAILED, TurnRunner, format_result, format_status, has_fresh_budget
+from graph_agent.cli.chat.turn_runner import (
+    FAILED,
+    TurnRunner,
+    format_result,
+    format_status,
+    has_fresh_budget,
+)
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.headless.report import resume_lines
-from graph_agent.cli.prompts.dialogs import choose_model
+from graph_agent.cli.prompts.dialogs import choose_model, thread_menu
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, TakeBack, Terminal
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
@@ -81,7 +88,6 @@ class Chat:
         """Whether the message that is being sent has not been on the screen yet."""
         self._turn_count = 0
         self._sandbox = ""
-        self._usage: dict[str, Any] = {}
 
     async def run(self, first: asyncio.Task[str] | None = None) -> int:
         """Chat until the person leaves or a signal ends it; `first` is a message that is being typed already."""
@@ -144,6 +150,7 @@ class Chat:
             # The line below the prompt must never wait for it.
             self._sandbox = (await asyncio.to_thread(lambda: session.sandbox)).label
             self._terminal.status = self._status
+            self._terminal.cycle_mode = self._cycle_mode
             self._terminal.show(self._introduce)
             return session, self._options.message if first is None else await first
         finally:
@@ -165,7 +172,7 @@ class Chat:
             await self._queue.keep_first(session)
             with contextlib.suppress(NothingYet):
                 for line in recent_lines(self._options.database, session.thread_id):
-                    self._console.print(Text.from_ansi(line), soft_wrap=True)
+                    self._display.line(Text.from_ansi(line))
             if target.last_run:
                 self._say(target.last_run, "bold")
         if session.model_name is None:
@@ -211,12 +218,19 @@ class Chat:
                 await self._work(session, session.compact())
             case "retry":
                 await self._retry(session)
-            case "switch":
-                await self._switch(session, action.text or None)
-            case "rewind":
-                await self._rewind(session, action.text)
+            case "switch" | "resume" | "rewind":
+                await self._leave(session, action)
             case _ as never:
                 assert_never(never)
+
+    async def _leave(self, session: "Session", action: ChatAction) -> None:
+        """Continue in another thread, or in another state of this one."""
+        if action.kind == "switch":
+            await self._switch(session, action.text or None)
+        elif action.kind == "resume":
+            await self._resume(session, action.text)
+        else:
+            await self._rewind(session, action.text)
 
     async def _work(self, session: "Session", work: Coroutine[Any, Any, TurnResult]) -> None:
         try:
@@ -250,12 +264,26 @@ class Chat:
         self._say(f"Return to the previous thread with /resume {left.thread_id}", "dim")
         await self._enter(session, target)
 
+    async def _resume(self, left: "Session", thread: str) -> None:
+        """Continue in the named thread, or in one that the person chooses."""
+        if not thread:
+            menu = await asyncio.to_thread(thread_menu, self._options.database, besides=left.thread_id)
+            picked = await self._terminal.choose(menu) if menu.rows else None
+            if picked is None:
+                self._say("There is no other thread yet." if not menu.rows else "Nothing was changed.")
+                return
+            thread = picked.key
+        await self._switch(left, thread)
+
     async def _rewind(self, left: "Session", arguments: str) -> None:
         """Rewind the thread, which is released meanwhile, and reopen it; if that fails, the chat ends."""
         # with the views of a command of its own
-        from graph_agent.cli.chat.read_commands import parse_rewind, rewind_from_chat
+        from graph_agent.cli.chat.read_commands import choose_rewind, parse_rewind, rewind_from_chat
 
+        message = ""
         try:
+            if not arguments:
+                arguments, message = await choose_rewind(self._options.database, left.thread_id, self._terminal)
             request = parse_rewind(arguments, left.thread_id)
         except UsageError as refusal:
             self._say(str(refusal))
@@ -263,7 +291,8 @@ class Chat:
         self._session = None
         await left.close()
         try:
-            await rewind_from_chat(self._options.database, request, self._turns.confirm)
+            if await rewind_from_chat(self._options.database, request, self._turns.confirm):
+                self._terminal.begin_with(message)
         except AgentError as failure:
             self._say(str(failure))
         target = _new_target(self._options.target, left, left.thread_id)
@@ -277,7 +306,6 @@ class Chat:
     def _show_result(self, result: TurnResult) -> None:
         has_failed = result.status in FAILED or (result.status == "stopped" and not self._turns.has_new_input)
         self._sends_queued = not has_failed
-        self._usage = result.thread_usage
         for text, style in format_result(result, was_asked=has_fresh_budget(result)):
             self._say(text, style)
 
@@ -301,7 +329,16 @@ class Chat:
 
     def _status(self) -> str:
         session = self._session
-        return "" if session is None else format_status(session, self._sandbox, self._usage, self._console.width)
+        if session is None:
+            return ""
+        return format_status(session, self._sandbox, self._turns.load(), self._console.width)
+
+    def _cycle_mode(self) -> None:
+        """Choose the next of the modes that people switch between; the status line shows it."""
+        if self._session is not None and self._session.mode != "bypassPermissions":
+            modes = CYCLED_MODES
+            position = modes.index(self._session.mode) if self._session.mode in modes else -1
+            self._session.mode = modes[(position + 1) % len(modes)]
 
     async def _suspend(self, code: ExitCode) -> int:
         """Ended by a signal or a lost terminal: interrupt what runs so that a later run can resume it."""

@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 from graph_agent.errors import UsageError
 
-__all__ = ["COMMANDS", "MODES", "Command", "expand_command", "parse_command"]
+__all__ = ["COMMANDS", "CYCLED_MODES", "MODES", "Command", "expand_command", "parse_command"]
 
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
+
+CYCLED_MODES = ("default", "acceptEdits", "plan")
+"""What Shift-Tab cycles through."""
 
 
 class Command(NamedTuple):
@@ -26,7 +29,7 @@ COMMANDS: dict[str, Command] = {
     "model": Command("/model [NAME]", "list the models, or switch to one"),
     "tools": Command("/tools [NAME]", "list the tools, or show one"),
     "threads": Command("/threads", "list all threads"),
-    "resume": Command("/resume ID", "switch to another thread"),
+    "resume": Command("/resume [ID]", "choose another thread, or switch to one"),
     "clear": Command("/clear", "start a new thread"),
     "calls": Command("/calls [ID]", "list the calls of this thread, or show one"),
     "inspect": Command("/inspect [PATH]", "show the state of the graph, or one value of it"),
@@ -40,7 +43,7 @@ COMMANDS: dict[str, Command] = {
     "memory": Command("/memory", "show what is remembered for all threads"),
     "policy": Command("/policy [revoke ID]", "list the rules and saved permissions, or revoke one"),
     "fork": Command("/fork [CHECKPOINT]", "continue in a new thread from here, or from a checkpoint"),
-    "rewind": Command("/rewind CHECKPOINT", "restore conversation and files to a checkpoint; --undo reverts it"),
+    "rewind": Command("/rewind [CHECKPOINT]", "go back to before a message, or to a checkpoint; --undo reverts it"),
     "mcp": Command("/mcp", "list the MCP servers and their state"),
     "cost": Command("/cost", "show the tokens and cost of this turn and this thread"),
     "doctor": Command("/doctor", "check the installation"),

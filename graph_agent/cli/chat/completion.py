@@ -62,10 +62,10 @@ class ChatCompleter(Completer):
                     command = command if command == "revoke" else ""
                 candidates = self._values(command, typed) if blank else self._commands()
                 written = typed if blank else text
-                for value, shown, about in candidates:
-                    if value.startswith(written):
-                        meta = escape(about)
-                        yield Completion(value, -len(written), display=escape(shown), display_meta=meta)
+                matching = [one for one in candidates if _is_like(one[0], written)]
+                # What begins with it comes first; the others in their order.
+                for value, shown, about in sorted(matching, key=lambda one: not one[0].startswith(written)):
+                    yield Completion(value, -len(written), display=escape(shown), display_meta=escape(about))
 
     def _files(self, named: re.Match[str]) -> Iterator[Completion]:
         typed = named[2] if named[1] is None else named[1]
@@ -97,3 +97,9 @@ class ChatCompleter(Completer):
             sources: Any = importlib.import_module("graph_agent.cli.completion").SOURCES
             for item in sources[_SOURCES[command]](self._database, typed):
                 yield item.value, item.value, item.help or ""
+
+
+def _is_like(value: str, typed: str) -> bool:
+    """Whether all typed characters are in the value, in their order."""
+    rest = iter(value.lower())
+    return all(character in rest for character in typed.lower())

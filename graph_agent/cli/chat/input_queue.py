@@ -55,7 +55,7 @@ class InputQueue:
                 self._say(f"after this turn: {line}")
             else:
                 await self._queue(session, message, line)
-                self._say(f"queued: {line}  (Up to edit)")
+                self._say(f"queued: {_shown(line)}  (Up to edit)")
 
     async def keep_first(self, session: "Session") -> None:
         """Queue the first message behind those that are queued already."""
@@ -69,7 +69,7 @@ class InputQueue:
             text = await self._take_newest(session)
             if text is not None:
                 self._remember(text)
-                self._say(f"no longer queued: {text}")
+                self._say(f"no longer queued: {_shown(text)}")
             return text
 
     async def due_command(self, session: "Session", *, in_order: bool) -> str | None:
@@ -126,3 +126,8 @@ class InputQueue:
         self._entries.append(number)
         # The number of a message that was removed, or that a hook blocked, is used again.
         self._typed_as[number] = line
+
+
+def _shown(line: str) -> str:
+    first, *more = line.split("\n")
+    return f"{first} … {len(more)} more lines" if len(more) > 1 else line

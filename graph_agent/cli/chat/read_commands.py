@@ -1,5 +1,6 @@
 """The slash commands that read, shown by the views of the commands of the same name; and `/rewind`."""
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -10,13 +11,21 @@ from typing import TYPE_CHECKING
 import typer
 
 from graph_agent.app.reader import read_database
+from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.views.calls import list_calls
 from graph_agent.cli.views.format import format_cost_lines, format_todo
 from graph_agent.cli.views.inspection import inspect_state, show_difference, show_history
 from graph_agent.cli.views.memory import show_memory
 from graph_agent.cli.views.table import print_lines
 from graph_agent.cli.views.threads import list_threads, show_changes
-from graph_agent.cli.views.time_travel import format_survey, print_rewind
+from graph_agent.cli.views.time_travel import (
+    REWIND_SCOPES,
+    RewindPoint,
+    find_rewind_points,
+    format_survey,
+    print_rewind,
+    rewind_menu,
+)
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.events import ServerChanged
 from graph_agent.ports import RewindScope
@@ -25,7 +34,7 @@ if TYPE_CHECKING:
     from graph_agent.app.rewind import RewindRequest
 
 
-__all__ = ["ReadCommands", "parse_rewind", "rewind_from_chat"]
+__all__ = ["ReadCommands", "choose_rewind", "parse_rewind", "rewind_from_chat"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +177,37 @@ def parse_rewind(arguments: str, thread_id: str) -> "RewindRequest":
     )
 
 
-async def rewind_from_chat(database: Path, order: "RewindRequest", confirm: Callable[[], Awaitable[bool]]) -> None:
-    """Show the plan of a rewind, ask, and rewind a thread that no session holds; raises what `rewind` raises."""
+async def choose_rewind(database: Path, thread_id: str, terminal: Terminal) -> tuple[str, str]:
+    """Let the person choose a message: the arguments that rewind to before it, and its text if the chat is rewound.
+
+    Raises:
+        UsageError: there is none, or the person leaves the menu.
+    """
+    points = await asyncio.to_thread(_read_points, database, thread_id)
+    if not points:
+        raise UsageError("There is no message to rewind to yet: only the first one, or none. /clear starts anew.")
+    picked = await terminal.choose(rewind_menu(points))
+    if picked is None:
+        raise UsageError("Nothing was changed.")
+    scope = REWIND_SCOPES[picked.variant]
+    option = next((option for option, named in _SCOPES.items() if named == scope), "")
+    text = next(point.text for point in points if point.checkpoint_id == picked.key)
+    return f"{picked.key} {option}".strip(), "" if scope == "files" else text
+
+
+def _read_points(database: Path, thread_id: str) -> list[RewindPoint]:
+    """See `find_rewind_points`; none where the thread is not stored yet."""
+    try:
+        return find_rewind_points(database, thread_id)
+    except (NothingYet, UnknownId):
+        return []
+
+
+async def rewind_from_chat(database: Path, order: "RewindRequest", confirm: Callable[[], Awaitable[bool]]) -> bool:
+    """Show the plan of a rewind, ask, and rewind a thread that no session holds; whether it was done.
+
+    Raises what `rewind` raises.
+    """
     from graph_agent.app.rewind import rewind
 
     done = await rewind(database, replace(order, is_dry=True), lambda _: False)
@@ -180,3 +218,4 @@ async def rewind_from_chat(database: Path, order: "RewindRequest", confirm: Call
             done = await rewind(database, order, lambda _: True)
     with suppress(typer.Exit):
         print_rewind(done, is_dry=order.is_dry, as_json=False, was_shown=may_run)
+    return done.is_done

@@ -29,11 +29,6 @@ _KEYS = (
     "Esc or Ctrl-C stops a turn; Alt-Enter or \\ Enter starts a new line; Ctrl-X Ctrl-E opens your editor.",
     "Ctrl-R searches your history; Ctrl-D leaves, and you can resume the thread.",
 )
-_LISTS = {
-    "resume": ("threads", "/resume ID switches to one of them"),
-    "rewind": ("history", "/rewind CHECKPOINT restores one of them; /rewind --undo reverts that"),
-}
-"""Commands that show a list where nothing is named: its view, and how to choose from it."""
 
 
 class QuitChat(Exception):
@@ -43,9 +38,10 @@ class QuitChat(Exception):
 class ChatAction(NamedTuple):
     """What a command asks the chat to do."""
 
-    kind: Literal["send", "retry", "compact", "switch", "rewind"]
+    kind: Literal["send", "retry", "compact", "switch", "resume", "rewind"]
     text: str = ""
-    """The message, the arguments of a rewind, or the id of a thread or a part of it; empty for a new thread."""
+    """The message, the arguments of a rewind, or the id of a thread or a part of it; empty for a new thread, and
+    where the person is to choose."""
 
 
 def is_command(text: str) -> bool:
@@ -89,9 +85,9 @@ class SlashCommands:
                 action = ChatAction(name)
             case "clear":
                 action = ChatAction("switch")
-            case "resume" if argument:
-                action = ChatAction("switch", argument)
-            case "rewind" if argument:
+            case "resume":
+                action = ChatAction("resume", argument)
+            case "rewind":
                 action = ChatAction("rewind", argument)
             case "fork":
                 # Loads what writes the database, which few chats need.
@@ -128,11 +124,8 @@ class SlashCommands:
                 # Loaded with the first command: the prompt must not wait for what reads the database.
                 from graph_agent.cli.chat.read_commands import ReadCommands
 
-                view, hint = _LISTS.get(name, (name, ""))
                 commands = ReadCommands(self.database, self.session.thread_id, self.session.mode, self.servers)
-                await asyncio.to_thread(commands.show, view, argument)
-                if hint:
-                    self._say(hint, "dim")
+                await asyncio.to_thread(commands.show, name, argument)
 
     def _help(self, custom: "UserCommands") -> None:
         self._list((command.usage, command.does) for command in COMMANDS.values())
@@ -178,4 +171,4 @@ class SlashCommands:
             self._say("/model NAME switches to another", "dim")
 
     def _say(self, text: str, style: str = "") -> None:
-        self.console.print(safe_text(text, style) if style else Text.assemble(safe_text(text)), soft_wrap=True)
+        self.console.print(safe_text(text, style) if style else Text.assemble(safe_text(text)))

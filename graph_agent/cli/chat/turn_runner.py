@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,9 +19,11 @@ from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.supervisor import catch_signals
-from graph_agent.cli.views.format import format_count, format_short_usage, format_usage
+from graph_agent.cli.views.format import format_short_cost
 from graph_agent.cli.views.table import text_width, truncate
-from graph_agent.events import Event, TurnEnded, TurnStarted
+from graph_agent.config.model_choice import OFFLINE_LABEL
+from graph_agent.events import Event, ModelMessage, SessionOpened, StepStarted, TurnEnded, TurnStarted
+from graph_agent.ports.usage import add_usage, usage_report
 from graph_agent.session.turn_result import TurnResult
 
 if TYPE_CHECKING:
@@ -64,9 +66,27 @@ class TurnRunner:
         """How the chat ends when the person leaves at a question."""
         self.pending = 0
         """How many questions were open then."""
+        self._context_percent: int | None = None
+        """How much of the context window the last request filled."""
+        self._has_context = True
+        self._usage: Mapping[str, Any] = {}
+        """What the thread has used until now."""
+
+    def load(self) -> list[str]:
+        """How full the context is, and what the thread cost where that is known."""
+        context = [] if self._context_percent is None else [f"{self._context_percent}% context"]
+        return [*context, *filter(None, [format_short_cost(usage_report(self._usage))])]
 
     def show_event(self, number: int, event: Event) -> None:
         """Show an event, also one that comes while nothing runs and a line is being typed."""
+        match event:
+            case SessionOpened(model=model):
+                self._context_percent, self._usage = None, {}
+                self._has_context = model != OFFLINE_LABEL
+            case StepStarted(context_percent=percent) if self._has_context:
+                self._context_percent = percent
+            case ModelMessage(usage=usage):
+                self._usage = add_usage(self._usage, usage)
         self._terminal.show(lambda: self._display(number, event))
 
     async def run(self, session: "Session", work: Coroutine[Any, Any, _Result]) -> _Result:
@@ -92,15 +112,26 @@ class TurnRunner:
             # A stop that came before there was anything to stop is not the last one.
             stopping.append(asyncio.create_task(session.stop()))
 
+        def status() -> list[str]:
+            model, _, _ = session.model_label.partition(" @ ")
+            return [*self.load(), session.mode, model]
+
         keys = TurnKeys(stop, enter, display.show_typed, display.hide, lambda: self.input_queue.take_back(session))
         with catch_signals(stop, signal.SIGINT):
             async with self._terminal.during_turn(keys):
+                display.begin(status)
                 while not running.done():
                     await asyncio.wait({running}, timeout=_TICK_S)
                     display.tick()
         await asyncio.gather(*stopping, *entering)
         display.finish()
+        self._take_usage(running.result())
         return running.result()
+
+    def _take_usage(self, result: TurnResult | None) -> None:
+        if result is not None and result.thread_usage:
+            known = {name: value for name, value in result.thread_usage.items() if value is not None}
+            self._usage = {**known, "unpriced_requests": int("cost" not in known)}
 
     async def resolve(self, session: "Session", result: TurnResult) -> TurnResult:
         """Ask until nothing is pending, also whether to continue where a budget of the turn is used up.
@@ -175,22 +206,23 @@ def format_result(result: TurnResult, *, was_asked: bool = False) -> Iterator[tu
         yield result.error, "red"
     if hint := _HINTS.get(result.status):
         yield hint, "yellow"
-    if result.usage.get("total_tokens"):
-        yield f"{format_count(result.usage['requests'], 'request')}, {format_usage(result.usage)}", "dim"
 
 
-def format_status(session: "Session", sandbox: str, usage: Mapping[str, Any], width: int = 1000) -> str:
-    """The line below the prompt; where it is too wide it loses the least important parts, never the thread."""
+def format_status(session: "Session", sandbox: str, load: Sequence[str], width: int = 1000) -> str:
+    """The line below the prompt; where it is too wide it loses the least important parts, never the thread.
+
+    Args:
+        load: see `TurnRunner.load`.
+    """
     # The whole id does not fit beside the model; tables show the end of it.
     thread = session.thread_id if len(session.thread_id) <= _MAX_ID_LENGTH else f"…{session.thread_id[-8:]}"
-    used = format_short_usage(usage).split(_SEPARATOR) if usage.get("total_tokens") else []
     model, _, _ = session.model_label.partition(" @ ")
     candidates = (
-        (session.model_label, f"mode {session.mode}", sandbox, *used, f"thread {thread}"),
-        (model, f"mode {session.mode}", sandbox, *used, thread),
-        (model, session.mode, sandbox, *used[:1], thread),
-        (model, session.mode, *used[:1], thread),
-        (session.mode, *used[:1], thread),
+        (session.model_label, f"mode {session.mode}", sandbox, *load, f"thread {thread}"),
+        (model, f"mode {session.mode}", sandbox, *load, thread),
+        (model, session.mode, sandbox, *load[:1], thread),
+        (model, session.mode, *load[:1], thread),
+        (session.mode, *load[:1], thread),
         (session.mode, thread),
     )
     lines = [escape(_SEPARATOR.join(filter(None, parts))) for parts in candidates]

@@ -4,6 +4,7 @@ import select
 import signal
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -112,7 +113,7 @@ def chat(
 
 def resume(
     identifier: Annotated[
-        str, Argument(metavar="[ID]", help="Thread or checkpoint id. Default: the newest thread here.")
+        str, Argument(metavar="[ID]", help="Thread or checkpoint id. Default: choose a thread of this folder.")
     ] = "",
     *,
     model: Model = None,
@@ -126,6 +127,10 @@ def resume(
     """Resume a thread in the chat. Interrupted calls and pending approvals come first."""
     from graph_agent.cli.session_target import absolute_paths, resolve_target
 
+    if not identifier and sys.stdin.isatty() and sys.stdout.isatty():
+        from graph_agent.cli.prompts.dialogs import choose_thread
+
+        identifier = choose_thread(resolve_database(db), Path(workspace or ".").expanduser().resolve())
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
     _open_chat(resolve_target(flags, workspace=workspace, thread=None, resume=identifier), None)
 

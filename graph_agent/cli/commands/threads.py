@@ -1,5 +1,6 @@
 """The commands that read the state of threads, and those that change, copy or delete it."""
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -321,7 +322,11 @@ def fork_command(
 
 def rewind_command(
     checkpoint: Annotated[
-        str, Argument(metavar="[CHECKPOINT]", help="Checkpoint id; with --undo a thread id.")
+        str,
+        Argument(
+            metavar="[ID]",
+            help="Checkpoint id; or a thread id, to choose a message or with --undo. Default: the newest thread.",
+        ),
     ] = "",
     *,
     files_only: Annotated[bool, Option("--files-only", help="Keep the conversation.")] = False,
@@ -333,14 +338,22 @@ def rewind_command(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Restore the conversation and files to a checkpoint, after a preview."""
+    """Restore the conversation and files to before a message, or to a checkpoint, after a preview."""
     from graph_agent.app.rewind import RewindRequest
 
-    if not checkpoint and not undo:
+    is_asking = sys.stdin.isatty() and sys.stdout.isatty() and not (undo or as_json)
+    if not checkpoint and not (undo or is_asking):
         raise typer.BadParameter("Name a CHECKPOINT, or undo the last rewind with --undo.")
     if as_json and not (yes or dry_run):
         raise typer.BadParameter("--json cannot ask for confirmation; add --yes or --dry-run.")
     scope = _scope(files_only=files_only, chat_only=chat_only)
+    if is_asking:
+        from graph_agent.cli.views.time_travel import choose_rewind_point, is_thread
+
+        database, here = resolve_database(db), default_workspace(db)
+        if is_thread(database, checkpoint, here):
+            checkpoint, chosen = choose_rewind_point(database, checkpoint, here)
+            scope = chosen if scope == "both" else scope
     order = RewindRequest(checkpoint, default_workspace(db), scope, is_undo=undo, is_dry=dry_run, is_forced=force)
     _rewind(order, db, is_settled=yes, as_json=as_json)
 

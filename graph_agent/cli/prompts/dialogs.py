@@ -1,22 +1,29 @@
-"""Questions about no call: whether a project folder is trusted, and which model to use."""
+"""Questions about no call: whether a project folder is trusted, which model to use, which thread to resume."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graph_agent.app.project_trust import project_at, record_trust
+from graph_agent.app.reader import read_database
 from graph_agent.cli.prompts.choices import Choice, choice_line, match_choice
+from graph_agent.cli.prompts.menu import Menu, Row
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.format import format_age, format_count
 from graph_agent.cli.views.settings import format_trust
-from graph_agent.errors import AgentError
+from graph_agent.errors import AgentError, NothingYet, UsageError
+from graph_agent.ports.stored_text import plain_text
 
 if TYPE_CHECKING:
+    from graph_agent.inspect import ThreadSummary
     from graph_agent.session.session import Session
 
-__all__ = ["ask_trust", "choose_model", "find_model"]
+__all__ = ["ask_trust", "choose_model", "choose_thread", "find_model", "thread_menu"]
 
 _MAX_LISTED = 40
+_PREVIEWED = 3
 _ANSWERS = (
     Choice("y", "yes", "[y]es, trust it"),
     Choice("n", "no", "[n]o, ignore these files"),
@@ -94,3 +101,63 @@ def find_model(text: str, names: Sequence[str]) -> str | None:
         return names[int(text) - 1]
     fitting = [name for name in names if text.casefold() in name.casefold()]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def thread_menu(database: Path, workspace: str | None = None, besides: str = "") -> Menu:
+    """The threads to resume, newest first: those of a workspace or all, with a message, without sub-agents."""
+    try:
+        with read_database(database) as reader:
+            threads = [
+                one
+                for one in reader.threads()
+                if one.parent_call is None
+                and (one.turns or one.queued_messages or one.status != "idle")
+                and one.workspace == (workspace or one.workspace)
+                and one.thread_id != besides
+            ]
+    except NothingYet:
+        threads = []
+    are_elsewhere = len({one.workspace for one in threads}) > 1
+    rows = [
+        Row(
+            one.thread_id,
+            (format_age(one.updated_at), one.status, *((Path(one.workspace).name,) if are_elsewhere else ())),
+            one.title or one.thread_id,
+            _pending(one),
+        )
+        for one in threads
+    ]
+    return Menu("Resume", rows, preview=lambda thread_id: _last_words(database, thread_id))
+
+
+def choose_thread(database: Path, workspace: Path) -> str:
+    """The thread of this workspace that the person chooses; empty where there is no choice.
+
+    Raises:
+        UsageError: the person leaves the menu.
+    """
+    menu = thread_menu(database, str(workspace))
+    if len(menu.rows) < 2:
+        return ""
+    terminal = Terminal()
+    with terminal.held():
+        picked = asyncio.run(terminal.choose(menu))
+    if picked is None:
+        raise UsageError("No thread was chosen. `graph-agent -c` continues the newest one here.")
+    return picked.key
+
+
+def _pending(thread: "ThreadSummary") -> str:
+    counts = {"approval": thread.pending_approvals, "interrupted call": thread.interrupted_calls}
+    return ", ".join(format_count(count, word) for word, count in counts.items() if count)
+
+
+def _last_words(database: Path, thread_id: str) -> list[str]:
+    """The beginning of each of the last messages."""
+    try:
+        with read_database(database) as reader:
+            entries = reader.recent(thread_id, _PREVIEWED).entries
+    except AgentError:
+        return []
+    texts = [(entry.role, " ".join(plain_text(entry.body.get("content")).split())) for entry in entries]
+    return [f"{role}: {text}" for role, text in texts if text and role in ("user", "assistant")]

@@ -1,121 +1,308 @@
-"""The keyboard of one terminal: whole escape sequences, pastes, and the history file of what was typed."""
+"""The keyboard of one terminal: whole escape sequences, pastes, and the history file of what was typed.
+
+prompt_toolkit hands on a sequence that it does not know as Escape and characters. Here each is decoded whole: it is
+the keys it stands for in xterm, rxvt, the Linux console or the kitty protocol, or no key at all.
+"""
 
 import contextlib
 import os
 import re
 import stat
+import sys
+import time
 from collections.abc import Iterable
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
+from typing import TextIO
 
 from prompt_toolkit.history import History
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-__all__ = ["Keyboard", "TypedHistory", "decode_sequences", "typed_text"]
+__all__ = ["KeyDecoder", "Keyboard", "TypedHistory", "typed_text"]
 
 _PASTE_LENGTH = 32
 """So many characters at once are typed by nobody."""
-_LINE_BREAK = (Keys.Escape, Keys.ControlM)
-"""Alt-Enter, and Shift-Enter where the terminal tells it."""
-_KITTY_KEY = re.compile(r"(\d+)[\d:]*(?:;(\d+)(?::(\d))?)?u")
-_RELEASED = "3"
-_SHIFT, _ALT, _CTRL = 1, 2, 4
-_KITTY_NAMED: dict[int, tuple[tuple[Keys, ...], tuple[Keys, ...]]] = {
-    9: ((Keys.ControlI,), (Keys.BackTab,)),
-    13: ((Keys.ControlM,), _LINE_BREAK),
-    27: ((Keys.Escape,), ()),
-    127: ((Keys.ControlH,), (Keys.Escape, Keys.ControlH)),
-}
-"""Code of a key to the keys it stands for, alone and with a modifier."""
+_LONG_PASTE = 1000
+"""So many are no lines typed in one breath either; and the terminal may hand them on in pieces."""
+_PIECES_S = 0.05
+"""What comes sooner after such a paste is the rest of it."""
 _READ_BYTES = 2 * 1024 * 1024
 """So much of the end of the history file is read: years of typing, or two large pastes."""
+_LINE_ENDS = (Keys.ControlM, Keys.ControlJ)
 
-ANSI_SEQUENCES["\x1b[27;2;13~"] = _LINE_BREAK  # xterm's Shift-Enter, which prompt_toolkit takes for Enter
+_Keys = tuple[Keys | str, ...]
+_KEY_NAMES = frozenset(key.value for key in Keys)
+_ESC, _PASTE_END = "\x1b", "\x1b[201~"
+_PASTE_BEGIN = "\x1b[200~"
+_SEQUENCE = re.compile(
+    r"""\x1b(?:
+        \[(?: \[[A-E]                               # function keys of the Linux console
+            | M...                                  # a mouse report of the oldest kind
+            | (?P<shifted>\d+)\$                    # rxvt with Shift
+            | (?![M[]) (?P<values>[0-?]*) [ -/]* (?P<final>[@-~]) )
+      | O (?P<modifier>\d{0,4}) (?P<key>[!-~])          # arrows, function keys and the keypad in application mode
+      | [\]P^_X] [^\x00-\x1f]* (?:\x07 | \x1b\\)    # what a terminal answers to a question of an earlier program
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_BEGINNING = re.compile(r"\x1b(?:\[(?:M.{0,2}|\[|[0-?]*[ -/]*)|O\d*|[\]P^_X][^\x00-\x1f]*\x1b?)?", re.DOTALL)
+"""What may become a sequence with the characters to come."""
+_INTRODUCER_LENGTH = 2
+"""A sequence that stays this short is a key with Alt."""
+_VALUES = re.compile(r"(\d{0,7})(?::(\d{0,7}))?(?::\d*)?(?:;(\d{0,4})(?::(\d))?)?(?:;((?:\d{0,7}:?)*))?")
+"""Key, the same with Shift, modifiers, press or release, and text or the key of xterm's 27."""
+_RELEASED = "3"
+_SHIFT, _ALT, _CTRL, _SUPER_HYPER, _META, _CAPS_LOCK = 1, 2, 4, 8 | 16, 32, 64
+_RXVT_MODIFIERS = {"^": _CTRL, "@": _SHIFT | _CTRL}
+_OTHER_KEY = "27"
+_LINE_BREAK = (Keys.Escape, Keys.ControlM)
+"""Alt-Enter, and Shift-Enter where the terminal tells it."""
+_RUB_OUT: dict[int, _Keys] = {
+    **dict.fromkeys((0, _SHIFT), (Keys.ControlH,)),
+    **dict.fromkeys((_ALT, _CTRL), (Keys.Escape, Keys.ControlH)),
+}
+_NAMED: dict[str, dict[int, _Keys]] = {
+    "\t": {0: (Keys.ControlI,), _SHIFT: (Keys.BackTab,)},
+    "\r": {
+        **dict.fromkeys((0, _CTRL), (Keys.ControlM,)),
+        **dict.fromkeys((_SHIFT, _ALT, _SHIFT | _ALT, _SHIFT | _CTRL), _LINE_BREAK),
+    },
+    "\x1b": {0: (Keys.Escape,)},
+    "\x7f": _RUB_OUT,
+    "\b": _RUB_OUT,
+}
+"""Keys without a character of their own, by their modifiers."""
+_KEYPAD = dict(zip(range(57399, 57417), "0123456789./*-+\r=,", strict=True))
+_APPLICATION_KEYPAD = {
+    "M": "\r",
+    "X": "=",
+    **{key: chr(ord(key) - 64) for key in "jklmnopqrstuvwxy"},
+}
+_KEYPAD_MOVES = dict(zip(range(57417, 57427), ("D", "C", "A", "B", "5~", "6~", "H", "F", "2~", "3~"), strict=True))
+_PRIVATE_USE = range(0xE000, 0xF900)
+_CONTROLS = {" ": "c-@", "/": "c-_", "?": "c-h", "[": "escape"}
+"""What Ctrl makes of characters that are no letters, besides those of the same name."""
 
 
 class Keyboard(Vt100Input):
     """What is typed at one terminal."""
 
+    def __init__(self, stdin: TextIO) -> None:
+        super().__init__(stdin)
+        self.vt100_parser = KeyDecoder(self._add)
+        self._pasted_at = 0.0
+
     def read_keys(self) -> list[KeyPress]:
-        """The keys that have come."""
-        return _group_pastes(decode_sequences(super().read_keys()))
+        """The keys that have come; a paste that the terminal does not mark is one key all the same."""
+        keys = super().read_keys()
+        while more := super().read_keys():
+            keys += more
+        is_rest = time.monotonic() - self._pasted_at < _PIECES_S
+        if sum(map(_is_text, keys)) >= _LONG_PASTE and any(press.key in _LINE_ENDS for press in keys[:-1]):
+            self._pasted_at = time.monotonic()
+        return _group_pastes(keys, is_rest=is_rest)
+
+    def _add(self, press: KeyPress) -> None:
+        self._buffer.append(press)
+
+    def take_typed_lines(self) -> None:
+        """Keep for the next prompt what was typed before raw mode began, where Enter is a line feed."""
+        self.vt100_parser.feed(self.stdin_reader.read().replace("\n", "\r"))
+        keys, self._buffer = self._buffer, []
+        store_typeahead(self, [*get_typeahead(self), *keys])
 
 
-def decode_sequences(keys: list[KeyPress]) -> list[KeyPress]:
-    """The keys with each escape sequence that prompt_toolkit does not know as the key it stands for, or as none.
+class KeyDecoder(Vt100Parser):
+    """Calls back with the keys that the characters stand for; what is incomplete is kept."""
 
-    prompt_toolkit hands on such a sequence as Escape and characters, and Escape stops a turn.
-    """
-    decoded: list[KeyPress] = []
-    position = 0
-    while position < len(keys):
-        if body := _sequence_body(keys, position):
-            decoded += [KeyPress(key) for key in _kitty_keys(body)]
-            position += len("\x1b[") + len(body)
+    def reset(self, request: bool = False) -> None:  # noqa: ARG002 - prompt_toolkit's
+        """See prompt_toolkit."""
+        self._kept = ""
+        self._is_pasting = False
+
+    def feed(self, data: str) -> None:
+        """See prompt_toolkit."""
+        self._kept += data
+        while self._kept and self._take(is_last=False):
+            pass
+
+    def flush(self) -> None:
+        """Nothing came for a moment: what was kept is complete. A paste is not, and is waited for."""
+        while self._kept and self._take(is_last=True):
+            pass
+
+    def _take(self, *, is_last: bool) -> bool:
+        """Decode the next piece; False where it is not complete."""
+        if self._is_pasting:
+            text, end, rest = self._kept.partition(_PASTE_END)
+            if end:
+                self._is_pasting, self._kept = False, rest
+                self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
+            return bool(end)
+        if not self._kept.startswith(_ESC):
+            text, escape, rest = self._kept.partition(_ESC)
+            self._kept = escape + rest
+            for character in text:
+                self._press(character)
+        elif self._kept.startswith(_PASTE_BEGIN):
+            self._is_pasting, self._kept = True, self._kept.removeprefix(_PASTE_BEGIN)
+        elif found := _SEQUENCE.match(self._kept):
+            self._kept = self._kept[found.end() :]
+            for key in _keys_of(found):
+                self.feed_key_callback(KeyPress(key, key if len(key) == 1 else ""))
         else:
-            decoded.append(keys[position])
-            position += 1
-    return decoded
+            return self._take_beginning(is_last=is_last)
+        return True
+
+    def _take_beginning(self, *, is_last: bool) -> bool:
+        """An Escape that begins no sequence, or one that is not complete."""
+        beginning = _BEGINNING.match(self._kept)
+        length = beginning.end() if beginning else 1
+        if length == len(self._kept) and not is_last:
+            return False
+        if length > _INTRODUCER_LENGTH:
+            self._kept = self._kept[length:]  # A sequence without an end.
+            return True
+        alt = self._kept[:2]
+        if (known := ANSI_SEQUENCES.get(alt)) is not None and isinstance(known, Keys):
+            self.feed_key_callback(KeyPress(known, ""))
+            self._kept = self._kept[2:]
+            return True
+        self.feed_key_callback(KeyPress(Keys.Escape, ""))
+        self._kept = self._kept[1:]
+        if length == _INTRODUCER_LENGTH:
+            self._press(self._kept[0])
+            self._kept = self._kept[1:]
+        return True
+
+    def _press(self, character: str) -> None:
+        key = ANSI_SEQUENCES.get(character, character)
+        self.feed_key_callback(KeyPress(key if isinstance(key, Keys) else character, character))
 
 
-def _sequence_body(keys: list[KeyPress], start: int) -> str:
-    """What follows `ESC [` in the control sequence that begins here; empty where none does."""
-    if [press.key for press in keys[start : start + 2]] != [Keys.Escape, "["]:
-        return ""
-    body = ""
-    for press in keys[start + 2 :]:
-        if len(press.key) != 1 or not " " <= press.key <= "~":
-            break
-        body += press.key
-        if press.key >= "@":
-            return body
-    return ""
+def _keys_of(found: re.Match[str]) -> _Keys:
+    """The keys of a sequence: none for a report of the mouse, the focus or the terminal, and for a key let go."""
+    if found["shifted"]:
+        return _moved_key(found["shifted"], "~", _SHIFT)
+    if found["key"]:
+        keypad = _APPLICATION_KEYPAD.get(found["key"]) if not found["modifier"] else None
+        if keypad:
+            return _character_keys(ord(keypad), 0)
+        return _known(found[0]) or _moved_key("", found["key"], int(found["modifier"] or 1) - 1)
+    values = _VALUES.fullmatch(found["values"] or "")
+    if found["final"] is None or values is None or values[4] == _RELEASED or found["final"] in "MR":
+        return _known(found[0]) if found["final"] is None else ()
+    return _control_sequence_keys(found[0], values, found["final"])
 
 
-def _kitty_keys(body: str) -> tuple[str, ...]:
-    """The keys of a sequence of the kitty protocol; none for a key that is let go, a focus report and others."""
-    found = _KITTY_KEY.fullmatch(body)
-    if found is None or found[3] == _RELEASED:
+def _control_sequence_keys(sequence: str, values: re.Match[str], final: str) -> _Keys:
+    modifiers = _modifiers(values[3])
+    if final == "u":
+        return _character_keys(int(values[1] or 0), modifiers, values[2], values[5])
+    if final == "~" and values[1] == _OTHER_KEY and values[5]:
+        return _character_keys(int(values[5].partition(":")[0] or 0), modifiers)
+    if final in _RXVT_MODIFIERS and values[1]:
+        return _moved_key(values[1], "~", _RXVT_MODIFIERS[final])
+    return _known(sequence) or _moved_key(values[1], final, modifiers)
+
+
+def _modifiers(stated: str | None) -> int:
+    """The modifiers of a key, Meta as Alt, without Num Lock."""
+    bits = max(int(stated or 1) - 1, 0)
+    return bits & (_SHIFT | _ALT | _CTRL | _SUPER_HYPER | _CAPS_LOCK) | (_ALT if bits & _META else 0)
+
+
+def _known(sequence: str) -> _Keys:
+    keys = ANSI_SEQUENCES.get(sequence, ())
+    return (keys,) if isinstance(keys, Keys) else keys
+
+
+def _moved_key(number: str, final: str, modifiers: int) -> _Keys:
+    """An arrow, a function key and the like, as xterm would send it."""
+    modifiers &= ~_CAPS_LOCK
+    if modifiers:
+        return _known(f"\x1b[{number or 1};{modifiers + 1}{final}")
+    if final == "~":
+        return _known(f"\x1b[{number}~")
+    return _known(f"\x1b[{final}") or _known(f"\x1bO{final}")
+
+
+def _character_keys(code: int, modifiers: int, shifted: str | None = None, text: str | None = None) -> _Keys:
+    """A key that is named by its character, as the kitty protocol and xterm's modifyOtherKeys do."""
+    if modifiers & _SUPER_HYPER:
         return ()
-    code, modifiers = int(found[1]), int(found[2] or 1) - 1
-    if code in _KITTY_NAMED:
-        keys = _KITTY_NAMED[code]
-        return keys[1 if modifiers else 0]
-    character = chr(code)
-    alt = (Keys.Escape,) if modifiers & _ALT else ()
+    if code in _KEYPAD_MOVES:
+        move = _KEYPAD_MOVES[code]
+        return _moved_key(move[:-1], move[-1], modifiers)
+    character = _KEYPAD.get(code) or _character(code)
+    if character in _NAMED:
+        return _NAMED[character].get(modifiers & ~_CAPS_LOCK, ())
+    alt: _Keys = (Keys.Escape,) if modifiers & _ALT else ()
     if modifiers & _CTRL:
-        name = f"c-{character}"
-        return (*alt, Keys(name)) if name in set(Keys) else ()
-    if modifiers & _SHIFT:
+        made = _character(shifted) if shifted and modifiers & _SHIFT else character
+        if (made.isalpha() and modifiers & _SHIFT) or (made == "[" and modifiers & ~_CAPS_LOCK != _CTRL):
+            return ()
+        name = _CONTROLS.get(made, f"c-{made}")
+        return (*alt, Keys(name)) if name in _KEY_NAMES else ()
+    if text:
+        character = "".join(map(_character, text.split(":")))
+    elif modifiers & _SHIFT:
+        character = _character(shifted) if shifted else character.upper()
+    elif modifiers & _CAPS_LOCK:
         character = character.upper()
-    return (*alt, character) if character.isprintable() else ()
+    is_typed = character.isprintable() and (code not in _PRIVATE_USE or code in _KEYPAD)
+    return (*alt, *character) if is_typed else ()
 
 
-def _group_pastes(keys: list[KeyPress]) -> list[KeyPress]:
-    """The same keys, with each long run of characters as one paste: key by key it would take a minute to insert.
+def _character(code: int | str) -> str:
+    number = int(code or 0)
+    return chr(number) if number <= sys.maxunicode else ""
 
-    The first and last character stay keys: they may belong to the key before, after Escape, or to the one behind,
-    a backslash.
+
+def _group_pastes(keys: list[KeyPress], *, is_rest: bool) -> list[KeyPress]:
+    """The same keys, with each text that was pasted as one: key by key it would be slow, or sent line by line.
+
+    Lines that end with Enter are lines typed ahead, unless there is more of them than anybody types.
     """
-    if len(keys) < _PASTE_LENGTH:
-        return keys
-
-    def is_character(press: KeyPress) -> bool:
-        return not isinstance(press.key, Keys) and press.key.isprintable()
-
     grouped: list[KeyPress] = []
-    for is_text, run in groupby(keys, key=is_character):
+    for is_text, run in groupby(keys, key=_is_text):
         together = list(run)
-        if is_text and len(together) >= _PASTE_LENGTH:
-            first, *middle, last = together
-            text = "".join(press.key for press in middle)
-            together = [first, KeyPress(Keys.BracketedPaste, text), last]
-        grouped += together
+        if not is_text:
+            grouped += together
+            continue
+        if grouped and grouped[-1].key is Keys.Escape:
+            grouped.append(together.pop(0))  # A key with Alt.
+        breaks = any(one.key in _LINE_ENDS and after.key not in _LINE_ENDS for one, after in pairwise(together))
+        ends_open = bool(together) and together[-1].key is not Keys.ControlM
+        if is_rest or (breaks and (ends_open or len(together) >= _LONG_PASTE)):
+            grouped += _as_paste(together)
+            continue
+        for is_character, part in groupby(together, key=_is_character):
+            line = list(part)
+            if is_character and len(line) >= _PASTE_LENGTH:
+                # The last one may belong to the key behind it: a backslash before Enter.
+                grouped += [*_as_paste(line[:-1]), line[-1]]
+            else:
+                grouped += line
     return grouped
+
+
+def _as_paste(keys: list[KeyPress]) -> list[KeyPress]:
+    return [KeyPress(Keys.BracketedPaste, "".join(press.data for press in keys))] if keys else []
+
+
+def _is_text(press: KeyPress) -> bool:
+    return _is_character(press) or press.key in (*_LINE_ENDS, Keys.ControlI)
+
+
+def _is_character(press: KeyPress) -> bool:
+    return not isinstance(press.key, Keys) and press.key.isprintable()
 
 
 def typed_text(keys: Iterable[KeyPress]) -> str:
@@ -126,7 +313,7 @@ def typed_text(keys: Iterable[KeyPress]) -> str:
             text = text[:-1]
         elif press.key is Keys.BracketedPaste:
             text += press.data.replace("\r\n", "\n").replace("\r", "\n")
-        elif press.key is Keys.Enter:
+        elif press.key in _LINE_ENDS:
             text += "\n"
         elif len(press.key) == 1:
             text += press.key

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import importlib
 import os
+import re
 import signal
 import sys
 import termios
@@ -24,7 +25,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.clipboard import InMemoryClipboard
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.filters import Condition, has_completions, is_searching
 from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
@@ -33,8 +34,9 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
 from graph_agent.cli.prompts.keyboard import Keyboard, typed_text
+from graph_agent.cli.prompts.menu import Menu, Picked, format_rows
 from graph_agent.cli.prompts.terminal_output import EchoedLine, bracketed_paste, plain_paste, terminal_output
-from graph_agent.cli.render.escape import escape, is_plain_terminal
+from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 
 __all__ = ["InputClosed", "InputInterrupted", "TakeBack", "Terminal", "TurnKeys"]
 
@@ -48,7 +50,18 @@ _ALT_S = 0.05
 """How long the key Esc waits for another one that makes it Alt."""
 
 
+_OPENS_MENU = re.compile(r"^/[^\s/]*$|(?:^|[\s(\[{])@[^\s]*$")
+_MENU_LINES = 6
+_PASTE_LINES = 20
+"""A longer paste is shown as one word."""
 _IS_EMPTY = Condition(lambda: not get_app().current_buffer.text)
+
+
+@Condition
+def _is_completed() -> bool:
+    """Whether completion opens while typing: after a slash at the beginning, and within a word after an @."""
+    text = get_app().current_buffer.document.text_before_cursor
+    return _OPENS_MENU.search(text) is not None
 
 
 @Condition
@@ -92,6 +105,8 @@ class Terminal:
     ) -> None:
         self.status: Callable[[], str] = lambda: "loading …"
         """The line below the prompt."""
+        self.cycle_mode: Callable[[], None] = lambda: None
+        """Shift-Tab at the prompt and during a turn."""
         self._source = source or Keyboard(sys.stdin)
         self._history = history or InMemoryHistory()
         self._completer = completer
@@ -101,6 +116,8 @@ class Terminal:
         """Typed, or no longer queued, and not entered: the next message begins with it."""
         self._take_back: TakeBack | None = None
         self._taking_back: asyncio.Task[None] | None = None
+        self._pastes: dict[str, str] = {}
+        """Long pastes by what stands for them on the line."""
         self._turn: TurnKeys | None = None
         self._deferred: list[KeyPress] = []
         """Keys of the turn that are typed again at the next prompt."""
@@ -114,6 +131,7 @@ class Terminal:
     def held(self) -> Iterator[None]:
         """Raw mode for as long as the chat runs; the terminal is given back as it was."""
         with self._source.raw_mode(), bracketed_paste():
+            self._take_typed_lines()
             yield
 
     @contextlib.contextmanager
@@ -121,9 +139,14 @@ class Terminal:
         """The terminal as an editor needs it."""
         with plain_paste(), self._source.cooked_mode():
             yield
+        self._take_typed_lines()
+
+    def _take_typed_lines(self) -> None:
+        if isinstance(self._source, Keyboard):
+            self._source.take_typed_lines()
 
     async def message(self, take_back: TakeBack | None = None) -> str:
-        """Read the next message; several lines come by paste or Alt-Enter.
+        """Read the next message; several lines come by paste, Ctrl-J, Alt-Enter or Shift-Enter.
 
         Where messages are queued, Up on an empty line calls `take_back` for the newest.
 
@@ -162,6 +185,23 @@ class Terminal:
             for task in waited:
                 task.cancel()
             await asyncio.gather(*waited, return_exceptions=True)
+
+    async def choose(self, menu: Menu) -> Picked | None:
+        """Let the person choose a row of a menu; None if they leave. Keys typed before do not choose."""
+        self.keep_typed()
+        if not self._is_plain:
+            return await menu.run(self._source, terminal_output())
+        width = terminal_output().get_size().columns
+        lines = [
+            menu.title,
+            *(f"{number:>3}  {text}" for number, text in enumerate(format_rows(menu.rows, width - 6), 1)),
+        ]
+        sys.stdout.write("\n".join([*lines, ""]))
+        with contextlib.suppress(InputInterrupted, InputClosed):
+            while typed := (await self.answer("Number, empty to leave > ") or "").strip():
+                if typed.isdecimal() and 0 < int(typed) <= len(menu.rows):
+                    return menu.pick(int(typed) - 1)
+        return None
 
     @contextlib.asynccontextmanager
     async def during_turn(self, keys: TurnKeys) -> AsyncIterator[None]:
@@ -212,6 +252,10 @@ class Terminal:
         with contextlib.suppress(OSError):
             self._history.append_string(line)
 
+    def begin_with(self, text: str) -> None:
+        """Begin the next message with this text."""
+        self._unfinished = _end_of(text + self._unfinished.text)
+
     def drop_typed_ahead(self) -> None:
         """No key typed until now answers what is shown next; a line that was begun is for the next message."""
         self._keep(get_typeahead(self._source))
@@ -243,10 +287,10 @@ class Terminal:
         try:
             if not self._is_plain:
                 self._drawn = session
-                return await session.prompt_async([(_PROMPT_STYLE, prompt)], pre_run=begin)
+                return self._expand(await session.prompt_async([(_PROMPT_STYLE, prompt)], pre_run=begin))
             with EchoedLine(prompt, session.default_buffer) as echo:
                 self._drawn = echo
-                return await session.prompt_async(pre_run=begin)
+                return self._expand(await session.prompt_async(pre_run=begin))
         except EOFError:
             raise InputClosed from None
         finally:
@@ -257,7 +301,14 @@ class Terminal:
     def _messages(self) -> PromptSession[str]:
         keys = self._line_keys()
 
+        rewinds = keys.add("escape", "escape", filter=~is_searching & _IS_EMPTY)
+        rewinds(lambda event: event.app.exit(result="/rewind"))
         keys.add("c-x", "c-e")(lambda event: event.app.create_background_task(self._edit(event.current_buffer)))
+
+        @keys.add("enter", filter=~is_searching & ~_ends_with_backslash & Condition(self._has_paste))
+        def _enter_pastes(event: KeyPressEvent) -> None:
+            self.remember(self._expand(event.current_buffer.text))
+            event.app.exit(result=event.current_buffer.text)
 
         @keys.add("c-c", filter=~is_searching)
         def _clear_or_leave(event: KeyPressEvent) -> None:
@@ -269,17 +320,19 @@ class Terminal:
         def format_status() -> str:
             return self.status()  # Another function is set once the session is open.
 
-        return self._session(keys, bottom_toolbar=None if self._is_plain else format_status, **self._editing)
+        completing: dict[str, Any] = {"complete_while_typing": _is_completed, "reserve_space_for_menu": _MENU_LINES}
+        toolbar = None if self._is_plain else format_status
+        return self._session(keys, bottom_toolbar=toolbar, **self._editing, **completing)
 
     @cached_property
     def _answers(self) -> PromptSession[str]:
-        keys = self._suspend_key()
+        keys = self._common_keys()
         keys.add("c-d")(lambda event: event.app.exit(exception=InputClosed, style="class:exiting"))
         return self._session(keys)
 
     @cached_property
     def _busy(self) -> PromptSession[str]:
-        session = self._session(self._turn_keys(), is_drawn=False, **self._editing)
+        session = self._session(self._turn_keys(), is_drawn=False, complete_while_typing=False, **self._editing)
         session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
         session.default_buffer.on_text_changed += self._report_change
         session.default_buffer.on_cursor_position_changed += self._report_change
@@ -288,7 +341,7 @@ class Terminal:
     @property
     def _editing(self) -> dict[str, Any]:
         shared = {"history": self._history, "clipboard": self._clipboard}
-        return {**shared, "completer": self._completer, "complete_while_typing": False}
+        return {**shared, "completer": self._completer}
 
     def _session(self, keys: KeyBindings, *, is_drawn: bool = True, **options: Any) -> PromptSession[str]:
         session: PromptSession[str] = PromptSession(
@@ -302,8 +355,24 @@ class Terminal:
         session.app.before_render += self._before_render
         return session
 
-    def _suspend_key(self) -> KeyBindings:
+    def _common_keys(self) -> KeyBindings:
+        """The keys of every line, beside those of prompt_toolkit."""
         keys = KeyBindings()
+        keys.add("escape", "#")(lambda _: None)  # prompt_toolkit enters the line; so it does with Ctrl-O.
+
+        @keys.add("c-o")
+        def _show_pastes(event: KeyPressEvent) -> None:
+            event.current_buffer.document = _end_of(self._expand(event.current_buffer.text))
+
+        @keys.add(Keys.BracketedPaste)
+        def _paste(event: KeyPressEvent) -> None:
+            text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+            event.current_buffer.insert_text(self._shorten(text))
+
+        @keys.add("escape", "enter")
+        @keys.add("c-j", filter=~is_searching & Condition(supports_escapes))  # Elsewhere Enter may send it.
+        def _break_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
 
         @keys.add("c-z")
         def _suspend_job(event: KeyPressEvent) -> None:
@@ -322,7 +391,7 @@ class Terminal:
 
     def _line_keys(self) -> KeyBindings:
         """The keys of a message, at the prompt and while a turn runs, beside those of prompt_toolkit."""
-        keys = self._suspend_key()
+        keys = self._common_keys()
 
         @keys.add("up", filter=~is_searching & _IS_EMPTY)
         def _take_back_or_up(event: KeyPressEvent) -> None:
@@ -332,12 +401,16 @@ class Terminal:
                 # Not a task of the line's: if it ended with the line, the message would be lost.
                 self._taking_back = asyncio.ensure_future(self._take(self._take_back))
 
+        @keys.add("s-tab", filter=~has_completions)
+        def _cycle_mode(event: KeyPressEvent) -> None:
+            self.cycle_mode()
+            event.app.invalidate()
+
         @keys.add("enter", filter=_ends_with_backslash)
         def _continue_line(event: KeyPressEvent) -> None:
             event.current_buffer.delete_before_cursor()
             event.current_buffer.insert_text("\n")
 
-        keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
         return keys
 
     def _turn_keys(self) -> KeyBindings:
@@ -345,7 +418,7 @@ class Terminal:
 
         @keys.add("enter", filter=~is_searching & ~_ends_with_backslash)
         def _enter(event: KeyPressEvent) -> None:
-            line = event.current_buffer.text
+            line = self._expand(event.current_buffer.text)
             _clear(event.current_buffer)
             turn = self._turn
             if turn is not None and turn.enter(line):
@@ -367,6 +440,28 @@ class Terminal:
         leave(lambda _: self._deferred.append(KeyPress(Keys.ControlD, "\x04")))
         return keys
 
+    def _shorten(self, text: str) -> str:
+        """The text, or what stands for it on the line until it is entered."""
+        lines = text.count("\n") + 1
+        if lines <= _PASTE_LINES:
+            return text
+        name = f"[pasted {lines} lines]"
+        number = 2
+        while self._pastes.get(name, text) != text:
+            name = f"[pasted {lines} lines, {number}]"
+            number += 1
+        self._pastes[name] = text
+        return name
+
+    def _expand(self, line: str) -> str:
+        for name, text in self._pastes.items():
+            line = line.replace(name, text)
+        return line
+
+    def _has_paste(self) -> bool:
+        text = get_app().current_buffer.text
+        return any(name in text for name in self._pastes)
+
     async def _take(self, take_back: TakeBack) -> None:
         """Fetch a queued message; it comes onto the line, or onto the next one."""
         text = await take_back()
@@ -384,7 +479,7 @@ class Terminal:
         try:
             async with in_terminal():
                 with plain_paste():
-                    text: str = await editor.edit_text(buffer.text)
+                    text: str = await editor.edit_text(self._expand(buffer.text))
         except editor.EditFailed as failure:
             message = escape(str(failure))
             self.show(lambda: print(message, flush=True))  # noqa: T201 - the screen is what a chat has

@@ -18,7 +18,7 @@ from rich.text import Text
 from graph_agent.cli.render.console import safe_text
 from graph_agent.events import LiveCall
 
-__all__ = ["LiveArea", "RunningCalls", "format_partial_arguments", "is_reflowing"]
+__all__ = ["WAITING", "LiveArea", "RunningCalls", "format_partial_arguments", "is_reflowing"]
 
 _REFLOWING = (
     *("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "WEZTERM_PANE", "WT_SESSION", "KONSOLE_VERSION"),
@@ -26,6 +26,8 @@ _REFLOWING = (
 )
 _REFLOWING_PROGRAMS = ("Apple_Terminal", "iTerm.app", "vscode", "WezTerm", "ghostty")
 _TO_END, _BELOW = "\x1b[K", "\x1b[J"
+WAITING = "the model"
+"""The key, among the ids of running calls, of the request that has no answer yet."""
 _HIDDEN_S = 1.0
 _NARROWEST = 8
 _SHOWN = 8
@@ -205,6 +207,11 @@ class RunningCalls:
         for index in self._streamed:
             self.end(_streamed_key(index))
         self._streamed.clear()
+
+    def activity(self) -> str:
+        """What runs, in a word or two; empty if nothing does."""
+        names = [running.label.split(" ", 1)[0] for key, running in self._calls.items() if key != WAITING]
+        return f"{len(names)} calls" if len(names) > 1 else "".join(names)
 
     def clear(self) -> None:
         """The turn is over: nothing runs any more."""

@@ -1,14 +1,15 @@
 """Show a turn as it happens: streamed text, calls with status and time, diffs."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from graph_agent.cli.render.console import block, diff_lines, fold, safe_text
-from graph_agent.cli.render.live_area import LiveArea, RunningCalls
+from graph_agent.cli.render.live_area import WAITING, LiveArea, RunningCalls
 from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.views.format import format_compaction, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
@@ -45,11 +46,8 @@ _MARKS = {
 _OUTPUT_LINES = 8
 _MAX_ID_LENGTH, _SHORT_ID = 12, 8
 """A longer id than the first is shown by its end, as in tables; commands accept that."""
-_MODEL = "the model"
-"""The key, among the ids of running calls, of the request that has no answer yet."""
-_DRAW_INTERVAL_S = 0.03
-"""Between two drawings of streamed text: nobody reads faster."""
 _PLAIN_INTERVAL_S = 15.0
+_SEPARATOR, _STOP_HINT = " · ", "esc to interrupt"
 _PROMPT_STYLE = "cyan"
 
 
@@ -70,10 +68,15 @@ class TurnDisplay:
         self._answered: set[str] = set()
         self._text: MarkdownStream | None = None
         """What the model is saying."""
+        self._complete: list[Text] = []
+        """Lines of it that are complete and not printed yet."""
         self._text_kind = ""
         self._has_streamed = False
         self._typed: Text | None = None
         self._drawn_at = 0.0
+        self._status: Callable[[], Sequence[str]] | None = None
+        """What the status line says of the turn, the least important last; None while no turn runs."""
+        self._since = 0.0
         self._is_offline = False
         """The offline model repeats the output of its calls in its answer."""
 
@@ -86,12 +89,12 @@ class TurnDisplay:
         """Take in one event."""
         self._live.take(event)
         if isinstance(event, TextDelta | ToolCallDelta | ModelMessage | TurnEnded):
-            self._running.end(_MODEL)
+            self._running.end(WAITING)
         match event:
             case SessionOpened(model=model):
                 self._is_offline = model == OFFLINE_LABEL
             case StepStarted():
-                self._running.wait(_MODEL, "waiting for the model")
+                self._running.wait(WAITING, "waiting for the model")
             case TextDelta():
                 self._show_text(event)
             case ModelMessage():
@@ -103,8 +106,16 @@ class TurnDisplay:
             case _:
                 self._show_call(event)
 
+    def begin(self, status: Callable[[], Sequence[str]]) -> None:
+        """A turn begins: a status line is drawn until `finish`."""
+        self._status, self._since = status, time.monotonic()
+        self._draw()
+
     def tick(self) -> None:
-        """Update the time of running calls; where nothing is drawn in place, print them now and then."""
+        """Draw what came since the last tick; where nothing is drawn in place, print what runs now and then.
+
+        What streams in is drawn here alone: however fast it comes, there are only as many frames as ticks.
+        """
         if self._area.is_drawn:
             self._draw()
         elif time.monotonic() - self._drawn_at >= _PLAIN_INTERVAL_S:
@@ -115,11 +126,12 @@ class TurnDisplay:
         """The turn is over: nothing runs any more, and others may print."""
         self._end_text()
         self._running.clear()
-        self._typed = None
+        self._typed = self._status = None
         self.hide()
 
     def hide(self) -> None:
         """Somebody else writes to the terminal for a while."""
+        self.lines(())
         self._area.draw(())
 
     def show_typed(self, line: str, cursor: int) -> None:
@@ -135,7 +147,8 @@ class TurnDisplay:
 
     def lines(self, lines: Sequence[Text]) -> None:
         """Print lines that fit the width."""
-        self._area.print(lines, self._unfinished())
+        complete, self._complete = self._complete, []
+        self._area.print([*complete, *lines], self._unfinished())
 
     def _unfinished(self) -> list[Text]:
         """Streamed text, what runs, and the line that is typed."""
@@ -143,13 +156,21 @@ class TurnDisplay:
             return []
         text = [] if self._text is None else self._text.tail()
         typed = [] if self._typed is None else [self._typed]
-        return [*text, *self._running.lines(self.width), *typed]
+        return [*text, *self._running.lines(self.width), *self._status_line(), *typed]
 
-    def _draw(self, interval_s: float = 0.0) -> None:
-        """Draw what is unfinished, unless the last drawing is more recent."""
-        if time.monotonic() - self._drawn_at >= interval_s:
-            self._area.draw(self._unfinished())
-            self._drawn_at = time.monotonic()
+    def _status_line(self) -> list[Text]:
+        if self._status is None:
+            return []
+        activity = self._running.activity() or "thinking"
+        parts = [f"{time.monotonic() - self._since:.0f} s", activity, _STOP_HINT, *filter(None, self._status())]
+        room = max(self.width - 1, 1)
+        while len(parts) > 1 and cell_len(f"● {_SEPARATOR.join(parts)}") > room:
+            parts.pop()
+        return [Text.assemble(("● ", "cyan"), safe_text(_SEPARATOR.join(parts), "dim"))]
+
+    def _draw(self) -> None:
+        self.lines(())
+        self._drawn_at = time.monotonic()
 
     def _show_text(self, event: TextDelta) -> None:
         self._running.end_streamed()
@@ -158,10 +179,11 @@ class TurnDisplay:
             self._text = MarkdownStream(self._console, "dim" if event.kind == "reasoning" else "")
             self._text_kind = event.kind
         self._has_streamed = self._has_streamed or event.kind == "text"
-        if complete := self._text.add(event.text):
-            self.lines(complete)
+        complete = self._text.add(event.text)
+        if self._area.is_drawn:
+            self._complete += complete
         else:
-            self._draw(_DRAW_INTERVAL_S)
+            self.lines(complete)
 
     def _end_message(self, event: ModelMessage) -> None:
         self._running.end_streamed()
@@ -184,7 +206,7 @@ class TurnDisplay:
                 self._end_text()  # The message may begin again.
                 self._running.end_streamed()
                 if event.wait_s:
-                    self._running.wait(_MODEL, "asking the model again", event.wait_s)
+                    self._running.wait(WAITING, "asking the model again", event.wait_s)
             case _:
                 text = format_shell(event)
         self.line(Text.assemble(("! ", "yellow"), safe_text(text)))
@@ -195,7 +217,6 @@ class TurnDisplay:
                 if self._area.is_drawn:
                     self._end_text()
                     self._running.stream(index, self._live.streaming(index))
-                    self._draw(_DRAW_INTERVAL_S)
             case ToolCallCreated(call=call):
                 self._summaries[call["call_id"]] = call.get("summary") or call["tool_name"]
             case ToolCallDecided(call_id=call_id):

@@ -31,7 +31,7 @@ __all__ = [
     "format_names",
     "format_omitted",
     "format_shell",
-    "format_short_usage",
+    "format_short_cost",
     "format_time_and_age",
     "format_todo",
     "format_usage",
@@ -161,11 +161,12 @@ def format_usage(usage: Mapping[str, Any]) -> str:
     return f"{into}, {out}, cost {format_cost(usage)}"
 
 
-def format_short_usage(usage: Mapping[str, Any]) -> str:
-    """Total tokens and cost, for a line with little room."""
-    count = usage["total_tokens"]
-    size = str(count) if count < 1e3 else f"{count / 1e3:.1f}k" if count < 1e6 else f"{count / 1e6:.2f}M"
-    return f"{'~' if usage['estimated'] else ''}{size} tokens · cost {format_cost(usage)}"
+def format_short_cost(usage: Mapping[str, Any]) -> str:
+    """The cost in cents, for a line with little room; empty where it is not known, or nothing."""
+    if not usage["cost"]:
+        return ""
+    amount = f"{usage['cost']:.2f}"
+    return f"${amount}" if usage["currency"] == "USD" else f"{amount} {usage['currency'] or ''}".rstrip()
 
 
 def format_cost(usage: Mapping[str, Any]) -> str:

@@ -36,6 +36,7 @@ __all__ = [
     "supports_cursor",
     "text_width",
     "truncate",
+    "wrap_line",
 ]
 
 T = TypeVar("T")
@@ -56,6 +57,9 @@ _COLORS = {
     "heading": "1",
     "found": "1;33",
 }
+_COLOR = re.compile(r"\x1b\[[\d;]*m")
+_WORD = re.compile(r"^ +|[^ ]+ *")
+"""Also the indentation of a line."""
 _GAP = 2
 _MAX_UNSHORTENED_ID = 20
 _SHORT_ID = 8
@@ -172,16 +176,37 @@ def format_time(iso: str | None) -> str:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines in large chunks, without holding very many at once."""
+    """Print lines, in a terminal folded between words; in large chunks, without holding very many at once."""
+    width = line_width() if sys.stdout.isatty() else None
     chunk: list[str] = []
     length = 0
     for line in lines:
-        chunk.append(line)
+        chunk += [line] if width is None else wrap_line(line, width)
         length += len(line)
         if length > _CHUNK_CHARS:
             _write("\n".join([*chunk, ""]))
             chunk, length = [], 0
     _write("\n".join([*chunk, ""]))
+
+
+def wrap_line(line: str, width: int) -> list[str]:
+    """The line folded between words, with its colours, and further lines indented like it; words stay whole."""
+    if text_width(_COLOR.sub("", line)) <= width:
+        return [line]
+    plain = _COLOR.sub("", line)
+    indent = " " * min(len(plain) - len(plain.lstrip(" ")), width // 3)
+    lines, taken = [""], 0
+    for word in _WORD.findall(line):
+        size = text_width(_COLOR.sub("", word))
+        needed = text_width(_COLOR.sub("", word).rstrip(" "))
+        if taken + needed > width and lines[-1].strip(" "):
+            lines[-1] = lines[-1].rstrip(" ")
+            lines.append(indent)
+            taken = len(indent)
+        lines[-1] += word
+        taken += size
+    lines[-1] = lines[-1].rstrip(" ")
+    return lines
 
 
 def print_text(*lines: str) -> None:

@@ -1,26 +1,136 @@
 """`fork` and `rewind`: the preview of a rewind, and the result of each command."""
 
+import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import confirm, format_count, format_names
+from graph_agent.cli.views.format import confirm, format_age, format_count, format_names
 from graph_agent.cli.views.table import print_lines, print_result
+from graph_agent.errors import UsageError
+from graph_agent.ports.stored_text import plain_text
 
 if TYPE_CHECKING:
     from graph_agent.app.rewind import RewindOutcome
     from graph_agent.app.threads import Forked
-    from graph_agent.ports import Rewind
+    from graph_agent.cli.prompts.menu import Menu
+    from graph_agent.inspect import HistoryEntry
+    from graph_agent.ports import Rewind, RewindScope
     from graph_agent.session.time_travel import RewindPlan
 
 
-__all__ = ["confirm_rewind", "format_survey", "print_fork", "print_rewind"]
+__all__ = [
+    "REWIND_SCOPES",
+    "RewindPoint",
+    "choose_rewind_point",
+    "confirm_rewind",
+    "find_rewind_points",
+    "format_survey",
+    "is_thread",
+    "print_fork",
+    "print_rewind",
+    "rewind_menu",
+]
 
+REWIND_SCOPES: dict[str, "RewindScope"] = {"chat and files": "both", "chat": "chat", "files": "files"}
+"""What a menu of messages calls each scope."""
 _SCOPES = {"both": "conversation and files", "files": "files only", "chat": "conversation only"}
+
+
+@dataclass(frozen=True, slots=True)
+class RewindPoint:
+    """A message of the user, and the checkpoint before it."""
+
+    number: int
+    """The first message of the conversation is 1."""
+    checkpoint_id: str
+    at: str
+    text: str
+    files: tuple[str, ...]
+    """What was changed from this message to the next one, relative to the workspace where it is in it."""
+
+
+def find_rewind_points(database: Path, thread_id: str) -> list[RewindPoint]:
+    """The messages of the user that a rewind can go back to, newest first; before the first there is nothing."""
+    with read_database(database) as reader:
+        messages = [entry for entry in reader.iter_messages(thread_id) if entry.role in ("user", "human")]
+        history = {entry.checkpoint_id: entry for entry in reader.history(thread_id)}
+        workspace = Path(reader.thread(thread_id).workspace)
+        done = [one for member in reader.family(thread_id) for one in reader.done(member.thread_id)]
+    points = []
+    ends = [*(after.at for _, after in pairwise(messages)), "~"] if messages else []
+    for number, (message, end) in enumerate(zip(messages, ends, strict=True), 1):
+        if (checkpoint := _checkpoint_before(message.checkpoint_id, history)) is None:
+            continue
+        files: dict[str, None] = {}
+        for one in done:
+            if message.at <= one.started_at < end:
+                path = Path(one.intent.path) if one.intent is not None else None
+                if path is not None:
+                    files[str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)] = None
+                files.update(dict.fromkeys(one.changed_files or ()))
+        text = plain_text(message.body.get("content"))
+        points.append(RewindPoint(number, checkpoint, message.at, text, tuple(files)))
+    return points[::-1]
+
+
+def _checkpoint_before(checkpoint_id: str, history: "dict[str, HistoryEntry]") -> str | None:
+    """The checkpoint before a message was taken in; None if there is none, or it was pruned."""
+    entry = history.get(checkpoint_id)
+    while entry is not None and entry.source != "input":
+        entry = history.get(entry.parent_id or "")
+    return entry.parent_id if entry is not None and entry.parent_id in history else None
+
+
+def rewind_menu(points: list[RewindPoint]) -> "Menu":
+    """A menu of the messages; its variants are the scopes."""
+    from graph_agent.cli.prompts.menu import Menu, Row  # the other commands need no keyboard
+
+    rows = [
+        Row(
+            point.checkpoint_id,
+            (str(point.number), format_age(point.at)),
+            " ".join(point.text.split()),
+            ", ".join(point.files) or "–",
+        )
+        for point in points
+    ]
+    return Menu("Rewind to before", rows, dict(zip("bcf", REWIND_SCOPES, strict=True)))
+
+
+def choose_rewind_point(database: Path, text: str, here: str | None) -> "tuple[str, RewindScope]":
+    """In a terminal, let the person choose one of a thread's messages: THREAD:CHECKPOINT, and what to restore.
+
+    Raises:
+        UsageError: there is none, or the person leaves the menu.
+        UnknownId: there is no such thread.
+    """
+    from graph_agent.cli.prompts.terminal import Terminal  # the other forms need no keyboard
+
+    with read_database(database) as reader:
+        thread_id = reader.resolve(text, here).thread_id
+    points = find_rewind_points(database, thread_id)
+    if not points:
+        raise UsageError(f"Thread {thread_id} has no message to rewind to: only its first one, or none.")
+    terminal = Terminal()
+    with terminal.held():
+        picked = asyncio.run(terminal.choose(rewind_menu(points)))
+    if picked is None:
+        raise UsageError("Nothing was changed.")
+    return f"{thread_id}:{picked.key}", REWIND_SCOPES[picked.variant]
+
+
+def is_thread(database: Path, text: str, here: str | None) -> bool:
+    """Whether the text names a thread, or nothing, and not a checkpoint."""
+    with read_database(database) as reader:
+        return reader.resolve(text, here, ("thread", "checkpoint")).kind == "thread"
 
 
 def confirm_rewind(survey: "RewindPlan") -> bool:

@@ -20,7 +20,7 @@ _APPROVE_A = ["decide", "call-a", "approve", ""]
 
 
 def _chat(scenario: str, folder: Path, **environment: str) -> PtyChat:
-    chat = PtyChat(scenario, folder, **environment)
+    chat = PtyChat(scenario, folder, None, **environment)
     chat.sees("> ")
     return chat
 

@@ -1,11 +1,20 @@
 import asyncio
+import re
+import sys
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.input import DummyInput
 
 from graph_agent.app.reader import read_database
 from graph_agent.app.rewind import RewindRequest
+from graph_agent.cli.chat.command_table import COMMANDS
 from graph_agent.cli.chat.read_commands import ReadCommands, parse_rewind, rewind_from_chat
+from graph_agent.cli.chat.shell_escape import UserPrograms
+from graph_agent.cli.chat.slash_commands import SlashCommands
+from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.render.console import make_console
+from graph_agent.cli.views.table import text_width
 from graph_agent.errors import UsageError
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import ScriptedModel, calls, text
@@ -103,3 +112,46 @@ def test_nothing_changes_before_the_person_has_seen_it_and_agreed(
     assert f"Rewind to checkpoint {first}" in shown[0]
     assert ("Done. The thread is at" in capsys.readouterr().out) == agrees
     assert first != second
+
+
+_WORDS = "Explain why the totals of the cart are wrong when shipping is added to them, " * 3
+_LINES = (
+    *(f"/{name}" for name in COMMANDS if name not in ("edit", "quit", "model", "fork", "doctor")),
+    *(
+        "/mode odd",
+        "/modle",
+        "/calls zzzzzz",
+        "/inspect no.such.path",
+        "/diff a b c",
+        "/diff zzzzzz",
+        "/tools bash",
+    ),
+    *("/policy revoke zzzzzz", "/resume zzzzzz", "/nothing", "/calls call_1", "/inspect messages.1.content"),
+)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+async def test_what_a_slash_command_shows_is_folded_between_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    stage = Stage(tmp_path / "graph-agent.db", ScriptedModel(calls(("call_1", "look")), text(_WORDS)))
+    async with stage.open_session() as session:
+        await session.start()
+        await session.send(_WORDS)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("NO_COLOR", "1")
+
+        async def shown(columns: int) -> list[str]:
+            monkeypatch.setenv("COLUMNS", str(columns))
+            console = make_console()
+            programs = UserPrograms(Terminal(None, source=DummyInput()), console)
+            for line in _LINES:
+                await SlashCommands(session, console, stage.database, programs).run(line)
+            return capsys.readouterr().out.splitlines()
+
+        narrow, wide = await shown(width), await shown(100_000)
+
+    too_long = [line for line in narrow if text_width(line) > width and " " in line.strip()]
+    cut = {word for line in narrow for word in line.split()} - {word for line in wide for word in line.split()}
+    assert (too_long, [word for word in cut if not re.search("…|[─│]", word)]) == ([], [])
+    assert len(_LINES) > 30

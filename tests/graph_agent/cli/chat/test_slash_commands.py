@@ -34,7 +34,7 @@ class _Talk:
     def __init__(self, folder: Path) -> None:
         self.stream = io.StringIO()
         self.session = ScriptedSession(EventBus(), folder)
-        console = Console(file=self.stream, width=120, markup=False, highlight=False)
+        console = Console(file=self.stream, width=1000, markup=False, highlight=False)
         programs = UserPrograms(Terminal(None, source=DummyInput()), console)
         self.slash = SlashCommands(self.session, console, folder / "none.db", programs)
 
@@ -60,7 +60,9 @@ async def test_quit_leaves(tmp_path: Path) -> None:
         ("/retry", ChatAction("retry"), ""),
         ("/compact", ChatAction("compact"), ""),
         ("/clear", ChatAction("switch"), ""),
-        ("/resume abcd", ChatAction("switch", "abcd"), ""),
+        ("/resume abcd", ChatAction("resume", "abcd"), ""),
+        ("/resume", ChatAction("resume"), ""),
+        ("/rewind", ChatAction("rewind"), ""),
         ("/rewind abcd --force", ChatAction("rewind", "abcd --force"), ""),
         ("/tmp is full", ChatAction("send", "/tmp is full"), ""),
         ("/mode", None, "mode: default (available: default, acceptEdits, plan, auto, dontAsk)\n"),

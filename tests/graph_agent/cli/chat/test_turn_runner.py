@@ -13,7 +13,6 @@ from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.console import make_console
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus, TurnEnded, TurnStarted, TurnStatus
-from graph_agent.ports.usage import usage_report
 from graph_agent.session.turn_result import TurnResult
 from tests.fakes.database_rows import Rows
 from tests.fakes.pty_chat import PtyChat
@@ -91,14 +90,6 @@ async def test_where_a_stop_came_too_early_the_next_one_stops(tmp_path: Path) ->
     assert (ended.status, session.stops, shown.getvalue()) == ("stopped", 2, "stopping …\n")
 
 
-_USED = usage_report({"input_tokens": 12_000, "output_tokens": 345, "total_tokens": 12_345, "requests": 2})
-
-
-def test_a_turn_that_asked_a_model_ends_with_what_it_used() -> None:
-    assert list(format_result(rest(usage=_USED))) == [("2 requests, 12,000 in, 345 out, cost unknown", "dim")]
-    assert list(format_result(rest(usage=usage_report({"requests": 3})))) == []
-
-
 def test_an_error_and_what_to_do_about_it_are_told_once() -> None:
     failed = rest("model_error", error="down")
     paused = rest("limit", error="the turn was paused", budget="max_tokens")
@@ -115,25 +106,28 @@ def test_only_a_budget_of_the_turn_is_fresh_when_one_goes_on() -> None:
     assert [has_fresh_budget(rest("limit", budget=name)) for name in budgets] == [True, True, True, False, False]
 
 
-def test_the_status_line_says_tokens_and_cost_once_there_are_any(tmp_path: Path) -> None:
+_LOAD = ["12% context", "$0.04"]
+
+
+def test_the_status_line_says_how_full_the_context_is_and_what_it_cost(tmp_path: Path) -> None:
     session = ScriptedSession(EventBus(), tmp_path)
 
-    assert format_status(session, "no sandbox", {}) == (
+    assert format_status(session, "no sandbox", []) == (
         "scripted model · mode default · no sandbox · thread thread-1"
     )
-    assert format_status(session, "no sandbox", _USED) == (
-        "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread thread-1"
+    assert format_status(session, "no sandbox", _LOAD) == (
+        "scripted model · mode default · no sandbox · 12% context · $0.04 · thread thread-1"
     )
 
 
 def test_a_narrow_status_line_loses_what_matters_least_and_never_the_thread(tmp_path: Path) -> None:
     session = ScriptedSession(EventBus(), tmp_path)
 
-    assert [format_status(session, "no sandbox", _USED, width) for width in (83, 70, 60, 40, 30, 5)] == [
-        "scripted model · mode default · no sandbox · 12.3k tokens · cost unknown · thread-1",
-        "scripted model · default · no sandbox · 12.3k tokens · thread-1",
-        "scripted model · default · 12.3k tokens · thread-1",
-        "default · 12.3k tokens · thread-1",
+    assert [format_status(session, "no sandbox", _LOAD, width) for width in (80, 70, 60, 40, 30, 5)] == [
+        "scripted model · mode default · no sandbox · 12% context · $0.04 · thread-1",
+        "scripted model · default · no sandbox · 12% context · thread-1",
+        "scripted model · default · 12% context · thread-1",
+        "default · 12% context · thread-1",
         "default · thread-1",
         "thre…",
     ]

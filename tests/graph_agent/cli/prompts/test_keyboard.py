@@ -1,11 +1,13 @@
 import os
 import pty
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.keys import Keys
 
 from graph_agent.cli.prompts.keyboard import Keyboard, TypedHistory, typed_text
@@ -49,6 +51,14 @@ def test_a_long_run_of_characters_is_one_paste_without_its_first_and_last(line: 
         ("\x1b[127u\x1b[127;3u", [Keys.Backspace, Keys.Escape, Keys.Backspace]),
         ("\x1b[27u", [Keys.Escape]),
         ("\x1bb\x1b[A", [Keys.Escape, "b", Keys.Up]),
+        ("a\nb\nc", [Keys.BracketedPaste]),
+        ("a\rb\rc", [Keys.BracketedPaste]),
+        ("a\rb\r", ["a", Keys.Enter, "b", Keys.Enter]),
+        ("\r\r", [Keys.Enter, Keys.Enter]),
+        ("\x1ba\nb", [Keys.Escape, "a", Keys.BracketedPaste]),
+        ("line\r" * 300, [Keys.BracketedPaste]),
+        ("\x1b[118;9u\x1b[<0;3;4M\x1b[M !!\x1b]11;rgb:0/0/0\x07\x1bP>|x\x1b\\", []),
+        ("\x1b[57400u\x1bOp\x1b[57417u\x1b[1;129A", ["1", "0", Keys.Left, Keys.Up]),
     ],
 )
 def test_an_escape_sequence_is_the_key_it_stands_for_or_none(
@@ -59,6 +69,36 @@ def test_an_escape_sequence_is_the_key_it_stands_for_or_none(
     with keyboard.raw_mode():
         os.write(person, typed.encode())
         assert [press.key for press in keyboard.read_keys()] == keys
+
+
+@pytest.mark.parametrize(
+    ("typed", "keys"),
+    [("\x1b[1;5D", [Keys.ControlLeft]), ("\x1b]11;x\x07", []), ("\x1b[200~a\rb\x1b[201~", [Keys.BracketedPaste])],
+)
+def test_a_sequence_that_comes_in_pieces_is_the_same_key(
+    line: tuple[int, Keyboard], typed: str, keys: list[str]
+) -> None:
+    person, keyboard = line
+    found = list[str]()
+
+    with keyboard.raw_mode():
+        for piece in typed:
+            os.write(person, piece.encode())
+            found += [press.key for press in keyboard.read_keys()]
+
+    assert found == keys
+
+
+def test_lines_typed_before_raw_mode_are_entered_one_by_one(line: tuple[int, Keyboard]) -> None:
+    person, keyboard = line
+
+    os.write(person, b"second\rthird\r")
+    time.sleep(0.1)
+    with keyboard.raw_mode():
+        keyboard.take_typed_lines()
+
+    assert typed_text(get_typeahead(keyboard)) == "second\nthird\n"
+    assert [press.key for press in get_typeahead(keyboard)] == []
 
 
 def test_brackets_around_pastes_stay_on_until_the_terminal_is_given_back_or_lent(

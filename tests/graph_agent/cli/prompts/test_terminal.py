@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
 from graph_agent.cli.prompts.choices import ALL, APPROVAL, OUTSIDE, choice_line
-from graph_agent.cli.prompts.keyboard import TypedHistory, decode_sequences
+from graph_agent.cli.prompts.keyboard import KeyDecoder, TypedHistory
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
 from tests.fakes.screen import Screen
 from tests.fakes.waiting import until
@@ -23,6 +24,7 @@ _ESCAPE_S = 0.02
 _UP, _CTRL_C, _CTRL_D = "\x1b[A", "\x03", "\x04"
 _KEYS = {
     "Alt-Enter": "\x1b\r",
+    "Ctrl-J": "\n",
     "Shift-Enter": "\x1b[13;2u",
     "Alt-b": "\x1bb",
     "Alt-f": "\x1bf",
@@ -169,8 +171,8 @@ async def test_what_is_shown_while_a_line_is_typed_stands_above_it(
 async def test_a_key_edits_the_line_during_a_turn_as_at_the_prompt_and_stops_nothing(
     keys: PipeInput, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    read = keys.read_keys
-    monkeypatch.setattr(keys, "read_keys", lambda: decode_sequences(read()))  # as the keyboard of a terminal does
+    source: Any = keys
+    source.vt100_parser = KeyDecoder(source.vt100_parser.feed_key_callback)
     for name in ("_ESCAPE_S", "_ALT_S"):
         monkeypatch.setattr(f"graph_agent.cli.prompts.terminal.{name}", _ESCAPE_S)
     terminal, turn = Terminal(source=keys), _Turn()
@@ -440,3 +442,43 @@ async def test_what_was_entered_is_kept_in_the_history_file(keys: PipeInput, tmp
     await Terminal(TypedHistory(history), source=keys).message()
 
     assert "+remember me" in history.read_text().splitlines()
+
+
+_LONG = "\n".join(f"line {number}" for number in range(300))
+
+
+@pytest.mark.usefixtures("any_terminal")
+async def test_a_long_paste_is_one_word_on_the_line_and_whole_in_message_history_and_editor(
+    keys: PipeInput, tmp_path: Path
+) -> None:
+    history = TypedHistory(tmp_path / "history")
+    terminal, turn = Terminal(history, source=keys), _Turn()
+    paste = f"\x1b[200~{_LONG}\x1b[201~"
+
+    keys.send_text(f"see {paste} and {paste.replace('line 7', 'seven')}.\r")
+    message = await terminal.message()
+    async with terminal.during_turn(turn.keys):
+        keys.send_text(f"busy {paste}")
+        await until(lambda: turn.changes[-1:] == [("busy [pasted 300 lines]", 23)])
+        keys.send_text("\x0f")
+        await until(lambda: turn.changes[-1:] == [(f"busy {_LONG}", len(_LONG) + 5)])
+        keys.send_text("\r")
+        await until(lambda: bool(turn.lines))
+
+    seven = _LONG.replace("line 7", "seven")
+    assert (message, turn.lines) == (f"see {_LONG} and {seven}.", [f"busy {_LONG}"])
+    assert list(history.load_history_strings()) == [message]
+
+
+async def test_shift_tab_is_told_at_the_prompt_and_during_a_turn(keys: PipeInput) -> None:
+    terminal, turn = Terminal(source=keys), _Turn()
+    told = list[str]()
+    terminal.cycle_mode = lambda: told.append("next")
+
+    keys.send_text("half\x1b[Z\r")
+    message = await terminal.message()
+    async with terminal.during_turn(turn.keys):
+        keys.send_text("\x1b[Z")
+        await until(lambda: len(told) == 2)
+
+    assert (message, told, turn.stops) == ("half", ["next", "next"], [])

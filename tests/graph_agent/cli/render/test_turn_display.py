@@ -210,6 +210,48 @@ def test_while_text_arrives_what_runs_and_what_is_typed_stand_below_it() -> None
     assert seen.looks() == ["news", "first", "second"]
 
 
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (120, "● 3 s · bash · esc to interrupt · 12% context · $0.04 · default · gpt-5-mini"),
+        (80, "● 3 s · bash · esc to interrupt · 12% context · $0.04 · default · gpt-5-mini"),
+        (60, "● 3 s · bash · esc to interrupt · 12% context · $0.04"),
+        (30, "● 3 s · bash"),
+    ],
+)
+def test_one_line_says_all_the_time_what_a_turn_does(
+    monkeypatch: pytest.MonkeyPatch, columns: int, line: str
+) -> None:
+    seen, began = _Seen(columns, 10), time.monotonic()
+    seen.story.begin(lambda: ["12% context", "$0.04", "default", "gpt-5-mini"])
+    at_first = seen.looks()
+    seen.story(1, ToolCallStarted("c1", "bash", "npm test"))
+    monkeypatch.setattr("time.monotonic", lambda: began + 3.2)
+    seen.tells(TextDelta("words\n\n"))
+    seen.story.show_typed("typed", 5)
+    during = seen.looks()
+    seen.story.finish()
+
+    assert (at_first[-1].split(" · ")[:2], during[-2:]) == (["● 0 s", "thinking"], [line, "> typed"])
+    assert seen.looks() == ["words"]
+
+
+def test_there_is_no_frame_but_for_each_tick_however_fast_text_comes() -> None:
+    seen, frames = _Seen(80, 24), 0
+    seen.story.begin(lambda: ["default"])
+    seen.looks()
+
+    for number in range(1, 1001):
+        seen.story(number, TextDelta(f"word {number}\n\n"))
+        if number % 100 == 0:
+            seen.story.tick()
+        before = seen.written
+        seen.looks()
+        frames += seen.written != before
+
+    assert (frames, "word 999" in seen.screen.lines) == (10, True)
+
+
 def test_where_nothing_is_drawn_in_place_a_long_call_is_heard_of_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -19,7 +19,7 @@ from graph_agent.cli.views.format import (
     format_names,
     format_omitted,
     format_shell,
-    format_short_usage,
+    format_short_cost,
     format_time_and_age,
     format_todo,
     format_usage,
@@ -78,15 +78,9 @@ _TODO = [
         (format_shell(ShellContinued("s3", "x" * 99)), f"background shell s3: still running  $ {'x' * 80}…"),
         (format_usage(_DETAILED), "12,000 in (8,000 cached), 345 out (200 reasoning), cost 0.0123 EUR"),
         (format_usage(_used(estimated_requests=1)), "~12,000 in, ~345 out, cost unknown"),
-        (format_short_usage(_DETAILED), "12.3k tokens · cost 0.0123 EUR"),
-        (
-            format_short_usage(_used(estimated_requests=1, cost=2.0, currency="USD")),
-            "~12.3k tokens · cost ~2.00 USD",
-        ),
-        *(
-            (format_short_usage(usage_report({"total_tokens": tokens})).partition(" ")[0], shown)
-            for tokens, shown in ((0, "0"), (999, "999"), (2_500, "2.5k"), (3_250_000, "3.25M"))
-        ),
+        (format_short_cost(_DETAILED), "0.01 EUR"),
+        (format_short_cost(_used(cost=2.0, currency="USD")), "$2.00"),
+        (format_short_cost(_used()), ""),
         *(
             (format_cost(_used(cost=cost, currency="USD")), shown)
             for cost, shown in ((0.0, "0"), (2e-5, "0.000020 USD"), (0.05, "0.0500 USD"), (12.5, "12.50 USD"))

@@ -1,0 +1,193 @@
+"""A menu: one of several rows is chosen with the arrows, by its number, or by typing a part of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import FormattedTextControl, Layout, Window
+from prompt_toolkit.output import Output
+
+from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.table import text_width, truncate
+
+__all__ = ["Menu", "Picked", "Row", "format_rows"]
+
+_SHOWN = 10
+"""How many rows are shown at once."""
+_GAP = "  "
+_ESCAPE_S = 0.1
+
+
+class Row(NamedTuple):
+    """One row: short columns, the words that are cut where the screen is narrow, and a note at the right."""
+
+    key: str
+    """What choosing it returns."""
+    columns: tuple[str, ...]
+    words: str
+    note: str = ""
+
+
+class Picked(NamedTuple):
+    """What was chosen."""
+
+    key: str
+    variant: str = ""
+
+
+@dataclass(slots=True)
+class Menu:
+    """The rows and what is selected; `run` shows it."""
+
+    title: str
+    rows: Sequence[Row]
+    variants: Mapping[str, str] = field(default_factory=dict)
+    """Keys, and the variant of the choice that each selects; the first at the beginning. With variants no filter
+    is typed."""
+    preview: Callable[[str], Sequence[str]] = lambda _: ()
+    """Lines about the selected row."""
+    _typed: str = ""
+    _selected: int = 0
+    _variant: str = ""
+
+    def __post_init__(self) -> None:
+        self._variant = next(iter(self.variants.values()), "")
+
+    @property
+    def matching(self) -> list[Row]:
+        """The rows that hold every typed word."""
+        if self.variants:
+            return list(self.rows)
+        words = self._typed.casefold().split()
+        return [
+            row
+            for row in self.rows
+            if all(w in f"{' '.join(row[1])} {row.words} {row.note}".casefold() for w in words)
+        ]
+
+    def lines(self, width: int) -> list[tuple[str, str]]:
+        """Each line with its style."""
+        rows = self.matching
+        first = min(max(self._selected - _SHOWN // 2, 0), max(len(rows) - _SHOWN, 0))
+        shown = rows[first : first + _SHOWN]
+        note = f"{self._variant} ({' '.join(self.variants)})" if self.variants else self._typed or "type to filter"
+        room = max(width - text_width(self.title) - len(_GAP), 0)
+        lines = [("bold", f"{self.title}{truncate(note, room).rjust(room + len(_GAP))}")]
+        for number, text in enumerate(format_rows(shown, width - 3), first):
+            is_selected = number == self._selected
+            lines.append(("reverse" if is_selected else "", f" {'›' if is_selected else ' '} {text}"))
+        if not rows:
+            lines.append(("", "   Nothing matches."))
+        elif about := self.preview(rows[self._selected].key):
+            lines += [("ansibrightblack", f"   {truncate(escape(line), width - 4)}") for line in about]
+        more = f" · {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
+        return [*lines, ("ansibrightblack", truncate(f"↑↓ Enter · esc to leave{more}", width - 1))]
+
+    def press(self, key: str) -> None:
+        """A character was typed."""
+        if key in self.variants:
+            self._variant = self.variants[key]
+            return
+        if self.variants:
+            numbers = [position for position, row in enumerate(self.rows) if row.columns[0] == self._typed + key]
+            self._typed = self._typed + key if numbers else key
+            numbers = numbers or [position for position, row in enumerate(self.rows) if row.columns[0] == key]
+            self._selected = numbers[0] if numbers else self._selected
+        else:
+            self._typed, self._selected = self._typed + key, 0
+
+    def _move_by(self, steps: int, _: KeyPressEvent) -> None:
+        self.move(steps)
+
+    def move(self, steps: int) -> None:
+        """Select a row above or below."""
+        self._selected = min(max(self._selected + steps, 0), max(len(self.matching) - 1, 0))
+
+    def rub_out(self) -> None:
+        """Delete the last typed character."""
+        self._typed, self._selected = self._typed[:-1], 0 if not self.variants else self._selected
+
+    def pick(self, number: int) -> Picked:
+        """The row of this number, from 0 on."""
+        return Picked(self.rows[number].key, self._variant)
+
+    @property
+    def picked(self) -> Picked | None:
+        """The selected row."""
+        rows = self.matching
+        return Picked(rows[self._selected].key, self._variant) if rows else None
+
+    async def run(self, source: Input, output: Output) -> Picked | None:
+        """Show the menu until something is chosen; None if the person leaves."""
+
+        def fragments() -> StyleAndTextTuples:
+            lines = self.lines(output.get_size().columns)
+            return [
+                (style, f"{text}\n" if number < len(lines) else text)
+                for number, (style, text) in enumerate(lines, 1)
+            ]
+
+        app: Application[Picked | None] = Application(
+            layout=Layout(Window(FormattedTextControl(fragments, show_cursor=False), dont_extend_height=True)),
+            key_bindings=self._keys(),
+            input=source,
+            output=output,
+            erase_when_done=True,
+        )
+        app.ttimeoutlen = app.timeoutlen = _ESCAPE_S
+        return await app.run_async(handle_sigint=False, set_exception_handler=False)
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        for name, steps in {
+            "up": -1,
+            "c-p": -1,
+            "down": 1,
+            "c-n": 1,
+            "pageup": -_SHOWN,
+            "pagedown": _SHOWN,
+        }.items():
+            keys.add(name)(partial(self._move_by, steps))
+
+        @keys.add("enter")
+        def _choose(event: KeyPressEvent) -> None:
+            if (picked := self.picked) is not None:
+                event.app.exit(result=picked)
+
+        @keys.add("escape")
+        @keys.add("c-c")
+        @keys.add("c-d")
+        def _leave(event: KeyPressEvent) -> None:
+            event.app.exit(result=None)
+
+        @keys.add(Keys.Any)
+        def _type(event: KeyPressEvent) -> None:
+            if event.data.isprintable() and len(event.data) == 1:
+                self.press(event.data)
+
+        keys.add("backspace")(lambda _: self.rub_out())
+        return keys
+
+
+def format_rows(rows: Sequence[Row], width: int) -> list[str]:
+    """The rows in columns that fit the width."""
+    if not rows:
+        return []
+    widths = [max(text_width(row.columns[number]) for row in rows) for number in range(len(rows[0].columns))]
+    note = min(max(text_width(row.note) for row in rows), width // 3)
+    room = max(width - sum(widths) - len(_GAP) * len(widths) - (note + len(_GAP) if note else 0), 1)
+    lines = []
+    for row in rows:
+        cells = [f"{cell}{' ' * (size - text_width(cell))}" for cell, size in zip(row.columns, widths, strict=True)]
+        words = truncate(escape(row.words), room)
+        cells.append(f"{words}{' ' * (room - text_width(words))}" if note else words)
+        if note:
+            cells.append(truncate(escape(row.note), note))
+        lines.append(_GAP.join(cells).rstrip())
+    return lines

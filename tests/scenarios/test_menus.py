@@ -1,0 +1,111 @@
+"""Menus in real terminals: the messages to rewind to, and the threads to resume."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.openai_server import TC, TXT
+from tests.fakes.pty_program import PtyProgram
+from tests.scenarios.command import Scripted, scripted
+
+_CTRL_D, _UP, _DOWN, _ESC = "\x04", "\x1b[A", "\x1b[B", "\x1b"
+
+
+def _write(number: int) -> dict[str, str]:
+    return {"file_path": "total.py", "content": f"total = {number}\n"}
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Iterator[Scripted]:
+    """Two turns that write, and one that answers."""
+    replies = [
+        TC("c1", "write_file", _write(1)),
+        TXT("one"),
+        TC("c2", "write_file", _write(2)),
+        TXT("two"),
+        TXT("3"),
+    ]
+    with scripted(tmp_path, replies) as command:
+        for text in ("write one", "make it two", "explain it"):
+            command("run", text, "--thread", "shop", "--mode", "acceptEdits")
+        yield command
+
+
+def _program(command: Scripted, *arguments: str, size: tuple[int, int] = (80, 24)) -> PtyProgram:
+    return PtyProgram(["-m", "graph_agent", *arguments], command.workspace, command.env, size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(60, 24), (80, 24), (120, 24)])
+def test_the_chat_goes_back_to_before_a_message_and_offers_its_words_again(
+    command: Scripted, size: tuple[int, int]
+) -> None:
+    chat = _program(command, "resume", "shop", size=size)
+    chat.shows("explain it", "acceptEdits")
+
+    chat.types(f"{_ESC}{_ESC}")
+    lines = chat.shows("Rewind to before", "chat and files")
+    assert any("3" in line and "explain it" in line and "–" in line for line in lines)
+    assert any("2" in line and "make it two" in line and "total.py" in line for line in lines)
+    chat.plays("^2", "^\r")
+    chat.shows("Continue?", "restore", "total.py")
+    chat.plays("<y")
+    chat.shows("Done.", "> make it two")
+
+    assert (command.workspace / "total.py").read_text() == "total = 1\n"
+    chat.plays("^\x15", f"^{_CTRL_D}")
+    assert chat.ends() == 0
+
+
+@pytest.mark.slow
+def test_a_rewind_of_a_thread_lists_its_messages_and_takes_files_alone(command: Scripted) -> None:
+    program = _program(command, "rewind", "shop", "--yes")
+
+    program.shows("Rewind to before", "› 3")
+    program.types(_DOWN)
+    program.shows("› 2")
+    program.types("f")
+    program.shows("files (")
+    program.types("\r")
+    program.shows("Done.")
+
+    assert program.ends() == 0
+    assert (command.workspace / "total.py").read_text() == "total = 1\n"
+    assert [thread["turns"] for thread in command.json("threads", "list")["threads"]] == [3]
+
+
+@pytest.mark.slow
+def test_who_leaves_the_menu_changes_nothing(command: Scripted) -> None:
+    program = _program(command, "rewind", "shop")
+
+    program.shows("Rewind to before")
+    program.types(_ESC)
+    program.shows("Nothing was changed.")
+
+    program.ends()
+    assert (command.workspace / "total.py").read_text() == "total = 2\n"
+
+
+@pytest.mark.slow
+def test_a_thread_to_resume_is_chosen_by_typing_and_shows_what_it_waits_for(tmp_path: Path) -> None:
+    call = {"command": "touch made"}
+    replies = [TXT("hello"), TC("c1", "bash", call), TXT("world")]
+    with scripted(tmp_path, replies) as command:
+        command("run", "explain the cart", "--thread", "cart")
+        command("run", "deploy it", "--thread", "deploy")
+        command("run", "say more", "--thread", "more")
+        chat = _program(command, "resume")
+
+        lines = chat.shows("Resume", "explain the cart", "deploy it", "say more", "user: say more")
+        assert any("waiting" in line and "1 approval" in line for line in lines)
+        chat.types("cart")
+        chat.shows("› ", "explain the cart", hides=["deploy it", "say more"])
+        chat.types("\r")
+        chat.shows("hello", "mode default")
+        chat.plays("</resume")
+        chat.shows("Resume", "say more", hides=["type to filter cart"])
+        chat.plays("^more", "^\r")
+        chat.shows("world", "thread more")
+        chat.plays(f"^{_CTRL_D}")
+        assert chat.ends() == 0

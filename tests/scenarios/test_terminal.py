@@ -1,0 +1,155 @@
+"""The chat in real terminals of several sizes and kinds: what a person sees there, and what their keys do."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.pty_chat import PtyChat
+from tests.fakes.pty_program import PtyProgram
+from tests.fakes.terminal_keys import KEYS
+
+_CTRL_D, _CTRL_U, _ESC = "\x04", "\x15", "\x1b"
+_AT_ONCE = 40
+
+
+def _sends_every_key(chat: PtyChat) -> None:
+    keys = list(KEYS.values())
+    for start in range(0, len(keys), _AT_ONCE):
+        chat.types_at_once("".join(keys[start : start + _AT_ONCE]))
+        chat.shows()  # A terminal whose output nobody reads takes no more keys.
+    chat.types_at_once(_CTRL_U * 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scenario", "running"), [("stream", "streamed words"), ("slow", "tick [bold]"), ("ask one", "[s]top the turn")]
+)
+def test_no_key_stops_a_turn_or_answers_a_question(tmp_path: Path, scenario: str, running: str) -> None:
+    chat = PtyChat(scenario, tmp_path, (80, 24))
+    chat.plays("> ", "<go")
+    chat.shows(running)
+
+    _sends_every_key(chat)
+    chat.types("still here")
+    chat.shows("still here", hides=["stopping", "answered"])
+    chat.types(_ESC if scenario != "ask one" else _CTRL_D)
+    if scenario != "ask one":
+        chat.shows("Stopped.")
+        chat.plays(f"^{_CTRL_U}", f"^{_CTRL_D}")
+
+    chat.ends()
+    assert [entry[0] for entry in chat.log() if entry[0] in ("stop", "decide", "queue")] == (
+        ["stop"] if scenario != "ask one" else []
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "typed",
+    [
+        pytest.param(["a\nb\nc"], id="an unmarked paste"),
+        pytest.param(["a\rb\rc"], id="an unmarked paste with returns"),
+        pytest.param(["a\\\r", "b\\\r", "c"], id="backslashes before Enter"),
+        pytest.param(["a\x1b\rb\x1b[13;2uc"], id="Alt-Enter and Shift-Enter"),
+        pytest.param(["a\x1b[27;2;13~b\nc"], id="Shift-Enter as xterm sends it and Ctrl-J"),
+        pytest.param(["\x1b[200~a\rb\rc\x1b[201~"], id="a paste"),
+    ],
+)
+def test_several_lines_are_one_message_at_the_prompt_and_during_a_turn(tmp_path: Path, typed: list[str]) -> None:
+    chat = PtyChat("short twice", tmp_path, (80, 24))
+    chat.sees("> ")
+
+    for seen in ("sleep 60", "queued: a"):
+        for piece in typed:
+            chat.types(piece)
+        chat.plays("^\r", seen)
+    chat.shows("exit code 3")
+    chat.plays(f"^{_CTRL_D}")
+
+    chat.ends()
+    assert [text for kind, *text in chat.log() if kind in ("send", "queue")][:2] == [["a\nb\nc"]] * 2
+
+
+_SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "a message": (("go\r",), ("> go", "hello [red]x[/]", "mode default")),
+    "wide characters": (("日本語 🎉 é\x7f\x7f\x7f go",), ("> 日本語 go", "mode default")),
+    "several lines": (("one\ntwo",), ("> one", "two", "mode default")),
+    "a long paste": ((f"\x1b[200~{'line' + chr(10) * 30}\x1b[201~",), ("> [pasted 31 lines]",)),
+    "Shift-Tab": (("\x1b[Z",), ("acceptEdits",)),
+    "Shift-Tab twice": (("\x1b[Z", "\x1b[Z"), ("plan",)),
+    "an unknown command": (("/modle\r",), ("Unknown command /modle. Did you mean /mode",)),
+    "leaving": (("\x03",), ("Press Ctrl-C again to leave",)),
+}
+"""What is typed, and what is then on the screen."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_what_is_done_is_shown_in_a_terminal_of_any_width(tmp_path: Path, columns: int) -> None:
+    chat = PtyChat("talk", tmp_path, (columns, 30))
+    chat.shows("default")
+
+    for name, (typed, shown) in _SHOWN.items():
+        for piece in typed:
+            chat.types(piece)
+        lines = chat.shows(*shown)
+        assert max(map(len, lines)) <= columns, name
+        chat.types("\x15\x15\x15")
+
+
+@pytest.mark.slow
+def test_the_status_line_and_what_is_typed_stay_in_place_while_the_terminal_is_resized(tmp_path: Path) -> None:
+    chat = PtyChat("slow", tmp_path, (120, 30))
+    chat.plays("> ", "<go")
+    chat.shows("esc to interrupt · default · scripted model")
+    chat.types("typed")
+    chat.shows("> typed")
+
+    for columns, rows in ((60, 20), (100, 10), (40, 30), (80, 24)):
+        chat.resizes(columns, rows)
+        lines = chat.shows("● ", "> typed")
+        assert [line for line in lines[-2:] if line.startswith(("● ", "> typed"))] == lines[-2:]
+        assert max(map(len, lines[-3:])) <= columns
+    chat.types(_ESC)
+    chat.shows("Stopped.", "> typed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environment", "missing"),
+    [({"TERM": "dumb"}, "\x1b"), ({"NO_COLOR": "1"}, "\x1b[36m"), ({"GRAPH_AGENT_PLAIN": "1"}, "\x1b[A")],
+)
+def test_plain_terminals_get_what_they_understand(
+    tmp_path: Path, environment: dict[str, str], missing: str
+) -> None:
+    chat = PtyChat("short twice", tmp_path, (80, 24), **environment)
+
+    chat.plays("> ", "<go", "sleep 60", "<later", "queued: later", "exit code 3", "hello")
+    chat.types(_CTRL_D)
+
+    assert (chat.ends(), missing in chat.output) == (0, False)
+    assert re.search("esc to interrupt", chat.output) is None or "NO_COLOR" in environment
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_in_tmux_keys_and_screen_are_the_same(tmp_path: Path) -> None:
+    log = tmp_path / "log.json"
+    inner = PtyChat.command_line("slow", log)
+    chat = PtyProgram(
+        ["-S", str(tmp_path / "socket"), "-f", "/dev/null", "new-session", inner], Path.cwd(), {}, (80, 24), "tmux"
+    )
+    chat.shows("mode default")
+
+    chat.types("one\ntwo")
+    chat.shows("> one", "two")
+    chat.types("\r")
+    chat.shows("esc to interrupt")
+    chat.types("\x1bb\x1b[1;5Dstill")
+    chat.shows("> still", hides=["stopping"])
+    chat.types("\x1b")
+    chat.shows("Stopped.")
+    chat.types("\x15\x04")
+    chat.ends()
