@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from policy.facts import CallFacts, PathFact, PolicySettings
-from policy.rules import Rule, Rules, globs_overlap, matches_host
+from policy.rules import Rule, Rules, globs_overlap, matches_host, spellings
 from policy.shell.arguments import (
     Reading,
     file_operands,
@@ -85,7 +85,9 @@ def covers_any_part(rule: Rule, facts: CallFacts, settings: PolicySettings, text
         return True
     if text is not None and (is_about or matches_tool(rule, "bash")):
         runs = (*text.runs, *text.commands, SimpleCommand((facts.command or "",)))
-        if rule.pattern is None or any(_covers_text(rule, command.text) for command in runs):
+        if rule.pattern is None or any(
+            _covers_text(rule, form) for command in runs for form in spellings(command.text)
+        ):
             return True
     hosts = facts.hosts if is_about or matches_tool(rule, "web_fetch") else ()
     if any(rule.pattern is None or matches_host(rule.pattern, host, is_strict=True) for host in hosts):
@@ -94,7 +96,7 @@ def covers_any_part(rule: Rule, facts: CallFacts, settings: PolicySettings, text
     if paths and (rule.pattern is None or _covers_any_path(rule, paths, facts, settings)):
         return True
     declares_nothing = text is None and not facts.hosts and not facts.paths
-    return is_about and declares_nothing and _covers_text(rule, facts.signature)
+    return is_about and declares_nothing and any(_covers_text(rule, form) for form in spellings(facts.signature))
 
 
 def _is_about_access(rule: Rule, access: Literal["read", "write", "edit"]) -> bool:
@@ -259,12 +261,11 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
         return True
     if not closes_reading and not text.unclear_reason and all(map(_only_reads, text.commands)):
         return False
-    pattern = _path_pattern(rule, facts, settings)
     words = {word for command in (*text.runs, *text.commands) for word in command.words}
     words.update(text.read, text.named)
     spellings = {form for word in words for form in (word, word.rpartition("=")[2]) if form}
     places = (*map(str, facts.mentions), *(absolute_path(form, facts, settings) for form in spellings))
-    if any(map(pattern.fullmatch, places)):
+    if _covers_any_name(rule, places, facts, settings):
         return True
     folders = whole_folders(text, facts, settings, reads=closes_reading, writes=closes_writing)
     return _is_in_any(rule, folders, facts, settings) or _may_match(rule, facts, settings, text)
@@ -278,14 +279,16 @@ def _is_in_any(rule: Rule, folders: Iterable[_Folder], facts: CallFacts, setting
     return any(
         (bool(plain) and known.is_relative_to(folder))
         or (is_deep and any(globs_overlap(closed, one) for one in (folder, f"{folder.rstrip('/')}/**")))
-        for folder, is_deep in folders
+        for place, is_deep in folders
+        for folder in spellings(place)
     )
 
 
 def _may_match(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
     """Whether a pattern of a command may match what a rule names."""
     base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
-    names = {*(absolute_path(word, facts, settings) for word in text.patterns), *map(str, facts.patterns)}
+    found = (*(absolute_path(word, facts, settings) for word in text.patterns), *map(str, facts.patterns))
+    names = {form for name in found for form in spellings(name)}
     hides_dots = not _SHOWS_DOTS.search(facts.command or "")
     closed = str(base / relative)
     if "nocaseglob" in (facts.command or ""):
@@ -449,12 +452,21 @@ def program_as_argument(rule: Rule, text: ShellText) -> str:
 
 def _covers_any_path(rule: Rule, paths: Iterable[PathFact], facts: CallFacts, settings: PolicySettings) -> bool:
     """Under its resolved name, the name it was given by, or another name of the same object."""
-    pattern = _path_pattern(rule, facts, settings)
-    return any(
-        pattern.fullmatch(name)
+    names = (
+        name
         for path in paths
         for name in (str(path.resolved), absolute_path(path.given, facts, settings), *map(str, path.aliases))
     )
+    return _covers_any_name(rule, names, facts, settings)
+
+
+def _covers_any_name(rule: Rule, names: Iterable[str], facts: CallFacts, settings: PolicySettings) -> bool:
+    """Whether a deny or ask rule covers a path, in any spelling that some file system takes for the same."""
+    base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
+    patterns = [
+        _compiled_path(form.rstrip("/"), relative, is_literal=rule.is_literal) for form in spellings(str(base))
+    ]
+    return any(pattern.fullmatch(form) for name in names for form in spellings(name) for pattern in patterns)
 
 
 def _rule_for_path(rules: list[Rule], path: PathFact, facts: CallFacts, settings: PolicySettings) -> Rule | None:

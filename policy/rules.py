@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from unicodedata import normalize
 
 __all__ = [
     "ARGUMENT_ALIASES",
@@ -22,6 +23,7 @@ __all__ = [
     "minimal_grants",
     "parse_rule",
     "parse_rules",
+    "spellings",
 ]
 
 TOOL_ALIASES = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
@@ -82,6 +84,18 @@ def parse_rule(text: str, *, is_literal: bool = False) -> Rule:
     return Rule(canonical_tool_name(match["tool"]), match["pattern"], text.strip(), is_literal)
 
 
+def spellings(text: str) -> tuple[str, ...]:
+    """The text as it is and in the composed and the decomposed normal form of Unicode, each once."""
+    if text.isascii():
+        return (text,)
+    return tuple(dict.fromkeys((text, normalize("NFC", text), normalize("NFD", text))))
+
+
+def _in_all_spellings(rule: Rule) -> Iterable[Rule]:
+    """A rule that forbids, for each spelling of a name that file systems and programs may take for the same."""
+    return (rule,) if rule.pattern is None else (replace(rule, pattern=form) for form in spellings(rule.pattern))
+
+
 def parse_rules(*, allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()) -> Rules:
     """Read the three lists.
 
@@ -90,7 +104,7 @@ def parse_rules(*, allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Ite
     """
     strict: dict[str, list[Rule]] = {"ask": [], "deny": []}
     for name, texts in (("ask", ask), ("deny", deny)):
-        for rule in map(parse_rule, texts):
+        for rule in (each for text in texts for each in _in_all_spellings(parse_rule(text))):
             strict[name].append(rule)
             if _SERVER.fullmatch(rule.tool):
                 # A rule that names only an MCP server would cover nothing: another one covers the server's tools.
@@ -160,7 +174,7 @@ def matches_host(pattern: str, target: str, *, is_strict: bool) -> bool:
     wanted, wanted_port = _split_port(pattern)
     host, port = _split_port(target)
     if is_strict:
-        wanted, host = _ip_in_standard_form(wanted), _ip_in_standard_form(host)
+        wanted, host = map(_ip_in_standard_form, map(_host_in_standard_form, (wanted, host)))
     if wanted_port not in (port, "*") and (wanted_port or not is_strict):
         return False
     first, *following = wanted.removesuffix(".").split(".")
@@ -179,6 +193,18 @@ def _split_port(text: str) -> tuple[str, str]:
         return text, ""
     host, _, port = text.partition(":")
     return host, port
+
+
+def _host_in_standard_form(host: str) -> str:
+    """A name as programs look it up, also if its labels are written in ASCII: `xn--…`."""
+    labels: list[str] = []
+    for label in normalize("NFKC", host).casefold().replace("\u3002", ".").split("."):
+        plain = label
+        if label.startswith("xn--"):
+            with suppress(UnicodeError):
+                plain = normalize("NFKC", label[4:].encode("ascii").decode("punycode")).casefold()
+        labels.append(plain)
+    return ".".join(labels)
 
 
 _IPV4_NUMBERS = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}")
