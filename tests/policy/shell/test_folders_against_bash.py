@@ -134,8 +134,7 @@ _SUCCEED = (
 
 
 @pytest.mark.slow
-def test_the_folder_of_a_command_is_the_one_after_changes_that_succeed(root: Path) -> None:
-    """Also in functions, which run where they are called."""
+def test_the_folder_of_a_command_also_in_a_function_is_the_one_after_changes_that_succeed(root: Path) -> None:
     wrong: list[str] = []
     compared = 0
     for seed in range(60):
