@@ -92,7 +92,7 @@ class DaysWork:
         chat.plays("> ", f"<{_PROMPT}")
         for path in CHANGED:
             chat.plays(path, _KEYS, "<y")
-        chat.plays("Approval: bash", _KEYS, "<y")
+        chat.plays("it runs a script", _KEYS, "<y")
         until(lambda: "... ok" in self._written_by_commands())
         chat.signals(signal.SIGKILL)
         return ChatProcess(chat.ends(), chat.output)

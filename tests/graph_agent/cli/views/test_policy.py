@@ -172,9 +172,9 @@ def test_a_saved_permission_counts_until_it_is_revoked(tmp_path: Path) -> None:
     revoked = command("policy", "revoke", str(grant["id"]))
     again = command("run", "run touch a", "--thread", "t4")
 
-    assert allowed["always"] == {"scope": "project", "rules": ["bash(echo a)"]}
+    assert allowed["always"] == {"scope": "project", "rules": ["bash(touch a)"]}
     codes = [done.returncode for done in (resumed, other_thread, other_command, revoked, again)]
     assert codes == [0, 0, 3, 0, 3]
     [unasked] = command.json("calls", "t2")["calls"]
-    assert unasked["reason"] == "Always allowed by grant 1 (this project): 'bash(echo a)'."
+    assert unasked["reason"] == "Always allowed by grant 1 (this project): 'bash(touch a)'."
     assert (grant["workspace"], grant["mode"], grant["thread_id"]) == (str(command.workspace), "default", "t1")
