@@ -1,22 +1,59 @@
-"""The rules that "always" would store for one call: no wider than what was shown, or none at all, with the reason.
+"""The rules that "always" would store for one call: exactly this call, or every command with the same beginning.
 
-Proposed rules are tried first: evaluated with them, the same call must be allowed.
+Proposed rules are tried first: evaluated with them, the same call must be allowed. What they allow beyond the call
+is said in words that are made from the rule.
 """
 
 import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from posixpath import basename
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from policy.chain import evaluate
 from policy.facts import CallFacts, PolicySettings
 from policy.matching import command_folders, unclear_reason
-from policy.rules import Grant, InvalidRule, granted_rules
+from policy.rules import Grant, InvalidRule, Rule, granted_rules, parse_rule
+from policy.shell.arguments import offered_prefix
 from policy.shell.commands import without_assignments
 from policy.shell.programs import program_named
 from policy.shell.shell_text import ShellText
+from policy.shell.words import SimpleCommand
 
-__all__ = ["Proposal", "propose"]
+__all__ = ["COVERAGE", "PrefixProposal", "Proposal", "RuleKind", "propose"]
+
+RuleKind = Literal["tool", "command", "prefix", "host", "change", "path", "subject"]
+"""What a stored rule is about: each kind allows something else beyond the call that it was made from."""
+
+COVERAGE: Mapping[RuleKind, str] = {
+    "tool": "This allows every call of the tool, whatever its arguments.",
+    "command": "This allows exactly these words{place}, and nothing else.",
+    "prefix": (
+        "This allows {commands} with any arguments{place}, except options that write a file or run another program."
+    ),
+    "host": "This allows every address on this host.",
+    "change": "This allows every change that {tool} makes to this file, not only this one.",
+    "path": "This allows every {tool} of this path, whatever else its arguments say.",
+    "subject": "This allows every call with this subject, whatever its other arguments are.",
+}
+"""For each kind of rule the sentence that the user consents to."""
+
+
+_HERE, _AS_SHOWN = " in this folder", ", each in the folders shown with it"
+"""Where commands are allowed: where the call starts, or in other folders, which the rules name."""
+_Folders = tuple[tuple[str, ...], ...]
+
+
+class PrefixProposal(NamedTuple):
+    """The wider rules for a command: programs and sub-commands with any arguments."""
+
+    rules: tuple[str, ...]
+    """All of them needed; a simple command of which no beginning is offered has its exact rule."""
+    prefixes: tuple[str, ...]
+    """Those of the rules that end with ` *` for any arguments."""
+    coverage: str
+    folders: _Folders = ()
+    """See `Proposal.folders`."""
 
 
 class Proposal(NamedTuple):
@@ -28,70 +65,136 @@ class Proposal(NamedTuple):
     """Why there is nothing to propose, as a sentence."""
     coverage: str = ""
     """What the rules allow, also beyond the call, as a sentence."""
-    folders: tuple[tuple[str, ...], ...] = ()
+    folders: _Folders = ()
     """For each rule the folders in which its command works, as in `Rule.folders`; empty for other calls, and if all
     of them work where the call starts."""
+    prefix: PrefixProposal | None = None
+    """The wider choice; None where no beginning of the command is one that may have any arguments."""
 
 
 def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Proposal:
-    """The narrowest rules by which this very call would run without asking in this mode.
+    """The narrowest rules by which this very call would run without asking in this mode, and wider ones.
 
     Args:
         facts: the call.
         settings: the settings it is evaluated with now.
         suggestion: the rule that the tool itself suggests, for a call that names neither a command nor a path.
     """
-    if facts.shell is not None:
-        proposal = _for_command(facts, facts.shell)
-    elif facts.paths:
-        proposal = Proposal(tuple(dict.fromkeys(f"{facts.tool}({path.resolved})" for path in facts.paths)))
-    else:
-        proposal = Proposal((suggestion,))
-    if proposal.objection:
-        return proposal
-    try:
-        rules = granted_rules(proposal.rules, proposal.folders, facts.folder)
-    except InvalidRule as error:
-        return Proposal(objection=f"It cannot be written as a rule: {error}.")
-    grant = Grant("the answer", facts.mode, rules)
-    decision = evaluate(facts, replace(settings, grants=(*settings.grants, grant)))
-    if decision.verdict != "allow":
-        return Proposal(objection=f"A rule would not stop it from asking. {decision.reason}")
-    coverage = _coverage(facts, has_pattern=all(rule.pattern is not None for rule in rules))
-    if proposal.folders:
-        coverage = "This allows exactly these words, each in the folders shown with it, and nothing else."
-    return proposal._replace(coverage=coverage)
+    exact = _exact(facts, suggestion)
+    if not exact.objection:
+        exact = _tried(exact, facts, settings)
+    prefix = _prefix(facts, facts.shell) if facts.shell is not None else None
+    if prefix is not None and _objection(prefix.rules, prefix.folders, prefix.prefixes, facts, settings):
+        prefix = None
+    return exact._replace(prefix=prefix)
 
 
-def _coverage(facts: CallFacts, *, has_pattern: bool) -> str:
-    if not has_pattern:
-        return "This allows every call of the tool, whatever its arguments."
+def _exact(facts: CallFacts, suggestion: str) -> Proposal:
     if facts.shell is not None:
-        return "This allows exactly these words in this folder, and nothing else."
-    if facts.hosts:
-        return "This allows every address on this host."
-    if any(path.access != "read" for path in facts.paths):
-        return f"This allows every change that {facts.tool} makes to this file, not only this one."
+        return _for_command(facts, facts.shell)
     if facts.paths:
-        return f"This allows every {facts.tool} of this path, whatever else its arguments say."
-    return "This allows every call with this subject, whatever its other arguments are."
+        return Proposal(tuple(dict.fromkeys(f"{facts.tool}({path.resolved})" for path in facts.paths)))
+    return Proposal((suggestion,))
+
+
+def _tried(proposal: Proposal, facts: CallFacts, settings: PolicySettings) -> Proposal:
+    """The proposal with what it covers; the objection alone where its rules would not let the call run."""
+    if objection := _objection(proposal.rules, proposal.folders, (), facts, settings):
+        return Proposal(objection=objection)
+    kind = _kind(parse_rule(proposal.rules[0], is_literal=True), facts)
+    return proposal._replace(
+        coverage=COVERAGE[kind].format(tool=facts.tool, place=_AS_SHOWN if proposal.folders else _HERE)
+    )
+
+
+def _objection(
+    rules: Sequence[str], folders: _Folders, prefixes: Sequence[str], facts: CallFacts, settings: PolicySettings
+) -> str:
+    """Why these rules would not let the call run unasked; empty if they would."""
+    try:
+        parsed = granted_rules(rules, folders, facts.folder, prefixes)
+    except InvalidRule as error:
+        return f"It cannot be written as a rule: {error}."
+    grant = Grant("the answer", facts.mode, parsed)
+    decision = evaluate(facts, replace(settings, grants=(*settings.grants, grant)))
+    return "" if decision.verdict == "allow" else f"A rule would not stop it from asking. {decision.reason}"
+
+
+def _kind(rule: Rule, facts: CallFacts) -> RuleKind:
+    if rule.pattern is None:
+        return "tool"
+    if facts.shell is not None:
+        return "command" if rule.is_literal else "prefix"
+    if facts.hosts:
+        return "host"
+    if facts.paths:
+        return "change" if any(path.access != "read" for path in facts.paths) else "path"
+    return "subject"
 
 
 def _for_command(facts: CallFacts, text: ShellText) -> Proposal:
-    if (reason := unclear_reason(facts, text)) or not text.commands:
-        return Proposal(objection=f"No rule can allow this command: {reason or 'it is empty'}.")
-    if text.written:
-        return Proposal(objection="A rule for a command that writes a file would also let it write any other.")
+    if objection := _unclear(facts, text):
+        return Proposal(objection=objection)
     if any(simple.patterns for simple in text.commands):
         return Proposal(objection="The files that a pattern matches change, so no rule can allow it.")
     for simple in text.commands:
-        words = without_assignments(simple.words)
-        if words and program_named(basename(words[0])).runs_any:
-            return Proposal(objection=f"{words[0]} runs other commands: a rule would allow more than was shown.")
-    rules = {
-        (f"{facts.tool}({shlex.join(simple.words)})", tuple(sorted(command_folders(simple, facts)))): None
-        for simple in text.commands
-    }
-    folders = tuple(place for _, place in rules)
+        if runner := _runner(simple):
+            return Proposal(objection=f"{runner} runs other commands: a rule would allow more than was shown.")
+    rules, folders = _placed([_exact_rule(facts.tool, simple) for simple in text.commands], facts, text)
+    return Proposal(rules, folders=folders)
+
+
+def _placed(rules: Sequence[str], facts: CallFacts, text: ShellText) -> tuple[tuple[str, ...], _Folders]:
+    """The rules for the simple commands, each once for the same folders, and these; see `Proposal.folders`."""
+    places = (tuple(sorted(command_folders(simple, facts))) for simple in text.commands)
+    placed = dict.fromkeys(zip(rules, places, strict=True))
+    folders = tuple(place for _, place in placed)
     is_at_start = set(folders) == {(facts.folder,)}
-    return Proposal(tuple(rule for rule, _ in rules), folders=() if is_at_start else folders)
+    return tuple(rule for rule, _ in placed), () if is_at_start else folders
+
+
+def _unclear(facts: CallFacts, text: ShellText) -> str:
+    if (reason := unclear_reason(facts, text)) or not text.commands:
+        return f"No rule can allow this command: {reason or 'it is empty'}."
+    return "A rule for a command that writes a file would also let it write any other." if text.written else ""
+
+
+def _runner(simple: SimpleCommand) -> str:
+    """The program of the command, if what it does depends on words or files that may change."""
+    words = without_assignments(simple.words)
+    return words[0] if words and program_named(basename(words[0])).runs_any else ""
+
+
+def _exact_rule(tool: str, simple: SimpleCommand) -> str:
+    return f"{tool}({shlex.join(simple.words)})"
+
+
+def _prefix(facts: CallFacts, text: ShellText) -> PrefixProposal | None:
+    """A rule for every simple command: its beginning where one is offered, else its words."""
+    if _unclear(facts, text):
+        return None
+    rules: list[str] = []
+    beginnings: dict[str, str] = {}
+    exact: list[str] = []
+    for simple in text.commands:
+        if words := offered_prefix(simple.words):
+            rules.append(f"{facts.tool}({' '.join(words)} *)")
+            beginnings[rules[-1]] = " ".join(words)
+        elif simple.patterns or _runner(simple):
+            return None
+        else:
+            rules.append(_exact_rule(facts.tool, simple))
+            exact.append(shlex.join(simple.words))
+    if not beginnings:
+        return None
+    placed, folders = _placed(rules, facts, text)
+    place = _AS_SHOWN if folders else _HERE
+    coverage = COVERAGE["prefix"].format(commands=_listed(beginnings.values()), place=place)
+    if exact:
+        coverage += f" And exactly: {', '.join(dict.fromkeys(exact))}."
+    return PrefixProposal(placed, tuple(beginnings), coverage, folders)
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

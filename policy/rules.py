@@ -132,20 +132,23 @@ class Grant:
     rules: tuple[Rule, ...]
 
 
-def granted_rules(rules: Sequence[str], folders: Sequence[Sequence[str]], start: str) -> tuple[Rule, ...]:
+def granted_rules(
+    rules: Sequence[str], folders: Sequence[Sequence[str]], start: str, prefixes: Sequence[str] = ()
+) -> tuple[Rule, ...]:
     """The rules of a grant as values.
 
     Args:
         rules: as they were shown.
         folders: for each rule all folders in which its command works; empty if that is where the call starts.
         start: the folder in which the call starts.
+        prefixes: those of the rules that end with a star for any arguments; the others mean their words alone.
 
     Raises:
         InvalidRule: one of them is not a rule.
     """
     places = folders or [(start,)] * len(rules)
     return tuple(
-        replace(parse_rule(text, is_literal=True), folders=frozenset(place))
+        replace(parse_rule(text, is_literal=text not in prefixes), folders=frozenset(place))
         for text, place in zip(rules, places, strict=True)
     )
 

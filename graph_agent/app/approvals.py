@@ -18,7 +18,18 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
-from graph_agent.ports import AlwaysAllow, Answer, Clock, Grant, GrantScope, Question, Scope, SystemClock
+from graph_agent.ports import (
+    AlwaysAllow,
+    Answer,
+    Clock,
+    Grant,
+    GrantScope,
+    Proposal,
+    Question,
+    RuleChoice,
+    Scope,
+    SystemClock,
+)
 from graph_agent.session.answer_checks import attach_grant, require_valid_answer
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
@@ -150,9 +161,17 @@ async def edit_approval(
 
 
 async def allow_always(
-    database: Path, text: str, scope: GrantScope, *, by: str, clock: Clock | None = None
-) -> tuple[RecordedAnswer, AlwaysAllow]:
-    """Approve a call, and from now on what the proposed rules cover; returns the stored answer and the rules.
+    database: Path,
+    text: str,
+    scope: GrantScope,
+    rule: RuleChoice = "exact",
+    *,
+    by: str,
+    clock: Clock | None = None,
+) -> tuple[RecordedAnswer, AlwaysAllow, str]:
+    """Approve a call, and from now on what the proposed rules cover.
+
+    Returns the stored answer, the rules, and what they cover, as a sentence.
 
     Raises:
         UnknownId: no call has this id, or several have.
@@ -162,18 +181,29 @@ async def allow_always(
     call = find_waiting_call(database, text)
     answer = Answer("approve", by, clock.now())
     if call.view is None:
-        return await record_answer(database, call.name, answer), AlwaysAllow(scope, ())
+        return await record_answer(database, call.name, answer), AlwaysAllow(scope, ()), ""
     record = call.view.record
     async with _toolbox_for(call, database, clock) as toolbox:
         proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope)
-    if not proposal.rules:
-        raise AnswerRefused(
-            f"Call {call.call_id!r} cannot be always allowed and is still pending. {proposal.objection} "
-            "Approve it once, without --always."
-        )
-    always = AlwaysAllow(scope, proposal.rules, proposal.folder, proposal.folders)
+    chosen = proposal.choice(rule)
+    if chosen is None:
+        raise AnswerRefused(_explain_no_rule(call.call_id, proposal, rule))
+    always = AlwaysAllow(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes)
     granted = attach_grant(answer, always, call.call_id, call.scope, str(call.workspace))
-    return await record_answer(database, call.name, granted), always
+    return await record_answer(database, call.name, granted), always, chosen.coverage
+
+
+def _explain_no_rule(call_id: str, proposal: Proposal, rule: RuleChoice) -> str:
+    other: RuleChoice = "prefix" if rule == "exact" else "exact"
+    if (found := proposal.choice(other)) is not None:
+        why = "No beginning of it may be allowed with any arguments." if rule == "prefix" else proposal.objection
+        return (
+            f"Call {call_id!r} is still pending. {why} Its {other} rule, --rule {other}: {', '.join(found.rules)}"
+        )
+    return (
+        f"Call {call_id!r} cannot be always allowed and is still pending. {proposal.objection} "
+        "Approve it once, without --always."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,8 @@ class AlwaysAllow:
     """Where commands start, relative to the workspace; rules about commands hold only there."""
     folders: tuple[tuple[str, ...], ...] = ()
     """For each rule all folders in which its command works, as a `cd` may fail; empty: that is `folder`."""
+    prefixes: tuple[str, ...] = ()
+    """Those of the rules that end with ` *` for any arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class Grant:
 
     scope: GrantScope
     rules: tuple[str, ...]
-    """Exact rules, `*` included."""
+    """Exact rules, `*` included, but for the `prefixes`."""
     mode: str
     """The permission mode it was given in."""
     thread_id: str
@@ -128,9 +130,18 @@ class Grant:
     """0 until it is stored."""
     folders: tuple[tuple[str, ...], ...] = ()
     """See `AlwaysAllow.folders`."""
+    prefixes: tuple[str, ...] = ()
+    """See `AlwaysAllow.prefixes`."""
 
 
-def rules_with_folders(permission: AlwaysAllow | Grant) -> list[str]:
+class _PlacedRules(Protocol):
+    @property
+    def rules(self) -> tuple[str, ...]: ...
+    @property
+    def folders(self) -> tuple[tuple[str, ...], ...]: ...
+
+
+def rules_with_folders(permission: _PlacedRules) -> list[str]:
     """The rules of a permission for people, with the folders of their commands if the call starts elsewhere."""
     if not permission.folders:
         return list(permission.rules)

@@ -20,6 +20,8 @@ __all__ = [
     "Outcome",
     "PreparedCall",
     "Proposal",
+    "ProposedRules",
+    "RuleChoice",
     "SandboxInfo",
     "Scope",
     "Toolbox",
@@ -77,12 +79,29 @@ class PreparedCall:
     """What the call does, to be read after "it"; empty where only the risk of the tool is known."""
 
 
+RuleChoice = Literal["exact", "prefix"]
+"""exact: this very call. prefix: every command with the same beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedRules:
+    """The rules of one choice, all of them needed."""
+
+    rules: tuple[str, ...]
+    prefixes: tuple[str, ...] = ()
+    """Those of the rules that end with ` *` for any arguments; the others mean their words alone."""
+    coverage: str = ""
+    """What the rules allow, also beyond the call, as a sentence."""
+    folders: tuple[tuple[str, ...], ...] = ()
+    """See `AlwaysAllow.folders`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """What *always* would allow from now on."""
 
     rules: tuple[str, ...] = ()
-    """Exact rules; empty when this call cannot be allowed always."""
+    """Exact rules; empty when this very call cannot be allowed always."""
     objection: str = ""
     """Why not, as a sentence."""
     folder: str = "."
@@ -91,6 +110,14 @@ class Proposal:
     """What the rules allow, also beyond the call, as a sentence."""
     folders: tuple[tuple[str, ...], ...] = ()
     """See `AlwaysAllow.folders`."""
+    prefix: ProposedRules | None = None
+    """The wider choice for a command; None where there is none."""
+
+    def choice(self, kind: RuleChoice) -> ProposedRules | None:
+        """The rules of a choice; None where there is none."""
+        if kind == "prefix":
+            return self.prefix
+        return ProposedRules(self.rules, (), self.coverage, self.folders) if self.rules else None
 
 
 @dataclass(frozen=True, slots=True)

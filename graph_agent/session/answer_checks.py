@@ -70,5 +70,6 @@ def attach_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope
         at=answer.at,
         folder=always.folder,
         folders=always.folders,
+        prefixes=always.prefixes,
     )
     return replace(answer, grant=grant, reason=f"always {_GRANT_SCOPES[always.scope]}: {', '.join(always.rules)}")

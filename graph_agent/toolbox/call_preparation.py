@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Grants, PreparedCall, Proposal, Scope
+from graph_agent.ports import Grants, PreparedCall, Proposal, ProposedRules, Scope
 from graph_agent.ports.stored_text import storable
 from graph_agent.toolbox.facts import Targets, call_facts, format_command, kind_of, resolve_targets
 from graph_agent.toolbox.tool_context import ToolContexts, add_grants
@@ -145,7 +145,9 @@ class CallPreparation:
         except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
             return Proposal(objection=str(error))
         proposal = propose(facts, policy, parsed.profile.suggest_rule(parsed.arguments))
-        return Proposal(proposal.rules, proposal.objection, facts.folder, proposal.coverage, proposal.folders)
+        prefix = None if proposal.prefix is None else ProposedRules(*proposal.prefix)
+        exact = (proposal.rules, proposal.objection, facts.folder, proposal.coverage, proposal.folders)
+        return Proposal(*exact, prefix)
 
     async def permit(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> RunPermit | ToolResult:
         """What the call may run with now, or the error result of one that may not run."""

@@ -212,7 +212,7 @@ def add_grants(policy: PolicySettings, grants: Iterable[Grant]) -> PolicySetting
     readable: list[GrantedRules] = []
     for grant in grants:
         try:
-            rules = granted_rules(grant.rules, grant.folders, grant.folder)
+            rules = granted_rules(grant.rules, grant.folders, grant.folder, grant.prefixes)
         except InvalidRule as error:
             _log.warning("grant %s is not used: %s", grant.id, error)
             continue

@@ -16,6 +16,7 @@ __all__ = [
     "expand_abbreviations",
     "file_operands",
     "is_dry_run",
+    "offered_prefix",
     "only_reads",
     "read_command",
     "shows_names",
@@ -263,10 +264,11 @@ def takes_code_from_input(words: Sequence[str]) -> bool:
 
 _RISKY_NAMES = frozenset(
     (
-        "browser", "cmd", "command", "conf", "config", "configuration", "dir", "editor", "eval", "exec", "execute",
-        "file", "filter", "hook", "hooks", "import", "interpreter", "launcher", "linker", "loader", "options",
-        "out", "outfile", "output", "pager", "plugin", "plugins", "preload", "program", "proxy", "rcfile",
-        "require", "rsh", "run", "runner", "script", "sh", "shell", "toolexec", "url", "wrapper",
+        "browser", "cmd", "command", "conf", "config", "configuration", "dir", "editor", "eval", "exec",
+        "execute", "file", "filter", "hook", "hooks", "import", "interpreter", "launcher", "linker", "loader",
+        "logfile", "options", "out", "outfile", "output", "pager", "plugin", "plugins", "preload", "program",
+        "proxy", "rcfile", "require", "rsh", "run", "runner", "script", "sh", "shell", "toolexec", "url",
+        "wrapper",
     )
 )  # fmt: skip
 """Last parts of the names of options that take a file, a command or a URL."""
@@ -282,8 +284,10 @@ def uncovered_arguments(words: Sequence[str]) -> tuple[str, ...]:
     reading = read_command(words)
     found = dangerous_options(words[0], words[1:])
     row = program_named(basename(words[0]))
-    is_exact = row.only_reads or row.long_options or row.word_options or row.short_options or row.checked_as
-    if is_exact or reading.row.only_reads:
+    is_listed = row.only_reads or row.long_options or row.word_options or row.short_options or row.checked_as
+    # What such a program runs is given some of its arguments.
+    passes_on = row.effect == "script" and not row.word_options and not row.checked_as
+    if (is_listed and not passes_on) or reading.row.only_reads:
         return found
     return tuple(dict.fromkeys((*found, *filter(_is_risky_option, words[1:]))))
 
@@ -300,6 +304,32 @@ def _is_risky_option(word: str) -> bool:
         return False
     is_named = parts[-1].lower() in _RISKY_NAMES
     return is_named or (word.startswith("--") and bool(sign) and _ELSEWHERE.match(value) is not None)
+
+
+_PREFIXES: Mapping[str, frozenset[str]] = {
+    "cargo": frozenset(("bench", "build", "check", "clippy", "doc", "fmt", "test", "tree")),
+    "git": frozenset(
+        ("add", "blame", "commit", "describe", "diff", "log", "ls-files", "shortlog", "show", "status")
+    ),
+    "go": frozenset(("build", "fmt", "test", "vet")),
+    "ruff": frozenset(("check", "format")),
+    **dict.fromkeys(("npm", "pnpm", "yarn"), frozenset(("test", "run ?"))),
+}
+"""Sub-commands that "always" offers with any arguments; `run ?` stands for `run` and one more word.
+
+Without the options of the table they delete nothing, contact no host that an argument names, and run no code but
+that of the project they are started in.
+"""
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w.:@+-]*")
+
+
+def offered_prefix(words: Sequence[str]) -> tuple[str, ...]:
+    """The program and sub-command of a command that may be allowed with any arguments; empty if there is none."""
+    offered = _PREFIXES.get(words[0], frozenset()) if words else frozenset()
+    if " ".join(words[1:2]) in offered:
+        return tuple(words[:2])
+    names_script = len(words) > 2 and f"{words[1]} ?" in offered and _PLAIN_WORD.fullmatch(words[2])
+    return tuple(words[:3]) if names_script else ()
 
 
 _FIND = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint0?|fprintf|fls|files0-from)")

@@ -108,6 +108,11 @@ _GIT_OPTIONS = (
     "output", "output-directory", "ext-diff", "textconv", "open-files-in-pager", "upload-pack", "receive-pack",
     "exec", "exec-path", "config", "config-env", "template", "extcmd", "paginate", "remote", "git-dir", "work-tree",
 )  # fmt: skip
+_CARGO_OPTIONS = ("config", "manifest-path", "target-dir", "artifact-dir", "out-dir", "lockfile-path", "open")
+_NPM_OPTIONS = (
+    "prefix", "script-shell", "userconfig", "globalconfig", "node-options", "shell", "editor", "cache", "git",
+    "browser", "viewer", "init-module", "cwd", "dir", "use-yarnrc", "modules-folder",
+)  # fmt: skip
 _TAR_OPTIONS = (
     "to-command", "checkpoint-action", "use-compress-program", "info-script", "new-volume-script", "rsh-command",
     "rmt-command", "index-file", "listed-incremental", "files-from", "volno-file",
@@ -162,6 +167,13 @@ def _reader(reads: Literal["contents", "names", "nothing"] = "contents", short: 
 
 
 _SCRIPT = Program(effect="script")
+
+
+def _runs_scripts(*words: str) -> Program:
+    """A package manager for JavaScript; after these words it runs a command."""
+    return Program(wraps_after=frozenset(words), long_options=_NPM_OPTIONS, short_options="C", effect="script")
+
+
 _LANGUAGE = Program("language", runs_any=True)
 _NETWORK = Program(effect="network")
 _SEARCH = Program(
@@ -237,9 +249,10 @@ _ROWS: tuple[tuple[str, Program], ...] = (
         _runs_after("run", "exec", runs_any=True, options=("entrypoint",), effect="outside"),
     ),
     ("kubectl", _runs_after("exec", "run", "--", runs_any=True, effect="network")),
-    ("mise npm", _runs_after("exec", "x", effect="script")),
+    ("mise", _runs_after("exec", "x", effect="script")),
+    ("npm", _runs_scripts("exec", "x")),
     ("nix", _runs_after("-c", "--command")),
-    ("pnpm yarn", _runs_after("exec", "dlx", effect="script")),
+    ("pnpm yarn", _runs_scripts("exec", "dlx")),
     # other languages, and programs with commands of their own
     ("R Rscript bun deno groovy jshell julia lua luajit node nodejs osascript", _LANGUAGE),
     ("perl php pypy python ruby tclsh", _LANGUAGE),
@@ -409,7 +422,8 @@ _ROWS: tuple[tuple[str, Program], ...] = (
         ),
     ),
     ("just ninja rake gradle mvn ant bazel cmake ctest tox nox", _SCRIPT),
-    ("cargo rustc", _SCRIPT),
+    ("cargo", Program(long_options=_CARGO_OPTIONS, short_options="CZ", effect="script")),
+    ("rustc", _SCRIPT),
     ("go", Program(effect="script", word_options=_GO_OPTIONS)),
     ("pytest py.test", Program(effect="script", short_options="co", valued="kmnprW", checked_as="pytest")),
     # programs that contact hosts

@@ -154,7 +154,9 @@ def test_always_stores_exactly_what_was_shown_and_asks_for_the_rest(set_up: SetU
         (bench.workspace / name).mkdir()
     chat = bench.chat("chat", "go", "--thread", "t1")
 
-    play(chat, (KEYS, "a"), "bash(git status)", "bash(rm -rf ./tmp)", ("[b]ack > ", ""), "rm -rf ./other", KEYS)
+    rules = ("bash(git status)", "bash(rm -rf ./tmp)", "bash(git status *)")
+    play(chat, (KEYS, "a"), *rules, ("[2] with any arguments  [b]ack > ", "1"), ("ser  [b]ack > ", ""))
+    play(chat, "rm -rf ./other", KEYS)
     before_an_answer = sorted(path.name for path in bench.workspace.iterdir())
     (bench.workspace / "tmp").mkdir()
     chat.enters("n")

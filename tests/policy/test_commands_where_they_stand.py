@@ -165,6 +165,26 @@ def test_always_covers_each_command_in_its_own_folder_and_nowhere_else(
     assert verdicts == {**dict.fromkeys(covered, "allow"), **dict.fromkeys(others, "ask")}
 
 
+def test_the_first_words_are_allowed_only_in_the_folder_that_a_cd_led_to(workspace: Path) -> None:
+    moves = _settings(allow=["bash(cd*)"])
+    prefix = propose(_facts(workspace, "cd sub && npm test -q"), moves, "").prefix
+    assert prefix is not None
+    assert (prefix.rules, prefix.folders) == (("bash(cd sub)", "bash(npm test *)"), ((".",), ("sub",)))
+    assert "npm test with any arguments, each in the folders shown with it, except" in prefix.coverage
+    rules = granted_rules(prefix.rules, prefix.folders, ".", prefix.prefixes)
+    settings = replace(moves, grants=(Grant("grant 1", "default", rules),))
+
+    texts = (
+        "cd sub && npm test",
+        "cd sub && npm test -- -w",
+        "npm test",
+        "cd other && npm test",
+        "cd sub; npm test",
+    )
+
+    assert [_verdict(workspace, text, settings) for text in texts] == ["allow", "allow", "ask", "ask", "ask"]
+
+
 def test_a_grant_of_an_earlier_version_covers_its_commands_in_the_folder_in_which_the_text_began(
     workspace: Path,
 ) -> None:

@@ -1,7 +1,8 @@
+import json
 import shlex
 from dataclasses import replace
-from pathlib import PurePath
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,9 @@ from policy import (
     parse_shell,
     propose,
 )
+from policy.proposals import COVERAGE, RuleKind
+from policy.rules import granted_rules
+from policy.shell.arguments import read_command
 
 _WS = PurePath("/w/proj")
 _PLAIN = PolicySettings()
@@ -47,28 +51,175 @@ def _rules(facts: CallFacts, settings: PolicySettings = _PLAIN) -> tuple[str, ..
 
 
 def test_a_list_of_commands_gets_one_exact_rule_for_each() -> None:
-    assert propose(_bash("git status && rm -rf ./tmp; git status"), _PLAIN, "bash(git *)") == Proposal(
-        ("bash(git status)", "bash(rm -rf ./tmp)"),
+    assert propose(_bash("git push && rm -rf ./tmp; git push"), _PLAIN, "bash(git *)") == Proposal(
+        ("bash(git push)", "bash(rm -rf ./tmp)"),
         coverage="This allows exactly these words in this folder, and nothing else.",
     )
 
 
-def test_a_proposal_says_what_its_rule_allows_beyond_the_call() -> None:
-    def coverage(tool: str, suggestion: str, **facts: Any) -> str:
-        return propose(CallFacts(tool, "default", "medium", "write", _WS, **facts), _PLAIN, suggestion).coverage
+_PATH = PathFact("a", _WS / "a", "edit", inside=True)
+_CONSENT: dict[RuleKind, tuple[CallFacts, str, str]] = {
+    "tool": (
+        CallFacts("mcp__a__b", "default", "medium", "write", _WS),
+        "mcp__a__b",
+        "This allows every call of the tool, whatever its arguments.",
+    ),
+    "command": (
+        _bash("rm -r x"),
+        "",
+        "This allows exactly these words in this folder, and nothing else.",
+    ),
+    "prefix": (
+        _bash("npm test -q; git log; rm -r x"),
+        "",
+        (
+            "This allows npm test and git log with any arguments in this folder, except options that write a file "
+            "or run another program. And exactly: rm -r x."
+        ),
+    ),
+    "host": (
+        CallFacts("web_fetch", "default", "medium", "readonly", _WS, hosts=("h",)),
+        "web_fetch(h)",
+        "This allows every address on this host.",
+    ),
+    "change": (
+        CallFacts("edit_file", "default", "medium", "write", _WS, paths=(_PATH,)),
+        "",
+        "This allows every change that edit_file makes to this file, not only this one.",
+    ),
+    "path": (
+        CallFacts("grep", "default", "medium", "readonly", _WS, paths=(replace(_PATH, access="read"),)),
+        "",
+        "This allows every grep of this path, whatever else its arguments say.",
+    ),
+    "subject": (
+        CallFacts("own", "default", "medium", "write", _WS, signature="x"),
+        "own(x)",
+        "This allows every call with this subject, whatever its other arguments are.",
+    ),
+}
 
-    path = PathFact("a", _WS / "a", "edit", inside=True)
-    assert coverage("edit_file", "", paths=(path,)) == (
-        "This allows every change that edit_file makes to this file, not only this one."
-    )
-    assert coverage("grep", "", paths=(replace(path, access="read"),)) == (
-        "This allows every grep of this path, whatever else its arguments say."
-    )
-    assert coverage("web_fetch", "web_fetch(h)", hosts=("h",)) == "This allows every address on this host."
-    assert coverage("mcp__a__b", "mcp__a__b") == "This allows every call of the tool, whatever its arguments."
-    assert coverage("own", "own(x)", signature="x") == (
-        "This allows every call with this subject, whatever its other arguments are."
-    )
+
+def test_every_kind_of_rule_says_what_it_allows_beyond_the_call() -> None:
+    assert set(_CONSENT) == set(get_args(RuleKind)) == set(COVERAGE)
+    for kind, (facts, suggestion, sentence) in _CONSENT.items():
+        proposal = propose(facts, _PLAIN, suggestion)
+        said = proposal.prefix.coverage if kind == "prefix" and proposal.prefix else proposal.coverage
+        assert said == sentence, kind
+
+
+_LABELLED = tuple(
+    str(case["args"]["command"])
+    for file in sorted(Path(__file__).with_name("labelled").glob("*.jsonl"))
+    for case in map(json.loads, file.read_text().splitlines())
+    if case["tool"] == "bash" and isinstance(case["args"].get("command"), str)
+)
+_SCRIPT_ARGUMENTS = (
+    "-C /tmp", "--prefix=../x", "--prefi /tmp", "--script-shell=/tmp/x", "--node-options=--require=/tmp/x",
+    "--userconfig=/tmp/x", "-- --config=/tmp/x", "-- --require /tmp/x.js",
+)  # fmt: skip
+_HARMFUL_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "cargo": (
+        "--config=build.rustc=/tmp/x", "--conf build.rustc=x", "--manifest-path=../Cargo.toml", "-Zscript",
+        "-C /tmp",
+        "--target-dir=/tmp/x", "-- --logfile=x",
+    ),
+    "git": ("--output=x", "--outp x", "--ext-diff", "--textconv"),
+    "go": ("-exec /tmp/x", "-exec=/tmp/x", "--toolexec=/tmp/x", "-vettool=x", "-o=x", "-o x", "-overlay x"),
+    "npm": _SCRIPT_ARGUMENTS,
+    "pnpm": _SCRIPT_ARGUMENTS,
+    "ruff": ("--output-file=x", "--config x.toml"),
+    "yarn": (*_SCRIPT_ARGUMENTS, "--cwd ../x"),
+}  # fmt: skip
+"""Arguments by which a program would write elsewhere, or run what the project does not say."""
+_HARMFUL = (
+    "rm -rf x", "sudo ls", "git push", "git push --force", "git clean -fdx", "git reset --hard", "git checkout .",
+    "git -c core.pager=x status", "npm install x", "npm exec x", "npm run", "npx x", "cargo install x", "cargo run",
+    "cargo publish", "go run x.go", "go get x", "go generate", "curl x", "bash -c ls", "python x.py",
+    "env git status",
+    "make test", "xargs git status", "git bisect run x", "git submodule foreach ls", "git fetch", "git pull",
+    "npm test | sh", "git log > x", "A=1 npm test", "./npm test",
+)  # fmt: skip
+
+
+_PARTLY_HARMFUL = ("git commit && rm x", "git status; curl x")
+
+
+def _prefix(command: str) -> tuple[str, ...]:
+    found = propose(_bash(command), _PLAIN, "bash").prefix
+    return found.prefixes if found else ()
+
+
+def _given(prefixes: tuple[str, ...]) -> PolicySettings:
+    rules = granted_rules(prefixes, (), ".", prefixes)
+    return PolicySettings(grants=(Grant("grant 1 (this thread)", "default", rules),))
+
+
+def test_what_an_offered_beginning_covers_is_harmless() -> None:
+    commands = tuple(dict.fromkeys(_LABELLED))
+    calls = {command: _bash(command) for command in (*commands, *_HARMFUL, *_PARTLY_HARMFUL, *_OFFERED)}
+    offered = {one for command in (*commands, *_OFFERED) for one in _prefix(command)}
+    assert len(commands) > 1_000
+    assert len(offered) >= len(_OFFERED)
+    rows = 0
+    for prefix in sorted(offered):
+        granted, words = _given((prefix,)), prefix[5:-3]
+        for command, facts in calls.items():
+            rows += 1
+            if evaluate(facts, granted).verdict == "allow":
+                assert command not in (*_HARMFUL, *_PARTLY_HARMFUL), (prefix, command)
+                assert facts.shell is not None
+                effects = {read_command(simple.words).row.effect for simple in facts.shell.commands}
+                assert effects <= {"", "writes", "script"}, (prefix, command)
+        program = words.partition(" ")[0]
+        for argument in _HARMFUL_ARGUMENTS[program]:
+            rows += 1
+            assert evaluate(_bash(f"{words} {argument}"), granted).verdict == "ask", (prefix, argument)
+    assert rows >= 20_000
+
+
+_OFFERED = {
+    "npm test -- --watch=false": ("bash(npm test *)",),
+    "npm run lint -- --fix": ("bash(npm run lint *)",),
+    "yarn test": ("bash(yarn test *)",),
+    "cargo build --release": ("bash(cargo build *)",),
+    "cargo test": ("bash(cargo test *)",),
+    "go test ./...": ("bash(go test *)",),
+    "git status -s": ("bash(git status *)",),
+    "git add *.py": ("bash(git add *)",),
+    "git commit -m x": ("bash(git commit *)",),
+    "ruff check .": ("bash(ruff check *)",),
+    "git diff && git log -3": ("bash(git diff *)", "bash(git log *)"),
+}
+
+
+@pytest.mark.parametrize(("command", "prefixes"), _OFFERED.items())
+def test_a_beginning_is_offered(command: str, prefixes: tuple[str, ...]) -> None:
+    assert _prefix(command) == prefixes
+    words = [prefix[5:-3] for prefix in prefixes]
+    covered = [f"{one} more --of it" for one in words]
+    assert [evaluate(_bash(text), _given(prefixes)).verdict for text in covered] == ["allow"] * len(words)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *_HARMFUL, "ls -l", "cat x", "rm x", "git log --output=x", "npm test --prefix /tmp", "go build -o x",
+        "cargo build --config=x", "npm run $x", "npm run 'a b'", "npm test | sh", "mytool build", "docker build .",
+        "git status $(ls)", "git status > x", "npm test; sudo ls", "cat *; git status",
+    ],
+)  # fmt: skip
+def test_no_beginning_is_offered(command: str) -> None:
+    assert _prefix(command) == ()
+
+
+def test_a_beginning_holds_only_in_its_folder_and_without_writing_a_file() -> None:
+    granted = _given(_prefix("git status -s"))
+    elsewhere = replace(_bash("git status"), cwd=_WS / "sub")
+
+    calls = (_bash("git status -b"), elsewhere, _bash("git status > x"), _bash("git statusx"), _bash("git", "plan"))
+
+    assert [evaluate(facts, granted).verdict for facts in calls] == ["allow", "ask", "ask", "ask", "deny"]
 
 
 def test_a_star_in_a_rule_is_no_wildcard() -> None:

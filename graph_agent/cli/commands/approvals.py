@@ -12,7 +12,7 @@ from typer import Argument, Option
 from graph_agent.cli.command_types import PlainCommand, command_group
 from graph_agent.cli.options import AsJson, Database, resolve_database
 
-__all__ = ["Scope", "approvals_app", "policy_app", "recover_command", "tools_app"]
+__all__ = ["Rule", "Scope", "approvals_app", "policy_app", "recover_command", "tools_app"]
 
 approvals_app = command_group("List pending approvals and answer them.")
 
@@ -23,6 +23,13 @@ class Scope(StrEnum):
     thread = "thread"
     project = "project"
     user = "user"
+
+
+class Rule(StrEnum):
+    """Which rule a saved permission has."""
+
+    exact = "exact"
+    prefix = "prefix"
 
 
 _Call = Annotated[str, Argument(metavar="CALL", help="Call id or THREAD:CALL.")]
@@ -59,6 +66,13 @@ def approve_command(
     always: Annotated[
         bool, Option("--always", help="Also allow matching calls from now on; prints the rule.")
     ] = False,
+    rule: Annotated[
+        Rule | None,
+        Option(
+            "--rule",
+            help="With --always: exactly this call, or its first words with any arguments. Default: exact.",
+        ),
+    ] = None,
     scope: Annotated[Scope | None, Option("--scope", help="Scope of --always. Default: thread.")] = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -67,8 +81,11 @@ def approve_command(
     from graph_agent.cli.views.approvals import answer_call, approve_always
 
     if always:
-        approve_always(resolve_database(db), call, (scope or Scope.thread).value, as_json=as_json)
+        database = resolve_database(db)
+        approve_always(database, call, (scope or Scope.thread).value, (rule or Rule.exact).value, as_json=as_json)
         return
+    if rule is not None:
+        raise typer.BadParameter(f"--rule {rule.value} needs --always.")
     if scope is not None:
         raise typer.BadParameter(f"--scope {scope.value} needs --always.")
     answer_call(resolve_database(db), call, "approve", "", as_json=as_json)

@@ -12,6 +12,7 @@ __all__ = [
     "MORE",
     "OUTSIDE",
     "RECOVERY",
+    "RULES",
     "SCOPES",
     "Choice",
     "choice_line",
@@ -45,6 +46,12 @@ ALL = Choice("all", "together", "[all]")
 _BACK = Choice("b", "back", "[b]ack")
 ALL_APPROVALS = (Choice("y", "yes", "[y]es to all"), Choice("n", "no", "[n]o to all"), _BACK)
 ALL_RECOVERIES = (*(choice._replace(label=f"{choice.label} all") for choice in RECOVERY), _BACK)
+RULES = (
+    Choice("1", "exact", "[1] exactly this, or Enter"),
+    Choice("2", "prefix", "[2] with any arguments"),
+    _BACK,
+)
+"""Which rules an "always" stores, where there is a choice; Enter alone takes the narrower ones."""
 SCOPES = (
     Choice("t", "thread", "in this [t]hread, or Enter"),
     Choice("p", "project", "in this [p]roject"),

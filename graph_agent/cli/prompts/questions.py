@@ -4,7 +4,6 @@ Nothing runs in here: the session continues only when every question has its ans
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rich.text import Text
@@ -18,6 +17,7 @@ from graph_agent.cli.prompts.choices import (
     END,
     OUTSIDE,
     RECOVERY,
+    RULES,
     SCOPES,
     Choice,
 )
@@ -27,7 +27,7 @@ from graph_agent.cli.render.approval_page import approval_page, question_page, r
 from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
-from graph_agent.ports import AlwaysAllow, GrantScope, rules_with_folders
+from graph_agent.ports import AlwaysAllow, GrantScope, Proposal, ProposedRules, rules_with_folders
 from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["PendingQuestions", "StopTurn"]
@@ -166,7 +166,7 @@ async def _ask_approval(prompt: Prompt, item: OpenQuestion, position: str, *, of
 
 
 async def _approve(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None, key: str) -> bool:
-    """Approve the call, for "always" with the exact rules, shown, and their scope; False: still pending."""
+    """Approve the call, for "always" with rules that were shown, and their scope; False: still pending."""
     always = None
     if key == "a":
         try:
@@ -174,26 +174,48 @@ async def _approve(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any]
         except AnswerRefused as refusal:
             prompt.say(str(refusal), "yellow")
             return False
-        rules, count = proposal.rules, len(proposal.rules)
-        if not rules:
-            prompt.say(f"This cannot be allowed always. {proposal.objection}", "yellow")
+        always = await _ask_always(prompt, item, proposal)
+        if always is None:
             return False
-        what = "this rule" if count == 1 else f"these {count} rules, which the call needs together"
-        page = [Text(f"Allow from now on, with {what}:", "bold")]
-        always = AlwaysAllow("thread", rules, proposal.folder, proposal.folders)
-        for line in rules_with_folders(always):
-            page += fold(safe_text(line), prompt.display.width, "  │ ")
-        page += fold(safe_text(proposal.coverage, "yellow"), prompt.display.width, "  ")
-        place = "" if proposal.folders or proposal.folder == "." else f" in {proposal.folder}"
-        mode = prompt.session.mode
-        note = f"Applies{place} in mode {mode} and more permissive modes. Revoke it with `policy revoke`."
-        prompt.show([*page, *fold(safe_text(note), prompt.display.width)])
-        scope = _SCOPES.get(await prompt.pick(SCOPES, item, "t") or "")
-        if scope is None:
-            return False
-        always = replace(always, scope=scope)
     kind: AnswerKind = "approve" if edited is None else "edit"
     return await prompt.decide(item, kind, arguments=edited, always=always, outside=key == OUTSIDE.key)
+
+
+async def _ask_always(prompt: Prompt, item: OpenQuestion, proposal: Proposal) -> AlwaysAllow | None:
+    """Which rules, with what each of them covers, and for which scope; None: still pending."""
+    offered = {"1": proposal.choice("exact"), "2": proposal.choice("prefix")}
+    choices = {key: rules for key, rules in offered.items() if rules is not None}
+    if not choices:
+        prompt.say(f"This cannot be allowed always. {proposal.objection}", "yellow")
+        return None
+    has_folders = any(rules.folders for rules in choices.values())
+    place = "" if has_folders or proposal.folder == "." else f" in {proposal.folder}"
+    note = (
+        f"Applies{place} in mode {prompt.session.mode} and more permissive modes. Revoke it with `policy revoke`."
+    )
+    prompt.show([*_rules_page(choices, prompt.display.width), *fold(safe_text(note), prompt.display.width)])
+    key = next(iter(choices)) if len(choices) == 1 else await prompt.pick(RULES, item, "1")
+    chosen = choices.get(key or "")
+    scope = None if chosen is None else _SCOPES.get(await prompt.pick(SCOPES, item, "t") or "")
+    if chosen is None or scope is None:
+        return None
+    return AlwaysAllow(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes)
+
+
+def _rules_page(choices: Mapping[str, ProposedRules], width: int) -> list[Text]:
+    """The rules of each choice, under its key, and what they cover."""
+    page = []
+    if len(choices) > 1:
+        page.append(Text("Allow from now on:", "bold"))
+    for key, choice in choices.items():
+        count = len(choice.rules)
+        what = "this rule" if count == 1 else f"these {count} rules, which the call needs together"
+        heading = f"  {key}  with {what}:" if len(choices) > 1 else f"Allow from now on, with {what}:"
+        page.append(Text(heading, "bold"))
+        for line in rules_with_folders(choice):
+            page += fold(safe_text(line), width, "  │ ")
+        page += fold(safe_text(choice.coverage, "yellow"), width, "  ")
+    return page
 
 
 async def _edit(

@@ -187,7 +187,12 @@ def edit_call(database: Path, call: str, text: str, *, as_json: bool) -> None:
 
 
 def approve_always(
-    database: Path, call: str, scope: Literal["thread", "project", "user"], *, as_json: bool
+    database: Path,
+    call: str,
+    scope: Literal["thread", "project", "user"],
+    rule: Literal["exact", "prefix"] = "exact",
+    *,
+    as_json: bool,
 ) -> None:
     """Approve a call, and allow matching calls from now on. Exit code 1 if another answer was first."""
     from asyncio import run
@@ -195,13 +200,14 @@ def approve_always(
     from graph_agent.app.approvals import allow_always
     from graph_agent.ports import rules_with_folders
 
-    answer, always = run(allow_always(database, call, scope, by=_author()))
+    answer, always, coverage = run(allow_always(database, call, scope, rule, by=_author()))
     folders = {"folders": list(map(list, always.folders))} if always.folders else {}
-    permission = {"always": {"scope": always.scope, "rules": list(always.rules), **folders}}
+    permission = {"always": {"scope": always.scope, "rules": list(always.rules), "coverage": coverage, **folders}}
     _print_answer(database, answer, as_json=as_json, details=permission if answer.accepted else {})
     if not as_json:
         print_text(
-            *(f"Always allowed, scope {always.scope}: {rule}" for rule in rules_with_folders(always)),
+            *(f"Always allowed, scope {always.scope}: {text}" for text in rules_with_folders(always)),
+            *filter(None, (coverage,)),
             "List permissions: graph-agent policy list. Revoke one: graph-agent policy revoke ID",
         )
 

@@ -91,7 +91,8 @@ def _read_grants(database: Path, workspace: Path | None = None, *, of_threads: b
 
 
 def _grant_json(grant: Grant) -> dict[str, Any]:
-    return {**asdict(grant), "rules": list(grant.rules), "folders": list(map(list, grant.folders))}
+    lists = {"rules": list(grant.rules), "prefixes": list(grant.prefixes)}
+    return {**asdict(grant), **lists, "folders": list(map(list, grant.folders))}
 
 
 def _rule_lines(grant: Grant) -> Iterator[str]:

@@ -59,7 +59,10 @@ def insert_grant(connection: sqlite3.Connection, grant: Grant) -> None:
     """Store a grant in the transaction that is under way."""
     places = [{"folders": list(folders)} for folders in grant.folders] or [{}] * len(grant.rules)
     rules = json_text(
-        [{"text": rule, "exact": True, **place} for rule, place in zip(grant.rules, places, strict=True)]
+        [
+            {"text": rule, "exact": rule not in grant.prefixes, **place}
+            for rule, place in zip(grant.rules, places, strict=True)
+        ]
     )
     place = (grant.thread_id, storable(grant.workspace), grant.call_id)
     row = (grant.scope, rules, grant.mode, *place, storable(grant.by), grant.at, storable(grant.folder))

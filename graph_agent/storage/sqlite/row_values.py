@@ -28,6 +28,7 @@ __all__ = [
     "load_json",
 ]
 
+
 # What every reader relies on, for a record that was stored incompletely.
 _REQUIRED: Mapping[str, Any] = {"call_id": "", "tool_name": "", "arguments": {}, "result": None, "error_msg": None}
 
@@ -37,7 +38,9 @@ def grant_of(row: Sequence[Any]) -> "ports.Grant":
     scope, text, *rest = row
     rules = json.loads(text)
     folders = tuple(tuple(map(str, rule["folders"])) for rule in rules if "folders" in rule)
-    return replace(ports.Grant(scope, tuple(str(rule["text"]) for rule in rules), *rest), folders=folders)
+    prefixes = tuple(str(rule["text"]) for rule in rules if rule.get("exact") is False)
+    grant = ports.Grant(scope, tuple(str(rule["text"]) for rule in rules), *rest)
+    return replace(grant, folders=folders, prefixes=prefixes)
 
 
 @dataclass(frozen=True)

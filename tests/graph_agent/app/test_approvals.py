@@ -1,4 +1,5 @@
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from graph_agent.app.approvals import (
 from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused, NothingYet, UnknownId
-from graph_agent.ports import AlwaysAllow, Answer, Grant, Question, Scope
+from graph_agent.ports import AlwaysAllow, Answer, Grant, Question, RuleChoice, Scope
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import Rows, record_of
@@ -193,12 +194,49 @@ async def test_arguments_that_the_tool_cannot_take_leave_the_question_open(
 async def test_a_call_is_approved_and_its_like_allowed_in_one_step(asked: Rows, tmp_path: Path) -> None:
     _runs(asked, "git status && git diff")
 
-    given, always = await allow_always(asked.path, "call_a", "user", by=_ME, clock=FixedClock())
+    given, always, coverage = await allow_always(asked.path, "call_a", "user", by=_ME, clock=FixedClock())
 
     rules = ("bash(git status)", "bash(git diff)")
     assert given == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=NOW)
     assert always == AlwaysAllow("user", rules)
+    assert coverage == "This allows exactly these words in this folder, and nothing else."
     assert _grants(asked) == [Grant("user", rules, "default", "t1", str(tmp_path), "call_a", _ME, NOW, id=1)]
+
+
+async def test_a_call_is_approved_and_all_with_the_same_beginning_allowed_in_one_step(
+    asked: Rows, tmp_path: Path
+) -> None:
+    _runs(asked, "git status -s && rm -r out")
+
+    given, always, coverage = await allow_always(
+        asked.path, "call_a", "project", "prefix", by=_ME, clock=FixedClock()
+    )
+
+    rules, prefixes = ("bash(git status *)", "bash(rm -r out)"), ("bash(git status *)",)
+    assert (given.accepted, always) == (True, AlwaysAllow("project", rules, prefixes=prefixes))
+    assert "git status with any arguments" in coverage
+    assert "exactly: rm -r out" in coverage
+    where = ("default", "t1", str(tmp_path), "call_a", _ME, NOW)
+    assert _grants(asked) == [Grant("project", rules, *where, id=1, prefixes=prefixes)]
+
+
+@pytest.mark.parametrize(
+    ("command", "rule", "said"),
+    [
+        ("rm -r out", "prefix", "Its exact rule, --rule exact: bash(rm -r out)"),
+        ("git add *.py", "exact", "Its prefix rule, --rule prefix: bash(git add *)"),
+        ("sudo ls", "prefix", "cannot be always allowed"),
+    ],
+)
+async def test_a_rule_that_there_is_none_of_names_the_other(
+    asked: Rows, command: str, rule: RuleChoice, said: str
+) -> None:
+    _runs(asked, command)
+
+    with pytest.raises(AnswerRefused, match=re.escape(said)):
+        await allow_always(asked.path, "call_a", "thread", rule, by=_ME)
+
+    assert (await _answers(asked), _grants(asked)) == ({}, [])
 
 
 async def test_a_call_of_which_no_rule_can_be_made_stays_open(asked: Rows) -> None:
@@ -213,7 +251,7 @@ async def test_a_call_of_which_no_rule_can_be_made_stays_open(asked: Rows) -> No
 async def test_no_permission_is_stored_if_another_answer_was_first(asked: Rows) -> None:
     asked.decision("reject")
 
-    given, always = await allow_always(asked.path, "call_a", "thread", by=_ME)
+    given, always, _ = await allow_always(asked.path, "call_a", "thread", by=_ME)
 
     assert (given.kind, given.accepted, always.rules, _grants(asked)) == ("reject", False, (), [])
 

@@ -1,5 +1,3 @@
-from typing import Any
-
 import ormsgpack
 import pytest
 
@@ -71,16 +69,10 @@ def test_grants_that_stand_are_told_oldest_first(rows: Rows, reader: Reader) -> 
 
     told = reader.grants()
 
-    where: dict[str, Any] = {
-        "mode": "default",
-        "thread_id": "t1",
-        "workspace": "/w",
-        "call_id": "call_a",
-        "by": "cli pid 7",
-    }
+    where = ("default", "t1", "/w", "call_a", "cli pid 7", START)
     assert told == [
-        Grant("thread", ("bash(ls)",), **where, at=START, id=1),
-        Grant("user", ("bash(cat a)", "bash(cat b)"), **where, at=START, id=3),
+        Grant("thread", ("bash(ls)",), *where, id=1),
+        Grant("user", ("bash(cat a)", "bash(cat b)"), *where, id=3),
     ]
 
 

@@ -13,7 +13,7 @@ from graph_agent.cli.prompts.prompt import Prompt
 from graph_agent.cli.prompts.questions import PendingQuestions, StopTurn
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus
-from graph_agent.ports import Proposal, SandboxInfo
+from graph_agent.ports import Proposal, ProposedRules, SandboxInfo
 from graph_agent.session.turn_result import OpenQuestion
 from tests.fakes.scripted_session import ScriptedSession, Turn, approval, recovery, rest
 
@@ -79,9 +79,9 @@ class Scene:
     def use_sandbox(self) -> None:
         self.session.sandbox = SandboxInfo("bubblewrap", "no network", is_active=True)
 
-    def use_proposal(self, *rules: str, **about: Any) -> None:
+    def use_proposal(self, proposal: Proposal) -> None:
         async def propose(*_: object) -> Proposal:
-            return Proposal(rules, **about)
+            return proposal
 
         self.session.propose_grant = propose  # type: ignore[method-assign, assignment]  # proposes another rule
 
@@ -271,18 +271,73 @@ async def test_a_call_of_which_no_rule_can_be_made_says_why_and_is_asked_again(t
 
 
 @pytest.mark.parametrize(
-    ("rule", "about", "said"),
+    ("proposal", "said"),
     [
-        ("edit_file(/w/a)", {"coverage": "This allows every change."}, "  This allows every change."),
-        ("bash(rm -rf ./tmp)", {"folder": "sub\x1b[2J"}, "Applies in sub\\x1b[2J in mode"),
-        ("bash(make)", {"folders": ((".", "a\x1b[2J"),)}, "  │ bash(make)  in . or a\\x1b[2J"),
+        (Proposal(("edit_file(/w/a)",), coverage="This allows every change."), "  This allows every change."),
+        (Proposal(("bash(rm -rf ./tmp)",), folder="sub\x1b[2J"), "Applies in sub\\x1b[2J in mode"),
+        (Proposal(("bash(make)",), folders=((".", "a\x1b[2J"),)), "  │ bash(make)  in . or a\\x1b[2J"),
     ],
 )
-async def test_a_rule_says_how_far_it_reaches(tmp_path: Path, rule: str, about: dict[str, Any], said: str) -> None:
+async def test_a_rule_says_how_far_it_reaches(tmp_path: Path, proposal: Proposal, said: str) -> None:
     scene = Scene(tmp_path, A)
-    scene.use_proposal(rule, **about)
+    scene.use_proposal(proposal)
 
     assert any(line.startswith(said) for line in await scene.ask("a", "t"))
+
+
+_ANY = ProposedRules(
+    ("bash(npm test *)", "bash(rm x)"),
+    ("bash(npm test *)",),
+    "This allows npm test with any arguments. And exactly: rm x.",
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "granted"),
+    [
+        (("a", "1", "p"), ("always project", "bash(npm test -q)", "bash(rm x)")),
+        (("a", "", ""), ("always thread", "bash(npm test -q)", "bash(rm x)")),
+        (("a", "exact", "u"), ("always user", "bash(npm test -q)", "bash(rm x)")),
+        (("a", "2", "p"), ("always project", "bash(npm test *)", "bash(rm x)")),
+        (("a", "prefix", ""), ("always thread", "bash(npm test *)", "bash(rm x)")),
+        (("a", "x", "3", "2", "u"), ("always user", "bash(npm test *)", "bash(rm x)")),
+        (("a", "2", "b", "a", "1", "t"), ("always thread", "bash(npm test -q)", "bash(rm x)")),
+    ],
+)
+async def test_always_stores_the_rules_that_were_chosen(
+    typed: tuple[str, ...], granted: tuple[str, ...], tmp_path: Path
+) -> None:
+    scene = Scene(tmp_path, A)
+    exact = ("bash(npm test -q)", "bash(rm x)")
+    scene.use_proposal(Proposal(exact, prefix=_ANY, coverage="This allows these words."))
+
+    shown = await scene.ask(*typed)
+
+    assert scene.session.log == _decided(("call-a", "approve", "", *granted))
+    start = shown.index("Allow from now on:")
+    assert shown[start : start + 9] == [
+        "Allow from now on:",
+        "  1  with these 2 rules, which the call needs together:",
+        "  │ bash(npm test -q)",
+        "  │ bash(rm x)",
+        "  This allows these words.",
+        "  2  with these 2 rules, which the call needs together:",
+        "  │ bash(npm test *)",
+        "  │ bash(rm x)",
+        "  This allows npm test with any arguments. And exactly: rm x.",
+    ]
+    assert "[1] exactly this, or Enter  [2] with any arguments  [b]ack > " in "\n".join(shown)
+
+
+async def test_without_an_exact_rule_always_asks_for_the_scope_of_the_other(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, A)
+    scene.use_proposal(Proposal(prefix=_ANY, objection="A pattern."))
+
+    shown = "\n".join(await scene.ask("a", "p"))
+
+    assert scene.session.log == _decided(("call-a", "approve", "", "always project", *_ANY.rules))
+    assert "[1]" not in shown
+    assert "with any arguments" in shown
 
 
 async def test_edited_arguments_are_shown_again_with_their_change(
