@@ -52,6 +52,7 @@ _ALT_S = 0.05
 
 _OPENS_MENU = re.compile(r"^/[^\s/]*$|(?:^|[\s(\[{])@[^\s]*$")
 _MENU_LINES = 6
+_COMPLETION_S, _LOOK_S = 1.0, 0.02
 _PASTE_LINES = 20
 """A longer paste is shown as one word."""
 _IS_EMPTY = Condition(lambda: not get_app().current_buffer.text)
@@ -305,6 +306,9 @@ class Terminal:
         rewinds(lambda event: event.app.exit(result="/rewind"))
         keys.add("c-x", "c-e")(lambda event: event.app.create_background_task(self._edit(event.current_buffer)))
 
+        tab = keys.add("c-i", filter=~has_completions & ~is_searching)
+        tab(lambda event: event.app.create_background_task(_complete(event.current_buffer)))
+
         @keys.add("enter", filter=~is_searching & ~_ends_with_backslash & Condition(self._has_paste))
         def _enter_pastes(event: KeyPressEvent) -> None:
             self.remember(self._expand(event.current_buffer.text))
@@ -508,6 +512,19 @@ class Terminal:
         """Stop this job until the shell continues it; commands that run continue."""
         with self.given_away():
             os.kill(0, signal.SIGTSTP)
+
+
+async def _complete(buffer: Buffer) -> None:
+    """Complete as soon as the completion that typing began is over: prompt_toolkit would ignore Tab meanwhile."""
+    text = buffer.text
+    for _ in range(round(_COMPLETION_S / _LOOK_S)):
+        if buffer.text != text:
+            return
+        if buffer.complete_state is not None and buffer.complete_state.completions:
+            buffer.complete_next()
+            return
+        buffer.start_completion(insert_common_part=True)
+        await asyncio.sleep(_LOOK_S)
 
 
 def _clear(buffer: Buffer) -> None:
