@@ -24,17 +24,19 @@ from graph_agent.errors import DamagedDatabase, ForbiddenTransition
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
-    from graph_agent.events import AnswerKind
+    from graph_agent.events import AnswerKind, CallOutcome
 
 __all__ = [
     "FINAL",
     "FULL_RESULTS",
     "INITIAL",
     "NEW_MESSAGE",
+    "OUTCOMES",
     "PLAN_TOOL",
     "REPLACES",
     "SHORTENED",
     "STATUSES",
+    "STOPPED_BY_USER",
     "TRANSITIONS",
     "USER_DECISION",
     "CallKind",
@@ -50,6 +52,7 @@ __all__ = [
     "merge_messages",
     "merge_names",
     "mode_after_plan",
+    "outcome_of",
     "pending_tool_calls",
     "process_marker",
     "question_and_options",
@@ -153,9 +156,12 @@ class ToolCallInfo(TypedDict, total=False):
     answer: str
     """Those words."""
     decision: str
-    """What decided: allow, ask, deny (policy); approve, edit, answer, reject, retry, done, cancel (a person)."""
+    """What decided: allow, ask, deny (policy); approve, edit, answer, reject, retry, done, cancel, stop (a person);
+    limit."""
     decided_by: str
-    """Who answered: "policy", or the name a person answered under."""
+    """Who decided: "policy", "user" (stopped the turn), "limit", or the name a person answered under."""
+    outcome: str
+    """Why it is cancelled, a `CallOutcome`; see `outcome_of`. Absent for every other status."""
     rule: str
     """The policy rule that spoke."""
     reason: str
@@ -185,6 +191,27 @@ class ToolCallInfo(TypedDict, total=False):
     """A person let this very call run outside of the sandbox."""
     metadata: dict[str, Any]
     """Structured data for rendering (a diff, an exit code); never sent to the model."""
+
+
+OUTCOMES: "Mapping[str, CallOutcome]" = {
+    "reject": "rejected",
+    "deny": "denied",
+    "stop": "stopped",
+    "limit": "stopped",
+    "cancel": "cancelled",
+}
+"""The outcome of a cancelled call by the decision that ended it."""
+
+STOPPED_BY_USER = "stopped by user"
+"""What the reason of a call begins with that ended because the user stopped the turn."""
+
+
+def outcome_of(call: Mapping[str, Any]) -> "CallOutcome | None":
+    """Why a call is cancelled; None for every other status, or if its record does not say what decided.
+
+    Records of versions that did not store the outcome have the decision, so this holds for them too.
+    """
+    return OUTCOMES.get(str(call.get("decision"))) if call["status"] == "cancelled" else None
 
 
 def pending_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:

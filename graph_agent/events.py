@@ -24,6 +24,7 @@ from typing import Any, Literal, get_args
 
 __all__ = [
     "AnswerKind",
+    "CallOutcome",
     "Compacted",
     "Event",
     "EventBus",
@@ -58,6 +59,10 @@ __all__ = [
 AnswerKind = Literal["approve", "edit", "answer", "reject", "retry", "done", "cancel"]
 """approve, edit, reject answer an approval; answer, reject a question that the model asks; retry, done, cancel one
 of recovery."""
+
+CallOutcome = Literal["rejected", "denied", "stopped", "cancelled"]
+"""Why a call has the status cancelled: rejected by the user, denied by policy, stopped with its turn or by a limit,
+cancelled by a recovery decision."""
 
 ProgressKind = Literal["shell_output", "bytes_fetched", "files_searched", "mcp_progress", "sub_agent_step"]
 """What a running call reports."""
@@ -224,6 +229,11 @@ class ToolCallFinished:
     error: str | None = None
     reason: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    outcome: CallOutcome | None = None
+    """Why it is cancelled; null for every other status."""
+    decided_by: str = ""
+    """Who or what decided that it is cancelled: "policy", "user" (stopped the turn), "limit", or the name a person
+    answered under."""
     type: Literal["tool_result"] = "tool_result"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from docs._generate.markdown import mermaid, note, table
-from graph_agent.calls import FINAL, INITIAL, STATUSES, TRANSITIONS
+from graph_agent.calls import FINAL, INITIAL, OUTCOMES, STATUSES, TRANSITIONS
 from graph_agent.cli.views.graph import build_graph, format_mermaid
 from graph_agent.graph.edges import EDGES
 
@@ -40,6 +40,10 @@ def page() -> str:
             *table(("status", "role", "initial"), [_status_row(status) for status in STATUSES]),
             "",
             *table(("from", "to", "when"), [tuple(step) for step in TRANSITIONS]),
+            "",
+            "A cancelled call also has an `outcome`, which says what ended it. It follows from its `decision`:",
+            "",
+            *table(("decision", "outcome"), list(OUTCOMES.items())),
             "",
         ]
     )

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from typer._click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
 from graph_agent.app.reader import read_database
-from graph_agent.calls import STATUSES
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.calls import call_name
+from graph_agent.cli.views.calls import CALL_WORDS, call_name
 from graph_agent.cli.views.table import print_text
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, replace_text
 from graph_agent.errors import AgentError, StorageError, UsageError
@@ -250,7 +249,7 @@ SOURCES: Mapping[str, Source] = {
     "mcp name": _servers,
     "mode": _modes,
     "everything": _words("retry", "done", "cancel"),
-    "status": _words(*STATUSES),
+    "status": _words(*CALL_WORDS),
     "until": _words(*get_args(ThreadStatus)),
     "risk": _words("low", "medium", "high"),
     "format_name": _words("terminal", "mermaid"),

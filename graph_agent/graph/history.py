@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from graph_agent.calls import CallStatus, ToolCallInfo, require_allowed
+from graph_agent.calls import CallStatus, ToolCallInfo, outcome_of, require_allowed
 from graph_agent.errors import InternalError, InvalidHistory
 from graph_agent.events import ToolCallFinished
 from graph_agent.ports.stored_text import storable
@@ -123,13 +123,15 @@ def _cancelled_text(call: ToolCallInfo) -> str:
 
 
 def moved(call: ToolCallInfo, status: CallStatus, **fields: Any) -> ToolCallInfo:
-    """The record after a change of status.
+    """The record after a change of status; with the outcome if it is cancelled.
 
     Raises:
         ForbiddenTransition: the transition table has no such row.
     """
     require_allowed(call["call_id"], call["status"], status)
-    return cast("ToolCallInfo", {**call, "status": status, **fields})
+    after = cast("ToolCallInfo", {**call, "status": status, **fields})
+    outcome = outcome_of(after)
+    return {**after, "outcome": outcome} if outcome else after
 
 
 def change_of(before: ToolCallInfo | None, after: ToolCallInfo) -> dict[str, Any]:
@@ -151,4 +153,6 @@ def ended_event(call: ToolCallInfo) -> ToolCallFinished:
         error=call["error_msg"],
         reason=call.get("reason", ""),
         metadata=call.get("metadata", {}),
+        outcome=outcome_of(call),
+        decided_by=call.get("decided_by", "") if call["status"] == "cancelled" else "",
     )

@@ -53,7 +53,9 @@ class ToolExecution:
             calls_in_message=task.get("calls_in_message", 1),
         )
         after = await self._execute(call, scope, run, here)
-        self.bus.publish(ended_event(after))
+        if not (run.stop and after["status"] == "interrupted"):
+            # After a stop, routing cancels it next, and reports that as its one end.
+            self.bus.publish(ended_event(after))
         update: dict[str, Any] = {"calls": {call["call_id"]: change_of(call, after)}}
         metadata = after.get("metadata", {})
         for channel in _STATE_CHANNELS:

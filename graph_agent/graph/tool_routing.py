@@ -4,7 +4,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from graph_agent.calls import FINAL, FULL_RESULTS, NEW_MESSAGE, SHORTENED, ToolCallInfo, args_digest
+from graph_agent.calls import (
+    FINAL,
+    FULL_RESULTS,
+    NEW_MESSAGE,
+    SHORTENED,
+    STOPPED_BY_USER,
+    ToolCallInfo,
+    args_digest,
+)
 from graph_agent.events import EventBus, ToolCallCreated
 from graph_agent.graph.auto_mode import with_verdict
 from graph_agent.graph.history import change_of, ended_event, moved, newest_calls
@@ -123,7 +131,8 @@ class ToolRouting:
             now = self.clock.now()
             for key, call in calls.items():
                 if call["status"] not in FINAL:
-                    calls[key] = moved(call, "cancelled", decision=LIMIT_DECISION, reason=reason, ended_at=now)
+                    decided = {"decision": LIMIT_DECISION, "decided_by": LIMIT_DECISION}
+                    calls[key] = moved(call, "cancelled", **decided, reason=reason, ended_at=now)
         return calls
 
     def _record(self, call_id: str, plan: PreparedCall, attempt: int) -> ToolCallInfo:
@@ -173,10 +182,9 @@ class ToolRouting:
         for key, call in calls.items():
             if call["status"] in ("pending", "awaiting_approval", "interrupted"):
                 started = bool(call.get("started")) or key in run.started_calls
-                reason = "stopped by user, may have partly run" if started else "stopped by user"
-                stopped[key] = moved(
-                    call, "cancelled", decision="stop", started=started, reason=reason, ended_at=now
-                )
+                reason = f"{STOPPED_BY_USER}, may have partly run" if started else STOPPED_BY_USER
+                decided = {"decision": "stop", "decided_by": "user", "started": started}
+                stopped[key] = moved(call, "cancelled", **decided, reason=reason, ended_at=now)
         return stopped
 
     async def _advance(self, calls: _Calls, run: RunContext, scope: Scope | None) -> _Calls:

@@ -8,7 +8,7 @@ from math import ceil
 from operator import itemgetter
 from typing import Any, Literal
 
-from graph_agent.calls import FINAL
+from graph_agent.calls import FINAL, outcome_of
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.read_store import (
     Attempt,
@@ -115,16 +115,17 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
     """
     status = record["status"]
     if status in FINAL:
-        return dict(record)
+        outcome = outcome_of(record)
+        return {**record, "outcome": outcome} if outcome else dict(record)
     finished = [attempt for attempt in attempts if attempt.status in ("success", "error")]
     if finished:
-        outcome = finished[-1].outcome or {}
+        stored = finished[-1].outcome or {}
         return {
             **record,
             **_start_time(finished[-1]),
             "status": finished[-1].status,
-            "result": outcome.get("output"),
-            "error_msg": outcome.get("error"),
+            "result": stored.get("output"),
+            "error_msg": stored.get("error"),
             "ended_at": finished[-1].ended_at,
             "started": True,
             "stored_status": status,

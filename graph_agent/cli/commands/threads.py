@@ -238,7 +238,7 @@ def inspect_command(
 
 def calls_command(
     thread: Annotated[str | None, Argument(help="Thread, checkpoint or call id. Default: all threads.")] = None,
-    status: Annotated[str | None, Option("--status", help="Only calls with this status.")] = None,
+    status: Annotated[str | None, Option("--status", help="Only calls with this status or outcome.")] = None,
     tool: Annotated[str | None, Option("--tool", help="Only calls of this tool.")] = None,
     db: Database = None,
     as_json: AsJson = False,

@@ -128,7 +128,7 @@ def _timeline(calls: Sequence[TranscriptCall]) -> Iterator[str]:
     heads = "".join(f"<th>{head}</th>" for head in ("#", "tool", "about", "status", "took", "when"))
     yield f"<h2>Calls</h2>\n<table>\n<tr>{heads}</tr>"
     for number, (call, span) in enumerate(zip(calls, spans, strict=True), 1):
-        status = _safe(str(call.record.get("status")))
+        status, word = _safe(str(call.record.get("status"))), _safe(call.word)
         took = "" if call.seconds is None else f"{call.seconds:.1f} s"
         about = call.about if len(call.about) <= 100 else f"{call.about[:99]}…"
         bar = ""
@@ -143,7 +143,7 @@ def _timeline(calls: Sequence[TranscriptCall]) -> Iterator[str]:
             f'<tr><td><a href="#call-{number}">{number}</a></td>'
             f"<td>{_safe(str(call.record.get('tool_name')))}</td>"
             f'<td class="about">{_safe(about)}</td>'
-            f'<td class="{status}">{status}</td><td>{took}</td>'
+            f'<td class="{status}">{word}</td><td>{took}</td>'
             f'<td class="time">{bar}</td></tr>'
         )
     yield "</table>"
@@ -163,7 +163,7 @@ def _call(call: TranscriptCall, number: int) -> Iterator[str]:
     yield f'<div class="call {status}" id="call-{number}">'
     yield f"<p><strong>{_safe(str(record.get('tool_name')))}</strong> <code>{_safe(call.about)}</code></p>"
     facts = " · ".join(map(_safe, (*call_facts(call), str(record.get("call_id")))))
-    yield f'<p class="facts"><span class="status">{status}</span> · {facts}</p>'
+    yield f'<p class="facts"><span class="status">{_safe(call.word)}</span> · {facts}</p>'
     arguments = json.dumps(record.get("arguments"), ensure_ascii=False, indent=2)
     yield f"<details><summary>Arguments</summary><pre>{_safe(arguments)}</pre></details>"
     if call.diff:

@@ -42,7 +42,7 @@ def _call(call: TranscriptCall) -> Iterator[str]:
     record = call.record
     about = f": {_plain(call.about)}" if call.about else ""
     yield from ("", f"### {_plain(str(record.get('tool_name')))}{about}", "")
-    facts = ", ".join((f"**{record.get('status')}**", *map(_plain, call_facts(call))))
+    facts = ", ".join((f"**{call.word}**", *map(_plain, call_facts(call))))
     yield f"{facts}, `{escape(str(record.get('call_id'))).replace('`', '')}`"
     yield from _fenced("json", json.dumps(record.get("arguments"), ensure_ascii=False, indent=2))
     if call.diff:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from graph_agent.cli.views.format import format_usage, open_reader, sum_tokens
+from graph_agent.cli.views.format import call_end, format_usage, open_reader, sum_tokens
 from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
 from graph_agent.ports.stored_text import plain_text
 from graph_agent.ports.usage import usage_report
@@ -54,6 +54,11 @@ class TranscriptCall:
         arguments = self.record.get("arguments") or {}
         named = (arguments[name] for name in _SUBJECT_ARGUMENTS if arguments.get(name))
         return " ".join(str(next(named, "")).split())
+
+    @property
+    def word(self) -> str:
+        """Its outcome; its status if it has none."""
+        return call_end(self.record).word
 
     @property
     def seconds(self) -> float | None:
@@ -181,13 +186,16 @@ def call_facts(call: TranscriptCall) -> Iterator[str]:
         yield f"{record['risk']} risk{why}"
     if int(record.get("attempt") or 1) > 1:
         yield f"attempt {record['attempt']}"
-    if record.get("decision"):
+    end = call_end(record)
+    if end.by:
+        yield f"by {end.by}"
+    elif record.get("decision"):
         by = record.get("decided_by") or ""
         yield f"{record['decision']} by {by}" if by else str(record["decision"])
     if record.get("edited"):
         yield "arguments edited by the user"
-    if record.get("status") in ("cancelled", "interrupted") and record.get("reason"):
-        yield str(record["reason"])
+    if record.get("status") in ("cancelled", "interrupted") and end.reason:
+        yield end.reason
 
 
 def format_tokens(tokens: Mapping[str, int]) -> str:

@@ -11,7 +11,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import approval_json
 from graph_agent.cli.views.calls import call_json, call_name
-from graph_agent.cli.views.format import format_compaction, format_shell
+from graph_agent.cli.views.format import ended_call, format_compaction, format_shell
 from graph_agent.errors import AgentError
 from graph_agent.events import (
     Compacted,
@@ -168,13 +168,15 @@ class ProgressReporter:
             case ToolCallFinished():
                 about = self._summaries.get(event.call_id) or event.summary
                 began = self._started.pop(event.call_id, None)
-                took = f" {time.monotonic() - began:.1f} s" if began is not None else ""
-                why = event.error or event.reason.replace("_", " ")
+                end = ended_call(event)
+                after = " after" if end.by else ""
+                took = f"{after} {time.monotonic() - began:.1f} s" if began is not None else ""
+                why = event.error or end.reason.replace("_", " ")
                 detail = f": {why}" if why and event.status != "success" else ""
-                if began is None and event.status != "interrupted" and event.reason in _INTERRUPTED:
+                if began is None and not end.by and event.status != "interrupted" and event.reason in _INTERRUPTED:
                     detail = ", as decided"
                 name = "" if about.startswith(event.tool_name) else f"{event.tool_name} "
-                self.print(f"{name}{about} - {event.status}{took}{detail}")
+                self.print(f"{name}{about} - {end.phrase}{took}{detail}")
             case ShellEnded() | ShellContinued():
                 self.print(f"note: {format_shell(event)}")
             case Compacted():

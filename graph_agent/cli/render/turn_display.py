@@ -11,7 +11,7 @@ from rich.text import Text
 from graph_agent.cli.render.console import block, diff_lines, fold, safe_text
 from graph_agent.cli.render.live_area import WAITING, LiveArea, RunningCalls
 from graph_agent.cli.render.markdown import MarkdownStream
-from graph_agent.cli.views.format import format_compaction, format_shell, format_todo
+from graph_agent.cli.views.format import ended_call, format_compaction, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
     Compacted,
@@ -37,10 +37,13 @@ from graph_agent.events import (
 
 __all__ = ["TurnDisplay"]
 
-_MARKS = {
+_MARKS = {  # By outcome; by status where a call has none.
     "success": ("✓", "green"),
     "error": ("✗", "red"),
     "cancelled": ("-", "yellow"),
+    "rejected": ("⊘", "yellow"),
+    "denied": ("⊘", "yellow"),
+    "stopped": ("■", "yellow"),
     "interrupted": ("!", "red"),
 }
 _OUTPUT_LINES = 8
@@ -244,11 +247,12 @@ class TurnDisplay:
         took = self._running.end(event.call_id)
         if event.status == "interrupted" and event.reason == "paused":
             return  # Its sub-agent asks instead, or says why it cannot continue.
-        mark, style = _MARKS.get(event.status, ("?", "yellow"))
-        seconds = "" if took is None else f" {took:.1f} s"
-        reason = event.error or event.reason if event.status != "success" else ""
+        end = ended_call(event)
+        mark, style = _MARKS.get(end.word, ("?", "yellow"))
+        seconds = "" if took is None else f"{' after' if end.by else ''} {took:.1f} s"
+        reason = event.error or end.reason if event.status != "success" else ""
         label = self._label(event.call_id, event.tool_name, event.summary)
-        line = Text.assemble((f"{mark} ", style), safe_text(label), (f"  {event.status}{seconds}", "dim"))
+        line = Text.assemble((f"{mark} ", style), safe_text(label), safe_text(f"  {end.phrase}{seconds}", "dim"))
         if reason:
             line.append("  ").append_text(safe_text(reason.split("\n", 1)[0], style))
         self.line(line)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from graph_agent.app.reader import read_database
-from graph_agent.calls import question_and_options
+from graph_agent.calls import OUTCOMES, question_and_options
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.calls import call_name, format_block
+from graph_agent.cli.views.calls import answer_words, call_name, format_block
 from graph_agent.cli.views.format import age_seconds, format_count, format_time_and_age, parse_duration
 from graph_agent.cli.views.table import colorize, format_time, print_result, print_text
 from graph_agent.errors import NothingYet, UsageError
@@ -92,9 +92,12 @@ def list_approvals(
 
 
 def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
-    """A call in the JSON shape of `approvals list`; `answered_by` and `answered_at` if it was answered."""
+    """A call in the JSON shape of `approvals list`; with its answer, if any, and the outcome that leads to."""
     record, answer = view.record, view.answer
-    answered = {} if answer is None else {"answer": answer.kind, "answered_by": answer.by, "answered_at": answer.at}
+    answered = {}
+    if answer is not None:
+        answered = {"answer": answer.kind, "outcome": OUTCOMES.get(answer.kind)}
+        answered |= {"answered_by": answer.by, "answered_at": answer.at}
     return {
         "call_id": call_name(view.thread_id, record["call_id"], shared),
         "thread_id": view.thread_id,
@@ -136,7 +139,7 @@ def _list_lines(
     for view in answered:
         if (answer := view.answer) is not None:
             name = call_name(view.thread_id, view.record["call_id"], shared)
-            yield escape(f"{name} is answered ({answer.kind} by {answer.by}) but not applied yet.")
+            yield escape(f"{name} is {answer_words(answer)}, not applied yet.")
     needs_input = {bool(view.record.get("requires_input")) for view in pending}
     if True in needs_input:
         yield "Answer a question with: graph-agent approvals answer CALL TEXT"

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.app.reader import read_database
-from graph_agent.calls import STATUSES
+from graph_agent.calls import OUTCOMES, STATUSES, outcome_of
 from graph_agent.cli.render.escape import escape
+from graph_agent.cli.views.format import call_end
 from graph_agent.cli.views.table import (
     format_columns,
     format_time,
@@ -18,11 +19,24 @@ from graph_agent.cli.views.table import (
     truncate,
 )
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import CallView
+from graph_agent.inspect import CallView, StandingAnswer
 
-__all__ = ["call_json", "call_name", "call_table", "format_block", "format_call", "list_calls"]
+__all__ = [
+    "CALL_WORDS",
+    "answer_words",
+    "call_json",
+    "call_name",
+    "call_table",
+    "format_block",
+    "format_call",
+    "list_calls",
+]
+
+CALL_WORDS = tuple(dict.fromkeys((*STATUSES, *OUTCOMES.values())))
+"""What `--status` takes: every status, and every outcome of a cancelled call."""
 
 _MAX_COMMAND_WIDTH = 60
+_ANSWER_WORDS = {**OUTCOMES, "approve": "approved", "edit": "approved as edited", "answer": "answered"}
 
 
 def list_calls(database: Path, text: str | None, *, status: str | None, tool: str | None, as_json: bool) -> None:
@@ -32,11 +46,14 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
         UsageError: the status is unknown.
         UnknownId: no id matches.
     """
-    if status is not None and status not in STATUSES:
-        raise UsageError(f"Unknown call status {status!r}. Choose one of: {', '.join(STATUSES)}.")
+    if status not in (None, *CALL_WORDS):
+        raise UsageError(f"Unknown call status {status!r}. Choose one of: {', '.join(CALL_WORDS)}.")
 
     def matches(view: CallView) -> bool:
-        return status in (None, view.record["status"]) and tool in (None, view.record["tool_name"])
+        return status in (None, view.record["status"], outcome_of(view.record)) and tool in (
+            None,
+            view.record["tool_name"],
+        )
 
     if as_json:
         print_json_lists({}, {"calls": (call_json(view) for view in _iter_calls(database, text) if matches(view))})
@@ -103,6 +120,11 @@ def call_name(thread_id: str, call_id: str, shared: frozenset[str]) -> str:
     return f"{thread_id}:{call_id}" if call_id in shared else call_id
 
 
+def answer_words(answer: StandingAnswer) -> str:
+    """What an answer decided, and who gave it."""
+    return f"{_ANSWER_WORDS.get(answer.kind, answer.kind)} by {answer.by}"
+
+
 def format_call(view: CallView) -> Iterator[str]:
     """The arguments, result, error and diff of a call in full."""
     record = view.record
@@ -157,7 +179,7 @@ def call_table(
     columns: dict[str, Callable[[CallView], str]] = {
         "THREAD": lambda view: short_thread(view.thread_id),
         "CALL": format_id,
-        "STATUS": lambda view: "abandoned" if view.record.get("abandoned") else view.record["status"],
+        "STATUS": lambda view: "abandoned" if view.record.get("abandoned") else call_end(view.record).word,
         "RISK": lambda view: view.record.get("risk", "-"),
         "TOOL": lambda view: view.record["tool_name"],
         "ATTEMPT": lambda view: str(view.record.get("attempt", 1)),
@@ -185,7 +207,7 @@ def _summary(view: CallView) -> str:
     if record.get("outside_sandbox"):
         summary += " (outside the sandbox)"
     if view.answer is not None and status in ("awaiting_approval", "interrupted"):
-        return f"{summary} ({view.answer.kind} by {view.answer.by}, not applied yet)"
+        return f"{summary} ({answer_words(view.answer)}, not applied yet)"
     has_reason = status in ("cancelled", "interrupted")
-    reason = record.get("error_msg") or (record.get("reason") if has_reason else "")
+    reason = record.get("error_msg") or (call_end(record).cause if has_reason else "")
     return f"{summary} ({reason})" if reason and not summary.endswith(reason) else summary

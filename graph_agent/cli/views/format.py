@@ -1,14 +1,16 @@
 """Text for values that several views show: times, counts, tokens, cost, messages, todo items, shells."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from graph_agent.app.reader import read_database
+from graph_agent.calls import STOPPED_BY_USER, outcome_of
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import colorize, format_time
 from graph_agent.errors import NothingYet, UsageError
@@ -17,11 +19,14 @@ from graph_agent.ports.stored_text import plain_text
 from graph_agent.ports.usage import usage_report
 
 if TYPE_CHECKING:
-    from graph_agent.events import Compacted, ShellContinued, ShellEnded
+    from graph_agent.events import CallOutcome, Compacted, ShellContinued, ShellEnded, ToolCallFinished
 
 __all__ = [
+    "CallEnd",
     "age_seconds",
+    "call_end",
     "confirm",
+    "ended_call",
     "format_age",
     "format_compaction",
     "format_cost",
@@ -43,6 +48,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+
 _UNITS = (("d", 86_400, "d"), ("h", 3_600, "h"), ("m", 60, "min"), ("s", 1, "s"))
 _SECONDS = {"w": 604_800, **{letter: size for letter, size, _ in _UNITS}}
 _MAX_NAMES = 8
@@ -56,6 +62,53 @@ _COMPACTION_METHODS = {
     "summary": "model summary",
     "outline": "no model summary",
 }
+
+
+class CallEnd(NamedTuple):
+    """How a call ended, in words."""
+
+    word: str
+    """Its outcome; its status if it has none."""
+    by: str
+    """Who or what decided that, if a decision ended it and that is known."""
+    reason: str
+
+    @property
+    def cause(self) -> str:
+        """Who decided, and why."""
+        return ": ".join(filter(None, (f"by {self.by}" if self.by else "", self.reason)))
+
+    @property
+    def phrase(self) -> str:
+        """The outcome, and who decided."""
+        return f"{self.word} by {self.by}" if self.by else self.word
+
+
+def call_end(record: Mapping[str, Any]) -> CallEnd:
+    """How a call ended, from its record, a `ToolCallInfo`."""
+    return _call_end(
+        str(record["status"]),
+        outcome_of(record),
+        str(record.get("decided_by") or ""),
+        str(record.get("reason") or ""),
+    )
+
+
+def ended_call(event: "ToolCallFinished") -> CallEnd:
+    """The same from its event, for the person in front of the process that reports it."""
+    by = "you" if event.decided_by == f"pid {os.getpid()}" else event.decided_by
+    return _call_end(event.status, event.outcome, by, event.reason)
+
+
+def _call_end(status: str, outcome: "CallOutcome | None", by: str, reason: str) -> CallEnd:
+    if outcome is None:
+        return CallEnd(status, "", reason)
+    if outcome != "stopped":
+        return CallEnd(outcome, by, reason.replace("_", " ") if outcome == "cancelled" else reason)
+    # A record of an older version names here whoever had approved the call before.
+    if not reason.startswith(STOPPED_BY_USER):
+        return CallEnd(outcome, "a limit", reason)
+    return CallEnd(outcome, "user", reason.removeprefix(STOPPED_BY_USER).removeprefix(", "))
 
 
 def open_reader(database: Path) -> Reader:

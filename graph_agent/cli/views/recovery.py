@@ -13,7 +13,7 @@ import typer
 from graph_agent.app.recovery import Decision, Interrupted, decide_calls, interrupted_calls
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import format_next_step
-from graph_agent.cli.views.calls import call_json, format_block
+from graph_agent.cli.views.calls import answer_words, call_json, format_block
 from graph_agent.cli.views.format import format_time_and_age
 from graph_agent.cli.views.table import colorize, format_time, print_json, print_lines, print_result, print_text
 from graph_agent.errors import NothingYet, UsageError
@@ -84,7 +84,7 @@ def _call_lines(call: Interrupted) -> Iterator[str]:
         pids = ", ".join(map(str, found.processes))
         yield f"  still running: pid {pids} (a retry waits until they exit; terminate them with --end-processes)"
     if answer := call.view.answer:
-        yield escape(f"  resolved: {answer.kind} by {answer.by}, not applied yet")
+        yield escape(f"  resolved: {answer_words(answer)}, not applied yet")
     yield ""
 
 

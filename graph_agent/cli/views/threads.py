@@ -12,6 +12,7 @@ from graph_agent.calls import FINAL
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.format import (
+    call_end,
     confirm,
     format_age,
     format_count,
@@ -153,7 +154,7 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, *, full: bool, all_bran
     statuses: Counter[str] = Counter()
     open_calls = []
     for call in reader.iter_calls(thread.thread_id, brief=True):
-        statuses[call.record["status"]] += 1
+        statuses[call_end(call.record).word] += 1
         if call.record["status"] not in FINAL and not call.record.get("abandoned"):
             open_calls.append(call)
     usage, outcome = thread.usage, thread.outcome.replace("_", " ")

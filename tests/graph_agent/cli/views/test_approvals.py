@@ -170,7 +170,7 @@ def test_a_rejection_is_listed_until_its_thread_applies_it(rows: Rows) -> None:
     printed = text_of(rows, "approvals", "reject", "call_a", "--reason", "use ninja")
 
     assert printed == "Rejected call_a of thread t1.\nResume with: graph-agent resume t1\n"
-    assert text_of(rows, "approvals", "list") == f"call_a is answered (reject by {_BY}) but not applied yet.\n"
+    assert text_of(rows, "approvals", "list") == f"call_a is rejected by {_BY}, not applied yet.\n"
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_only_the_first_recovery_decision_counts_and_a_later_one_exits_with_1(ro
     assert (given["kind"], given["accepted"], given["by"]) == ("cancel", True, _BY)
     assert (late.exit_code, json.loads(late.stdout)) == (1, {"calls": [{**given, "accepted": False}]})
     printed = text_of(rows, "recover")
-    assert f"resolved: cancel by {_BY}, not applied yet" in printed
+    assert f"resolved: cancelled by {_BY}, not applied yet" in printed
     assert "Resolve with" not in printed
     assert printed.endswith("\nResume with: graph-agent resume t1\n")
 

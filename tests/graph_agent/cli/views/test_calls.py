@@ -41,7 +41,7 @@ def test_the_table_says_why_a_call_ended_as_it_did() -> None:
         "CALL    STATUS             RISK    TOOL  ATTEMPT  WHEN  SUMMARY",
         "call_a  error              medium  bash  1        9     $ make: no rule (exit code 2)",
         "call_b  cancelled          medium  bash  1              make (stopped by user)",
-        "call_c  awaiting_approval  medium  bash  1              make (reject by chat, not applied yet)",
+        "call_c  awaiting_approval  medium  bash  1              make (rejected by chat, not applied yet)",
         "call_d  success            -       bash  1              bash",
         "call_e  success            medium  bash  1              $ make all: exit code 0",
         "call_f  error              medium  bash  1              $ make: no such file",
