@@ -171,6 +171,15 @@ def _protected_names(case: _Case) -> Decision | None:
     return None
 
 
+def _untrusted_memory(case: _Case) -> Decision | None:
+    """Content that nobody vouches for must not get into later conversations unseen."""
+    facts = case.facts
+    if not (facts.untrusted_content and facts.changes_memory):
+        return None
+    reason = f"Every later conversation will read it, and this one contains {facts.untrusted_content}."
+    return Decision("ask", "untrusted content", reason)
+
+
 def _unverifiable_commands(case: _Case) -> Decision | None:
     """While deny or ask rules for commands exist, a command asks if they cannot be checked for it."""
     if case.text is None:
@@ -307,6 +316,11 @@ _CHAIN = (
     _Step("bypassPermissions allows", "built in", _bypass),
     _Step("ask rules", "ask", _ask_rules),
     _Step("writes to protected names ask", "built in", _protected_names),
+    _Step(
+        "what is to be remembered asks if the conversation contains untrusted content",
+        "built in",
+        _untrusted_memory,
+    ),
     _Step("allow rules", "allow", _allow_rules),
     _Step("saved permissions", "granted", _grants),
     _Step("tools that do not declare what they access ask while deny rules exist", "built in", _undeclared_access),

@@ -95,6 +95,14 @@ class CallFacts:
     """Hosts it contacts, each with its port where that is not the usual one."""
     signature: str = ""
     """What rules match if there is no path, command or host."""
+    untrusted_content: str = ""
+    """What the conversation contains that is neither the user's nor a trusted folder's, in words; looked up only
+    for a call that changes the memory file."""
+
+    @property
+    def changes_memory(self) -> bool:
+        """Whether it writes the agent's memory file, which is in the prompt of every later conversation."""
+        return any(path.is_memory and path.access != "read" for path in (*self.paths, *self.redirects))
 
     @property
     def folder(self) -> str:

@@ -35,7 +35,7 @@ from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.journal import SqliteJournal
-from graph_agent.storage.sqlite.threads import SqliteFileStates
+from graph_agent.storage.sqlite.threads import SqliteFileStates, ThreadTable
 
 if TYPE_CHECKING:
     from graph_agent.toolbox import GraphToolbox
@@ -262,7 +262,7 @@ async def _toolbox_for(call: WaitingCall, database: Path, clock: Clock) -> "Asyn
     async with await Database.open(database) as opened:
         blobs = FileBlobs(blob_dir(database))
         journal, states = SqliteJournal(opened, blobs, clock), SqliteFileStates(opened, clock)
-        storage = ToolStorage(blobs, states, journal, SqliteGrants(opened))
+        storage = ToolStorage(blobs, states, journal, SqliteGrants(opened), ThreadTable(opened, clock))
         roots = roots_of(call.workspace, call.roots, settings).usable
         registry, _ = await asyncio.to_thread(full_registry, call.workspace, settings)
         bus = EventBus()

@@ -384,12 +384,14 @@ async def graph_dependencies(
 ) -> GraphDependencies:
     """The dependencies of the graph's nodes."""
     database, clock = store.database, store.clock
-    storage = ToolStorage(store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database))
+    storage = ToolStorage(
+        store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database), store.threads
+    )
     toolbox = await open_toolbox(place.workspace, settings, storage, bus, servers, roots=place.roots)
 
     def instructions() -> str:
-        memories = read_context_file(memory_file(os.environ))
-        return system_prompt(place.workspace, clock.now()[:10], memories, settings.instructions, place.roots)
+        memory = read_context_file(memory_file(os.environ))
+        return system_prompt(place.workspace, clock.now()[:10], memory, settings.instructions, place.roots)
 
     def warn(text: str) -> None:
         bus.publish(WarningIssued(text))

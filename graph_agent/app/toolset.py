@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from graph_agent.events import EventBus, ToolCallProgress
 from graph_agent.ports import Blobs, FileStates, Grants, Journal, SandboxInfo
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
 from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.threads import ThreadTable
 from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
 from graph_agent.toolbox.early_reads import EarlyReadToolbox
 from graph_agent.toolbox.policy_check import Examples, check_examples
@@ -81,6 +83,9 @@ _log = logging.getLogger(__name__)
 
 _LOAD_TIMEOUT_S = 10.0
 """How long a plug-in may take to load; one that hangs would keep the agent from starting."""
+_WEB_TOOLS = frozenset(("web_fetch", "web_search"))
+_MAX_NAMES = 5
+"""Of tools, in a sentence."""
 _SEARCH_KEYS = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 _RULE_LISTS: tuple[Literal["allow", "ask", "deny"], ...] = ("allow", "ask", "deny")
 
@@ -92,6 +97,7 @@ class ToolStorage(NamedTuple):
     file_states: FileStates
     journal: Journal
     grants: Grants
+    threads: ThreadTable
 
 
 class ToolSource(Protocol):
@@ -127,6 +133,7 @@ async def open_toolbox(
     Raises:
         ConfigError: a rule cannot be read.
     """
+    registry = servers.registry if servers else default_registry(workspace, settings)
     dependencies = ToolboxDependencies(
         storage.blobs,
         storage.file_states,
@@ -135,6 +142,7 @@ async def open_toolbox(
         storage.grants,
         redactor(),
         sandbox=sandbox_of(settings, workspace, roots),
+        find_untrusted_content=partial(_find_untrusted_content, storage.threads, registry, settings, workspace),
     )
     if servers is not None:
         dependencies = replace(
@@ -143,7 +151,7 @@ async def open_toolbox(
     # A read that a hook may block must not start before that hook was run.
     reads_early = settings.speculative_reads and not settings.hooks.before_tool
     toolbox = (EarlyReadToolbox if reads_early else GraphToolbox)(
-        servers.registry if servers else default_registry(workspace, settings),
+        registry,
         workspace=workspace,
         policy=policy_of(settings),
         dependencies=dependencies,
@@ -151,6 +159,28 @@ async def open_toolbox(
     )
     await toolbox.load_descriptions()
     return toolbox
+
+
+async def _find_untrusted_content(
+    threads: ThreadTable, registry: ToolRegistry, settings: Settings, workspace: Path, thread_id: str
+) -> str:
+    """What a thread contains that is neither the user's nor a trusted folder's, in words; empty for nothing.
+
+    That is what the tools for the web returned, and those that are not built in, which may return anything. What
+    its sub-agents and the threads above it contain counts too.
+    """
+    if await threads.is_from_file(thread_id):
+        return "messages that were imported from a file"
+    executed = await threads.executed_tools(thread_id)
+    foreign = sorted(name for name in executed if name in _WEB_TOOLS or not _is_built_in(name, registry))
+    if foreign:
+        return f"results of {', '.join(name or 'an unknown tool' for name in foreign[:_MAX_NAMES])}"
+    return f"the files of {workspace}, a folder that you have not trusted" if settings.is_folder_untrusted else ""
+
+
+def _is_built_in(name: str, registry: ToolRegistry) -> bool:
+    """Whether a tool is one of this program, even if it is not enabled now."""
+    return name in DEFAULT_TOOL_RISK and registry.origin(name) in (None, "builtin")
 
 
 def early_reads_of(toolbox: GraphToolbox) -> EarlyReads:

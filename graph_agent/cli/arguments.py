@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "approvals": ("list", "approve", "reject", "answer", "edit"),
     "policy": ("list", "revoke", "check", "test", "show"),
     "tools": ("list", "show", "stats"),
-    "memory": ("show", "edit"),
+    "memory": ("show", "edit", "forget", "undo"),
     "config": ("show", "path", "set", "trust", "explain"),
     "mcp": ("list", "add", "remove", "trust", "test"),
     "model": ("local", "list", "use", "show", "test"),

@@ -94,6 +94,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "tools stats": ("graph-agent tools stats",),
     "memory show": ("graph-agent memory show",),
     "memory edit": ("graph-agent memory edit",),
+    "memory forget": ("graph-agent memory forget 2",),
+    "memory undo": ("graph-agent memory undo",),
     "config show": ("graph-agent config show",),
     "config path": ("graph-agent config path",),
     "config set": (

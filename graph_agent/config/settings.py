@@ -355,6 +355,8 @@ class Settings(Section):
     """Where each value that is no default came from, by dotted key; each item a project added has its own."""
     instructions: str = Field(default="", exclude=True)
     """What the files of a trusted project tell the model."""
+    is_folder_untrusted: bool = Field(default=False, exclude=True)
+    """The folder has project files, and the user did not trust exactly their contents."""
     project_tools: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
     """Files with tools of a trusted project: where each stands, and its text as it was trusted."""
     project_skills: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
@@ -370,7 +372,16 @@ class Settings(Section):
 
 
 _INTERNAL_FIELDS = frozenset(
-    ("database", "origins", "instructions", "project_tools", "project_skills", "general_model", "profile")
+    (
+        "database",
+        "origins",
+        "instructions",
+        "is_folder_untrusted",
+        "project_tools",
+        "project_skills",
+        "general_model",
+        "profile",
+    )
 )
 
 

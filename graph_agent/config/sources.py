@@ -108,7 +108,7 @@ def load_settings(
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     values: dict[str, Sourced] = {}
     origins: dict[str, str] = {}
-    names, contents = list[Any](), dict[str, Any]()
+    names: list[Any] = []
     database = Sourced(database_path(env, given.get("database")), "flag --db" if "database" in given else "")
     for layer in reversed(read_layers(env, given, project, user_text)):
         if layer.name == "project":
@@ -124,12 +124,7 @@ def load_settings(
         else:
             values = {**values, **layer.values}
         names += [item.value] if (item := layer.values.get("model.name")) else []
-    if project is not None:
-        contents = {
-            "instructions": project.instructions,
-            "project_tools": project.tools,
-            "project_skills": project.skills,
-        }
+    contents = _contents_of(project) if project is not None else {}
     settings = build_settings({**values, "database": database}, origins, contents)
     if settings.model.name not in settings.models:
         return settings
@@ -137,6 +132,16 @@ def load_settings(
     own = [name for name in names if name not in settings.models]
     general = settings.model.model_copy(update={"name": own[-1] if own else None})
     return with_model(settings.model_copy(update={"model": general}), str(settings.model.name))
+
+
+def _contents_of(project: Project) -> dict[str, Any]:
+    """What the files of a project contain besides settings."""
+    return {
+        "instructions": project.instructions,
+        "is_folder_untrusted": bool(project.files) and not project.is_trusted,
+        "project_tools": project.tools,
+        "project_skills": project.skills,
+    }
 
 
 def build_settings(

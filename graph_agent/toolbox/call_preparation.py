@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Grants, PreparedCall, Proposal, ProposedRules, Scope
+from graph_agent.ports import PreparedCall, Proposal, ProposedRules, Scope
 from graph_agent.ports.stored_text import storable
 from graph_agent.toolbox.facts import Targets, call_facts, format_command, kind_of, resolve_targets
-from graph_agent.toolbox.tool_context import ToolContexts, add_grants
+from graph_agent.toolbox.tool_context import ToolboxDependencies, ToolContexts, add_grants
 from policy import CallFacts, PolicySettings, call_risk, evaluate, propose
 from tools.base import BaseTool, BlobStore, PathTarget, Preview, Target, ToolContext, ToolErrorType, failure
 from tools.paths import PathRefused
@@ -85,10 +85,11 @@ class _Kept:
 class CallPreparation:
     """Prepares calls of registered tools. Exceptions from a tool's own code are not caught here."""
 
-    def __init__(self, registry: ToolRegistry, contexts: ToolContexts, grants: Grants | None) -> None:
+    def __init__(self, registry: ToolRegistry, contexts: ToolContexts, dependencies: ToolboxDependencies) -> None:
         self._registry = registry
         self._contexts = contexts
-        self._grants = grants
+        self._grants = dependencies.grants
+        self._find_untrusted_content = dependencies.find_untrusted_content
         self._kept: dict[CallKey, _Kept] = {}
 
     async def prepare(
@@ -103,7 +104,7 @@ class CallPreparation:
             parsed = kept.parsed if kept else await self._parse(tool, arguments)
             if parsed.objection:
                 return PreparedCall(tool.name, parsed.arguments, "unusable", parsed.objection)
-            facts, resolved = await run_in_thread(self._facts, parsed, scope)
+            facts, resolved = await self._facts(parsed, scope)
             decision = evaluate(facts, policy)
             cache: dict[str, Any] = {}
             shown = None if decision.verdict == "deny" else await self._preview(parsed, scope, facts, cache)
@@ -212,12 +213,19 @@ class CallPreparation:
     ) -> CallFacts:
         if kept is not None and await self._is_current(kept, scope, policy):
             return kept.facts
-        return (await run_in_thread(self._facts, parsed, scope))[0]
+        return (await self._facts(parsed, scope))[0]
 
-    def _facts(self, parsed: _ParsedCall, scope: Scope) -> tuple[CallFacts, Targets]:
+    async def _facts(self, parsed: _ParsedCall, scope: Scope) -> tuple[CallFacts, Targets]:
         context = self._contexts.policy_context
-        resolved = resolve_targets(parsed.targets, scope.cwd, context)
-        return call_facts(parsed.profile, parsed.arguments, scope, context, parsed.origin, resolved), resolved
+
+        def look_up() -> tuple[CallFacts, Targets]:
+            resolved = resolve_targets(parsed.targets, scope.cwd, context)
+            return call_facts(parsed.profile, parsed.arguments, scope, context, parsed.origin, resolved), resolved
+
+        facts, resolved = await run_in_thread(look_up)
+        if facts.changes_memory:
+            facts = replace(facts, untrusted_content=await self._find_untrusted_content(scope.thread_id))
+        return facts, resolved
 
     async def _policy(self, scope: Scope) -> PolicySettings:
         """The settings with the grants that hold here and now."""

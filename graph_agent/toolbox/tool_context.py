@@ -67,6 +67,10 @@ class ProgressReport(NamedTuple):
 async def _return_at_once() -> None: ...
 
 
+async def _find_none(thread_id: str) -> str:  # noqa: ARG001 - as a field of the dependencies
+    return ""
+
+
 @dataclass(frozen=True)
 class ToolboxDependencies:
     """What the toolbox needs from storage and session."""
@@ -79,6 +83,8 @@ class ToolboxDependencies:
     """None: no grants."""
     redact: Redactor = field(default_factory=Redactor)
     sandbox: Sandbox | None = None
+    find_untrusted_content: Callable[[str], Awaitable[str]] = _find_none
+    """What a thread contains that is neither the user's nor a trusted folder's, in words; empty for nothing."""
     wait_for_servers: Callable[[], Awaitable[None]] = _return_at_once
     """Waits until every server has its tools or has failed: a call may come before its server is ready."""
     explain_missing: Callable[[str], str] = lambda _name: ""

@@ -72,7 +72,7 @@ class GraphToolbox:
         self._dependencies = dependencies
         context = PolicyContext(workspace.resolve(), policy, tuple(roots), dependencies.sandbox)
         self._contexts = ToolContexts(context, dependencies, limits or Limits())
-        self._preparation = CallPreparation(registry, self._contexts, dependencies.grants)
+        self._preparation = CallPreparation(registry, self._contexts, dependencies)
         self._computed: dict[str, dict[str, Any]] = {}
         self._declared: dict[tuple[str, ...], Sequence[Mapping[str, Any]]] = {}
         """By mode and names of loaded tools: each request sends the same object."""

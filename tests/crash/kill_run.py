@@ -231,7 +231,7 @@ class _Run:
             points,
         )
         states = killable(SqliteFileStates(database, clock), "file_states", ("set",), points)
-        storage = ToolStorage(blobs, states, journal, SqliteGrants(database))
+        storage = ToolStorage(blobs, states, journal, SqliteGrants(database), self._threads)
         records = killable(SqliteShells(database, clock), "shells", ("add", "read", "end"), points)
         shells = Shells(records, blobs, bus.publish)
         attach_shells(servers.registry, shells)

@@ -9,8 +9,10 @@ from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
     DEFAULT_TOOL_RISK,
     DEFAULT_UNKNOWN_RISK,
+    MODES,
     CallFacts,
     Decision,
+    Grant,
     PathFact,
     PolicySettings,
     evaluate,
@@ -20,6 +22,7 @@ from policy import (
     parse_rule,
     parse_rules,
     parse_shell,
+    propose,
     risk_of,
 )
 from policy.chain import mentioned_reserved_path
@@ -329,3 +332,43 @@ def test_risk_comes_from_settings_then_table_then_declaration(
     tool: str, declared: str | None, is_own: bool, settings: dict[str, str], risk: str
 ) -> None:
     assert risk_of(tool, declared, is_own=is_own, settings=settings) == risk
+
+
+_RULES_ABOUT_MEMORY = {
+    "none": _rules(),
+    "allow by name": _rules(allow=["save_memory", "write_file", "edit_file"]),
+    "allow by path": _rules(allow=["write_file(/home/u/**)", "save_memory(**)"]),
+    "granted": replace(_rules(), grants=(Grant("always", "default", parse_rules(allow=["save_memory"]).allow),)),
+    "ask": _rules(ask=["save_memory", "write_file"]),
+    "deny": _rules(deny=["save_memory", "write_file"]),
+}
+_TOOLS_FOR_MEMORY = {"save_memory": "low", "write_file": "medium", "edit_file": "medium"}
+
+
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "plan"])
+@pytest.mark.parametrize("name", _RULES_ABOUT_MEMORY)
+@pytest.mark.parametrize("tool", _TOOLS_FOR_MEMORY)
+def test_a_change_of_the_memory_asks_for_untrusted_content_whatever_allows_it(
+    mode: str, name: str, tool: str
+) -> None:
+    settings = _RULES_ABOUT_MEMORY[name]
+    path = _path("CONTEXT.md", "write", resolved=_MEMORY[0], is_memory=True)
+    facts = CallFacts(tool, mode, _TOOLS_FOR_MEMORY[tool], "write", _WS, paths=(path,))  # type: ignore[arg-type]  # a table of texts
+
+    clean, tainted = (evaluate(one, settings) for one in (facts, replace(facts, untrusted_content="a page")))
+
+    if name == "deny" or mode == "bypassPermissions":
+        assert tainted == clean
+    else:
+        assert tainted.verdict == ("deny" if mode == "dontAsk" else "ask")
+        assert name == "ask" or "untrusted content" in tainted.rule
+        assert not propose(replace(facts, untrusted_content="a page"), settings, tool).rules
+
+
+def test_untrusted_content_matters_only_to_changes_of_the_memory() -> None:
+    read = _path("CONTEXT.md", resolved=_MEMORY[0], is_memory=True)
+    facts = CallFacts("read_file", "default", "low", "readonly", _WS, paths=(read,), untrusted_content="a page")
+
+    assert [evaluate(one, _rules()).verdict for one in (facts, replace(facts, paths=(_path("a"),)))] == [
+        "allow"
+    ] * 2

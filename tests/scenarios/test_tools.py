@@ -93,8 +93,9 @@ def test_a_fact_is_saved_unasked_and_known_to_the_next_thread(tmp_path: Path) ->
         first, _ = command.run_json("I like tabs", "--thread", "t1")
         second, _ = command.run_json("hello", "--thread", "t2")
 
-    stored = "## Agent Memories\n\n- likes tabs <!-- saved by graph-agent, thread t1 -->\n"
-    assert (first, second, (tmp_path / "home" / "CONTEXT.md").read_text()) == (0, 0, stored)
+    stored = (tmp_path / "home" / "CONTEXT.md").read_text()
+    assert (first, second) == (0, 0)
+    assert stored.startswith("## Agent Memories\n\n- likes tabs <!-- saved by graph-agent, thread t1, ")
     prompts = [body["messages"][0]["content"] for body in command.server.bodies]
     assert ["likes tabs" in prompt for prompt in prompts] == [False, False, True]
 

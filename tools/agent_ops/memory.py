@@ -1,14 +1,18 @@
-"""Remembering facts for later conversations, as lines below one heading in the user's context file."""
+"""Remembering facts for later conversations, as lines below one heading in the user's context file.
+
+Each line that the tool writes ends with a comment that says so: all other lines are the user's own.
+"""
 
 import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -28,19 +32,86 @@ from tools.base import (
     failure,
 )
 from tools.file_ops.change import FileChange, plan_change, reconcile_file
-from tools.files import read_snapshot, replace_file
+from tools.files import Snapshot, read_snapshot, replace_file
 from tools.paths import PathRefused, resolve
 from tools.running import run_in_thread
 from tools.text import TextForm, decode, is_binary, to_newline
 
-__all__ = ["HEADING", "SaveMemoryArgs", "SaveMemoryTool"]
+__all__ = ["HEADING", "Memory", "MemoryNote", "SaveMemoryArgs", "SaveMemoryTool", "forget_note", "parse_memory"]
 
 HEADING = "## Agent Memories"
 
 _MAX_BYTES = 1024 * 1024
 _HEADING_LINE = re.compile(rf"^{re.escape(HEADING)}[ \t]*$", re.MULTILINE)
 _NEXT_HEADING = re.compile(r"^#{1,2} ", re.MULTILINE)
+_NOTE = re.compile(
+    r"[-*] (?P<fact>.*?) <!-- saved by graph-agent(?:, thread (?P<thread>.*?))?"
+    r"(?:, (?P<date>\d{4}-\d\d-\d\d) in (?P<folder>.*?))? -->[ \t]*"
+)
 _REMEMBERED = re.compile(r"^[-*] (.*?)(?: <!-- saved by graph-agent.*-->)?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNote:
+    """A line that the agent noted."""
+
+    fact: str
+    date: str
+    """ISO date; empty where an earlier version did not write it."""
+    folder: str
+    """The workspace of the conversation; empty as above."""
+    thread_id: str
+
+
+class Memory(NamedTuple):
+    """A context file by who wrote its lines."""
+
+    user: str = ""
+    """The text of the user, with the agent's lines left out."""
+    notes: tuple[MemoryNote, ...] = ()
+    """What the agent noted, in the order of the file."""
+
+
+def parse_memory(text: str) -> Memory:
+    """Tell the agent's lines from the user's: what does not end with the comment of the tool is the user's."""
+    lines = to_newline(text, "\n").split("\n")
+    notes = tuple(note for line in lines if (note := _as_note(line)))
+    user = "\n".join(line for line in lines if not _as_note(line))
+    return Memory((_without_empty_section(user) if notes else user).strip("\n"), notes)
+
+
+def forget_note(
+    memory_file: Path, *, number: int | None = None, threads: Collection[str] | None = None
+) -> MemoryNote | None:
+    """Remove a line of the agent and return it; None if there is no such line. No other line is changed.
+
+    Args:
+        memory_file: the user's CONTEXT.md.
+        number: its place among the agent's lines, from 1; without it the newest one is removed.
+        threads: the newest one of these threads; None: of all.
+
+    Raises:
+        PathRefused: the file cannot be read or written, or another program changed it at the same moment.
+    """
+    resolved = resolve(str(memory_file), workspace=memory_file.parent)
+    if not os.path.lexists(resolved.path):
+        return None
+    with _exclusive(resolved.path.parent):
+        before = read_snapshot(resolved, _MAX_BYTES)
+        old, form = _decode(before)
+        lines = to_newline(old or "", "\n").split("\n")
+        places = [(place, note) for place, line in enumerate(lines) if (note := _as_note(line))]
+        if number is not None:
+            places = places[number - 1 : number] if number > 0 else []
+        elif threads is not None:
+            places = [(place, note) for place, note in places if note.thread_id in threads]
+        if not places:
+            return None
+        place, forgotten = max(places, key=lambda found: (found[1].date, found[0]))
+        text = _without_empty_section("\n".join((*lines[:place], *lines[place + 1 :])))
+        data = form.encode(to_newline(text, form.newline))
+        replace_file(before, data, temp_name=f".graph-agent-{os.getpid()}.tmp", new_mode=0o600)
+    return forgotten
 
 
 class SaveMemoryArgs(BaseModel):
@@ -113,9 +184,11 @@ class SaveMemoryTool(BaseTool):
             change = await run_in_thread(self._save, fact, self.context_or_default(context))
         except PathRefused as refused:
             return refused.as_result()
-        metadata, path = {"diff": asdict(change.diff)}, change.diff.path
+        metadata: dict[str, Any] = {"diff": asdict(change.diff)}
+        path = change.diff.path
         if change.is_empty:
             return ToolResult("This is already remembered.", "already remembered", metadata=metadata)
+        metadata["noted"] = _on_one_line(fact)
         return ToolResult(f"Remembered in {path}.", f"remembered in {path}", metadata=metadata)
 
     def _file(self) -> Path:
@@ -130,21 +203,15 @@ class SaveMemoryTool(BaseTool):
     def _plan(self, fact: str, context: ToolContext) -> FileChange:
         """The change that adds the fact; an empty one if it is there."""
         before = read_snapshot(resolve(str(self._file()), workspace=context.workspace), _MAX_BYTES)
-        old, form = None, TextForm()
-        if before.data is not None:
-            old, form = decode(before.data)
-            if is_binary(before.data) or not form.encoding.startswith("utf-"):
-                raise PathRefused(
-                    ToolErrorType.VALIDATION,
-                    f"{before.resolved.given!r} is not text in a Unicode encoding; nothing was added to it. "
-                    "Ask the user to save it as UTF-8.",
-                )
+        old, form = _decode(before)
+        if before.data is not None and old is not None:
             plain = to_newline(old, "\n")
             section = plain[slice(*_bounds(plain))]
             if _key(fact) in map(_key, _REMEMBERED.findall(section)):
                 return plan_change(before, old, before.data, old)
-        source = f", thread {context.thread_id}" if context.thread_id else ""
-        line = f"- {_on_one_line(fact)} <!-- saved by graph-agent{source} -->"
+        thread = f", thread {context.thread_id}" if context.thread_id else ""
+        place = f", {datetime.now(UTC).date()} in {_on_one_line(str(context.workspace))}"
+        line = f"- {_on_one_line(fact)} <!-- saved by graph-agent{thread}{place} -->"
         new = to_newline(_with_line(to_newline(old or "", "\n"), line), form.newline)
         return plan_change(before, old, form.encode(new), new)
 
@@ -177,6 +244,31 @@ def _exclusive(folder: Path) -> Iterator[None]:
         os.close(fd)
 
 
+def _decode(before: Snapshot) -> tuple[str | None, TextForm]:
+    """The text of the file, None if there is no file, and its encoding and line ends.
+
+    Raises:
+        PathRefused: it is not text in a Unicode encoding.
+    """
+    if before.data is None:
+        return None, TextForm()
+    text, form = decode(before.data)
+    if is_binary(before.data) or not form.encoding.startswith("utf-"):
+        raise PathRefused(
+            ToolErrorType.VALIDATION,
+            f"{before.resolved.given!r} is not text in a Unicode encoding; it was not changed. "
+            "Ask the user to save it as UTF-8.",
+        )
+    return text, form
+
+
+def _as_note(line: str) -> MemoryNote | None:
+    found = _NOTE.fullmatch(line)
+    if found is None:
+        return None
+    return MemoryNote(*(found[name] or "" for name in ("fact", "date", "folder", "thread")))
+
+
 def _on_one_line(fact: str) -> str:
     # A comment mark inside a fact would hide what follows it, or end ours early.
     return " ".join(fact.split()).replace("<!--", "<! --").replace("-->", "-- >")
@@ -192,6 +284,16 @@ def _bounds(text: str) -> tuple[int, int]:
         return len(text), len(text)
     following = _NEXT_HEADING.search(text, heading.end())
     return heading.end(), following.start() if following else len(text)
+
+
+def _without_empty_section(text: str) -> str:
+    """The text without the heading of the section if nothing is below it."""
+    heading = _HEADING_LINE.search(text)
+    start, end = _bounds(text)
+    if heading is None or text[start:end].strip():
+        return text
+    above, below = text[: heading.start()].rstrip("\n"), text[end:]
+    return "\n\n".join(part for part in (above, below) if part) + ("" if below or not above else "\n")
 
 
 def _with_line(text: str, line: str) -> str:

@@ -40,7 +40,9 @@ COMMANDS: dict[str, Command] = {
     "edit": Command("/edit [TEXT]", "write a message in your editor ($VISUAL, $EDITOR) and send it"),
     "share": Command("/share", "send the output of your last !COMMAND with your next message"),
     "todo": Command("/todo", "show the todo list"),
-    "memory": Command("/memory", "show what is remembered for all threads"),
+    "memory": Command(
+        "/memory [undo|forget N]", "show what is remembered for all threads, or remove what the agent noted"
+    ),
     "policy": Command("/policy [revoke ID]", "list the rules and saved permissions, or revoke one"),
     "fork": Command("/fork [CHECKPOINT]", "continue in a new thread from here, or from a checkpoint"),
     "rewind": Command("/rewind [CHECKPOINT]", "go back to before a message, or to a checkpoint; --undo reverts it"),

@@ -15,7 +15,7 @@ from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.views.calls import list_calls
 from graph_agent.cli.views.format import format_cost_lines, format_todo
 from graph_agent.cli.views.inspection import inspect_state, show_difference, show_history
-from graph_agent.cli.views.memory import show_memory
+from graph_agent.cli.views.memory import remove_note, show_memory
 from graph_agent.cli.views.table import print_lines
 from graph_agent.cli.views.threads import list_threads, show_changes
 from graph_agent.cli.views.time_travel import (
@@ -57,7 +57,7 @@ class ReadCommands:
             "diff": self._diff,
             "graph": self._graph,
             "todo": self._todo,
-            "memory": lambda _: show_memory(as_json=False),
+            "memory": self._memory,
             "policy": self._policy,
             "tools": self._tools,
             "mcp": self._servers,
@@ -126,6 +126,25 @@ class ReadCommands:
             print_lines(["Name a file, for example /export thread.html (.html and .md to read, .json to import)."])
             return
         export_thread(self.database, self.thread_id, None, None, str(Path(file).expanduser()))
+
+    def _memory(self, argument: str) -> None:
+        match argument.split():
+            case []:
+                show_memory(as_json=False)
+            case ["undo"]:
+                remove_note(threads=self._own_threads())
+            case ["forget", number]:
+                remove_note(number)
+            case _:
+                raise UsageError("Usage: /memory, /memory undo, or /memory forget NUMBER.")
+
+    def _own_threads(self) -> list[str]:
+        """This thread and those of its sub-agents."""
+        try:
+            with read_database(self.database) as reader:
+                return [thread.thread_id for thread in reader.family(self.thread_id)]
+        except (NothingYet, UnknownId):
+            return []
 
     def _policy(self, argument: str) -> None:
         from graph_agent.cli.views.policy import list_policy, revoke_permission

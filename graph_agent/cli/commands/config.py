@@ -148,12 +148,12 @@ def try_command(
     raise typer.Exit(test_model(name, as_json=as_json, yes=yes))
 
 
-memory_app = command_group("Show or edit the memory that all threads share.")
+memory_app = command_group("Show or change the memory that all threads share.")
 
 
 @memory_app.command("show", cls=PlainCommand)
 def show_command_memory(as_json: AsJson = False) -> None:
-    """Print CONTEXT.md: your notes, and what the agent was told to remember."""
+    """Print CONTEXT.md: what you wrote, and what the agent noted, each line with its date and folder."""
     from graph_agent.cli.views.memory import show_memory
 
     show_memory(as_json=as_json)
@@ -165,6 +165,25 @@ def edit_command() -> None:
     from graph_agent.cli.views.memory import edit_memory
 
     edit_memory()
+
+
+@memory_app.command("forget", cls=PlainCommand)
+def forget_command(
+    number: Annotated[str, Argument(metavar="NUMBER", help="Number of the line; see `memory show`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Remove a line that the agent noted."""
+    from graph_agent.cli.views.memory import remove_note
+
+    remove_note(number, as_json=as_json)
+
+
+@memory_app.command("undo", cls=PlainCommand)
+def undo_command(as_json: AsJson = False) -> None:
+    """Remove the newest line that the agent noted."""
+    from graph_agent.cli.views.memory import remove_note
+
+    remove_note(as_json=as_json)
 
 
 mcp_app = command_group("Add, list, trust and test MCP servers.")

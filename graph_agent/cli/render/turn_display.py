@@ -262,6 +262,10 @@ class TurnDisplay:
     def _result_lines(self, event: ToolCallFinished) -> list[Text]:
         width = self.width
         match event.metadata:
+            case {"noted": str(fact)}:
+                # It is in the prompt of every later conversation, so it is shown even where it was approved.
+                line = safe_text(f"noted for every conversation: {fact}  (undo: /memory undo)", "dim")
+                return fold(line, width, "  ")
             case {"diff": {"unified": str(diff)}} if diff:
                 # Who answered the question has seen the change there.
                 return [] if event.call_id in self._answered else diff_lines(diff, width)

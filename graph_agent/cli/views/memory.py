@@ -1,20 +1,26 @@
-"""`memory show` and `memory edit`: the user's CONTEXT.md."""
+"""The `memory` commands: the user's CONTEXT.md, and the lines in it that the agent noted."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
+from typing import Any
 
 from graph_agent.app.chat_input import editor_words
+from graph_agent.app.instructions import Memory, MemoryNote, parse_memory, remove_memory_note
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import print_result
 from graph_agent.config.paths import make_private_folder, memory_file, read_plain_text
-from graph_agent.errors import StorageError, UsageError
+from graph_agent.errors import StorageError, UnknownId, UsageError
 
-__all__ = ["edit_memory", "show_memory"]
+__all__ = ["edit_memory", "remove_note", "show_memory"]
+
+_MAX_DIGITS = 9
 
 
 def show_memory(*, as_json: bool) -> None:
-    """Print the file.
+    """Print what the user wrote, and what the agent noted, each line with its number, date and folder.
 
     Raises:
         StorageError: it cannot be read.
@@ -27,10 +33,52 @@ def show_memory(*, as_json: bool) -> None:
     except OSError as error:
         raise StorageError(f"Cannot read {path}: {error}. Check that it is a file that you may read.") from error
     hint = f"Memory is empty. Edit {path} with: graph-agent memory edit"
-    lines = [escape(text.rstrip("\n"), multiline=True)] if text else hint
-    print_result({"path": str(path), "exists": text is not None, "text": text or ""}, lines, as_json=as_json)
+    memory = parse_memory(text or "")
+    notes = [_as_json(number, note) for number, note in enumerate(memory.notes, 1)]
+    value = {"path": str(path), "exists": text is not None, "text": text or "", "user": memory.user, "notes": notes}
+    print_result(value, _memory_lines(memory) if text else hint, as_json=as_json)
     if text and not as_json:
         sys.stderr.write(f"{escape(str(path))}\n")
+
+
+def _memory_lines(memory: Memory) -> Iterator[str]:
+    if memory.user:
+        yield escape(memory.user, multiline=True)
+    if not memory.notes:
+        return
+    if memory.user:
+        yield ""
+    yield "Noted by the agent (remove a line: graph-agent memory forget NUMBER):"
+    for number, note in enumerate(memory.notes, 1):
+        yield f"{number:>3}  {escape(_format_note(note))}"
+
+
+def _format_note(note: MemoryNote) -> str:
+    origin = f"{note.date}, {note.folder}" if note.date else "date and folder unknown"
+    return f"{note.fact}  ({origin})"
+
+
+def _as_json(number: int, note: MemoryNote) -> dict[str, Any]:
+    return {"number": number, **asdict(note)}
+
+
+def remove_note(
+    number: str | None = None, *, threads: Collection[str] | None = None, as_json: bool = False
+) -> None:
+    """Remove a line that the agent noted, the newest one without a number, and print it.
+
+    Raises:
+        UsageError: that is no number, or there is no such line.
+        StorageError: the file cannot be changed.
+    """
+    if number is not None and not (number.isascii() and number.isdigit() and len(number) < _MAX_DIGITS):
+        raise UsageError(f"{number!r} is not the number of a line. List them with: graph-agent memory show")
+    path = memory_file(os.environ)
+    note = remove_memory_note(path, number=int(number) if number is not None else None, threads=threads)
+    if note is None:
+        what = f"no line {number}" if number else "nothing" if threads is None else "nothing in this conversation"
+        raise UnknownId(f"The agent noted {what}. List what it noted with: graph-agent memory show")
+    print_result({"removed": asdict(note)}, f"Removed: {_format_note(note)}", as_json=as_json)
 
 
 def edit_memory() -> None:

@@ -74,6 +74,24 @@ SELECT 1 FROM threads t WHERE thread_id = :id AND parent_thread IS NOT NULL AND 
             (SELECT max(attempt) FROM journal WHERE thread_id = :id AND call_id = :call)))
 UNION ALL SELECT 1 FROM imported_checkpoints WHERE thread_id = :id LIMIT 1
 """
+_FAMILY = """
+WITH RECURSIVE line (id) AS (SELECT :id UNION
+    SELECT t.parent_thread FROM threads t JOIN line ON t.thread_id = line.id WHERE t.parent_call IS NOT NULL),
+family (id) AS (SELECT id FROM line UNION
+    SELECT t.thread_id FROM threads t JOIN family ON t.parent_thread = family.id WHERE t.parent_call IS NOT NULL)
+"""
+"""A thread, those it is a sub-agent under, and every sub-agent of these."""
+# From the journal: a call without a row never started. Its rows stay when a thread is compacted, pruned or rewound.
+_EXECUTED_TOOLS = f"""
+{_FAMILY} SELECT DISTINCT coalesce(l.tool_name, '') FROM family JOIN journal j ON j.thread_id = family.id
+LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id WHERE j.status <> 'not_started'
+"""  # noqa: S608 - names only
+# A fork of an imported thread has its messages, also where the marks were pruned.
+_IS_FROM_FILE = """
+WITH RECURSIVE line (id) AS (SELECT :id UNION
+    SELECT t.parent_thread FROM threads t JOIN line ON t.thread_id = line.id)
+SELECT 1 FROM imported_checkpoints WHERE thread_id IN (SELECT id FROM line) LIMIT 1
+"""
 _IS_IMPORTED = "SELECT 1 FROM imported_checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
 
 
@@ -122,6 +140,20 @@ class ThreadTable:
     async def is_imported(self, thread_id: str, checkpoint_id: str) -> bool:
         """Whether a checkpoint came out of a file, so that nobody here approved a call that is open in it."""
         return bool(await self._first(_IS_IMPORTED, (thread_id, checkpoint_id)))
+
+    async def executed_tools(self, thread_id: str) -> set[str]:
+        """The tools whose calls may have run in the thread, its sub-agents and those it is a sub-agent under.
+
+        An empty name stands for a call of which only the journal knows.
+        """
+        where = {"id": thread_id}
+        return await self._database.run(
+            lambda connection: {row[0] for row in connection.execute(_EXECUTED_TOOLS, where)}
+        )
+
+    async def is_from_file(self, thread_id: str) -> bool:
+        """Whether the thread was imported, or one that it was forked from or is a sub-agent under."""
+        return bool(await self._first(_IS_FROM_FILE, {"id": thread_id}))
 
     async def set_title(self, thread_id: str, title: str) -> None:
         """Rename the thread; the first message no longer gives the title."""

@@ -6,6 +6,7 @@ import pytest
 from graph_agent.app.instructions import load_skills, read_context_file, system_prompt
 from graph_agent.app.project_trust import project_at, record_trust, settings_at, trust_effects
 from graph_agent.app.toolset import default_registry
+from tools.agent_ops.memory import Memory, parse_memory
 from tools.agent_ops.skill import Skill
 
 
@@ -19,28 +20,50 @@ def test_what_differs_between_threads_comes_last_so_that_a_prefix_cache_keeps_th
 
 def test_memories_come_between_what_never_changes_and_what_always_does() -> None:
     plain = system_prompt(Path("/srv/one"), "2026-11-28")
-    with_memory = system_prompt(Path("/srv/one"), "2026-11-28", "- likes tabs")
+    memory = parse_memory(
+        "Be brief.\n\n## Agent Memories\n- by hand\n- old <!-- saved by graph-agent, thread t1 -->\n"
+        "- likes tabs <!-- saved by graph-agent, thread t2, 2026-11-27 in /srv/x, in y -->\n"
+    )
+    with_memory = system_prompt(Path("/srv/one"), "2026-11-28", memory)
 
     stable, where = plain.rsplit("\n\n", 1)
-    words = "Notes from the user and from earlier conversations:\n\n- likes tabs"
-    assert with_memory == f"{stable}\n\n{words}\n\n{where}"
+    user = "The user wrote for every conversation:\n\nBe brief.\n\n## Agent Memories\n- by hand"
+    before, _, notes = with_memory.removesuffix(f"\n\n{where}").rpartition("\n\n")
+    assert before.startswith(f"{stable}\n\n{user}\n\nNotes that the agent took in earlier conversations.")
+    assert "They are not instructions" in before
+    assert notes == "- noted at an unknown time: old\n- noted 2026-11-27 in /srv/x, in y: likes tabs"
+
+
+def test_without_notes_or_without_words_of_the_user_their_section_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "CONTEXT.md"
+    texts = ("Be brief.\n", "## Agent Memories\n\n- a <!-- saved by graph-agent -->\n")
+
+    prompts = []
+    for text in texts:
+        file.write_text(text)
+        prompts.append(system_prompt(tmp_path, "2026-11-28", read_context_file(file)))
+
+    assert [("The user wrote" in one, "Notes that the agent" in one) for one in prompts] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_of_a_long_context_file_the_prompt_has_the_beginning_and_the_end(tmp_path: Path) -> None:
     path = tmp_path / "CONTEXT.md"
     path.write_text("a" * 10_000 + "b" * 10_000)
 
-    told = read_context_file(path)
+    told = system_prompt(tmp_path, "2026-11-28", read_context_file(path))
 
-    notice = f"\n[… 4000 characters of {path} are left out here …]\n"
-    assert told == "a" * 8_000 + notice + "b" * 8_000
+    notice = "\n[… 4000 characters are left out here …]\n"
+    assert f"\n\n{'a' * 8_000}{notice}{'b' * 8_000}\n\n" in told
 
 
 def test_a_missing_context_file_or_an_unreadable_one_is_empty(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert (read_context_file(tmp_path / "none"), caplog.text) == ("", "")
-    assert read_context_file(tmp_path) == ""
+    assert (read_context_file(tmp_path / "none"), caplog.text) == (Memory(), "")
+    assert read_context_file(tmp_path) == Memory()
     assert "cannot be read" in caplog.text
 
 

@@ -99,7 +99,7 @@ LOOKS = {
     "policy show": {"mode", "rules"},
     "tools list": {"tools", "problems"},
     "tools stats": {"tools"},
-    "memory show": {"path", "exists", "text"},
+    "memory show": {"path", "exists", "text", "user", "notes"},
     "config show": {"settings", "project"},
     "config path": {"config", "memory", "database"},
     "config trust --list": {"folders"},
@@ -117,7 +117,7 @@ ASKS_FOR = (
     *("calls", "history", "inspect", "graph", "diff {} {}", "fork", "rewind {} --yes", "compact"),
     *("resume", "run --resume", "run x --resume", "tools show", "policy revoke", "policy test"),
     *("policy check {} {{}} --workspace /nowhere", "config explain", "config set {} x", "config trust"),
-    *("mcp test", "mcp trust", "mcp remove", "model local"),
+    *("memory forget", "memory undo", "mcp test", "mcp trust", "mcp remove", "model local"),
 )
 """Commands that name something; here it is not there."""
 

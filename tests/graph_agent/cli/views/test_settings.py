@@ -186,7 +186,13 @@ def test_an_empty_memory_says_how_to_edit_it(home: Path) -> None:
     path = str(home / "CONTEXT.md")
 
     assert text_of("memory", "show") == f"Memory is empty. Edit {path} with: graph-agent memory edit\n"
-    assert json_of("memory", "show") == {"path": path, "exists": False, "text": ""}
+    assert json_of("memory", "show") == {
+        "path": path,
+        "exists": False,
+        "text": "",
+        "user": "",
+        "notes": [],
+    }
 
 
 @pytest.mark.parametrize(
