@@ -113,6 +113,7 @@ def test_rules_and_permissions_can_be_printed_as_json(rows: Rows, config: Path) 
         "at": START,
         "folder": ".",
         "folders": [],
+        "prefixes": [],
     }
     assert listed == {
         "rules": [{"list": "ask", "rule": "bash(git push*)", "source": str(config)}],
