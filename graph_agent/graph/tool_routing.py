@@ -199,17 +199,19 @@ class ToolRouting:
         if any(call["status"] in ("executing", "awaiting_approval", "interrupted") for call in advanced.values()):
             return advanced
         while batch := _next_batch(advanced.values()):
-            for call in batch:
-                checked = await self._evaluate_again(call, scope, run) if scope else call
-                if checked["status"] == "pending":
-                    checked = moved(checked, "executing", owner_token=run.owner_token)
-                advanced[call["call_id"]] = checked
-            if any(advanced[call["call_id"]]["status"] == "executing" for call in batch):
+            checked = [await self._evaluate_again(call, scope, run) if scope else call for call in batch]
+            is_asked = any(call["status"] == "awaiting_approval" for call in checked)
+            for call in checked:
+                is_next = call["status"] == "pending" and not is_asked
+                advanced[call["call_id"]] = (
+                    moved(call, "executing", owner_token=run.owner_token) if is_next else call
+                )
+            if is_asked or any(advanced[call["call_id"]]["status"] == "executing" for call in batch):
                 break
         return advanced
 
     async def _evaluate_again(self, call: ToolCallInfo, scope: Scope, run: RunContext) -> ToolCallInfo:
-        """Rules may have become stricter since the question was asked; they are never applied more loosely.
+        """Rules may have become stricter since policy decided; they are never applied more loosely.
 
         What a person approved is not denied because nobody can be asked now, which is what dontAsk says; and what
         has run is not refused, because its result is taken.
@@ -221,6 +223,13 @@ class ToolRouting:
         plan = await self.toolbox.prepare(
             call["tool_name"], call["arguments"], scope, call["call_id"], call.get("attempt", 1)
         )
+        is_approved = "approved_at" in call or (call.get("verdict") or {}).get("allow") is True
+        if plan.verdict == "ask" and not is_approved and not plan.requires_input:
+            # Policy allowed it when it was created, in another mode, in a sandbox, or under other rules.
+            now = self.clock.now()
+            why = {"rule": plan.rule, "reason": plan.reason, "risk": plan.risk, "risk_reason": plan.risk_reason}
+            shown = {} if plan.preview is None else {"preview": plan.preview}
+            return moved(call, "awaiting_approval", **why, **shown, decision="", decided_by="", asked_at=now)
         if plan.verdict != "deny":
             return call
         return moved(

@@ -102,3 +102,37 @@ def test_a_command_that_ran_without_a_question_is_not_repeated_after_a_kill(set_
         "outcome_unknown",
         "low",
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "before", "after"),
+    [
+        (bash("c2", "ls > listing"), ("", "acceptEdits"), ('[policy]\nask = ["bash(ls*)"]\n', "acceptEdits")),
+        (("c2", "write_file", {"file_path": "listing", "content": "x"}), ("", "acceptEdits"), ("", "default")),
+        (
+            ("c2", "read_file", {"file_path": "f"}),
+            ("", "default"),
+            ('[policy]\nask = ["read_file(f)"]\n', "default"),
+        ),
+        (bash("c2", "ls"), ("", "default"), ('sandbox = "off"\n', "default")),
+    ],
+    ids=["another rule", "another mode", "a rule for reading", "no sandbox"],
+)
+def test_a_call_that_policy_allowed_asks_where_it_would_ask_by_the_time_it_may_start(
+    set_up: SetUp, call: Any, before: tuple[str, str], after: tuple[str, str]
+) -> None:
+    needs("bubblewrap")
+    bench = set_up(TCS(bash("c1", "touch a"), call), TXT("ok"))
+    (bench.workspace / "f").write_text("text\n")
+    allowed = '[policy]\nallow = ["bash(ls*)"]\n' if before[1] == "acceptEdits" else before[0]
+    bench.configure(allowed)
+    first = bench.ask("go", "--thread", "t1", "--mode", before[1], "--output", "json")
+    bench.configure(after[0])
+
+    second = bench.ask("--resume", "t1", "--approve", "c1", "--mode", after[1], "--output", "json")
+    calls = {one["call_id"]: one["status"] for one in bench.command.json("calls", "t1")["calls"]}
+
+    assert [one[0] for one in _asked(first.out)] == ["c1"]
+    assert [one[0] for one in _asked(second.out)] == ["c2"]
+    assert calls == {"c1": "success", "c2": "awaiting_approval"}
+    assert bench.read("listing") is None
