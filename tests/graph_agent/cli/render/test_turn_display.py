@@ -1,4 +1,5 @@
 import io
+import os
 import re
 import time
 
@@ -94,6 +95,21 @@ _PLAN = [{"content": f"step {number}", "status": "pending"} for number in range(
             [ToolCallFinished("c1", "bash", "cancelled", "ls", reason="not now"), WarningIssued("careful [x]")],
             ["- bash ls  cancelled  not now", "! careful [x]"],
             id="a reason and a warning",
+        ),
+        pytest.param(
+            [
+                ToolCallFinished(
+                    "c1",
+                    "bash",
+                    "cancelled",
+                    "ls",
+                    reason="no",
+                    outcome="rejected",
+                    decided_by=f"pid {os.getpid()}",
+                )
+            ],
+            ["⊘ bash ls  rejected by you  no"],
+            id="a call that was rejected in this very chat",
         ),
         pytest.param(
             [ToolCallFinished("c1", "todo_write", "success", "plan", "words", metadata={"todo": _PLAN})],

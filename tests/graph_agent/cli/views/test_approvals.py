@@ -171,6 +171,8 @@ def test_a_rejection_is_listed_until_its_thread_applies_it(rows: Rows) -> None:
 
     assert printed == "Rejected call_a of thread t1.\nResume with: graph-agent resume t1\n"
     assert text_of(rows, "approvals", "list") == f"call_a is rejected by {_BY}, not applied yet.\n"
+    [answered] = json_of(rows, "approvals", "list")["answered"]
+    assert (answered["answer"], answered["outcome"], answered["answered_by"]) == ("reject", "rejected", _BY)
 
 
 @pytest.mark.parametrize(

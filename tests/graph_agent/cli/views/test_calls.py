@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from graph_agent.calls import OUTCOMES
 from graph_agent.cli.views.calls import call_json, call_table, format_call
 from graph_agent.inspect import CallView, StandingAnswer
 from tests.fakes.database_rows import START, Rows, record_of
@@ -46,6 +47,48 @@ def test_the_table_says_why_a_call_ended_as_it_did() -> None:
         "call_e  success            medium  bash  1              $ make all: exit code 0",
         "call_f  error              medium  bash  1              $ make: no such file",
     ]
+
+
+_DECISIONS = [
+    ("reject", "chat", "not now", "rejected", "by chat: not now"),
+    ("deny", "policy", "no network", "denied", "by policy: no network"),
+    ("stop", "chat", "stopped by user, may have partly run", "stopped", "by user: may have partly run"),
+    ("stop", "", "stopped by user", "stopped", "by user"),
+    ("limit", "policy", "it failed too often", "stopped", "by a limit: it failed too often"),
+    ("cancel", "chat", "outcome_unknown", "cancelled", "by chat: outcome unknown"),
+]
+
+
+@pytest.mark.parametrize(("decision", "by", "reason", "outcome", "cause"), _DECISIONS)
+def test_a_call_of_a_version_without_outcomes_has_one_by_its_decision(
+    decision: str, by: str, reason: str, outcome: str, cause: str, rows: Rows
+) -> None:
+    rows.thread()
+    rows.call(record_of("cancelled", decision=decision, decided_by=by, reason=reason))
+    rows.call(record_of("success", "call_b", decision=decision))
+
+    told = {call["call_id"]: call.get("outcome") for call in json_of(rows, "calls")["calls"]}
+    [row] = [line for line in text_of(rows, "calls").splitlines() if "call_a" in line]
+
+    assert told == {"call_a": outcome, "call_b": None}
+    assert (row.split()[2], f"({cause})" in row) == (outcome, True), row
+
+
+def test_calls_are_listed_by_outcome_and_by_the_status_that_all_outcomes_have(rows: Rows) -> None:
+    rows.thread()
+    for decision in OUTCOMES:
+        rows.call(record_of("cancelled", f"call_{decision}", decision=decision))
+
+    listed = {
+        word: [call["call_id"] for call in json_of(rows, "calls", "--status", word)["calls"]]
+        for word in ("stopped", "denied", "cancelled")
+    }
+
+    assert listed == {
+        "stopped": ["call_stop", "call_limit"],
+        "denied": ["call_deny"],
+        "cancelled": [f"call_{decision}" for decision in OUTCOMES],
+    }
 
 
 def test_ids_are_shortened_and_shared_ones_name_their_thread() -> None:
