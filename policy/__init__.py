@@ -37,6 +37,7 @@ from policy.rules import (
     parse_rule,
     parse_rules,
 )
+from policy.shell.destructive import destructive_reason
 from policy.shell.shell_text import Parser, ShellText, SimpleCommand, Unparsable, parse_shell, unparsed_shell
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "call_risk",
     "canonical_tool_name",
     "describe_programs",
+    "destructive_reason",
     "evaluate",
     "exact_rule_paths",
     "filters_files",

@@ -29,15 +29,18 @@ __all__ = ["create_default_tools"]
 def create_default_tools(
     *,
     workspace: str | Path,
+    roots: Sequence[str | Path] = (),
     memory_file: Path | None = None,
     search: SearchProvider | None = None,
     sub_agents: SubAgentPort | None = None,
     skills: Sequence[Skill] = (),
 ) -> list[BaseTool]:
-    """All built-in tools. Used without a context, they share the record of which files were read.
+    """All built-in tools. Used without a context, they share the record of which files were read, keep inside the
+    workspace and the roots, and run no command that is refused in every mode.
 
     Args:
         workspace: where they work.
+        roots: further folders in which they may read and write.
         memory_file: where save_memory writes; None: the user's usual context file.
         search: the provider for web_search; without one, that tool is left out.
         sub_agents: runs the tasks of new_task; without it, such calls fail.
@@ -68,5 +71,5 @@ def create_default_tools(
     ]
     shared = MemoryFileStates()
     for tool in tools:
-        tool.file_states = shared
+        tool.file_states, tool.roots = shared, tuple(roots)
     return tools

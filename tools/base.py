@@ -1,15 +1,17 @@
 """The contract of all tools, and the names that tool authors import."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeGuard
 
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from tools.description import ToolDescription, ToolExample
-from tools.paths import PathRefused, ResolvedPath, resolve
+from tools.paths import PathRefused, ResolvedPath, given_path, quoted_path, resolve
 from tools.result import (
     DiffResult,
     FileEffect,
@@ -23,7 +25,14 @@ from tools.result import (
     failure,
 )
 from tools.sandbox.sandbox import Sandbox
-from tools.schema import declared_parameters
+from tools.schema import (
+    InvalidArguments,
+    apply_aliases,
+    context_keyword,
+    declared_parameters,
+    parse_arguments,
+    to_keywords,
+)
 
 __all__ = [
     "BaseTool",
@@ -226,6 +235,9 @@ class ToolContext:
     """What the rules say about a host, given with its port if that is not the default one."""
     cache: dict[str, Any] = field(default_factory=dict)
     """What earlier steps of the same call computed (its preview), for later ones (its execution) to use."""
+    has_policy: bool = False
+    """Whether policy decides about the call. Without it the tool itself keeps inside the workspace and the roots,
+    and refuses what no mode allows."""
     approved_paths: frozenset[Path] | None = None
     """The resolved paths that policy checked; None if the call was not checked."""
     observed: Mapping[str, Any] | None = None
@@ -240,13 +252,20 @@ class ToolContext:
         """Where a path of the arguments leads. A tool must open only what this returns.
 
         Raises:
-            PathRefused: see `tools.paths.resolve`; or it leads elsewhere than when policy checked the call.
+            PathRefused: see `tools.paths.resolve`; or it leads elsewhere than when policy checked the call; or,
+                without policy, out of the workspace and the roots.
         """
-        found = resolve(given, workspace=self.workspace, roots=self.roots)
+        found = replace(resolve(given_path(given), workspace=self.workspace, roots=self.roots), given=given)
+        if not (found.inside or self.has_policy):
+            raise PathRefused(
+                ToolErrorType.PERMISSION,
+                f"{quoted_path(given)} is outside the workspace {str(self.workspace)!r}; name a path in it.",
+            )
         if self.approved_paths is not None and found.path not in self.approved_paths:
             raise PathRefused(
                 ToolErrorType.PERMISSION,
-                f"{given!r} now leads to {str(found.path)!r}, which was not approved. Nothing was done.",
+                f"{quoted_path(given)} now leads to {quoted_path(str(found.path))}, which was not approved. "
+                "Nothing was done.",
             )
         return found
 
@@ -325,11 +344,19 @@ class BaseTool:
     argument_aliases: ClassVar[Mapping[str, str]] = {}
     """Other names that models use for an argument, e.g. `path` for `file_path`."""
     workspace: str | Path | None = None
+    roots: Sequence[str | Path] = ()
+    """Further folders that the tool may use when no context is given."""
     file_states: FileStates | None = None
     """Shared by the tools that are created together; used when no context is given."""
 
     def __init__(self, *, workspace: str | Path | None = None) -> None:
         self.workspace = workspace
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Check the arguments of every call: whoever calls `execute` gets a result for bad ones too."""
+        super().__init_subclass__(**options)
+        if "execute" in cls.__dict__:
+            cls.execute = _checked(cls.execute)  # type: ignore[method-assign, assignment]  # as callable as before
 
     async def execute(self, *args: Any, **arguments: Any) -> ToolResult:  # noqa: ARG002 - open for every signature
         """Run the call. Declare the schema's fields as keywords and, if needed, `context: ToolContext | None`."""
@@ -402,10 +429,38 @@ class BaseTool:
         """The given context, or one made of the tool's own workspace and file states."""
         if context is not None:
             return context
-        workspace = Path(self.workspace or ".").resolve()
+        workspace, *roots = (Path(one).expanduser().resolve() for one in (self.workspace or ".", *self.roots))
         if self.file_states is None:
             self.file_states = MemoryFileStates()
-        return ToolContext(workspace, file_states=self.file_states)
+        return ToolContext(workspace, tuple(roots), file_states=self.file_states)
+
+
+def _checked(execute: Callable[..., Awaitable[ToolResult]]) -> Callable[..., Awaitable[ToolResult]]:
+    """The method for callers that may have given any arguments: every failure is a result.
+
+    `tools.running.execute`, which has checked the arguments, calls the method itself.
+    """
+
+    @wraps(execute)
+    async def checked(self: BaseTool, **arguments: Any) -> ToolResult:
+        keyword = context_keyword(self.args_schema)
+        context = {keyword: arguments.pop(keyword)} if keyword in arguments else {}
+        try:
+            named = apply_aliases(arguments, self.argument_aliases, self.args_schema.model_fields)
+            parsed = parse_arguments(self.args_schema, to_jsonable_python(named))
+            objection = self.validate(parsed.model_dump(mode="json", exclude_unset=True))
+        except InvalidArguments as error:
+            return failure(ToolErrorType.VALIDATION, str(error))
+        except (ValueError, RecursionError) as error:
+            return failure(ToolErrorType.VALIDATION, f"The arguments are not JSON values: {error}.")
+        if objection:
+            return failure(ToolErrorType.VALIDATION, objection)
+        try:
+            return await execute(self, **to_keywords(parsed), **context)
+        except PathRefused as refused:
+            return refused.as_result()
+
+    return checked
 
 
 def is_tool(value: object) -> TypeGuard[BaseTool]:

@@ -12,7 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tools.paths import PathRefused, ResolvedPath, contains, open_directory, open_regular, resolve
+from tools.paths import (
+    PathRefused,
+    ResolvedPath,
+    contains,
+    open_directory,
+    open_regular,
+    quoted_path,
+    resolve,
+)
 from tools.result import ToolErrorType
 
 __all__ = [
@@ -103,7 +111,8 @@ def read_snapshot(resolved: ResolvedPath, max_bytes: int) -> Snapshot:
             raise
         return Snapshot(resolved)
     if data is None:
-        message = f"{resolved.given!r} has {status.st_size} bytes; files over {max_bytes} bytes are not changed."
+        limit = f"files over {max_bytes} bytes are not changed"
+        message = f"{quoted_path(resolved.given)} has {status.st_size} bytes; {limit}."
         raise PathRefused(ToolErrorType.VALIDATION, message)
     return Snapshot(resolved, data, status)
 
@@ -127,14 +136,14 @@ def replace_file(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int
     """
     resolved = before.resolved
     if resolved.exposes_process or not resolved.path.name:
-        raise PathRefused(ToolErrorType.PERMISSION, f"{resolved.given!r} cannot be written.")
+        raise PathRefused(ToolErrorType.PERMISSION, f"{quoted_path(resolved.given)} cannot be written.")
     with open_directory(resolved.path.parent, create=True) as parent:
         name = resolved.path.name
         if before.status is not None:
             # The mode is checked too, because the superuser may write even to files marked read-only.
             may_write = not _HAS_ACCESS or os.access(name, os.W_OK, dir_fd=parent, follow_symlinks=False)
             if not may_write or not before.status.st_mode & 0o222:
-                message = f"{resolved.given!r} is read-only for this user; it was not changed."
+                message = f"{quoted_path(resolved.given)} is read-only for this user; it was not changed."
                 raise PathRefused(ToolErrorType.PERMISSION, message)
         try:
             _write_temp_file(before, data, parent, (temp_name, new_mode))
@@ -148,7 +157,7 @@ def replace_file(before: Snapshot, data: bytes, *, temp_name: str, new_mode: int
             is_forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
             raise PathRefused(
                 ToolErrorType.PERMISSION if is_forbidden else ToolErrorType.EXECUTION,
-                f"{resolved.given!r} was not written: {error.strerror}. The old content is unchanged.",
+                f"{quoted_path(resolved.given)} was not written: {error.strerror}. The old content is unchanged.",
             ) from error
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
         try:
@@ -169,7 +178,7 @@ def _require_unchanged(before: Snapshot) -> None:
     if not is_unchanged:
         raise PathRefused(
             ToolErrorType.EXECUTION,
-            f"{before.resolved.given!r} was just changed by someone else; read it again.",
+            f"{quoted_path(before.resolved.given)} was just changed by someone else; read it again.",
         )
 
 
@@ -224,10 +233,14 @@ def snapshot_at(path: Path, workspace: Path) -> Snapshot:
     """
     resolved = resolve(str(path), workspace=workspace)
     if not resolved.inside:
-        raise PathRefused(ToolErrorType.PERMISSION, f"{str(path)!r} is outside the workspace {str(workspace)!r}.")
+        raise PathRefused(
+            ToolErrorType.PERMISSION,
+            f"{quoted_path(str(path))} is outside the workspace {quoted_path(str(workspace))}.",
+        )
     if resolved.path != path:
         raise PathRefused(
-            ToolErrorType.PERMISSION, f"{str(path)!r} now leads through a link to {str(resolved.path)!r}."
+            ToolErrorType.PERMISSION,
+            f"{quoted_path(str(path))} now leads through a link to {quoted_path(str(resolved.path))}.",
         )
     return read_snapshot(resolved, sys.maxsize)
 
@@ -243,14 +256,16 @@ def restore_file(path: Path, workspace: Path, former: FileVersion, *, expected: 
     now = snapshot_at(path, workspace)
     is_changed = now.data != former.data
     if is_changed and now.sha256 != expected:
-        raise PathRefused(ToolErrorType.EXECUTION, f"{now.resolved.given!r} was changed by someone else.")
+        raise PathRefused(
+            ToolErrorType.EXECUTION, f"{quoted_path(now.resolved.given)} was changed by someone else."
+        )
     if former.data is None:
         if is_changed:
             with open_directory(path.parent) as parent:
                 try:
                     os.unlink(path.name, dir_fd=parent)
                 except OSError as error:
-                    message = f"{now.resolved.given!r} cannot be removed: {error.strerror}."
+                    message = f"{quoted_path(now.resolved.given)} cannot be removed: {error.strerror}."
                     raise PathRefused(ToolErrorType.PERMISSION, message) from error
         _remove_empty(path.parent, former.new_folder, workspace)
         return

@@ -1,4 +1,4 @@
-"""Which entries of a folder the repository's `.gitignore` files leave out of listings.
+"""Which entries of a folder are left out of listings: by the repository's `.gitignore` files, or as generated.
 
 `IgnoreRules` decides about one path. `IgnoreFilter` is a quick first look at all names of a folder: no pattern
 matches a name that it does not return; the rules have to check one that it returns. It looks only at the last part
@@ -7,7 +7,7 @@ of a pattern, so below a folder that it returned, every name has to be checked.
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,17 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-__all__ = ["IGNORE_FILE", "NO_FILTER", "IgnoreFilter", "IgnoreRules", "is_hidden"]
+__all__ = [
+    "GENERATED",
+    "GENERATED_BESIDE",
+    "IGNORE_FILE",
+    "NO_FILTER",
+    "IgnoreFilter",
+    "IgnoreRules",
+    "generated_folders",
+    "is_hidden",
+    "names_generated",
+]
 
 _EXTENSION = re.compile(r"\*\.([^.*?\[\\]+)")
 _WILDCARD = re.compile(r"[*?\[\\]")
@@ -93,6 +103,39 @@ def _last_part(line: str) -> str:
     while text.endswith(("/", "/**")):
         text = text.removesuffix("/").removesuffix("/**")
     return text.rpartition("/")[2] or "*"
+
+
+GENERATED = frozenset(("__pycache__", "__pypackages__", "bower_components", "node_modules", "venv"))
+"""Folders that programs fill: left out of listings, whether an ignore file names them or not.
+
+Those that begin with a dot (`.venv`, `.tox`, `.mypy_cache`) are left out as hidden.
+"""
+GENERATED_BESIDE: Mapping[str, frozenset[str]] = {
+    "build": frozenset(
+        (
+            "build.gradle", "build.gradle.kts", "CMakeLists.txt", "meson.build", "package.json", "pyproject.toml",
+            "setup.cfg", "setup.py",
+        )
+    ),
+    "dist": frozenset(("package.json", "pyproject.toml", "setup.cfg", "setup.py")),
+    "target": frozenset(("build.sbt", "Cargo.toml", "pom.xml")),
+}  # fmt: skip
+"""Names that also stand for sources: such a folder is left out only beside one of these files."""
+
+
+def generated_folders(folders: Iterable[str], files: Collection[str]) -> set[str]:
+    """The folders of a place, with these files beside them, that hold what a program made."""
+    return {
+        name
+        for name in folders
+        if name in GENERATED or (name in GENERATED_BESIDE and not GENERATED_BESIDE[name].isdisjoint(files))
+    }
+
+
+def names_generated(folder: Path, workspace: Path) -> bool:
+    """Whether a place that was asked for is such a folder or in one: then nothing is left out for this reason."""
+    parts = folder.relative_to(workspace).parts if folder.is_relative_to(workspace) else folder.parts
+    return any(part in GENERATED or part in GENERATED_BESIDE for part in parts)
 
 
 IGNORE_FILE = ".gitignore"

@@ -21,10 +21,14 @@ __all__ = [
     "ResolvedPath",
     "containing_root",
     "contains",
+    "given_path",
     "open_directory",
     "open_regular",
+    "quoted_path",
     "resolve",
     "resolve_target",
+    "shown_given",
+    "shown_path",
 ]
 
 _MAX_LINKS = 40
@@ -89,19 +93,105 @@ def _expand_home(given: str) -> str:
     try:
         raw = os.fsencode(given)
     except UnicodeEncodeError:
-        raw, refusal = b"", f"The path {given!r} contains characters that no file name can have."
+        raw, refusal = b"", f"The path {quoted_path(given)} contains characters that no file name can have."
     if not given.strip():
         refusal = "The path is empty; name a file or folder."
     elif "\0" in given:
-        refusal = f"The path {given!r} contains a NUL character, which no file name may contain."
+        refusal = f"The path {quoted_path(given)} contains a NUL character, which no file name may contain."
     elif len(raw) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in raw.split(b"/")):
         refusal = (
-            f"The path {given[:60]!r}… is too long ({len(raw)} bytes); "
+            f"The path {quoted_path(given[:60])}… is too long ({len(raw)} bytes); "
             f"at most {_MAX_NAME_BYTES} bytes per name and {_MAX_PATH_BYTES} in total are possible."
         )
     if refusal:
         raise PathRefused(ToolErrorType.VALIDATION, refusal)
     return os.path.expanduser(given) if given.startswith("~") else given  # noqa: PTH111 - Path() would drop a trailing "/.."
+
+
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+"""Characters that count as printable and yet cannot be seen."""
+_SHORT = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_LONG = {escape[1]: character for character, escape in _SHORT.items()}
+# Nothing that no name holds: NUL, a slash, half a character.
+_ESCAPE = (
+    r"\\(?:[\\'ntr]|x(?!00|2f)[0-9a-f]{2}|u(?!0000|002f|d[89a-f])[0-9a-f]{4}"
+    r"|U(?!0000(?:0000|002f|d[89a-f]))(?:000[0-9a-f]|0010)[0-9a-f]{4})"
+)
+_QUOTED = re.compile(rf"\$'((?:[^\\'/\0]|{_ESCAPE})+)'", re.DOTALL)
+_ESCAPED = re.compile(_ESCAPE)
+
+
+def shown_path(path: str) -> str:
+    r"""A path on one line of visible characters, as the model and the user see it and as tools take it back.
+
+    A name with a character that cannot be seen is written as bash quotes it: `$'a\u200b.txt'`, or `$'caf\xe9'` for
+    a byte that is no UTF-8. So is a name that would be taken for something else: one that looks quoted itself,
+    begins or ends with a blank, or begins with `~` or `blob:`. `given_path` reads each form back, so two paths
+    never share one.
+    """
+    return "/".join(map(_shown_name, path.split("/")))
+
+
+def shown_given(given: str) -> str:
+    """The path of an argument as it was given, but for characters that cannot be seen."""
+    parts = given.split("/")
+    return "/".join(part if _is_visible(part) or _QUOTED.fullmatch(part) else _shown_name(part) for part in parts)
+
+
+def quoted_path(given: str) -> str:
+    """The path of an argument as a message shows it: in quotes, unless a part of it has them."""
+    shown = shown_given(given)
+    return shown if "$'" in shown else f'"{shown}"' if "'" in shown else f"'{shown}'"
+
+
+def given_path(text: str) -> str:
+    """The path that an argument means: every part of it that is quoted as `shown_path` does is read.
+
+    The form alone decides, not what exists: a file whose name looks quoted is reached by its own quoted form.
+    """
+    if "$'" not in text:
+        return text
+    path = "/".join(map(_given_name, text.split("/")))
+    # Quoted, these are names like others.
+    is_name = text.startswith("$'") and (path.startswith("~") or not path.strip())
+    return f"./{path}" if is_name else path
+
+
+def _shown_name(name: str) -> str:
+    is_misread = name.strip() != name or name.startswith(("~", "blob:")) or _QUOTED.fullmatch(name) is not None
+    return f"$'{''.join(map(_shown_character, name))}'" if is_misread or not _is_visible(name) else name
+
+
+def _is_visible(name: str) -> bool:
+    return name.isprintable() and (name.isascii() or _UNSEEN.search(name) is None)
+
+
+def _shown_character(character: str) -> str:
+    if short := _SHORT.get(character):
+        return short
+    if character.isprintable() and _UNSEEN.match(character) is None:
+        return character
+    code = ord(character)
+    if code < 0x80 or 0xDC80 <= code <= 0xDCFF:  # The latter is how Python holds a byte that is no UTF-8.
+        return f"\\x{code & 0xFF:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _given_name(part: str) -> str:
+    found = _QUOTED.fullmatch(part)
+    if found is None:
+        return part
+    text = _ESCAPED.sub(lambda escape: _given_character(escape[0]), found[1])
+    with suppress(UnicodeEncodeError):
+        text = os.fsdecode(os.fsencode(text))  # Bytes that were escaped one by one may be UTF-8 together.
+    return text
+
+
+def _given_character(escape: str) -> str:
+    if character := _LONG.get(escape[1]):
+        return character
+    code = int(f"0x{escape[2:]}", 0)
+    return chr(0xDC00 + code) if escape[1] == "x" and code >= 0x80 else chr(code)
 
 
 def containing_root(roots: Iterable[Path], path: Path) -> Path | None:
@@ -169,7 +259,7 @@ def open_regular(resolved: ResolvedPath) -> Iterator[int]:
     if resolved.exposes_process:
         raise PathRefused(
             ToolErrorType.PERMISSION,
-            f"{resolved.given!r} leads into the memory, environment or descriptors of a process: never read.",
+            f"{quoted_path(resolved.given)} leads into memory, environment or files of a process: never read.",
         )
     with open_directory(resolved.path.parent) as parent:
         name = resolved.path.name or "."
@@ -190,10 +280,12 @@ def _require_regular(resolved: ResolvedPath, mode: int) -> None:
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is a folder; list it with ls.")
+        raise PathRefused(ToolErrorType.VALIDATION, f"{quoted_path(resolved.given)} is a folder; list it with ls.")
     kinds = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link that just changed"}
     what = kinds.get(stat.S_IFMT(mode), "a device")
-    raise PathRefused(ToolErrorType.VALIDATION, f"{resolved.given!r} is {what}; only regular files can be used.")
+    raise PathRefused(
+        ToolErrorType.VALIDATION, f"{quoted_path(resolved.given)} is {what}; only regular files can be used."
+    )
 
 
 def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
@@ -220,7 +312,8 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
         links += 1
         if links > _MAX_LINKS:
             raise PathRefused(
-                ToolErrorType.VALIDATION, f"{given!r} leads through too many links; they may form a loop."
+                ToolErrorType.VALIDATION,
+                f"{quoted_path(given)} leads through too many links; they may form a loop.",
             )
         current = "/" if target.startswith("/") else current
         pending.extendleft(reversed(target.split("/")))
@@ -230,12 +323,16 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
 def _refusal(given: str, error: OSError) -> PathRefused:
     match error.errno:
         case errno.ENOENT:
-            return PathRefused(ToolErrorType.NOT_FOUND, f"{given!r} does not exist; list the folder with ls.")
+            return PathRefused(
+                ToolErrorType.NOT_FOUND, f"{quoted_path(given)} does not exist; list the folder with ls."
+            )
         case errno.EACCES | errno.EPERM:
-            return PathRefused(ToolErrorType.PERMISSION, f"{given!r} may not be accessed by this user.")
+            return PathRefused(ToolErrorType.PERMISSION, f"{quoted_path(given)} may not be accessed by this user.")
         case errno.ENOTDIR:
-            return PathRefused(ToolErrorType.NOT_FOUND, f"A part of {given!r} is not a folder.")
+            return PathRefused(ToolErrorType.NOT_FOUND, f"A part of {quoted_path(given)} is not a folder.")
         case errno.ELOOP:
-            return PathRefused(ToolErrorType.VALIDATION, f"{given!r} became a link while it was being opened.")
+            return PathRefused(
+                ToolErrorType.VALIDATION, f"{quoted_path(given)} became a link while it was being opened."
+            )
         case _:
-            return PathRefused(ToolErrorType.EXECUTION, f"{given!r} cannot be used: {error.strerror}.")
+            return PathRefused(ToolErrorType.EXECUTION, f"{quoted_path(given)} cannot be used: {error.strerror}.")

@@ -22,7 +22,6 @@ __all__ = [
     "Origin",
     "RegistryChange",
     "ToolRegistry",
-    "apply_aliases",
     "function_declaration",
     "is_available_in_plan_mode",
     "resolve_tool_name",
@@ -313,19 +312,6 @@ def unknown_tool_message(written: str, known: Iterable[str]) -> str:
         candidates = [name for name in names if parts & set(name.split("_"))][:2]
     hint = f" Did you mean {' or '.join(candidates)}?" if candidates else ""
     return f"There is no tool {written!r}.{hint} Available tools: {', '.join(names)}."
-
-
-def apply_aliases(
-    arguments: Mapping[str, object], aliases: Mapping[str, str], properties: Iterable[str]
-) -> dict[str, object]:
-    """The arguments under the schema's names; an alias counts only if the schema has no such name itself."""
-    known = set(properties)
-    renamed: dict[str, object] = {}
-    for name, value in arguments.items():
-        target = aliases.get(name, name)
-        is_alias = name not in known and target in known and target not in arguments
-        renamed[target if is_alias else name] = value
-    return renamed
 
 
 def select_tools(registry: ToolRegistry, names: Collection[str]) -> ToolRegistry:

@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from tools.base import BaseTool, BlobStore, Target, ToolContext
-from tools.registry import apply_aliases
 from tools.result import FileEffect, Preview, ToolErrorType, ToolResult, failure
-from tools.schema import InvalidArguments, parse_arguments, to_keywords
+from tools.schema import InvalidArguments, apply_aliases, context_keyword, parse_arguments, to_keywords
 from tools.third_party import ToolQueryFailed, ToolThread, error_text, query_tool
 
 __all__ = [
@@ -77,7 +76,9 @@ async def execute(
     stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit, *reraise)
     try:
         async with asyncio.timeout(tool.timeout_s) as limit:
-            run = partial(tool.execute, **given)
+            # The arguments are checked: a method of a class is called without the check that it has for others.
+            method = getattr(tool.execute, "__wrapped__", None)
+            run = partial(tool.execute, **given) if method is None else partial(method, tool, **given)
             return _require_result(await (tool_thread.run(run) if tool_thread else run()))
     except stops:
         context.cancellation.set()
@@ -116,8 +117,7 @@ async def _keywords(
         keywords = to_keywords(await query_tool(tool.name, parse, reraise=(InvalidArguments,)))
     else:
         keywords = to_keywords(parse())
-    # A tool whose schema has an argument `context` gets its context under the other name.
-    keyword = "tool_context" if "context" in tool.args_schema.model_fields else "context"
+    keyword = context_keyword(tool.args_schema)
     if _takes(keyword, tool.execute):
         keywords[keyword] = tool_thread.context(context) if tool_thread else context
     return keywords

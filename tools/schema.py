@@ -5,7 +5,7 @@ A value that fits is never converted. What still does not fit gives one error th
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
@@ -13,7 +13,16 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["InvalidArguments", "coerce", "declared_parameters", "parse_arguments", "schema_of", "to_keywords"]
+__all__ = [
+    "InvalidArguments",
+    "apply_aliases",
+    "coerce",
+    "context_keyword",
+    "declared_parameters",
+    "parse_arguments",
+    "schema_of",
+    "to_keywords",
+]
 
 Schema = Mapping[str, Any]
 
@@ -84,6 +93,24 @@ def parse_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> Bas
     if unknown:
         raise _invalid_arguments(unknown)
     return parsed
+
+
+def apply_aliases(
+    arguments: Mapping[str, object], aliases: Mapping[str, str], properties: Iterable[str]
+) -> dict[str, object]:
+    """The arguments under the schema's names; an alias counts only if the schema has no such name itself."""
+    known = set(properties)
+    renamed: dict[str, object] = {}
+    for name, value in arguments.items():
+        target = aliases.get(name, name)
+        is_alias = name not in known and target in known and target not in arguments
+        renamed[target if is_alias else name] = value
+    return renamed
+
+
+def context_keyword(model: type[BaseModel]) -> str:
+    """The keyword under which `execute` takes its context: another one if the schema has an argument `context`."""
+    return "tool_context" if "context" in model.model_fields else "context"
 
 
 def _invalid_arguments(problems: list[str]) -> InvalidArguments:

@@ -5,15 +5,22 @@ Links are listed but never followed.
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from tools.base import FilesSearched, ToolContext
-from tools.ignore_files import IGNORE_FILE, NO_FILTER, IgnoreFilter, IgnoreRules
-from tools.paths import PathRefused, ResolvedPath, open_directory
+from tools.ignore_files import (
+    IGNORE_FILE,
+    NO_FILTER,
+    IgnoreFilter,
+    IgnoreRules,
+    generated_folders,
+    names_generated,
+)
+from tools.paths import PathRefused, ResolvedPath, open_directory, quoted_path
 from tools.result import ToolErrorType
 
 __all__ = [
@@ -23,7 +30,6 @@ __all__ = [
     "Walk",
     "WalkSelection",
     "newest_first",
-    "printable_name",
     "require_searchable",
     "rules_for",
     "stop_if_cancelled",
@@ -110,7 +116,14 @@ class Walk:
     ignored: int = 0
     unreadable: int = 0
     withheld: int = 0
+    generated: dict[str, int] = field(default_factory=dict)
+    """How many folders of each name were left out as generated."""
     seen: int = 0
+
+    def leave_out(self, generated: Iterable[str]) -> None:
+        """Count folders as left out."""
+        for name in generated:
+            self.generated[name] = self.generated.get(name, 0) + 1
 
     def notes(self) -> list[str]:
         """One phrase about what was left out, if anything was."""
@@ -121,6 +134,9 @@ class Walk:
             (self.withheld, "withheld by a rule"),
         )
         notes = [f"{count} {what}" for count, what in counted if count]
+        if self.generated:
+            named = ", ".join(sorted(self.generated))
+            notes.append(f"{sum(self.generated.values())} generated ({named}; name one to see it)")
         return [f"left out: {', '.join(notes)}"] if notes else []
 
 
@@ -138,10 +154,12 @@ def walk(root: ResolvedPath, context: ToolContext, selection: WalkSelection) -> 
         within = [one for one in (folder, *folder.parents) if one.is_relative_to(workspace) and one != workspace]
         is_suspect = any(rules.filter_for(one.parent).among([one.name]) for one in within)
         above = NO_FILTER if folder == workspace else rules.filter_for(folder.parent)
-    walker = _Walker(context, selection)
+    walker = _Walker(context, selection, shows_generated=names_generated(folder, workspace))
     with open_directory(folder.parent) as parent:
         if not walker.enter(folder.name or ".", parent, _Level(folder, "", rules, above, is_suspect)):
-            raise PathRefused(ToolErrorType.PERMISSION, f"You have no permission to list {root.given!r}.")
+            raise PathRefused(
+                ToolErrorType.PERMISSION, f"You have no permission to list {quoted_path(root.given)}."
+            )
     return walker.found
 
 
@@ -165,7 +183,7 @@ def require_searchable(root: ResolvedPath) -> None:
     if root.exposes_process or any(root.path.is_relative_to(folder) for folder in _NEVER_SEARCHED):
         raise PathRefused(
             ToolErrorType.PERMISSION,
-            f"{root.given!r} belongs to the kernel and is never searched; name a file there.",
+            f"{quoted_path(root.given)} belongs to the kernel and is never searched; name a file there.",
         )
 
 
@@ -177,17 +195,6 @@ def stop_if_cancelled(context: ToolContext) -> None:
     """
     if context.cancellation.is_set():
         raise PathRefused(ToolErrorType.CANCELLED, "The search was cancelled before it was done.")
-
-
-def printable_name(name: str) -> str:
-    """A name on one line of valid text: bytes that are no text, and control characters, become escapes."""
-    if name.isprintable():
-        return name
-    codes = ((char, ord(char)) for char in name)
-    return "".join(
-        char if char.isprintable() else f"\\x{code - 0xDC00 if 0xDC80 <= code <= 0xDCFF else code:02x}"
-        for char, code in codes
-    )
 
 
 def rules_for(folder: Path, workspace: Path) -> tuple[IgnoreRules, bool]:
@@ -214,8 +221,9 @@ class _Level(NamedTuple):
 class _Walker:
     """Enters folder after folder through directory descriptors."""
 
-    def __init__(self, context: ToolContext, selection: WalkSelection) -> None:
+    def __init__(self, context: ToolContext, selection: WalkSelection, *, shows_generated: bool) -> None:
         self.context = context
+        self.shows_generated = shows_generated
         self.selection = selection
         self.found = Walk()
 
@@ -234,6 +242,10 @@ class _Walker:
     def _search(self, fd: int, level: _Level) -> None:
         stop_if_cancelled(self.context)
         regular, folders, others = _list_entries(fd)
+        if not self.shows_generated and (made := generated_folders(folders, regular)):
+            made = {name for name in made if not self.selection.names(name)}
+            self.found.leave_out(made)
+            folders = [name for name in folders if name not in made]
         if IGNORE_FILE in regular:
             level = level._replace(filter=level.filter.with_lines(level.rules.lines_in(level.folder)))
         regular, _ = self._keep(regular, level, is_folder=False)

@@ -34,11 +34,11 @@ from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSc
 from graph_agent.storage.private_files import exposed_files, files_of_other_users
 from graph_agent.storage.sqlite.health import SQLITE_VERSION, Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
-from graph_agent.toolbox.bash_parser import find_shfmt, parse_bash
 from policy import Unparsable
 from tools.file_ops.grep_engine import find_ripgrep
 from tools.programs import find_program, missing_reason
 from tools.sandbox import detect_backend
+from tools.shell_ops.bash_parser import find_shfmt, parse_bash
 from tools.web_ops.web_search import SearchProvider
 
 __all__ = [

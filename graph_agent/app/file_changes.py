@@ -13,7 +13,7 @@ from graph_agent.session.file_history import changes_by_path, find_foreign_chang
 from graph_agent.storage.blobs import FileBlobs
 from tools.diff import diff_texts
 from tools.files import sha256_hex, snapshot_at
-from tools.paths import PathRefused, containing_root
+from tools.paths import PathRefused, containing_root, shown_path
 from tools.text import decode, is_binary
 
 __all__ = ["ChangedByCommand", "ChangedFile", "Changes", "thread_changes"]
@@ -101,7 +101,7 @@ def _compare(
         return ChangedFile(str(path), "unreadable", by_others=str(refused))
     if now == before:
         return None
-    shown = str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)
+    shown = shown_path(str(path.relative_to(workspace) if path.is_relative_to(workspace) else path))
     diff, added, removed = _diff(shown, before, now)
     status: Literal["created", "modified", "removed"] = (
         "created" if before is None else "removed" if now is None else "modified"

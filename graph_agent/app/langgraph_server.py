@@ -20,6 +20,7 @@ from graph_agent.app.project_trust import settings_at
 from graph_agent.app.subagents import remove_new_task
 from graph_agent.app.toolset import WorkFolders, full_registry, roots_of
 from graph_agent.config.sources import load_settings
+from graph_agent.errors import UsageError
 from graph_agent.events import EventBus
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
@@ -87,6 +88,11 @@ class _ServedGraph:
         """Hold a thread from its first step here to the end of the process, so that no command runs it as well."""
         async with self._opening:
             if thread_id not in self._locks:
+                if await store.threads.is_imported(thread_id, await store.head(thread_id)):
+                    raise UsageError(
+                        f"Thread {thread_id} was imported from a file. Resume it once with `graph-agent resume "
+                        f"{thread_id}`, where you are asked about its open calls."
+                    )
                 lock = FlockThreadLock(store.database, store.clock)
                 await lock.acquire(thread_id, RunContext().owner_token)
                 self._locks[thread_id] = lock

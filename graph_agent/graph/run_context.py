@@ -42,6 +42,8 @@ class RunContext:
     """Calls that the state holds as open and that may have had an effect according to the journal."""
     reverted_attempts: Mapping[str, int] = field(default_factory=dict)
     """Of calls that a rewind reverted: the newest attempt, whose number is taken."""
+    imported_calls: frozenset[str] = frozenset()
+    """Calls that an imported file requests: a person is asked about each, whatever mode, rules and verdicts say."""
     mode: str = ""
     """Permission mode of this run; empty means the stored one. bypassPermissions is only ever here."""
     shared_budget: SharedBudget | None = None
@@ -64,7 +66,8 @@ class GraphPosition:
 
 def scope_of(state: "AgentState", run: RunContext, here: GraphPosition) -> Scope:
     """The scope in which calls are prepared."""
-    mode = run.mode or state.get("mode", "default")
+    stored = state.get("mode", "default")
+    mode = run.mode or ("default" if stored == "bypassPermissions" else stored)
     return Scope(here.thread_id, mode, state.get("cwd", ""), state.get("todo", ()))
 
 

@@ -114,12 +114,7 @@ class ToolRouting:
                 plan = PreparedCall(tool_name, dict(arguments), "ask", "the turn was stopped")
             else:
                 plan = await self.toolbox.prepare(tool_name, arguments, scope, call_id, attempt)
-            if call_id in run.finished_in_journal and plan.verdict in ("deny", "unusable"):
-                # It has run: a refusal now would tell the model that it has not. Its question answers itself.
-                plan = replace(plan, verdict="ask")
-            verdict: Mapping[str, Any] = {}
-            if scope.mode == "auto":
-                plan, verdict = with_verdict(plan, turn)
+            plan, verdict = _for_run(call_id, plan, scope, turn, run)
             record = {**self._record(call_id, plan, attempt), "started": call_id in run.started_calls}
             calls[call_id] = cast("ToolCallInfo", {**record, "verdict": dict(verdict)} if verdict else record)
             is_change = record.get("kind") != "readonly" and record["status"] not in FINAL
@@ -242,6 +237,25 @@ class ToolRouting:
             reason=plan.reason,
             ended_at=self.clock.now(),
         )
+
+
+def _for_run(
+    call_id: str, plan: PreparedCall, scope: Scope, turn: Mapping[str, Any], run: RunContext
+) -> tuple[PreparedCall, Mapping[str, Any]]:
+    """The plan as it counts in this run, and the verdict of mode auto, if there is one."""
+    if call_id in run.finished_in_journal and plan.verdict in ("deny", "unusable"):
+        # It has run: a refusal now would tell the model that it has not. Its question answers itself.
+        plan = replace(plan, verdict="ask")
+    # A sub-agent that has begun came with the file: its own calls are asked about instead.
+    if call_id in run.imported_calls and not (plan.resumable and call_id in run.started_calls):
+        reason = "The file that this thread was imported from requests it."
+        if plan.verdict == "allow" and scope.mode == "dontAsk":
+            reason = f"{reason} This mode never asks."
+            plan = replace(plan, verdict="deny", rule="dontAsk: imported call", reason=reason)
+        elif plan.verdict == "allow":
+            plan = replace(plan, verdict="ask", rule="imported call", reason=reason)
+        return plan, {}
+    return with_verdict(plan, turn) if scope.mode == "auto" else (plan, {})
 
 
 def _was_approved_in_earlier_run(call: ToolCallInfo, run: RunContext) -> bool:

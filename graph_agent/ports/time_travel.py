@@ -121,7 +121,10 @@ class Rewinds(Protocol):
     """The journal of rewinds. What a method says is durable when it returns."""
 
     async def attempts_since(self, thread_id: str, at: str) -> Sequence[ExecutedAttempt]:
-        """Attempts that may have begun at or after a time and are not reverted, oldest first."""
+        """Attempts that may have begun at or after a time and are not reverted, oldest first.
+
+        Those from an imported file have no intent: no file is restored from what a file says.
+        """
 
     async def sub_agents(self, thread_id: str) -> Sequence[tuple[str, str]]:
         """Thread and call of each sub-agent that ever worked for a thread."""
@@ -140,7 +143,10 @@ class Rewinds(Protocol):
         """The rewind that was recorded and interrupted."""
 
     async def last(self, thread_id: str) -> Rewind | None:
-        """The newest finished rewind that was not undone."""
+        """The newest finished rewind that was not undone, of those that were made here."""
+
+    async def has_imported(self, thread_id: str) -> bool:
+        """Whether the thread has rewinds from an imported file, which are never undone."""
 
 
 class WorkspaceFiles(Protocol):

@@ -60,6 +60,8 @@ class GraphRunner:
         self.can_cancel_pending = False
         """Whether the only pending calls are those of sub-agents that failed."""
         self.journal_facts = JournalFacts()
+        self.imported_calls: frozenset[str] = frozenset()
+        """As in `RunContext`."""
         self.shared_budget = SharedBudget(thread.budget, thread.max_steps)
         """What the thread's sub-agents draw on, unless it is a sub-agent itself."""
         self.budget_reset = ""
@@ -290,6 +292,7 @@ class GraphRunner:
             finished_in_journal=self.journal_facts.finished,
             started_calls=self.journal_facts.started,
             reverted_attempts=self.journal_facts.reverted_attempts,
+            imported_calls=self.imported_calls,
             # A mode that the state has already may change there while the run lasts.
             mode="" if self.mode == self.state_mode else self.mode,
             shared_budget=self._thread.shared_budget,

@@ -65,7 +65,7 @@ class Session:
                 session.bus.publish(WarningIssued("; ".join([text, *left])))
             if thread.from_checkpoint is not None:
                 await branch_from(thread.thread_id, thread.from_checkpoint, dependencies)
-            await reevaluate_imported_calls(thread.thread_id, dependencies)
+            session._runner.imported_calls = await reevaluate_imported_calls(thread.thread_id, dependencies)
         except BaseException:
             await dependencies.lock.release()
             raise

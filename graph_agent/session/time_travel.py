@@ -27,7 +27,7 @@ from graph_agent.ports import (
 from graph_agent.ports.storage import sub_agent_id
 from graph_agent.session.dependencies import SessionDependencies
 from graph_agent.session.file_history import changes_by_path, find_foreign_change
-from graph_agent.session.thread_graph import ThreadSnapshot, has_no_records, open_calls
+from graph_agent.session.thread_graph import ThreadSnapshot, has_no_records, newest_call_ids, open_calls
 
 __all__ = [
     "Conflict",
@@ -84,19 +84,22 @@ def _no_checkpoint(thread_id: str, checkpoint_id: str) -> UnknownId:
     )
 
 
-async def reevaluate_imported_calls(thread_id: str, dependencies: SessionDependencies) -> None:
-    """Let policy evaluate the open calls of an imported head again, and ask about them again.
+async def reevaluate_imported_calls(thread_id: str, dependencies: SessionDependencies) -> frozenset[str]:
+    """Let policy evaluate the open calls of an imported head again; returns those that a person must decide about.
+
+    The copy that becomes the head counts as imported too, so that the same happens again after a kill.
 
     Raises:
         UsageError: the imported file does not contain how the model asked for these calls.
     """
     head = await dependencies.graph.snapshot()
     if head.is_idle or not await dependencies.is_imported(thread_id, head.checkpoint_id):
-        return
+        return frozenset()
     there = await _trusted_start(thread_id, head, dependencies)
     await dependencies.decisions.supersede(thread_id, open_calls(head.values), dependencies.clock.now())
     # Also where that is the head itself: what was stored of the step after it does not come along.
     await dependencies.graph.branch(there.checkpoint_id)
+    return frozenset(newest_call_ids(there.values))
 
 
 async def _trusted_start(
@@ -216,6 +219,10 @@ async def plan_undo(thread_id: str, dependencies: SessionDependencies) -> Rewind
         UsageError: there is none, or the checkpoint it came from was pruned.
     """
     last = await dependencies.rewinds.last(thread_id)
+    if last is None and await dependencies.rewinds.has_imported(thread_id):
+        raise UsageError(
+            f"The rewinds of thread {thread_id!r} were imported from a file. They are history and cannot be undone."
+        )
     if last is None:
         raise UsageError(f"thread {thread_id!r} has no rewind to undo")
     places = [(thread_id, last.head)] if last.scope != "files" else []

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from graph_agent.calls import CallKind
 from graph_agent.ports import Scope
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
     PROTECTED_FILES,
     PROTECTED_FOLDERS,
@@ -36,9 +35,10 @@ from policy import (
     unparsed_shell,
 )
 from tools.base import BaseTool, CommandTarget, HostPermission, HostTarget, PathTarget, Target, ToolKind
-from tools.paths import PathRefused, resolve, resolve_target
+from tools.paths import PathRefused, given_path, resolve, resolve_target
 from tools.registry import Origin, is_available_in_plan_mode
 from tools.sandbox import Sandbox
+from tools.shell_ops.bash_parser import parse_bash
 
 __all__ = [
     "CommandFacts",
@@ -55,6 +55,7 @@ __all__ = [
     "other_names",
     "path_fact",
     "resolve_targets",
+    "shell_folder",
     "tool_risk",
     "with_command",
 ]
@@ -143,6 +144,7 @@ def call_facts(
         PathRefused: a path it names cannot be resolved.
     """
     targets = resolved or resolve_targets(tool.targets(arguments), scope.cwd, context)
+    cwd = shell_folder(scope.cwd, context)
     facts = CallFacts(
         tool=tool.name,
         mode=scope.mode,
@@ -152,7 +154,7 @@ def call_facts(
         original_tool=tool.rule_name,
         allowed_in_plan_mode=is_available_in_plan_mode(tool),
         requires_input=tool.requires_input,
-        cwd=Path(scope.cwd) if scope.cwd else None,
+        cwd=cwd,
         paths=targets.paths,
         declares_access=origin == "builtin" or bool(targets.paths or targets.hosts or targets.command),
         hosts=targets.hosts,
@@ -163,6 +165,17 @@ def call_facts(
     # Plug-ins and servers start their commands themselves, outside of the sandbox.
     sandbox = context.sandboxing() if origin == "builtin" else "none"
     return replace(with_command(facts, targets.command), sandbox=sandbox)
+
+
+def shell_folder(cwd: str, context: PolicyContext) -> Path | None:
+    """The current folder of a thread's shell; None for the workspace.
+
+    A folder elsewhere counts for nothing: the thread has moved, or came from a file that names it.
+    """
+    with suppress(PathRefused, TypeError):
+        if cwd and resolve(cwd, workspace=context.workspace, roots=context.roots).inside:
+            return Path(cwd)
+    return None
 
 
 def with_command(facts: CallFacts, command: CommandFacts) -> CallFacts:
@@ -210,8 +223,9 @@ def resolve_targets(targets: Sequence[Target], cwd: str, context: PolicyContext)
     for target in targets:
         match target:
             case PathTarget():
-                paths.append(path_fact(target, context))
-                files.append(_file_version(paths[-1].resolved))
+                for text in _readings(target.text, context):
+                    paths.append(path_fact(replace(target, text=text), context))
+                    files.append(_file_version(paths[-1].resolved))
             case HostTarget():
                 hosts.append(target.text)
             case CommandTarget():
@@ -221,8 +235,17 @@ def resolve_targets(targets: Sequence[Target], cwd: str, context: PolicyContext)
         # Several commands are evaluated as one text.
         text = "\n".join(one.text for one in commands)
         whole = replace(commands[0], text=text, is_bash=all(one.is_bash for one in commands))
-        command = command_facts(whole, Path(cwd or context.workspace), context)
+        command = command_facts(whole, shell_folder(cwd, context) or context.workspace, context)
     return Targets(tuple(paths), tuple(files), tuple(hosts), command)
+
+
+def _readings(text: str, context: PolicyContext) -> tuple[str, ...]:
+    """The path that an argument means; and the text itself if something has that name, for a tool may open it."""
+    meant = given_path(text)
+    with suppress(PathRefused):
+        if meant != text and os.path.lexists(resolve(text, workspace=context.workspace).path):
+            return meant, text
+    return (meant,)
 
 
 def _file_version(path: PurePath) -> tuple[int, ...] | None:
@@ -335,7 +358,8 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
     Raises:
         PathRefused: its folder cannot be resolved.
     """
-    start = resolve_target(target.working_directory, str(context.workspace)) if target.working_directory else cwd
+    folder = given_path(target.working_directory)
+    start = resolve_target(folder, str(context.workspace)) if folder else cwd
     try:
         text = _parse_cached(target.text) if target.is_bash else unparsed_shell(target.text, _NOT_BASH)
     except _NotParsed as error:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from graph_agent.ports import Outcome, Scope, Toolbox
 from graph_agent.ports.toolbox import ExpandedMessage
-from tools.paths import PathRefused, resolve
+from tools.paths import PathRefused, given_path, resolve
 from tools.running import run_in_thread
 
 __all__ = ["FileMentions"]
@@ -63,7 +63,7 @@ class FileMentions:
         for quoted, bare in _MENTION.findall(text):
             for mention in _readings(quoted, bare):
                 try:
-                    path = resolve(mention.path, workspace=self.workspace, roots=tuple(self.roots)).path
+                    path = resolve(given_path(mention.path), workspace=self.workspace, roots=tuple(self.roots)).path
                 except PathRefused:
                     continue
                 if os.path.lexists(path):

@@ -13,7 +13,7 @@ from graph_agent.config.redaction import Redactor
 from graph_agent.errors import StorageError
 from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, JournalRow, Scope
-from graph_agent.toolbox.facts import PolicyContext, host_permission, names_in_rules, other_names
+from graph_agent.toolbox.facts import PolicyContext, host_permission, names_in_rules, other_names, shell_folder
 from policy import Grant as GrantedRules
 from policy import InvalidRule, PolicySettings, filters_files, granted_rules, may_read
 from tools.base import (
@@ -104,9 +104,10 @@ class ToolContexts:
         """The context of every use of a tool in the thread, without anything to have an effect with."""
         return ToolContext(
             self.policy_context.workspace,
+            has_policy=True,
             roots=self.policy_context.roots,
             thread_id=scope.thread_id,
-            cwd=Path(scope.cwd) if scope.cwd else None,
+            cwd=shell_folder(scope.cwd, self.policy_context),
             file_states=self._dependencies.file_states,
             blobs=self.blobs,
             limits=self.limits,

@@ -32,7 +32,7 @@ _LOOKED_UP = {
     ("graph_agent/cli/views/memory.py", "editor_words(command)"): "looked up by `program_words`",
     ("graph_agent/mcp/transport.py", "launch.words"): "from `find_program`, or the sandbox",
     ("graph_agent/ports/background.py", "command"): "full paths",
-    ("graph_agent/toolbox/bash_parser.py", "program"): "from `find_shfmt`",
+    ("tools/shell_ops/bash_parser.py", "program"): "from `find_shfmt`",
     ("tools/file_ops/grep_engine.py", "command"): "from `find_ripgrep`",
     ("tools/sandbox/landlock.py", "program[0]"): "what the sandbox was asked to start",
     ("tools/sandbox/sandbox.py", "program"): "from `find_program`",

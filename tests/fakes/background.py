@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph_agent.calls import process_marker
+from graph_agent.errors import StorageError
 from graph_agent.ports import SystemClock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
@@ -15,6 +16,7 @@ from graph_agent.toolbox.tool_context import RecordedProcesses
 from tests.fakes.tool_ports import ToolEnvironment
 from tests.fakes.waiting import until
 from tools.base import Limits, ProcessRecorder, ToolContext, ToolResult
+from tools.running import execute
 from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
 from tools.shell_ops.bash import BashTool
 
@@ -54,7 +56,9 @@ class Background:
         await self._journal.claim(thread, context.call_id, context.attempt, self._owner, None)
         tool = BashTool()
         tool.shells = self.shells
-        return await tool.execute(command=command, background=True, context=context, **arguments)
+        given = {"command": command, "background": True, **arguments}
+        # As the toolbox runs it: a failing disk ends the run.
+        return await execute(tool, given, context, reraise=(StorageError,))
 
     async def output(self, shell: str, *, call: str = "", thread: str = "t1") -> ToolResult:
         """As bash_output does it."""

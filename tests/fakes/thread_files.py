@@ -9,7 +9,7 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.ports.thread_file import ContentDigest
 from graph_agent.storage.blobs import FileBlobs
 
-__all__ = ["export", "reseal"]
+__all__ = ["as_history", "export", "reseal"]
 
 
 def export(database: Path, thread_id: str, *secrets: str) -> str:
@@ -17,6 +17,23 @@ def export(database: Path, thread_id: str, *secrets: str) -> str:
     with read_database(database) as reader:
         lines = reader.export(thread_id, FileBlobs(blob_dir(database)).get, secrets)
         return "".join(f"{line}\n" for line in lines)
+
+
+def as_history(text: str) -> dict[str, Any]:
+    """The file without what an import replaces: folder, owners, status of rewinds, what is still queued."""
+    document: dict[str, Any] = json.loads(text)
+    del document["end"]
+    for row in document["rows"]:
+        match row["table"]:
+            case "threads":
+                row["workspace"] = ""
+            case "journal":
+                row["owner"] = row["owner"].removeprefix("imported:")
+            case "rewinds":
+                row["status"] = row["status"].replace("imported", "done")
+            case "inbox":
+                row["taken_at"] = ""
+    return document
 
 
 def reseal(document: dict[str, Any]) -> str:

@@ -91,6 +91,7 @@ class ToolEnvironment:
         """A context over the same ports."""
         values: dict[str, Any] = {
             "workspace": self.workspace,
+            "has_policy": True,
             "thread_id": "t1",
             "call_id": "c1",
             "file_states": self.file_states,

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
     DEFAULT_TOOL_RISK,
     DEFAULT_UNKNOWN_RISK,
@@ -26,6 +25,7 @@ from policy import (
     risk_of,
 )
 from policy.chain import mentioned_reserved_path
+from tools.shell_ops.bash_parser import parse_bash
 
 _WS = PurePath("/w/proj")
 _HOME = PurePath("/home/u")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from graph_agent.toolbox.facts import PolicyContext, command_facts
 from policy import MODES, CallFacts, PathFact, PolicySettings, evaluate, parse_rules, parse_shell
 from tools.base import CommandTarget
+from tools.shell_ops.bash_parser import parse_bash
 
 pytestmark = pytest.mark.slow
 _WS = Path("/nowhere/ws")

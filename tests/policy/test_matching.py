@@ -3,7 +3,6 @@ from pathlib import PurePath
 
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
     CallFacts,
     PathFact,
@@ -15,6 +14,7 @@ from policy import (
     parse_shell,
 )
 from policy.matching import covers_any_part, find_allow_rule, matches_tool, names_path
+from tools.shell_ops.bash_parser import parse_bash
 
 _WS = PurePath("/w/proj")
 _SETTINGS = PolicySettings(home=PurePath("/home/u"))

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from graph_agent.ports import Scope
-from graph_agent.toolbox.bash_parser import parse_bash
 from graph_agent.toolbox.facts import PolicyContext, call_facts
 from policy import PolicySettings, evaluate, parse_rules, parse_shell
 from policy.shell.arguments import only_reads
 from tools import create_default_tools
+from tools.shell_ops.bash_parser import parse_bash
 
 _BASH = next(tool for tool in create_default_tools(workspace=".") if tool.name == "bash")
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy import (
     CallFacts,
     Decision,
@@ -25,6 +24,7 @@ from policy import (
 from policy.proposals import COVERAGE, RuleKind
 from policy.rules import granted_rules
 from policy.shell.arguments import read_command
+from tools.shell_ops.bash_parser import parse_bash
 
 _WS = PurePath("/w/proj")
 _PLAIN = PolicySettings()

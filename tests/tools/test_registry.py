@@ -6,11 +6,11 @@ from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, ToolRes
 from tools.registry import (
     RegistryChange,
     ToolRegistry,
-    apply_aliases,
     resolve_tool_name,
     select_tools,
     unknown_tool_message,
 )
+from tools.schema import apply_aliases
 
 
 class Looker(BaseTool):

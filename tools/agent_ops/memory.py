@@ -33,7 +33,7 @@ from tools.base import (
 )
 from tools.file_ops.change import FileChange, plan_change, reconcile_file
 from tools.files import Snapshot, read_snapshot, replace_file
-from tools.paths import PathRefused, resolve
+from tools.paths import PathRefused, quoted_path, resolve, shown_path
 from tools.running import run_in_thread
 from tools.text import TextForm, decode, is_binary, to_newline
 
@@ -142,7 +142,7 @@ class SaveMemoryTool(BaseTool):
         return None if args["fact"].strip() else "fact: it is blank; say in one sentence what to remember."
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:  # noqa: ARG002 - always the same file
-        return [PathTarget(str(self._file()), "write")]
+        return [PathTarget(shown_path(str(self._file())), "write")]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
         return f"remember: {_on_one_line(args['fact'])}"
@@ -235,7 +235,7 @@ def _exclusive(folder: Path) -> Iterator[None]:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise PathRefused(
-            ToolErrorType.PERMISSION, f"{str(folder)!r} cannot be used for memories: {error.strerror}."
+            ToolErrorType.PERMISSION, f"{quoted_path(str(folder))} cannot be used for memories: {error.strerror}."
         ) from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -256,7 +256,7 @@ def _decode(before: Snapshot) -> tuple[str | None, TextForm]:
     if is_binary(before.data) or not form.encoding.startswith("utf-"):
         raise PathRefused(
             ToolErrorType.VALIDATION,
-            f"{before.resolved.given!r} is not text in a Unicode encoding; it was not changed. "
+            f"{quoted_path(before.resolved.given)} is not text in a Unicode encoding; it was not changed. "
             "Ask the user to save it as UTF-8.",
         )
     return text, form

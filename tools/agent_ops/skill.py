@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
 from tools.files import read_all
-from tools.paths import PathRefused, open_regular, resolve
+from tools.paths import PathRefused, given_path, open_regular, quoted_path, resolve, shown_path
 from tools.running import run_in_thread
 from tools.text import decode, is_binary
 
@@ -100,7 +100,7 @@ def _files_in(folder: Path) -> Iterator[str]:
         for name in sorted(files):
             path = (Path(place) / name).relative_to(folder).as_posix()
             if path != "SKILL.md" and not name.startswith("."):
-                yield path
+                yield shown_path(path)
                 found += 1
             if found > _MOST_FILES:
                 return
@@ -112,10 +112,10 @@ def _file_of(skill: Skill, file: str) -> str:
     Raises:
         PathRefused: it is outside the skill's folder, does not exist, or is not text.
     """
-    found = resolve(file, workspace=skill.folder.resolve())
+    found = resolve(given_path(file), workspace=skill.folder.resolve())
     if not found.inside:
         raise PathRefused(
-            ToolErrorType.PERMISSION, f"{file!r} is outside the skill's folder; read it with read_file."
+            ToolErrorType.PERMISSION, f"{quoted_path(file)} is outside the skill's folder; read it with read_file."
         )
     with open_regular(found) as descriptor:
         size = os.fstat(descriptor).st_size
@@ -123,6 +123,6 @@ def _file_of(skill: Skill, file: str) -> str:
     if is_binary(data):
         raise PathRefused(
             ToolErrorType.VALIDATION,
-            f"{file!r} is not text, or larger than {_MOST_BYTES // 1024} KB.",
+            f"{quoted_path(file)} is not text, or larger than {_MOST_BYTES // 1024} KB.",
         )
     return decode(data)[0] or "(the file is empty)"

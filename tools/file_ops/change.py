@@ -25,7 +25,7 @@ from tools.base import (
 )
 from tools.diff import diff_texts
 from tools.files import Snapshot, read_snapshot, replace_file
-from tools.paths import PathRefused, ResolvedPath
+from tools.paths import PathRefused, ResolvedPath, quoted_path
 from tools.running import run_in_thread
 from tools.text import TextForm, decode, to_newline
 
@@ -173,7 +173,7 @@ def encode_text(file_path: str, text: str, form: TextForm, newline: str | None =
         missing = str(error.object)[error.start : error.start + 1]
         raise PathRefused(
             ToolErrorType.VALIDATION,
-            f"{file_path!r} is encoded in {form.encoding}, which has no {missing!r}; "
+            f"{quoted_path(file_path)} is encoded in {form.encoding}, which has no {missing!r}; "
             "write the text without that character.",
         ) from error
 
@@ -187,7 +187,9 @@ def apply_change(change: FileChange, context: ToolContext) -> None:
     if change.is_empty:
         return
     # Every attempt of a call uses the same name, so that a retry removes what a killed attempt left behind.
-    owner = hashlib.sha256(f"{context.thread_id}\0{context.call_id}\0{change.path}".encode()).hexdigest()[:16]
+    owner = hashlib.sha256(
+        f"{context.thread_id}\0{context.call_id}\0{change.path}".encode("utf-8", "surrogateescape")
+    ).hexdigest()[:16]
     replace_file(change.before, change.after, temp_name=f".graph-agent-{owner}.tmp")
 
 
@@ -201,14 +203,18 @@ def find_conflict(now: Snapshot, known: str | None, observed: Mapping[str, Any] 
     """
     given, message = now.resolved.given, ""
     if observed is not None and observed["path"] != str(now.resolved.path):
-        message = f"{given!r} now leads to {now.resolved.path}, but the approval was for {observed['path']}."
+        message = (
+            f"{quoted_path(given)} now leads to {now.resolved.path}, but the approval was for {observed['path']}."
+        )
     elif now.sha256 is None:
         if observed is not None and observed["sha256"] is not None:
-            message = f"{given!r} was deleted after the change was approved."
+            message = f"{quoted_path(given)} was deleted after the change was approved."
     elif known is None:
-        message = f"{given!r} exists and was not read in this conversation; read it with read_file first."
+        message = (
+            f"{quoted_path(given)} exists and was not read in this conversation; read it with read_file first."
+        )
     elif known != now.sha256:
-        message = f"{given!r} was changed by someone else since it was last read; read it again first."
+        message = f"{quoted_path(given)} was changed by someone else since it was last read; read it again first."
     return PathRefused(ToolErrorType.VALIDATION, f"{message} Nothing was written.") if message else None
 
 

@@ -11,7 +11,7 @@ from tools.file_ops.change import FileChange, FileChangeTool, encode_text, plan_
 from tools.file_ops.replace import Mode, ReplaceError, Replacement, replace_text
 from tools.file_ops.similar_paths import missing_path
 from tools.files import read_snapshot
-from tools.paths import PathRefused
+from tools.paths import PathRefused, quoted_path
 from tools.text import decode, is_binary
 
 __all__ = ["EditFileArgs", "EditFileTool", "OneEdit"]
@@ -78,7 +78,9 @@ class EditFileTool(FileChangeTool):
         if before.data is None:
             raise missing_path(before.resolved, context, "create it with write_file, or list the folder with ls")
         if is_binary(before.data):
-            raise PathRefused(ToolErrorType.VALIDATION, f"{file_path!r} is a binary file; only text can be edited.")
+            raise PathRefused(
+                ToolErrorType.VALIDATION, f"{quoted_path(file_path)} is a binary file; only text can be edited."
+            )
         old, form = decode(before.data)
         text, count = old, 0
         notes: dict[str, None] = {}
@@ -97,7 +99,7 @@ class EditFileTool(FileChangeTool):
                 done = replace_text(text, wanted, form.newline)
             except ReplaceError as why:
                 which = f"edit {number} of {len(replacements)} in " if len(replacements) > 1 else ""
-                raise PathRefused(ToolErrorType.VALIDATION, f"{which}{file_path!r}: {why}") from why
+                raise PathRefused(ToolErrorType.VALIDATION, f"{which}{quoted_path(file_path)}: {why}") from why
             text, count = done.text, count + done.count
             if done.note:
                 notes[done.note] = None

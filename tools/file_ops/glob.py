@@ -18,10 +18,10 @@ from tools.base import (
     failure,
 )
 from tools.file_ops.similar_paths import missing_path
-from tools.paths import PathRefused
+from tools.paths import PathRefused, quoted_path, shown_path
 from tools.patterns import BadGlob, GlobPattern, enter_literal_folders, literal_prefix, root_pattern
 from tools.running import run_in_thread
-from tools.walk import NewestFiles, WalkSelection, printable_name, walk
+from tools.walk import NewestFiles, WalkSelection, walk
 
 __all__ = ["GlobArgs", "GlobTool"]
 
@@ -37,7 +37,8 @@ class GlobTool(BaseTool):
     name = "glob"
     description = (
         "Find files by name, newest first: ** matches across directories, * and ? within one name, {a,b} either. "
-        "Hidden and git-ignored files are left out and counted, unless path or pattern names them literally."
+        "Hidden, git-ignored and generated files (such as node_modules) are left out and counted, unless path or "
+        "pattern names them literally."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
@@ -78,13 +79,15 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
     if not root.path.exists():
         raise missing_path(root, context)
     if not root.path.is_dir():
-        return failure(ToolErrorType.VALIDATION, f"{place.folder!r} is not a folder; give the folder to search in.")
+        return failure(
+            ToolErrorType.VALIDATION, f"{quoted_path(place.folder)} is not a folder; give the folder to search in."
+        )
     newest = NewestFiles(_MAX_FILES)
     found = walk(root, context, WalkSelection(wanted.among, wanted.names, newest))
     # Shown as the other tools take them: relative to the workspace where that is possible.
     inside = root.path.is_relative_to(context.workspace)
     shown = [
-        printable_name(os.path.relpath(file.path, context.workspace) if inside else file.path)
+        shown_path(os.path.relpath(file.path, context.workspace) if inside else file.path)
         for file in newest.files()
     ]
     total = newest.total

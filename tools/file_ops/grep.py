@@ -21,10 +21,10 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.file_ops.grep_engine import LineSearch, Prefilter, SearchHit, required_texts, split_lines
+from tools.file_ops.grep_engine import LineSearch, Matches, Prefilter, required_texts, split_lines
 from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all
-from tools.paths import PathRefused, ResolvedPath, open_regular
+from tools.paths import PathRefused, ResolvedPath, open_regular, shown_path
 from tools.patterns import BadGlob, BadPattern, GlobPattern, compile_pattern
 from tools.running import run_in_thread
 from tools.text import decode, is_binary
@@ -34,7 +34,6 @@ from tools.walk import (
     Walk,
     WalkSelection,
     newest_first,
-    printable_name,
     require_searchable,
     stop_if_cancelled,
     walk,
@@ -68,14 +67,16 @@ class GrepArgs(BaseModel):
 class GrepTool(BaseTool):
     name = "grep"
     description = (
-        "Search the contents of files with a regular expression, newest files first. Hidden and git-ignored "
-        "files are left out and counted, unless path or include names them literally."
+        "Search the contents of files with a regular expression, newest files first. Hidden, git-ignored and "
+        "generated files (such as node_modules) are left out and counted, unless path or include names them."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "files"
     args_schema = GrepArgs
     max_result_chars = 60_000
+    max_matches = 10_000_000
+    """At so many matches the search ends with what it has found."""
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:
         return [PathTarget(str(args.get("path", ".")))]
@@ -97,13 +98,15 @@ class GrepTool(BaseTool):
         limit: int = 100,
         tool_context: ToolContext | None = None,
     ) -> ToolResult:
-        report = _Report(printable_name(pattern), output_mode, max(1, limit), max(0, context))
+        report = _Report(_on_one_line(pattern), output_mode, max(1, limit), max(0, context))
         report.needs_multiline = not multiline and _LINE_END.search(pattern) is not None
         if not pattern:
             return failure(ToolErrorType.VALIDATION, "The pattern is empty; write what to look for.")
         try:
             expression = compile_pattern(re.escape(pattern) if literal else pattern, dot_matches_newline=multiline)
-            search = LineSearch(expression, required_texts(pattern, is_literal=literal), multiline)
+            search = LineSearch(
+                expression, required_texts(pattern, is_literal=literal), multiline, self.max_matches
+            )
             wanted = None if include is None else GlobPattern(include)
             grep = _Grep(search, wanted, report, self.context_or_default(tool_context))
             return await run_in_thread(grep.run, path)
@@ -111,6 +114,10 @@ class GrepTool(BaseTool):
             return refused.as_result()
         except (BadGlob, BadPattern) as bad:
             return failure(ToolErrorType.VALIDATION, str(bad))
+
+
+def _on_one_line(pattern: str) -> str:
+    return pattern if pattern.isprintable() else repr(pattern)[1:-1]
 
 
 @dataclass
@@ -126,6 +133,8 @@ class _Report:
     needs_multiline: bool = False
     """The pattern contains a line ending, but lines are searched one by one."""
     too_large: int = 0
+    stopped: str = ""
+    """Why the search ended before everything was searched."""
     _lines: list[str] = field(default_factory=list)
     _chars: int = 0
     _shown_matches: int = 0
@@ -134,15 +143,17 @@ class _Report:
     _binary: int = 0
     _cut_lines: int = 0
 
-    def add(self, name: str, lines: Sequence[str], hits: Sequence[SearchHit]) -> None:
+    def add(self, name: str, lines: Sequence[str], found: Matches) -> None:
         """Add the matches of a text file."""
-        if not hits:
+        if not found.total:
             return
+        hits = found.hits
         self._files += 1
-        self._matches += len(hits)
+        self._matches += found.total
         if self.mode != "content":
             if self._files <= self.limit:
-                self._show(name if self.mode == "files_with_matches" else f"{name}:{len(hits)}")
+                more = "+" if self.stopped else ""
+                self._show(name if self.mode == "files_with_matches" else f"{name}:{found.total}{more}")
             return
         hits = hits[: max(0, self.limit - self._shown_matches)]
         columns = {number: hit.column for hit in hits for number in range(hit.first, hit.last + 1)}
@@ -159,6 +170,11 @@ class _Report:
                 self._show(f"{name}{mark}{number + 1}{mark}{self._cut(lines[number], columns.get(number, 0))}")
             last = max(last, end - 1)
             self._shown_matches += 1
+
+    @property
+    def has_matches(self) -> bool:
+        """Whether anything was found."""
+        return self._matches + self._binary > 0
 
     def add_binary(self, name: str) -> None:
         """Add a binary file that matches: it is named and counted, its contents are not shown."""
@@ -180,12 +196,13 @@ class _Report:
 
     def result(self, found: Walk) -> ToolResult:
         """The result; no match is a success too."""
-        notes = []
+        notes = [f"{self.stopped}; there may be more matches, narrow the search"] if self.stopped else []
         shown, total, what = self._shown_matches, self._matches, "matches"
         if self.mode != "content":
             shown, total, what = min(self._files, self.limit, len(self._lines)), self._files, "files"
         if shown < total:
-            notes.append(f"the first {shown} of {total} {what}, newest files first; narrow the search")
+            more = "at least " if self.stopped else ""
+            notes.append(f"the first {shown} of {more}{total} {what}, newest files first; narrow the search")
         if self.needs_multiline and not self._matches:
             notes.append("a pattern that contains a line ending needs multiline=true to match")
         counts = {
@@ -226,6 +243,8 @@ class _Grep:
             if count % _PROGRESS_EVERY == 0:
                 self.context.progress(FilesSearched(count))
             self._search_file(file, found)
+            if self.search.stopped:
+                break
         return self.report.result(found)
 
     def _find_files(self, root: ResolvedPath, prefilter: Prefilter) -> Walk:
@@ -258,10 +277,16 @@ class _Grep:
             found.unreadable += 1
             return
         workspace = self.context.workspace
-        name = printable_name(str(path.relative_to(workspace) if path.is_relative_to(workspace) else path))
+        name = shown_path(str(path.relative_to(workspace) if path.is_relative_to(workspace) else path))
         if is_binary(data):
-            if self.search.hits([data.decode("latin-1")]):
+            if self.search.find([data.decode("latin-1")], 0).total:
                 self.report.add_binary(name)
             return
         lines = split_lines(decode(data)[0])
-        self.report.add(name, lines, self.search.hits(lines))
+        matches = self.search.find(lines, self.report.limit)
+        self.report.stopped = self.search.stopped
+        self.report.add(name, lines, matches)
+        if self.search.stopped and not self.report.has_matches:
+            raise BadPattern(
+                f"{self.search.stopped}; write it without nested repetitions, or search in a smaller folder."
+            )

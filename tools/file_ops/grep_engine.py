@@ -16,16 +16,25 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from tools.base import ToolContext
 from tools.paths import PathRefused
-from tools.patterns import BadPattern, Pattern
+from tools.patterns import Pattern
 from tools.programs import find_program
 from tools.result import ToolErrorType
 from tools.walk import FoundFile, FoundFolder, Walk, stop_if_cancelled
 
-__all__ = ["LineSearch", "Prefilter", "RequiredTexts", "SearchHit", "find_ripgrep", "required_texts", "split_lines"]
+__all__ = [
+    "LineSearch",
+    "Matches",
+    "Prefilter",
+    "RequiredTexts",
+    "SearchHit",
+    "find_ripgrep",
+    "required_texts",
+    "split_lines",
+]
 
 _TOKEN = re.compile(r"\\(?:.|$)|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z0-9_ \-=/<>:;,\"'!@%&]")
@@ -208,8 +217,7 @@ def _files(folders: Iterable[FoundFolder]) -> Iterator[FoundFile]:
     return chain.from_iterable(folder.files() for folder in folders)
 
 
-@dataclass(frozen=True)
-class SearchHit:
+class SearchHit(NamedTuple):
     """One match: its first and last line, counted from 0, and the column in the first where it begins."""
 
     first: int
@@ -217,47 +225,66 @@ class SearchHit:
     column: int
 
 
+class Matches(NamedTuple):
+    """The first matches in one text, and how many were found."""
+
+    hits: list[SearchHit]
+    total: int
+
+
 @dataclass
 class LineSearch:
-    """One pattern for many texts, and the time left for all of them."""
+    """One pattern for many texts, with a limit on the time and the matches of all of them together."""
 
     pattern: Pattern
     required: RequiredTexts
     is_multiline: bool
+    max_matches: int = 10_000_000
+    stopped: str = ""
+    """Why the search has ended before the end of a text; empty if it has not."""
+    _left: int = field(init=False)
     _deadline: float = field(default_factory=lambda: time.monotonic() + _SECONDS)
 
-    def hits(self, lines: list[str]) -> list[SearchHit]:
-        """The matches in order; of a line only the first, unless the search is multiline.
+    def __post_init__(self) -> None:
+        self._left = self.max_matches
 
-        Raises:
-            BadPattern: it takes too long.
+    def find(self, lines: list[str], keep: int) -> Matches:
+        """The matches in order, of which `keep` are returned; of a line only the first, unless it is multiline.
+
+        At a limit the search ends with what it has found, and `stopped` says so.
         """
-        found = []
+        kept: list[SearchHit] = []
+        total = 0
         try:
-            if self.is_multiline:
-                text = "\n".join(lines)
-                return self._hits_in_text(text) if self.required.may_match(text) else []
-            for number, line in enumerate(lines):
-                if not self.required.may_match(line):
-                    continue
-                match = self.pattern.search(line, timeout=self._time_left(), concurrent=len(line) > _LONG_LINE)
-                if match:
-                    found.append(SearchHit(number, number, match.start()))
-        except TimeoutError as error:
-            raise BadPattern(
-                f"{self.pattern.pattern!r} was stopped after {_SECONDS:g} seconds; write it without nested "
-                "repetitions, or search in a smaller folder."
-            ) from error
-        return found
+            for hit in self._hits_in_text("\n".join(lines)) if self.is_multiline else self._hits_in_lines(lines):
+                total += 1
+                if total <= keep:
+                    kept.append(hit)
+                self._left -= 1
+                if self._left <= 0:
+                    self.stopped = f"stopped after {self.max_matches:,} matches"
+                    break
+        except TimeoutError:
+            self.stopped = f"{self.pattern.pattern!r} was stopped after {_SECONDS:g} seconds"
+        return Matches(kept, total)
 
-    def _hits_in_text(self, text: str) -> list[SearchHit]:
-        found, line, at = [], 0, 0
+    def _hits_in_lines(self, lines: list[str]) -> Iterator[SearchHit]:
+        for number, line in enumerate(lines):
+            if not self.required.may_match(line):
+                continue
+            match = self.pattern.search(line, timeout=self._time_left(), concurrent=len(line) > _LONG_LINE)
+            if match:
+                yield SearchHit(number, number, match.start())
+
+    def _hits_in_text(self, text: str) -> Iterator[SearchHit]:
+        if not self.required.may_match(text):
+            return
+        line, at = 0, 0
         for match in self.pattern.finditer(text, timeout=self._time_left(), concurrent=True):
             line += text.count("\n", at, match.start())
             at = match.start()
             last = line + match.group().rstrip("\n").count("\n")
-            found.append(SearchHit(line, last, at - (text.rfind("\n", 0, at) + 1)))
-        return found
+            yield SearchHit(line, last, at - (text.rfind("\n", 0, at) + 1))
 
     def _time_left(self) -> float:
         left = self._deadline - time.monotonic()

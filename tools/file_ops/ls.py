@@ -21,10 +21,10 @@ from tools.base import (
     failure,
 )
 from tools.file_ops.similar_paths import missing_path
-from tools.ignore_files import IgnoreRules
-from tools.paths import PathRefused, open_directory
+from tools.ignore_files import IgnoreRules, generated_folders, names_generated
+from tools.paths import PathRefused, open_directory, quoted_path, shown_given, shown_path
 from tools.running import run_in_thread
-from tools.walk import Walk, printable_name, rules_for
+from tools.walk import Walk, rules_for
 
 __all__ = ["LsArgs", "LsTool"]
 
@@ -40,7 +40,8 @@ class LsTool(BaseTool):
     name = "ls"
     description = (
         "List a folder: folders end with /, files come with their size in bytes, links with their target. "
-        "Hidden and git-ignored entries are left out and counted, unless the path itself names one."
+        "Hidden, git-ignored and generated entries (such as node_modules) are left out and counted, unless the "
+        "path itself names one."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
@@ -60,7 +61,9 @@ class LsTool(BaseTool):
 def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
     resolved = context.resolve(path)
     if resolved.exposes_process:
-        return failure(ToolErrorType.PERMISSION, f"{path!r} leads into the internals of a process: never listed.")
+        return failure(
+            ToolErrorType.PERMISSION, f"{quoted_path(path)} leads into the internals of a process: never listed."
+        )
     if not resolved.path.parent.exists():
         raise missing_path(resolved, context)
     with open_directory(resolved.path.parent) as parent:
@@ -70,10 +73,15 @@ def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
         except FileNotFoundError:
             raise missing_path(resolved, context, "list the folder above it") from None
         if not stat.S_ISDIR(status.st_mode):
-            return ToolResult(_describe(path, name, parent), f"{path}: 1 entry", metadata={"entries": 1})
-        listing = _Listing(rules_for(resolved.path, context.workspace)[0], depth)
+            return ToolResult(
+                _describe(shown_given(path), name, parent), f"{path}: 1 entry", metadata={"entries": 1}
+            )
+        shows_generated = names_generated(resolved.path, context.workspace)
+        listing = _Listing(rules_for(resolved.path, context.workspace)[0], depth, shows_generated)
         if not listing.add_folder(name, parent, resolved.path):
-            return failure(ToolErrorType.PERMISSION, f"You have no permission to list {resolved.given!r}.")
+            return failure(
+                ToolErrorType.PERMISSION, f"You have no permission to list {quoted_path(resolved.given)}."
+            )
     notes = listing.left_out.notes()
     if listing.is_cut:
         notes.append(f"cut after {_MAX_ENTRIES} entries; list a folder below")
@@ -86,6 +94,7 @@ def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
 class _Listing:
     rules: IgnoreRules
     depth: int
+    shows_generated: bool
     lines: list[str] = field(default_factory=list)
     left_out: Walk = field(default_factory=Walk)
     is_cut: bool = False
@@ -99,7 +108,12 @@ class _Listing:
         try:
             with os.scandir(fd) as found:
                 entries = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
+            folders = [] if self.shows_generated else [name for name, is_folder in entries if is_folder]
+            generated = generated_folders(folders, [name for name, is_folder in entries if not is_folder])
+            self.left_out.leave_out(generated)
             for entry, is_folder in entries:
+                if entry in generated:
+                    continue
                 if len(self.lines) >= _MAX_ENTRIES:
                     self.is_cut = True
                     break
@@ -108,7 +122,7 @@ class _Listing:
                 elif self.rules.ignores(folder / entry, is_folder=is_folder):
                     self.left_out.ignored += 1
                 else:
-                    self.lines.append("  " * (level - 1) + _describe(entry, entry, fd))
+                    self.lines.append("  " * (level - 1) + _describe(shown_path(entry), entry, fd))
                     is_deeper = is_folder and level < self.depth
                     if is_deeper and not self.add_folder(entry, fd, folder / entry, level + 1):
                         self.left_out.unreadable += 1
@@ -117,12 +131,11 @@ class _Listing:
         return True
 
 
-def _describe(shown_as: str, name: str, parent: int) -> str:
-    shown = printable_name(shown_as)
+def _describe(shown: str, name: str, parent: int) -> str:
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
-            return f"{shown} -> {printable_name(os.readlink(name, dir_fd=parent))}"
+            return f"{shown} -> {shown_path(os.readlink(name, dir_fd=parent))}"
     except OSError:
         return f"{shown}  (gone)"
     if stat.S_ISDIR(status.st_mode):

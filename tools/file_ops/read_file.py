@@ -25,7 +25,7 @@ from tools.base import (
 from tools.file_ops.images import image_result, media_type_of
 from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all, sha256_hex
-from tools.paths import PathRefused, open_regular
+from tools.paths import PathRefused, open_regular, quoted_path
 from tools.running import head_and_tail, run_in_thread
 from tools.text import decode, is_binary
 
@@ -80,8 +80,6 @@ class ReadFileTool(BaseTool):
     ) -> ToolResult:
         """Show the range, and record the digest of the whole file as read."""
         context = self.context_or_default(context)
-        if offset < 1 or limit < 1:
-            return failure(ToolErrorType.VALIDATION, f"offset {offset} and limit {limit}: both begin at 1.")
         try:
             path, sha256, result = await run_in_thread(_read, file_path, offset, limit, context)
         except PathRefused as refused:
@@ -132,13 +130,15 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
     if is_binary(data):
         return failure(
             ToolErrorType.VALIDATION,
-            f"{given!r} is a binary file ({len(data)} bytes), not text; use a program that knows its format.",
+            f"{quoted_path(given)} is a binary file ({len(data)} bytes); use a program that knows its format.",
         )
     text, form = decode(data)
     cells = as_cells(text) if given.endswith(".ipynb") else None
     lines, total = range_of_lines(text if cells is None else cells, offset, limit)
     if offset > max(total, 1):
-        return failure(ToolErrorType.VALIDATION, f"{given!r} has {total} lines; offset {offset} is beyond its end.")
+        return failure(
+            ToolErrorType.VALIDATION, f"{quoted_path(given)} has {total} lines; offset {offset} is beyond its end."
+        )
     # As many of the lines as one result has room for; at least one.
     room, line_chars = _MAX_CHARS, context.limits.line_chars
     for number, line in enumerate(lines):
@@ -165,7 +165,7 @@ def _show_far_lines(fd: int, size: int, given: str, offset: int, limit: int, con
     if gave_up:
         notes += f"; only its first {context.limits.scan_bytes} bytes were searched"
     if not lines:
-        return failure(ToolErrorType.VALIDATION, f"{given!r}: no line {offset} was found ({notes}).")
+        return failure(ToolErrorType.VALIDATION, f"{quoted_path(given)}: no line {offset} was found ({notes}).")
     output = f"{numbered(lines, offset, context.limits.line_chars)}\n[{notes}]"
     display = f"{Path(given).name}: {len(lines)} lines"
     return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": None})

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tools.base import ToolContext
-from tools.paths import PathRefused, ResolvedPath, containing_root
+from tools.paths import PathRefused, ResolvedPath, containing_root, quoted_path, shown_path
 from tools.result import ToolErrorType
 
 __all__ = ["missing_path"]
@@ -27,12 +27,14 @@ def missing_path(
         # Some folder on the way may not be listed; the path is missing all the same.
         similar = {}
     found = [
-        repr(str(path.relative_to(context.workspace) if path.is_relative_to(context.workspace) else path))
+        quoted_path(
+            shown_path(str(path.relative_to(context.workspace) if path.is_relative_to(context.workspace) else path))
+        )
         for path in similar
         if context.may_read(path)
     ][:_MAX_SHOWN]
     hint = f". Did you mean {' or '.join(found)}?" if found else f"; {otherwise}."
-    return PathRefused(ToolErrorType.NOT_FOUND, f"{resolved.given!r} does not exist{hint}")
+    return PathRefused(ToolErrorType.NOT_FOUND, f"{quoted_path(resolved.given)} does not exist{hint}")
 
 
 def _similar_paths(path: Path, context: ToolContext) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from tools.base import ToolContext, ToolErrorType, ToolResult
 from tools.file_ops.change import FileChange, FileChangeTool, encode_text, plan_change
 from tools.files import read_snapshot
-from tools.paths import PathRefused
+from tools.paths import PathRefused, quoted_path
 from tools.text import TextForm, decode, is_binary
 
 __all__ = ["WriteFileArgs", "WriteFileTool"]
@@ -32,7 +32,9 @@ class WriteFileTool(FileChangeTool):
         """The change from the file as it is to the given content."""
         file_path, content = str(args["file_path"]), str(args["content"])
         if file_path.endswith("/"):
-            raise PathRefused(ToolErrorType.VALIDATION, f"{file_path!r} names a folder; name the file to write.")
+            raise PathRefused(
+                ToolErrorType.VALIDATION, f"{quoted_path(file_path)} names a folder; name the file to write."
+            )
         before = read_snapshot(context.resolve(file_path), context.limits.file_bytes)
         old, form = None, TextForm()
         if before.data is not None and is_binary(before.data):

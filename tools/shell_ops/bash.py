@@ -26,7 +26,7 @@ from tools.base import (
     ToolRiskLevel,
     failure,
 )
-from tools.paths import PathRefused, containing_root, resolve
+from tools.paths import PathRefused, containing_root, given_path, quoted_path, resolve
 from tools.running import run_in_thread
 from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits, SandboxUnavailable
 from tools.shell_ops.background import BackgroundShells, start_in_background
@@ -41,6 +41,7 @@ from tools.shell_ops.shell_command import (
     exit_code,
     exit_trap,
     format_sandbox_failure,
+    refused_in_every_mode,
     sandbox_error,
     spawn,
 )
@@ -138,6 +139,8 @@ class BashTool(BaseTool):
             start, shell = _start_folder(working_directory, here), self.shell_words(here.workspace)
         except PathRefused as refused:
             return refused.as_result()
+        if not here.has_policy and (why := refused_in_every_mode(command, is_bash=not shell)):
+            return failure(ToolErrorType.PERMISSION, f"This command is never run: {why}.")
         if background:
             run = ShellCommand(command, timeout, start, here, shell, reports="code")
             return await start_in_background(run, self.shells)
@@ -151,17 +154,19 @@ class BashTool(BaseTool):
 
 def _start_folder(given: str, context: ToolContext) -> Path:
     current = context.cwd or context.workspace
-    resolved = resolve(given or str(current), workspace=context.workspace, roots=context.roots)
+    resolved = resolve(given_path(given) or str(current), workspace=context.workspace, roots=context.roots)
     if not resolved.inside:
         raise PathRefused(
             ToolErrorType.PERMISSION,
-            f"working_directory {given or str(current)!r} is outside the workspace {context.workspace}; "
+            f"working_directory {quoted_path(given or str(current))} is outside the workspace {context.workspace}; "
             "choose a folder in it.",
         )
     if resolved.path.is_dir():
         return resolved.path
     if given:
-        raise PathRefused(ToolErrorType.NOT_FOUND, f"working_directory {given!r} is not a folder; check with ls.")
+        raise PathRefused(
+            ToolErrorType.NOT_FOUND, f"working_directory {quoted_path(given)} is not a folder; check with ls."
+        )
     return context.workspace  # the shell's current folder was removed
 
 

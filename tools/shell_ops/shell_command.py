@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from policy import destructive_reason, parse_shell, unparsed_shell
 from tools.base import ToolContext
 from tools.running import run_in_thread
 from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits, SandboxLaunch
+from tools.shell_ops.bash_parser import parse_bash
 from tools.shell_ops.output import Spool, clean_output
 from tools.shell_ops.process import CALL_MARK, ChildProcess
 
@@ -25,6 +27,7 @@ __all__ = [
     "exit_code",
     "exit_trap",
     "format_sandbox_failure",
+    "refused_in_every_mode",
     "sandbox_error",
     "spawn",
     "strip_exit_trap",
@@ -175,6 +178,12 @@ _MESSAGE_BYTES = 1_000
 def sandbox_error(spool: Spool) -> str:
     """What a sandbox printed that could not be set up."""
     return clean_output(spool.read(0, _MESSAGE_BYTES)).strip()
+
+
+def refused_in_every_mode(command: str, *, is_bash: bool = True) -> str:
+    """Why a command must never run; empty for most. For calls that no policy has decided about."""
+    text = parse_shell(command, parse_bash) if is_bash else unparsed_shell(command)
+    return destructive_reason(command, text)
 
 
 def format_sandbox_failure(message: str) -> str:

@@ -194,16 +194,22 @@ def import_command(
     as_id: Annotated[
         str | None, Option("--as", metavar="ID", help="Id of the imported thread. Default: its old id.")
     ] = None,
+    workspace: Annotated[
+        str | None, Option("--workspace", metavar="DIR", help="Folder it works in. Default: the current one.")
+    ] = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import a thread. Open calls are re-evaluated and need approval again."""
+    """Import a thread into this folder. Open calls are re-evaluated and need approval again."""
     from asyncio import run
 
+    from graph_agent.app.opening import existing_folder
     from graph_agent.app.thread_import import import_thread
     from graph_agent.cli.views.thread_files import print_imported
 
-    print_imported(run(import_thread(resolve_database(db), file, as_id=as_id)), as_json=as_json)
+    folder = existing_folder(Path(workspace or "."))
+    done = run(import_thread(resolve_database(db), file, workspace=folder, as_id=as_id))
+    print_imported(done, as_json=as_json)
 
 
 def inspect_command(

@@ -92,12 +92,18 @@ def print_imported(done: "Imported", *, as_json: bool) -> None:
         f"Imported {thread.thread_id}{renamed}: {turns}, {thread.status}. {thread.title}",
         f"Workspace: {thread.workspace}. Change it with resume --workspace DIR.",
     ]
+    if done.exported_workspace not in ("", thread.workspace):
+        lines.append(f"It worked in {done.exported_workspace} where it was exported; its file changes are history.")
+    if done.unsent:
+        lines.append(f"{format_count(len(done.unsent), 'queued message')} not sent; send what you still want:")
+        lines += [f"  {' '.join(text.split())}" for text in done.unsent]
     if done.missing:
         lines.append(f"{format_count(done.missing, 'file content')} missing in the export.")
     if thread.pending_approvals or thread.interrupted_calls or thread.answered_calls:
         lines.append("Open calls are re-evaluated and need approval again; answers were not imported.")
     lines.append(f"Resume with: graph-agent resume {thread.thread_id}")
     result = {**thread_json(thread), "exported_as": done.exported_as, "missing_contents": done.missing}
+    result |= {"exported_workspace": done.exported_workspace, "unsent_messages": list(done.unsent)}
     print_result(result, map(escape, lines), as_json=as_json)
 
 

@@ -53,6 +53,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET parent_checkpoint_id = excluded.parent_checkpoint_id, type = excluded.type,
     checkpoint = excluded.checkpoint, metadata = excluded.metadata
 """
+# The copy of a checkpoint that came from a file is as foreign as the checkpoint itself; a copy has the same parent.
+_COPY_IS_IMPORTED = """
+INSERT OR IGNORE INTO imported_checkpoints SELECT :thread, :id WHERE EXISTS (
+    SELECT 1 FROM imported_checkpoints WHERE thread_id = :thread AND (:parent IS NULL OR checkpoint_id = :parent))
+"""
 _PUT_WRITE = """
 INSERT OR {what} INTO writes
     (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
@@ -173,6 +178,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         def store(connection: sqlite3.Connection) -> None:
             connection.execute(_PUT, row)
+            if not namespace and about.get("source") == "fork":
+                connection.execute(_COPY_IS_IMPORTED, {"thread": thread_id, "id": row[2], "parent": row[3]})
             if not namespace:
                 self._projections.fold(connection, stored)
 

@@ -17,16 +17,17 @@ from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, boo
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.database import Database, transaction
+from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER, OWN_INTENT
 
 __all__ = ["INLINE_BYTES", "SqliteJournal", "SqliteShells"]
 
 INLINE_BYTES = 64 * 1024
 """An outcome longer than this goes to a blob; its row holds the reference."""
 
-_COLUMNS = """
-SELECT call_id, attempt, owner, status, started_at, ended_at, outcome, intent,
-    process_group, process_started, boot_id FROM journal
-"""
+_COLUMNS = f"""
+SELECT call_id, attempt, owner, status, started_at, ended_at, outcome,
+    {OWN_INTENT}, process_group, process_started, boot_id FROM journal
+"""  # noqa: S608 - names only
 _ROWS = f"{_COLUMNS} WHERE thread_id = ? AND call_id = ? AND reverted = 0 ORDER BY attempt"
 _REVERTED = f"""
 {_COLUMNS} WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids)) AND reverted = 1
@@ -36,11 +37,12 @@ _KNOWN = """
 SELECT call_id FROM call_log WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
 UNION SELECT call_id FROM journal WHERE thread_id = :thread_id AND call_id IN (SELECT value FROM json_each(:ids))
 """
-_WRITTEN = """
+_WRITTEN = f"""
 SELECT json_extract(intent, '$.path') AS path FROM journal
 WHERE thread_id = ? AND intent IS NOT NULL AND reverted = 0 AND status NOT IN ('error', 'not_started')
+    AND owner NOT GLOB '{IMPORTED_OWNER}*'
 GROUP BY path ORDER BY min(started_at)
-"""
+"""  # noqa: S608 - names only
 _CLAIM = """
 INSERT INTO journal (thread_id, call_id, attempt, owner, status, started_at, intent)
 VALUES (?, ?, ?, ?, 'executing', ?, ?)

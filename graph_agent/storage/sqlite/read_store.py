@@ -24,6 +24,7 @@ from graph_agent.ports.read_store import (
 from graph_agent.storage.decoder import PlainDecoder
 from graph_agent.storage.sqlite.read_connection import ReadConnection
 from graph_agent.storage.sqlite.row_values import (
+    OWN_INTENT,
     CheckpointRow,
     answers_of,
     attempts_of,
@@ -295,8 +296,9 @@ class SqliteReadStore:
 
     def attempts(self, thread_id: str, call_id: str) -> "list[ports.JournalRow]":
         rows = self._rows(
-            """SELECT call_id, attempt, owner, status, started_at, ended_at, intent, process_group, process_started,
-            boot_id FROM journal WHERE thread_id = ? AND call_id = ? AND NOT reverted ORDER BY attempt""",
+            f"""SELECT call_id, attempt, owner, status, started_at, ended_at, {OWN_INTENT}, process_group,
+            process_started, boot_id FROM journal
+            WHERE thread_id = ? AND call_id = ? AND NOT reverted ORDER BY attempt""",  # noqa: S608 - names only
             (thread_id, call_id),
         )
         return [
@@ -490,7 +492,7 @@ class SqliteReadStore:
         return self._column(_BELOW, thread_id)
 
     def has_unfinished_rewind(self, thread_id: str) -> bool:
-        statement = "SELECT 1 FROM rewinds WHERE thread_id = ? AND status NOT IN ('done', 'reverted')"
+        statement = "SELECT 1 FROM rewinds WHERE thread_id = ? AND status NOT IN ('done', 'reverted', 'imported')"
         return bool(self._rows(statement, (thread_id,)))
 
     def export_rows(self, table: str, columns: Sequence[str], thread_id: str) -> Generator[tuple[Any, ...]]:

@@ -10,15 +10,16 @@ from graph_agent.errors import UsageError
 from graph_agent.ports import Clock, ExecutedAttempt, FileImage, FileRestoration, Intent, Rewind, SubAgentRewind
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.row_values import OWN_INTENT
 
 __all__ = ["SqliteRewinds", "read_rewind", "release_contents"]
 
-_ATTEMPTS_SINCE = """
-SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
+_ATTEMPTS_SINCE = f"""
+SELECT j.call_id, j.attempt, j.status, j.started_at, {OWN_INTENT}, l.record FROM journal j
 LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
 WHERE j.thread_id = ? AND j.started_at >= ? AND j.reverted = 0 AND j.status <> 'not_started'
 ORDER BY j.started_at, j.rowid
-"""
+"""  # noqa: S608 - names only
 _SUB_AGENTS = """
 SELECT thread_id, parent_call FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY rowid
 """
@@ -26,6 +27,7 @@ _PLAN = """
 INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) VALUES (?, ?, ?, ?, ?, 'planned', ?)
 """
 _ONE = "SELECT id, thread_id, checkpoint_id, head, scope, plan FROM rewinds WHERE thread_id = ? AND"
+_HAS_IMPORTED = "SELECT 1 FROM rewinds WHERE thread_id = ? AND status = 'imported' LIMIT 1"
 _EXISTS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
 _MARK_CALL = "UPDATE journal SET reverted = ? WHERE thread_id = ? AND call_id = ? AND attempt = ?"
 _FORGET_FILE = "DELETE FROM file_states WHERE thread_id = ? AND path = ?"
@@ -111,6 +113,11 @@ class SqliteRewinds:
 
     async def last(self, thread_id: str) -> Rewind | None:
         return await self._first("status = 'done' AND json_extract(plan, '$.reverts') IS NULL", thread_id)
+
+    async def has_imported(self, thread_id: str) -> bool:
+        key = (thread_id,)
+        rows = await self._database.run(lambda connection: connection.execute(_HAS_IMPORTED, key).fetchall())
+        return bool(rows)
 
     async def _first(self, condition: str, thread_id: str) -> Rewind | None:
         statement = f"{_ONE} {condition} ORDER BY id DESC LIMIT 1"

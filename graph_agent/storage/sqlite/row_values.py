@@ -17,6 +17,8 @@ from graph_agent.storage.decoder import PlainDecoder
 from graph_agent.storage.legacy_names import current_outcome
 
 __all__ = [
+    "IMPORTED_OWNER",
+    "OWN_INTENT",
     "CheckpointRow",
     "answers_of",
     "attempts_of",
@@ -28,6 +30,10 @@ __all__ = [
     "load_json",
 ]
 
+IMPORTED_OWNER = "imported:"
+"""Beginning of the owner of an attempt that came from a file."""
+OWN_INTENT = f"CASE WHEN owner NOT GLOB '{IMPORTED_OWNER}*' THEN intent END"
+"""The change of an attempt that was made here: no file is read or restored because an imported file says so."""
 
 # What every reader relies on, for a record that was stored incompletely.
 _REQUIRED: Mapping[str, Any] = {"call_id": "", "tool_name": "", "arguments": {}, "result": None, "error_msg": None}

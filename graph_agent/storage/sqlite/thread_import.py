@@ -1,14 +1,16 @@
 """Imports an exported thread with its sub-agents: all rows in one transaction, once the blobs they name are stored.
 
-Nothing in the file is trusted. Permissions are not imported: no answer of a file is valid, no permissive mode, no
-saved permission; and its checkpoints are noted as imported, so that an open call is evaluated and asked about
-again.
+Nothing in the file is trusted, and nothing in it acts. Permissions are not imported: no answer of a file is valid,
+no permissive mode, no saved permission. Its checkpoints are noted as imported, so that every open call is evaluated
+and asked about again. What it says about folders, files, contents and other threads of its machine is history.
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO, get_args
 
 from graph_agent.calls import STATUSES
@@ -31,9 +33,21 @@ from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.legacy_names import CONTENTS, current_outcome, current_row
 from graph_agent.storage.sqlite.projections import usage
 from graph_agent.storage.sqlite.rewinds import read_rewind
+from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER
 from graph_agent.storage.sqlite.search_index import update_search_index
 
-__all__ = ["Content", "FileHeader", "Row", "import_rows", "invalid_file", "read_parts", "require_free"]
+__all__ = [
+    "Content",
+    "Destination",
+    "FileHeader",
+    "Row",
+    "import_rows",
+    "invalid_file",
+    "named_contents",
+    "read_parts",
+    "rename_contents",
+    "require_free",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,62 @@ class Row:
     values: dict[str, Any]
     sub_agent: str = ""
     """Thread of the sub-agent that it is about, there; empty for the thread itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a file is imported, and what becomes of rows that would act there by themselves."""
+
+    workspace: str
+    """The folder that the thread and its sub-agents work in from now on, whichever the file names."""
+    at: str
+    references: Mapping[str, str]
+    """For each content that the file holds the reference under which it is stored here."""
+
+    def adopt(self, row: Row) -> Row:
+        """The row as it is imported."""
+        values = {name: rename_contents(value, self.references) for name, value in row.values.items()}
+        match row.table:
+            case "threads":
+                values["workspace"] = self.workspace
+                if not row.sub_agent:  # A link to a thread that only has the same id here.
+                    values |= {"parent_thread": None, "parent_call": None}
+            case "journal":
+                values["owner"] = IMPORTED_OWNER + values["owner"].removeprefix(IMPORTED_OWNER)
+            case "rewinds":
+                values["status"] = "imported" if values["status"] == "done" else values["status"]
+            case "inbox":
+                values["taken_at"] = values["taken_at"] or self.at
+        return replace(row, values=values)
+
+
+_NO_CONTENT = "blob:sha256:" + "0" * 32
+"""Beginning of the reference to a content that a file names and does not hold: no digest looks like this."""
+_REFERENCE = re.compile(r"blob:sha256:[0-9a-f]{64}")
+_REFERENCE_BYTES = re.compile(_REFERENCE.pattern.encode())
+
+
+def named_contents(data: bytes) -> frozenset[str]:
+    """The references in a content."""
+    return frozenset(found.decode() for found in _REFERENCE_BYTES.findall(data))
+
+
+def rename_contents(value: Any, references: Mapping[str, str]) -> Any:
+    """A text, or packed bytes, with these references; any other leads to nothing.
+
+    Whoever only knows the digest of something that is stored here must not get it with an imported thread. All
+    references have the same length, so that packed values stay whole.
+    """
+
+    def rename(reference: str) -> str:
+        missing = _NO_CONTENT + reference.removeprefix(_NO_CONTENT).removeprefix("blob:sha256:")[:32]
+        return references.get(reference, missing)
+
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda found: rename(found[0]), value)
+    if isinstance(value, bytes):
+        return _REFERENCE_BYTES.sub(lambda found: rename(found[0].decode()).encode(), value)
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +323,7 @@ SELECT c.type, c.checkpoint FROM checkpoints c JOIN threads t USING (thread_id, 
 WHERE t.thread_id = ? AND c.checkpoint_ns = ''
 """
 _ATTEMPTS = "SELECT coalesce(max(attempt), 0) FROM journal WHERE thread_id = ? AND call_id = ?"
+_CLOCK_DIFFERENCE = timedelta(days=1)
 _MOST_ATTEMPTS = 10_000
 """Attempts at a call for a sub-agent that are looked through; no person has said retry more often."""
 
@@ -363,6 +434,7 @@ def _require_sound(row: Row, blobs: Blobs, decoder: Decoder) -> None:
         allowed = _ONE_OF.get((row.table, name))
         if allowed is not None and value not in allowed:
             raise invalid_file(f"a row of {row.table} has the {name} {value!r}, which cannot be imported")
+    _require_plausible(row)
     check = _CHECKS.get(row.table)
     try:
         is_sound = check is None or check(row.values, blobs, decoder)
@@ -370,6 +442,24 @@ def _require_sound(row: Row, blobs: Blobs, decoder: Decoder) -> None:
         raise invalid_file(f"a row of {row.table} cannot be read: {error}") from error
     if not is_sound:
         raise invalid_file(f"a row of {row.table} is not one that this program writes")
+
+
+def _require_plausible(row: Row) -> None:
+    """Refuse times and numbers that would decide about other threads, or leave no room for what comes after."""
+    for column in TABLES[row.table]:
+        value = row.values[column.name]
+        if column.kind == "number" and column.name != "id" and not -_NUMBER_BELOW < value < _NUMBER_BELOW:
+            raise invalid_file(f"a row of {row.table} has the {column.name} {value}, which is out of range")
+    if row.table != "threads":
+        return
+    for name in ("created_at", "updated_at"):
+        try:
+            at = datetime.fromisoformat(row.values[name])
+            is_future = at > datetime.now(UTC) + _CLOCK_DIFFERENCE
+        except (TypeError, ValueError) as error:
+            raise invalid_file(f"a row of threads has the {name} {row.values[name]!r}, which is no time") from error
+        if is_future:
+            raise invalid_file(f"a row of threads has the {name} {row.values[name]!r}, which is in the future")
 
 
 _Values = Mapping[str, Any]
@@ -430,6 +520,6 @@ _ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("decisions", "question"): get_args(QuestionKind),
     ("decisions", "kind"): get_args(AnswerKind),
     ("rewinds", "scope"): get_args(RewindScope),
-    ("rewinds", "status"): ("done", "reverted"),
+    ("rewinds", "status"): ("done", "reverted", "imported"),
 }
 """The values that a column may have."""

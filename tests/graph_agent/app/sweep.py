@@ -20,7 +20,7 @@ from graph_agent.errors import UnknownId
 from graph_agent.storage.sqlite.schema import open_connection
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
-from tests.fakes.thread_files import export
+from tests.fakes.thread_files import as_history, export
 from tests.graph_agent.storage.sqlite.sweep import fork
 
 _THREAD = "thread-1"
@@ -57,7 +57,7 @@ def killed_at(fatal: int, work: Work, database: Path) -> bool:
 def there(database: Path, file: str) -> str:
     """What is left of the thread."""
     try:
-        return "whole" if export(database, _THREAD) == file else "changed"
+        return "whole" if as_history(export(database, _THREAD)) == as_history(file) else "changed"
     except (UnknownId, IndexError):
         return "gone"
 

@@ -15,7 +15,7 @@ from graph_agent.storage.blobs import FileBlobs
 from tests.architecture.checkout import ROOT
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import ScriptedModel, calls, text
-from tests.fakes.thread_files import export, reseal
+from tests.fakes.thread_files import as_history, export, reseal
 from tests.scenarios.stage import THREAD, Stage
 
 
@@ -53,18 +53,26 @@ def written(stage: Stage) -> Path:
     return file
 
 
-async def test_an_imported_thread_is_the_same_byte_for_byte_and_continues(source: Stage, tmp_path: Path) -> None:
+async def test_an_imported_thread_is_the_same_but_for_what_would_act_and_continues(
+    source: Stage, tmp_path: Path
+) -> None:
     file = written(source)
     target = Stage(tmp_path / "b" / "agent.db", ScriptedModel(text("more")))
 
-    done = await import_thread(target.database, str(file))
+    done = await import_thread(target.database, str(file), workspace=tmp_path)
 
     assert (done.thread.thread_id, done.exported_as, done.missing) == (THREAD, THREAD, 0)
-    assert export(target.database, THREAD) == file.read_text()
+    assert (done.thread.workspace, done.exported_workspace, done.unsent) == (str(tmp_path), "", ("later",))
+    assert as_history(export(target.database, THREAD)) == as_history(file.read_text())
+    again = tmp_path / "again.json"
+    again.write_text(export(target.database, THREAD))
+    await import_thread(tmp_path / "c.db", str(again), workspace=tmp_path)
+    assert export(tmp_path / "c.db", THREAD) == again.read_text()
     async with target.open_session() as session:
         await session.start()
-        rest = await session.send_queued()
-    assert rest is not None
+        queued = await session.send_queued()
+        rest = await session.send("later")
+    assert queued is None
     assert (rest.answer, target.toolbox.ran) == ("more", [])
     types = [message.type for message in target.model.requests[0].messages]
     assert types[:5] == ["system", "human", "ai", "tool", "tool"]
@@ -80,7 +88,7 @@ async def test_an_id_that_is_taken_is_refused_and_another_may_be_given_also_from
         await import_thread(source.database, str(file))
     done = await import_thread(source.database, "-", as_id="mine")
 
-    first, second = (json.loads(export(source.database, thread_id)) for thread_id in (THREAD, "mine"))
+    first, second = (as_history(export(source.database, thread_id)) for thread_id in (THREAD, "mine"))
     assert (done.thread.thread_id, done.thread.title, done.exported_as) == ("mine", "go", THREAD)
     tables = [[row for row in one["rows"] if row["table"] != "inbox"] for one in (first, second)]
     assert tables[0] == tables[1]

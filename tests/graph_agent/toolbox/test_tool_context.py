@@ -1,6 +1,7 @@
 """The context of a call, the words of its progress, its blobs, and the traces of its processes."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,17 @@ def test_a_call_gets_what_it_runs_with_and_a_preview_gets_nothing_with_an_effect
     contexts = ToolContexts(context, dependencies, Limits())
     call = call_of("odd", {}) | {"answer": "yes", "preview": {"observed": {"path": "x"}}}
 
-    planned, run = contexts.for_thread(_SCOPE), contexts.for_call(call, _SCOPE)
+    inside = replace(_SCOPE, cwd=str(world.workspace / "sub"))
+    planned, run = contexts.for_thread(inside), contexts.for_call(call, _SCOPE)
     run.progress(FilesSearched(3))
 
-    assert (planned.cwd, planned.processes, planned.call_id, planned.answer) == (Path("/ws/sub"), None, "", None)
+    assert (planned.cwd, planned.processes, planned.call_id, planned.answer) == (
+        world.workspace / "sub",
+        None,
+        "",
+        None,
+    )
+    assert (planned.has_policy, run.cwd) == (True, None)
     assert (run.call_id, run.attempt, run.answer, run.observed) == ("c1", 2, "yes", {"path": "x"})
     assert (run.todo, run.thread_id) == (_SCOPE.todo, "t1")
     assert reports == [("c1", ProgressReport("files_searched", "3 files", 3))]

@@ -2,10 +2,10 @@ import time
 
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.commands import guess_command_suffixes, guess_commands, wrapped_commands
 from policy.shell.shell_text import parse_shell
 from policy.shell.words import SimpleCommand
+from tools.shell_ops.bash_parser import parse_bash
 
 
 def test_the_text_of_a_command_is_its_words_joined_by_blanks() -> None:

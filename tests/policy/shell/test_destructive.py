@@ -2,9 +2,9 @@ import time
 
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.destructive import destructive_reason
 from policy.shell.shell_text import ShellText, parse_shell
+from tools.shell_ops.bash_parser import parse_bash
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.shell_text import parse_shell
+from tools.shell_ops.bash_parser import parse_bash
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.shell_text import ShellText, SimpleCommand, Unparsable, parse_shell, unparsed_shell
+from tools.shell_ops.bash_parser import parse_bash
 
 _ODD = "ab '\"\\$`()<>|&;{}#\n~*=-"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.shell_text import parse_shell
+from tools.shell_ops.bash_parser import parse_bash
 
 _WORDS = (
     "a", "b", "c", "git", "rm", "X=1", "if", "then", "fi", "time", "[[", "]]", "in", "case", "do", "done",

@@ -1,7 +1,7 @@
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.syntax_tree import TreeContent, echoed_text, walk_tree
+from tools.shell_ops.bash_parser import parse_bash
 
 
 def _walk(text: str) -> TreeContent:

@@ -3,8 +3,8 @@ import time
 
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.words import Piece, Word, brace_expansion, is_invisible, read_word
+from tools.shell_ops.bash_parser import parse_bash
 
 
 def test_control_and_invisible_characters_are_recognised() -> None:

@@ -122,7 +122,7 @@ async def test_a_link_is_followed_only_if_the_pattern_names_it(around: ToolEnvir
     everywhere = (await _glob(around, "**/*.rs")).output.splitlines()
 
     assert ["src/in/a.rs" in result.output for result in found] == [True, True, True, False, True]
-    assert sorted(everywhere[:-1]) == [r"src/b\xff\x0a.rs", "src/in/a.rs"]
+    assert sorted(everywhere[:-1]) == [r"src/$'b\xff\n.rs'", "src/in/a.rs"]
 
 
 async def test_an_ignore_file_is_read_where_it_lies_and_looked_for_in_no_other_folder(

@@ -120,7 +120,7 @@ async def test_a_pattern_spans_lines_only_when_asked(around: ToolEnvironment) ->
     assert (await _grep(around, r"one.two$", multiline=True)).output == "a.txt:1:one\na.txt:2:two"
     assert [(await _grep(around, end)).output for end in ("e\nt", r"e\nt", r"e\\nt")] == [
         f"No match for '{shown}' in 1 file.{note}"
-        for shown, note in (("e\\x0at", _ONLY_MULTILINE), (r"e\nt", _ONLY_MULTILINE), (r"e\\nt", ""))
+        for shown, note in (("e\\nt", _ONLY_MULTILINE), (r"e\nt", _ONLY_MULTILINE), (r"e\\nt", ""))
     ]
 
 
@@ -168,3 +168,53 @@ async def test_what_a_rule_hides_is_not_shown_and_pipes_and_links_are_not_read(
     assert everywhere.output == "open.txt:1:hit\n[left out: 2 withheld by a rule]"
     assert by_link.output == "No match for 'hit' in 0 files.\n[left out: 1 withheld by a rule]"
     assert by_name.error == "'pipe' is a named pipe; only regular files can be used."
+
+
+_THREE = {"new.txt": b"hit\nhit\nhit\n", "old.txt": b"hit\nhit\n", "oldest.txt": b"hit\n"}
+_AT_LEAST = "the first 2 of at least 4 matches, newest files first; narrow the search"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output"),
+    [
+        ({}, "new.txt:1:hit\nnew.txt:2:hit\nnew.txt:3:hit\nold.txt:1:hit\n[{stopped}]"),
+        ({"limit": 2}, f"new.txt:1:hit\nnew.txt:2:hit\n[{{stopped}}; {_AT_LEAST}]"),
+        ({"output_mode": "count"}, "new.txt:3\nold.txt:1+\n[{stopped}]"),
+        ({"output_mode": "files_with_matches"}, "new.txt\nold.txt\n[{stopped}]"),
+        (
+            {"multiline": True, "pattern": "h.t"},
+            "new.txt:1:hit\nnew.txt:2:hit\nnew.txt:3:hit\nold.txt:1:hit\n[{stopped}]",
+        ),
+    ],
+)
+async def test_a_search_that_is_stopped_shows_what_it_has_found(
+    around: ToolEnvironment, arguments: dict[str, Any], output: str
+) -> None:
+    _write(around, _THREE)
+    tool = GrepTool()
+    tool.max_matches = 4
+
+    result = await tool.execute(**{"pattern": "hit", "tool_context": around.context(), **arguments})
+
+    stopped = "stopped after 4 matches; there may be more matches, narrow the search"
+    assert (result.error, result.output) == (None, output.format(stopped=stopped))
+
+
+_RUNAWAY = r"(a|aa|a.)+\1(b|c)+d\2$"
+
+
+@pytest.mark.parametrize("has_match", [True, False])
+async def test_matches_before_the_time_is_up_are_shown(
+    around: ToolEnvironment, has_match: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grep_engine, "_SECONDS", 0.2)
+    first = b"aabdb\n" if has_match else b"-\n"
+    _write(around, {"a.txt": first + (b"a" * 5_000 + b"c\n") * 50})
+
+    result = await _grep(around, _RUNAWAY)
+
+    if has_match:
+        assert result.output.startswith("a.txt:1:aabdb\n[")
+        assert "was stopped after 0.2 seconds; there may be more matches" in result.output
+    else:
+        assert "nested repetitions" in (result.error or "")

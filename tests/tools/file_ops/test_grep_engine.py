@@ -8,7 +8,7 @@ from tests.fakes.tool_ports import ToolEnvironment
 from tools.file_ops import grep_engine
 from tools.file_ops.grep import GrepTool
 from tools.file_ops.grep_engine import LineSearch, Prefilter, RequiredTexts, SearchHit, required_texts, split_lines
-from tools.patterns import BadPattern, compile_pattern
+from tools.patterns import compile_pattern
 from tools.walk import FoundFolder, Walk
 
 _MANY = 150
@@ -47,7 +47,7 @@ async def test_among_many_files_those_are_found_that_match_and_no_left_out_ones(
     (around.workspace / "-d4" / "wide.txt").write_bytes(b"\xff\xfe" + "the needle\n".encode("utf-16-le"))
 
     assert await _grep(around, pattern) == [
-        "-d1/one.txt", "-d2/a b\\x0a.txt", "-d4/wide.txt", "[left out: 3 hidden, 1 git-ignored]",
+        "-d1/one.txt", "-d2/$'a b\\n.txt'", "-d4/wide.txt", "[left out: 3 hidden, 1 git-ignored]",
     ]  # fmt: skip
 
 
@@ -119,16 +119,29 @@ def test_a_line_matches_once_and_a_spanning_match_knows_its_lines() -> None:
     spanning = LineSearch(compile_pattern("b\nb"), RequiredTexts(), is_multiline=True)
 
     assert lines == ["aa b", "b", "", "a\x0c"]
-    assert by_line.hits(lines) == [SearchHit(0, 0, 0), SearchHit(3, 3, 0)]
-    assert spanning.hits(lines) == [SearchHit(0, 1, 3)]
+    assert by_line.find(lines, 5) == ([SearchHit(0, 0, 0), SearchHit(3, 3, 0)], 2)
+    assert by_line.find(lines, 1) == ([SearchHit(0, 0, 0)], 2)
+    assert spanning.find(lines, 5) == ([SearchHit(0, 1, 3)], 1)
+
+
+@pytest.mark.parametrize("is_multiline", [False, True])
+def test_a_search_ends_at_its_number_of_matches_with_those_it_has(is_multiline: bool) -> None:
+    search = LineSearch(compile_pattern("a"), RequiredTexts(("a",)), is_multiline=is_multiline, max_matches=5)
+
+    first, second = search.find(["a"] * 3, 10), search.find(["b", "a", "a", "a"], 10)
+
+    assert (len(first.hits), first.total) == (3, 3)
+    assert ([hit.first for hit in second.hits], second.total) == ([1, 2], 2)
+    assert search.stopped == "stopped after 5 matches"
 
 
 def test_a_pattern_that_runs_away_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grep_engine, "_SECONDS", 0.2)
     search = LineSearch(compile_pattern(r"(a|aa|a.)+\1(b|c)+d\2$"), RequiredTexts(), is_multiline=False)
 
-    with pytest.raises(BadPattern, match="nested repetitions"):
-        search.hits(["a" * 5_000 + "c"] * 50)
+    found = search.find(["ad", "a" * 5_000 + "c"] * 50, 10)
+
+    assert (found.total, "was stopped after 0.2 seconds" in search.stopped) == (0, True)
 
 
 @pytest.mark.parametrize(

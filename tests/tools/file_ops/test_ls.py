@@ -77,5 +77,5 @@ async def test_names_cannot_break_the_listing(around: ToolEnvironment) -> None:
 
     result = await _ls(around, "src")
 
-    assert "a\\x0ab\\x1b[1A  0 bytes" in result.output.splitlines()
-    assert "link -> c\\x0ad\\xff" in result.output.splitlines()
+    assert "$'a\\nb\\x1b[1A'  0 bytes" in result.output.splitlines()
+    assert "link -> $'c\\nd\\xff'" in result.output.splitlines()

@@ -72,17 +72,20 @@ async def test_lines_that_an_earlier_result_shows_are_not_shown_again_while_the_
     assert (changed.output, short_again) == ("     1\tone\n     2\t2", short)
 
 
+_TOO_SMALL = "Invalid arguments: {} (integer), expected greater than or equal to 1. Correct them and try again."
+
+
 @pytest.mark.parametrize(
     ("data", "asked", "shown"),
     [
         (b"1\n2\n3\n4\n5\n", {"offset": 2, "limit": 1}, "     2\t2\n[lines 2 to 2 of 5; continue with offset=3]"),
         (b"1\n", {"offset": 5}, "'f.x' has 1 lines; offset 5 is beyond its end."),
-        (b"1\n", {"offset": 0}, "offset 0 and limit 2000: both begin at 1."),
-        (b"1\n", {"limit": -1}, "offset 1 and limit -1: both begin at 1."),
+        (b"1\n", {"offset": 0}, _TOO_SMALL.format("offset: got 0")),
+        (b"1\n", {"limit": -1}, _TOO_SMALL.format("limit: got -1")),
         (b"", {}, "(the file is empty)"),
         (b"x" * 3000, {}, f"     1\t{'x' * 2000} [… line cut, it has 3000 characters]"),
         ("\ufeffé\n".encode("utf-16-le"), {}, "     1\té\n[encoding utf-16-le, kept when the file is written]"),
-        (b"\x7fELF\0\0", {}, "'f.x' is a binary file (6 bytes), not text; use a program that knows its format."),
+        (b"\x7fELF\0\0", {}, "'f.x' is a binary file (6 bytes); use a program that knows its format."),
     ],
     ids=["range", "beyond-the-end", "offset-0", "limit-below-0", "empty", "long-line", "utf-16", "binary"],
 )  # fmt: skip

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.bash_parser import find_shfmt, parse_bash
 from policy import Unparsable
+from tools.shell_ops.bash_parser import find_shfmt, parse_bash
 
 
 def test_the_tree_of_a_text_is_read() -> None:
@@ -47,7 +47,7 @@ def test_a_slow_or_broken_parser_reads_nothing(
     script: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _install_stub(tmp_path, f"exec {script}", monkeypatch)
-    monkeypatch.setattr("graph_agent.toolbox.bash_parser._TIMEOUT_S", 0.3)
+    monkeypatch.setattr("tools.shell_ops.bash_parser._TIMEOUT_S", 0.3)
 
     with pytest.raises(Unparsable, match=why):
         parse_bash(f"a {script}")
