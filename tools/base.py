@@ -4,6 +4,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeGuard
 
@@ -355,7 +356,7 @@ class BaseTool:
     def __init_subclass__(cls, **options: Any) -> None:
         """Check the arguments of every call: whoever calls `execute` gets a result for bad ones too."""
         super().__init_subclass__(**options)
-        if "execute" in cls.__dict__:
+        if iscoroutinefunction(cls.__dict__.get("execute")):  # Otherwise the tool is not usable, and is reported.
             cls.execute = _checked(cls.execute)  # type: ignore[method-assign, assignment]  # as callable as before
 
     async def execute(self, *args: Any, **arguments: Any) -> ToolResult:  # noqa: ARG002 - open for every signature

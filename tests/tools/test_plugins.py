@@ -218,7 +218,7 @@ _PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
 
 
 async def test_the_tool_of_the_page_works_as_it_stands(tmp_path: Path) -> None:
-    [text] = re.findall(r"```python\n(.*?)```", _PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    text, *_ = re.findall(r"```python\n(.*?)```", _PAGE.read_text(encoding="utf-8"), re.DOTALL)
     around = ToolEnvironment(tmp_path)
     (around.workspace / "a.txt").write_text("one\n\ntwo\n")
 
