@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.toolbox.bash_parser import parse_bash
 from policy.shell.shell_text import parse_shell
+from tools.shell_ops.bash_parser import parse_bash
 
 _MOVES = (
     "cd a", "cd b", "cd ..", "cd ./a/b", "cd -", "cd -P b", "cd -- a", "cd ''", "cd .", "cd", "cd {root}/b",
