@@ -351,7 +351,7 @@ def _rows() -> Iterator[Any]:
         seen.add(field)
 
 
-@pytest.mark.parametrize("name", _rows())
+@pytest.mark.parametrize("name", list(_rows()))
 def test_nothing_that_a_file_says_acts_outside_the_folder_it_is_imported_into(
     name: str, document: Document, victim: Victim
 ) -> None:
