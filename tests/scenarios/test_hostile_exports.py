@@ -387,4 +387,4 @@ def test_nothing_that_a_file_says_acts_outside_the_folder_it_is_imported_into(
 def test_the_table_has_a_row_for_each_kind_of_field() -> None:
     fields = {name.partition(":")[0] for name in _CHANGES}
 
-    assert (len(_CHANGES), len(_COMMANDS), len(fields)) == (46, 11, 16)
+    assert (len(_CHANGES), len(_COMMANDS), len(fields)) == (46, 11, 18)
