@@ -11,6 +11,7 @@ from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind, Event, EventBus, SessionOpened, ToolCallDecided, TurnEnded, TurnStarted
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo, no_sandbox_info
+from graph_agent.session.session import require_selectable_mode
 from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
 
 if TYPE_CHECKING:
@@ -164,6 +165,9 @@ class ScriptedSession(_Session):
         self._note("decide", question.call_id, kind, reason, *edited, *granted, *out)
         self.bus.publish(ToolCallDecided(question.call_id, kind, self.by, reason))
         return answer
+
+    async def change_mode(self, mode: str) -> None:
+        self.mode = require_selectable_mode(mode)
 
     async def model_names(self) -> tuple[str, ...]:
         return self.models
