@@ -166,7 +166,7 @@ def _protected_names(case: _Case) -> Decision | None:
             return Decision("ask", "protected name", f"{path.resolved} is in a folder of PATH: it may run later.")
     if case.text is not None and case.text.unknown_target:
         return Decision(
-            "ask", "unknown target", f"Nobody can tell which file is written: {case.text.unknown_target}."
+            "ask", "unknown target", f"The file that the command writes is unknown: {case.text.unknown_target}."
         )
     return None
 
@@ -176,7 +176,7 @@ def _untrusted_memory(case: _Case) -> Decision | None:
     facts = case.facts
     if not (facts.untrusted_content and facts.changes_memory):
         return None
-    reason = f"Every later conversation will read it, and this one contains {facts.untrusted_content}."
+    reason = f"Every later conversation will read this change, and this one contains {facts.untrusted_content}."
     return Decision("ask", "untrusted content", reason)
 
 

@@ -136,7 +136,7 @@ def _for_command(facts: CallFacts, text: ShellText) -> Proposal:
     if objection := _unclear(facts, text):
         return Proposal(objection=objection)
     if any(simple.patterns for simple in text.commands):
-        return Proposal(objection="The files that a pattern matches change, so no rule can allow it.")
+        return Proposal(objection="No rule can allow it, because the files that a pattern matches may change.")
     for simple in text.commands:
         if runner := _runner(simple):
             return Proposal(objection=f"{runner} runs other commands: a rule would allow more than was shown.")

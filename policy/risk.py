@@ -159,7 +159,7 @@ _EFFECTS: dict[Effect, str] = {
     "rewrites": "rewrites history: {}",
     "network": "uses the network: {}",
     "privilege": "runs as another user: {}",
-    "outside": "lets something outside the sandbox do the work: {}",
+    "outside": "hands work to a program outside the sandbox: {}",
 }
 """Reasons of HIGH risk."""
 

@@ -196,7 +196,9 @@ async def allow_always(
 def _explain_no_rule(call_id: str, proposal: Proposal, rule: RuleChoice) -> str:
     other: RuleChoice = "prefix" if rule == "exact" else "exact"
     if (found := proposal.choice(other)) is not None:
-        why = "No beginning of it may be allowed with any arguments." if rule == "prefix" else proposal.objection
+        why = (
+            "No part of this command may be allowed with any arguments." if rule == "prefix" else proposal.objection
+        )
         return (
             f"Call {call_id!r} is still pending. {why} Its {other} rule, --rule {other}: {', '.join(found.rules)}"
         )

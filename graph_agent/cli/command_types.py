@@ -78,7 +78,7 @@ class PlainCommand(TyperCommand):
             raise
         if remaining and not ctx.resilient_parsing:
             words = ", ".join(map(repr, remaining))
-            ctx.fail(f"Too many arguments: {words}. Put text with blanks into quotes.")
+            ctx.fail(f"Too many arguments: {words}. Put text with spaces in quotes.")
         for name in () if ctx.resilient_parsing else _ID_PARAMETERS:
             if ctx.params.get(name) == "" and ctx.get_parameter_source(name).name == "COMMANDLINE":
                 raise BadParameter("An ID is empty; is a variable unset? Give an ID, or leave the argument out.")

@@ -86,7 +86,7 @@ def attach_files(text: str | None, target: Target) -> str | None:
         if not Path(file).is_file():
             raise UsageError(f"--image {file!r} is not a file.")
         if not file.isprintable() or '"' in file:
-            raise UsageError(f"--image {file!r} has a name that a message cannot hold. Rename the file.")
+            raise UsageError(f"--image {file!r} has a quote or a control character in its name. Rename the file.")
     return "\n\n".join([text, *(f'@"{file}"' for file in files)])
 
 

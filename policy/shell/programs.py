@@ -566,7 +566,7 @@ def subcommand_named(name: str, subcommand: str) -> Program | None:
 
 
 _EFFECTS: Mapping[Effect, str] = {
-    "": "what it does is not known",
+    "": "its effect is not known",
     "writes": "writes what it names",
     "script": "runs what files of the project say",
     "deletes": "deletes",
@@ -574,7 +574,7 @@ _EFFECTS: Mapping[Effect, str] = {
     "rewrites": "rewrites history",
     "network": "uses the network",
     "privilege": "runs as another user",
-    "outside": "lets something outside of the sandbox do the work",
+    "outside": "hands work to a program outside the sandbox",
 }
 
 
@@ -593,5 +593,8 @@ def describe_program(program: Program) -> str:
         facts.append("goes through folders" if program.walks == "always" else "goes through folders with -r")
     options = (*(f"--{name}" for name in program.long_options), *(f"-{one}" for one in program.short_options))
     if options or program.word_options:
-        facts.append("options that do more: " + " ".join((*options, *(f"-{one}" for one in program.word_options))))
+        facts.append(
+            "options that write, run or read more: "
+            + " ".join((*options, *(f"-{one}" for one in program.word_options)))
+        )
     return "; ".join(facts)

@@ -216,3 +216,14 @@ def test_a_command_or_block_that_only_one_page_has_is_noticed() -> None:
     assert untranslated(text) != untranslated(text.replace("fly`", "walk`"))
     assert untranslated(text) != untranslated(text.replace("make run", "make test"))
     assert untranslated(text) != untranslated(text.replace("# A", "## A"))
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    named = [
+        (page, path)
+        for page in written_pages()
+        for path in re.findall(r"`(tests/[\w/.-]+)`", (ROOT / page).read_text(encoding="utf-8"))
+    ]
+
+    assert len(named) >= 40
+    expect_none(f"{page}: {path}" for page, path in named if not (ROOT / path).exists())

@@ -204,7 +204,7 @@ async def choose_rewind(database: Path, thread_id: str, terminal: Terminal) -> t
     """
     points = await asyncio.to_thread(_read_points, database, thread_id)
     if not points:
-        raise UsageError("There is no message to rewind to yet: only the first one, or none. /clear starts anew.")
+        raise UsageError("There is no earlier state to rewind to yet. /clear starts a new thread.")
     picked = await terminal.choose(rewind_menu(points))
     if picked is None:
         raise UsageError("Nothing was changed.")

@@ -212,7 +212,7 @@ def _flags(
 def _resumed_id(resume: str | None, continues: bool) -> str | None:
     """What to resume; an empty text is the newest thread here."""
     if continues and resume:
-        raise typer.BadParameter("--continue is the newest thread here. Leave it out with --resume ID.")
+        raise typer.BadParameter("--continue cannot be combined with --resume ID.")
     return "" if continues else resume
 
 
@@ -239,7 +239,7 @@ def _read_piped() -> str:
         return ""
     if not select.select([sys.stdin], [], [], _PIPE_SECONDS)[0]:
         sys.stderr.write(
-            f"graph-agent: Nothing was piped in within {_PIPE_SECONDS} s; the prompt is sent without it. "
+            f"graph-agent: Nothing was piped in within {_PIPE_SECONDS} s; the prompt is sent without piped input. "
             "`graph-agent run -` waits for all of stdin.\n"
         )
         return ""
