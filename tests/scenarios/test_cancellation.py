@@ -137,7 +137,7 @@ def test_a_run_over_its_time_names_the_interrupted_call_and_a_bare_resume_finds_
 
 
 def test_calls_that_share_an_id_are_named_with_their_thread_by_every_command(tmp_path: Path) -> None:
-    with FakeOpenAI(after=TC("c1", "bash", {"command": "true"})) as server:
+    with FakeOpenAI(after=TC("c1", "bash", {"command": "touch made"})) as server:
         command = Command(tmp_path, server.base_url)
         command("run", "go", "--thread", "t1")
         code, paused = command.run_json("go", "--thread", "t2")

@@ -38,7 +38,7 @@ def test_a_question_waits_in_every_mode_until_words_answer_it_and_nothing_else_d
 
 
 def test_what_is_refused_without_a_word_is_told_without_words_of_the_user(tmp_path: Path) -> None:
-    both = TCS(("c1", "ask_user", _ASK), ("c2", "bash", {"command": "true"}))
+    both = TCS(("c1", "ask_user", _ASK), ("c2", "bash", {"command": "touch made"}))
     with scripted(tmp_path, [both, TXT("well")]) as command:
         command("run", "go", "--thread", "t1")
         ended = [command("approvals", "reject", call).returncode for call in ("c1", "c2")]
