@@ -69,7 +69,89 @@ def _risk_of_text(facts: CallFacts, text: ShellText) -> CallRisk:
         found.append(CallRisk("medium", f"may leave the workspace: {reason}"))
     if not exact and not found:
         found.append(CallRisk("medium", "runs nothing that is known"))
+    found += [CallRisk("medium", f"may do more than read: {doubt}") for doubt in _doubts(exact, facts, text)]
     return max(found, key=lambda one: _ORDER.index(one.level), default=CallRisk("low", "only reads"))
+
+
+_PLAIN_BUNDLE = re.compile(r"-(?:[A-Za-z]|[abcehilnqrsvwxABCEFHIRS1-9]{2,5}|[nABCcmU]?\d+)")
+"""Short options of which none hides a value: a bundle such as `-vfNAME` names a file."""
+_PLAIN_LONG = frozenset(
+    (
+        "all", "cached", "color", "colour", "count", "exclude", "exclude-dir", "files",
+        "fixed-strings", "get", "glob", "graph", "help", "hidden", "human-readable", "ignore-case",
+        "include", "invert-match", "line-number", "lines", "list", "max-count", "max-depth",
+        "name-only", "name-status", "no-color", "no-pager", "numeric-sort", "numstat", "oneline",
+        "porcelain", "reverse", "short", "shortstat", "staged", "stat", "summary", "tags", "type",
+        "unique", "version", "word-regexp",
+    )
+)  # fmt: skip
+"""Long options in full that change what is shown. An abbreviation may mean another one."""
+_PLAIN_GIT = frozenset(
+    ("blame", "describe", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status")
+)
+_LISTING_GIT = frozenset(("branch", "remote", "stash", "tag"))
+"""Commands of git that list something, if they are given no operands."""
+_SED_OPTIONS = frozenset(("-n", "-E", "-r", "-nE", "-En", "-nr", "-rn", "-e", "-s"))
+
+
+def _doubts(commands: Sequence[tuple[str, ...]], facts: CallFacts, text: ShellText) -> Iterator[str]:
+    """Why commands that the table takes for readers may do more, as far as their spelling goes.
+
+    Their parsers differ in abbreviations, bundles and the values of options, so only plain spellings are LOW.
+    """
+    own = [words for words in map(without_assignments, commands) if words]
+    names = {PurePath(words[0]).name for words in own}
+    is_elsewhere = bool(names & {"cd", "pushd"}) or (facts.cwd is not None and facts.cwd != facts.workspace)
+    if "git" in names and is_elsewhere:
+        yield "git in another folder, whose settings may run programs"
+    if any(read_command(words).row.walks for words in own) and text.patterns:
+        yield "a search of what a pattern matches"
+    if any(re.match(r"[/~]|\.\./", one) or re.search(r"(?:^|/)\.[*?\[]|\[[:.=]", one) for one in text.patterns):
+        yield "a pattern that may leave the workspace"
+    for words in own:
+        yield from _spelling_doubts(PurePath(words[0]).name, words[1:])
+
+
+def _spelling_doubts(name: str, arguments: Sequence[str]) -> Iterator[str]:
+    options = [word for word in arguments if word.startswith("-") and word not in ("-", "--")]
+    operands = [word for word in arguments if not word.startswith("-")]
+    row = read_command((name, *arguments)).row
+    if row.wraps or (name in _VERSIONED and list(arguments) == ["--version"]):
+        # What a wrapper runs is looked at by itself.
+        yield from (f"{name} {options[0]}" for _ in (name,) if name == "env" and options)
+        return
+    if name in ("date", "tree", "xxd") and (options or len(operands) > 1 or not _is_plain_operand(name, operands)):
+        yield name
+    if name == "sed" and ("--" in arguments or any(one not in _SED_OPTIONS for one in options)):
+        yield "options of sed"
+    if name == "sed" and any(one.startswith("-") for one in arguments[len(options) + 1 :]):
+        yield "options behind what sed works on"
+    if name == "git":
+        yield from _git_doubts([word for word in arguments if word != "--no-pager"])
+    elif not row.only_reads and name not in ("cd", "sed", "find", "true", "false", "pwd"):
+        yield name
+    for option in options:
+        long = option[2:].partition("=")[0] if option.startswith("--") else ""
+        is_plain = long in _PLAIN_LONG if long else _PLAIN_BUNDLE.fullmatch(option)
+        if name not in ("sed", "find", "cut", "test", "[") and not is_plain:
+            yield f"{name} {option}"
+
+
+_VERSIONED = frozenset(("gcc", "git", "go", "java", "node", "perl", "python", "python3", "ruby", "rustc"))
+"""Programs that print their version and look at no file of the project for it."""
+
+
+def _is_plain_operand(name: str, operands: Sequence[str]) -> bool:
+    return name != "date" or all(one.startswith("+") for one in operands)
+
+
+def _git_doubts(arguments: Sequence[str]) -> Iterator[str]:
+    subcommand, *rest = (*arguments, "")
+    given = [word for word in rest if word]
+    lists = subcommand in _LISTING_GIT and (given == ["list"] or all(word.startswith("-") for word in given))
+    shows = subcommand == "config" and given[:1] in (["--list"], ["-l"], ["--get"])
+    if not (subcommand in _PLAIN_GIT or lists or shows):
+        yield f"git {subcommand}".strip()
 
 
 def _unwrapped(words: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, ...]]:

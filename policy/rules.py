@@ -228,7 +228,7 @@ def _ip_in_standard_form(host: str) -> str:
     return host
 
 
-_GLOB_TOKENS = re.compile(r"\*\*/?|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+_GLOB_TOKENS = re.compile(r"\*\*/?|\*|\?|\[[!^]?\]?(?:\[[:.=].*?[:.=]\]|[^\]/])*\]|.", re.DOTALL)
 _ANY_CHAR = "any"
 _STAR = "star"
 _DEEP_STARS = ("**", "**/")

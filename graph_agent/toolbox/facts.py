@@ -71,6 +71,10 @@ _HERE = re.compile(r"(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+|/proc/(?:self|thre
 _PATH_SIGNS = re.compile(r"[=@:,;]")
 _SED_FILE = re.compile(r"(?:^|[/|,;}\s])[rRwW]\s*(?=\S)")
 """What stands before the name of a file in a script of sed."""
+_BRACKETS = re.compile(r"\[[!^]?\]?(?:\[[:.=].*?[:.=]\]|[^\]])*\]")
+"""A set of characters in a pattern, which may name a class: `[[:lower:]]`."""
+_MAX_BUNDLE = 5
+"""Letters of short options before a value in the same word: `-vfPATH`."""
 _MAX_PARTS = 8
 """Of a word, each of which may be a path."""
 _PATTERN = re.compile(r"[*?[]")
@@ -416,7 +420,7 @@ def _glob_start(pattern: PurePath) -> tuple[PurePath, tuple[str, ...]]:
     """The folder before the first wildcard of a pattern, and the names that follow."""
     parts = pattern.parts
     plain = tuple(takewhile(lambda part: not re.search(r"[*?[]", part), parts))
-    return PurePath(*plain), tuple(re.sub(r"\[.*?\]", "?", part) for part in parts[len(plain) :])
+    return PurePath(*plain), tuple(_BRACKETS.sub("?", part) for part in parts[len(plain) :])
 
 
 class _NotParsed(Exception):
@@ -494,7 +498,9 @@ def _path_spellings(word: str) -> set[str]:
     word = _HERE.sub(".", _HOME_VARIABLE.sub("~", word))
     ends = {word, *(word.rpartition(sign)[2] for sign in "=@:,"), *_PATH_SIGNS.split(word)[:_MAX_PARTS]}
     ends.update(word[found.end() :] for found in islice(_SED_FILE.finditer(word), _MAX_PARTS))
-    return {end for end in (*ends, word[2:] if word.startswith("-") else word) if end}
+    is_bundle = re.match(r"-[A-Za-z]", word) is not None
+    ends.update(word[at:] for at in range(2, _MAX_BUNDLE + 2) if is_bundle)
+    return {end for end in ends if end}
 
 
 def format_command(facts: CallFacts, text: ShellText) -> str:

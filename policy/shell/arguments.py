@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from posixpath import basename, dirname
 from typing import NamedTuple
 
-from policy.shell.programs import RSYNC_REMOVES, Program, program_named, subcommand_named
+from policy.shell.programs import GIT_VALUED, RSYNC_REMOVES, Program, program_named, subcommand_named
 
 __all__ = [
     "Reading",
@@ -52,14 +52,11 @@ def read_command(words: Sequence[str]) -> Reading:
     return Reading(name, row, arguments, tuple(options), tuple(operands))
 
 
-_GIT_VALUED = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"))
-
-
 def _subcommand_position(name: str, arguments: Sequence[str]) -> int | None:
     """Where the first operand is; options of git itself may have a value."""
     at = 0
     while at < len(arguments) and arguments[at].startswith("-"):
-        at += 2 if name == "git" and arguments[at] in _GIT_VALUED else 1
+        at += 2 if name == "git" and arguments[at] in GIT_VALUED else 1
     return at if at < len(arguments) else None
 
 
@@ -333,7 +330,9 @@ def offered_prefix(words: Sequence[str]) -> tuple[str, ...]:
 
 
 _FIND = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint0?|fprintf|fls|files0-from)")
-_GIT_GLOBAL = re.compile(r"-[cCp].*|--(?:git-dir|work-tree|namespace|exec-path|config-env|paginate).*")
+_GIT_GLOBAL = re.compile(
+    r"-[cCp].*|--(?:git-dir|work-tree|namespace|exec-path|config-env|paginate|shallow-file|attr-source|super-prefix|bare).*"
+)
 _GIT_RUNNING_LETTERS: Mapping[str, str] = {"clone": "uc", "difftool": "x", "filter-branch": "x", "rebase": "x"}
 """Commands of git with short options that run a program."""
 _SED_SAFE = re.compile(
@@ -349,7 +348,7 @@ def _git_words(_: Program, arguments: Sequence[str]) -> list[str]:
     subcommand = arguments[at] if at < len(arguments) else ""
     following = arguments[at + 1 :]
     if subcommand == "grep":
-        found += [word for word in following if word.startswith("-O")]
+        found += [word for word in following if re.match(r"-[A-Za-z]*O", word)]
     letters = _GIT_RUNNING_LETTERS.get(subcommand, "")
     found += [word for word in following if re.match(r"-[A-Za-z]", word) and any(one in word for one in letters)]
     if subcommand in ("filter-branch", "difftool", "mergetool", "hook"):

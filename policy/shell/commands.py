@@ -14,6 +14,7 @@ from typing import assert_never
 from policy.shell.arguments import dangerous_options, expand_abbreviations, only_reads
 from policy.shell.programs import (
     GIT_COMMANDS_THAT_RUN,
+    GIT_VALUED,
     RUN_AS_CODE,
     Program,
     WrapperSyntax,
@@ -42,9 +43,6 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _CHANGES_FOLDER = frozenset(("cd", "dirs", "popd", "pushd"))
 _MAX_DEPTH = 8
 _FIND_EXEC = ("-exec", "-execdir", "-ok", "-okdir")
-_GIT_VALUE_OPTIONS = frozenset(
-    ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env")
-)
 
 
 def without_assignments(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -136,7 +134,7 @@ def _spellings(command: SimpleCommand) -> Iterator[SimpleCommand]:
     if name == "git" and len(arguments) > 1 and arguments[0].startswith("-"):
         at = 1
         while at < len(plain.words) and plain.words[at].startswith("-"):
-            at += 2 if plain.words[at] in _GIT_VALUE_OPTIONS else 1
+            at += 2 if plain.words[at] in GIT_VALUED else 1
         yield replace(command, words=("git", *plain.words[at:]), patterns=frozenset(), computed=frozenset())
 
 

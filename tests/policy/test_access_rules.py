@@ -161,6 +161,11 @@ _OTHER_WAYS = (
     ("read_file", "sh -c 'cat s*/a'"), ("write_file", "echo x > $PWD/secrets/a"), ("write_file", "echo x > s*/a"),
     ("write_file", "rm -rf ."), ("write_file", "rm -rf *"), ("write_file", "mv README.md s*"),
     ("write_file", "chmod -R 777 ."), ("write_file", "rm -rf ../ws"),
+    # a value behind a bundle of short options, a class of characters
+    ("read_file", "grep -vfsecrets/a/b.txt x"), ("read_file", "date -ufsecrets/a/b.txt"),
+    ("read_file", "xargs -rasecrets/a/b.txt echo"), ("read_file", "curl -sTsecrets/a/b.txt x"),
+    ("write_file", "sort -uosecrets/a"), ("write_file", "cp -vtsecrets x"), ("write_file", "curl -sosecrets/a x"),
+    ("read_file", "cat secret[[:lower:]]/a/b.txt"), ("write_file", "tee s[[:lower:]]crets/a"),
 )  # fmt: skip
 
 

