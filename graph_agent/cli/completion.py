@@ -263,7 +263,19 @@ SOURCES: Mapping[str, Source] = {
 
 FREE_TEXT = frozenset(
     (
-        *("arguments", "as_id", "env", "header", "max_size", "message", "older_than", "path", "prompt", "reason"),
+        *(
+            "arguments",
+            "as_id",
+            "env",
+            "header",
+            "max_size",
+            "message",
+            "number",
+            "older_than",
+            "path",
+            "prompt",
+            "reason",
+        ),
         *("result", "text", "title", "url", "value"),
     )
 )
