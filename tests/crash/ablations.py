@@ -121,7 +121,7 @@ def _unasked() -> None:
         verdict = "allow" if plan.verdict == "ask" else plan.verdict
         return record(self, call_id, replace(plan, verdict=verdict), attempt)
 
-    async def unchecked(self: tool_routing.ToolRouting, call: ToolCallInfo, *_: Any) -> ToolCallInfo:
+    async def unchecked(self: tool_routing.ToolRouting, call: ToolCallInfo, scope: Any, run: Any) -> ToolCallInfo:
         return call
 
     tool_routing.ToolRouting._record = unasked  # type: ignore[method-assign]  # the point of an ablation
