@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from posixpath import basename, dirname
 from typing import NamedTuple
 
-from policy.shell.programs import GIT_VALUED, RSYNC_REMOVES, Program, program_named, subcommand_named
+from policy.shell.programs import RSYNC_REMOVES, Program, program_named, subcommand_named
 
 __all__ = [
+    "GIT_VALUED",
     "Reading",
     "dangerous_options",
     "expand_abbreviations",
@@ -50,6 +51,15 @@ def read_command(words: Sequence[str]) -> Reading:
     for one in _split(row, arguments):
         (options if one.is_option else operands).extend(one.words)
     return Reading(name, row, arguments, tuple(options), tuple(operands))
+
+
+GIT_VALUED = frozenset(
+    (
+        "-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--shallow-file",
+        "--attr-source", "--super-prefix",
+    )
+)  # fmt: skip
+"""Options of git itself that take the next word, which is not the subcommand then."""
 
 
 def _subcommand_position(name: str, arguments: Sequence[str]) -> int | None:

@@ -11,10 +11,9 @@ from itertools import dropwhile
 from posixpath import basename
 from typing import assert_never
 
-from policy.shell.arguments import dangerous_options, expand_abbreviations, only_reads
+from policy.shell.arguments import GIT_VALUED, dangerous_options, expand_abbreviations, only_reads
 from policy.shell.programs import (
     GIT_COMMANDS_THAT_RUN,
-    GIT_VALUED,
     RUN_AS_CODE,
     Program,
     WrapperSyntax,

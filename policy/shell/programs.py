@@ -11,7 +11,6 @@ from typing import Literal
 
 __all__ = [
     "GIT_COMMANDS_THAT_RUN",
-    "GIT_VALUED",
     "RSYNC_REMOVES",
     "RUN_AS_CODE",
     "Effect",
@@ -521,13 +520,6 @@ _SUBCOMMANDS: Mapping[tuple[str, str], Program] = {
     for subcommand in subcommands.split()
 }
 
-GIT_VALUED = frozenset(
-    (
-        "-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--shallow-file",
-        "--attr-source", "--super-prefix",
-    )
-)  # fmt: skip
-"""Options of git itself that take the next word, which is not the subcommand then."""
 GIT_COMMANDS_THAT_RUN = frozenset(
     [
         "archive", "bisect", "clone", "config", "difftool", "fetch", "filter-branch", "hook", "ls-remote",
