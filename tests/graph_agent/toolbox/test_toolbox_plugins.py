@@ -74,12 +74,12 @@ def _act(place: str, args: Mapping[str, Any]) -> None:
         return
     if args.get("how") == "leaves":
         raise SystemExit(7)
-    time.sleep(2)
+    time.sleep(4)  # twice the limit: as long as it, the two would race
 
 
 class _Describing(_Odd):
     async def describe(self) -> str | ToolDescription:
-        time.sleep(2)  # noqa: ASYNC251 - what such tools do
+        time.sleep(4)  # noqa: ASYNC251 - what such tools do
         return "computed"
 
 
