@@ -117,8 +117,9 @@ def _spelling_doubts(name: str, arguments: Sequence[str]) -> Iterator[str]:
     operands = [word for word in arguments if not word.startswith("-")]
     row = read_command((name, *arguments)).row
     if row.wraps or (name in _VERSIONED and list(arguments) == ["--version"]):
-        # What a wrapper runs is looked at by itself.
-        yield from (f"{name} {options[0]}" for _ in (name,) if name == "env" and options)
+        # What a wrapper runs is evaluated separately; options of env may change its folder or hold a command.
+        if name == "env" and options:
+            yield f"env {options[0]}"
         return
     if name in ("date", "tree", "xxd") and (options or len(operands) > 1 or not _is_plain_operand(name, operands)):
         yield name

@@ -82,7 +82,7 @@ def find_rewind_points(database: Path, thread_id: str) -> list[RewindPoint]:
 
 
 def _checkpoint_before(checkpoint_id: str, history: "dict[str, HistoryEntry]") -> str | None:
-    """The checkpoint before a message was taken in; None if there is none, or it was pruned."""
+    """The checkpoint before a message was added; None if there is none, or it was pruned."""
     entry = history.get(checkpoint_id)
     while entry is not None and entry.source != "input":
         entry = history.get(entry.parent_id or "")
