@@ -317,7 +317,7 @@ def whole_folders(
 ) -> frozenset[_Folder]:
     """What a text removes, changes, copies or packs with all that is in it.
 
-    With `reads` also where it reads files that it finds while it walks folders, and with `writes` where it writes such files.
+    With `reads` also where it reads files that it finds in folders, and with `writes` where it writes such files.
     """
     return frozenset(
         _Folder(absolute_path(placed(command.folder, word), facts, settings), is_deep)

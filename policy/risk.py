@@ -123,13 +123,11 @@ def _spelling_doubts(name: str, arguments: Sequence[str]) -> Iterator[str]:
         return
     if name in ("date", "tree", "xxd") and (options or len(operands) > 1 or not _is_plain_operand(name, operands)):
         yield name
-    if name == "sed" and ("--" in arguments or any(one not in _SED_OPTIONS for one in options)):
-        yield "options of sed"
-    if name == "sed" and any(one.startswith("-") for one in arguments[len(options) + 1 :]):
-        yield "options behind what sed works on"
-    if name == "git":
+    if name == "sed":
+        yield from _sed_doubts(arguments, options)
+    elif name == "git":
         yield from _git_doubts([word for word in arguments if word != "--no-pager"])
-    elif not row.only_reads and name not in ("cd", "sed", "find", "true", "false", "pwd"):
+    elif not row.only_reads and name not in ("cd", "find", "true", "false", "pwd"):
         yield name
     for option in options:
         long = option[2:].partition("=")[0] if option.startswith("--") else ""
@@ -144,6 +142,13 @@ _VERSIONED = frozenset(("gcc", "git", "go", "java", "node", "perl", "python", "p
 
 def _is_plain_operand(name: str, operands: Sequence[str]) -> bool:
     return name != "date" or all(one.startswith("+") for one in operands)
+
+
+def _sed_doubts(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
+    if "--" in arguments or any(one not in _SED_OPTIONS for one in options):
+        yield "options of sed"
+    if any(one.startswith("-") for one in arguments[len(options) + 1 :]):
+        yield "options behind what sed works on"
 
 
 def _git_doubts(arguments: Sequence[str]) -> Iterator[str]:
