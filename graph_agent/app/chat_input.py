@@ -70,7 +70,7 @@ def user_commands(workspace: Path, *, once: bool = False) -> UserCommands:
     of_project = {
         name: parse_user_command(name, file.text, str(project.folder / file.name))
         for file in project.files
-        if file.is_command and (name := command_name(file.name.removeprefix(f"{PROJECT_COMMANDS}/")))
+        if file.place[0] == PROJECT_COMMANDS and (name := command_name(file.place[1]))
     }
     own = {command.name: command for command in _own_commands()}
     if project.is_trusted:

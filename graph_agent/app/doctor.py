@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import httpx
 
 from graph_agent.app.mcp_servers import configured_servers
-from graph_agent.app.project_trust import project_at, project_notices, settings_at
+from graph_agent.app.project_trust import project_at, project_notices, settings_at, used_files
 from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import (
     exclude_writable_folders,
@@ -125,10 +125,12 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
 
 def _check_trust() -> Check:
     try:
-        ignored = "; ".join(project_notices(project_at(Path.cwd())))
+        project = project_at(Path.cwd())
+        ignored = "; ".join(project_notices(project)) or "nothing in this folder is ignored"
     except (ConfigError, StorageError) as error:
         return Check("trust", ok=False, detail=str(error), matters=False)
-    return Check("trust", ok=True, detail=ignored or "nothing in this folder is ignored")
+    used = used_files(project)
+    return Check("trust", ok=True, detail=f"in use: {used}; {ignored}" if used else ignored)
 
 
 def _check_plugins() -> Check:

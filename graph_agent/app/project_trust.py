@@ -11,9 +11,11 @@ from graph_agent.app.instructions import skill_files
 from graph_agent.app.toolset import rules_of
 from graph_agent.config.paths import memory_file
 from graph_agent.config.project import (
+    FALLBACKS,
     PROJECT_COMMANDS,
     PROJECT_CONFIG,
     PROJECT_HOOKS,
+    PROJECT_RULES,
     PROJECT_SKILLS,
     PROJECT_TOOLS,
     WATCHED,
@@ -21,10 +23,11 @@ from graph_agent.config.project import (
     ProjectFile,
     Trust,
     has_project_files,
+    instructions_in,
     nested_instructions,
 )
 from graph_agent.config.settings import Settings
-from graph_agent.config.sources import load_settings, read_layers
+from graph_agent.config.sources import load_settings, read_layers, uses_fallback_files
 from graph_agent.config.trust import FolderAnswer, trust_file
 from graph_agent.ports import SystemClock
 from tools.paths import PathRefused, open_regular, resolve
@@ -38,6 +41,7 @@ __all__ = [
     "settings_at",
     "trust_effects",
     "trusted_effects",
+    "used_files",
 ]
 
 _MAX_BYTES = 256 * 1024
@@ -66,7 +70,7 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
         return Project(folder)
     contents: dict[str, bytes] = {}
     refused: dict[str, str] = {}
-    for name in (*WATCHED, *_folder_files(folder), *nested_instructions(folder)):
+    for name in _names_to_read(folder, fallbacks=uses_fallback_files(os.environ)):
         try:
             if content := _read(folder, name):
                 contents[name] = content
@@ -101,28 +105,52 @@ def _trust(digests: Mapping[str, str], answer: FolderAnswer | None, *, once: boo
     return "changed" if answer.trusted else "untrusted"
 
 
-def _folder_files(folder: Path) -> list[str]:
-    """The names of a project's files in watched folders; a problem with one is found when it is read."""
+def _names_to_read(folder: Path, *, fallbacks: bool) -> tuple[str, ...]:
+    """The names of a project's files that are read for effect; a problem with one is found when it is read."""
+    there = _names_in(folder)
+    instructions = instructions_in(there, fallbacks=fallbacks)
+    first = dict.fromkeys((PROJECT_CONFIG, instructions or "AGENTS.md", *WATCHED))
+    uses_rules = fallbacks and "AGENTS.md" not in there
+    rules = _files_below(folder, PROJECT_RULES, ".mdc") if uses_rules else []
+    below = nested_instructions(folder, fallbacks=fallbacks)
+    return (
+        *first,
+        *(f"{PROJECT_RULES}/{name}" for name in rules),
+        *_folder_files(folder, fallbacks=fallbacks),
+        *below,
+    )
 
-    def names_in(place: str) -> list[str]:
-        try:
-            return sorted(entry.name for entry in (folder / place).iterdir())
-        except OSError:
-            return []
 
-    tools = [name for name in names_in(PROJECT_TOOLS) if name.endswith(".py") and name[0] not in "._"]
-    hooks = [name for name in names_in(PROJECT_HOOKS) if name[0] != "."]
-    skills = [(place, skill_files(folder / place)) for place in PROJECT_SKILLS]
-    found = [(PROJECT_TOOLS, tools), (PROJECT_HOOKS, hooks), (PROJECT_COMMANDS, _commands(folder)), *skills]
-    return [f"{place}/{name}" for place, names in found for name in names]
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        return []
 
 
-def _commands(folder: Path) -> list[str]:
-    """The paths of command files, those in folders below too; links to folders are not followed."""
-    root, names = folder / PROJECT_COMMANDS, list[str]()
-    for number, (place, _, files) in enumerate(os.walk(root)):
-        below = Path(place).relative_to(root)
-        names += [(below / name).as_posix() for name in files if name.endswith(".md") and name[0] != "."]
+def _folder_files(folder: Path, *, fallbacks: bool) -> Iterator[str]:
+    """The names of a project's files in watched folders."""
+    tools = [name for name in _names_in(folder / PROJECT_TOOLS) if name.endswith(".py") and name[0] not in "._"]
+    hooks = [name for name in _names_in(folder / PROJECT_HOOKS) if name[0] != "."]
+    found = {PROJECT_TOOLS: tools, PROJECT_HOOKS: hooks}
+    found |= {place: _list_kind(folder, place, place) for place in (PROJECT_COMMANDS, *PROJECT_SKILLS)}
+    for place, ours in FALLBACKS.items() if fallbacks else ():
+        hidden = {name for one in ours for name in found[one]}
+        found[place] = [name for name in _list_kind(folder, place, ours[0]) if name not in hidden]
+    return (f"{place}/{name}" for place, names in found.items() for name in names)
+
+
+def _list_kind(folder: Path, place: str, kind: str) -> list[str]:
+    """The files in a folder that are of the kind of another one of ours."""
+    return skill_files(folder / place) if kind in PROJECT_SKILLS else _files_below(folder, place, ".md")
+
+
+def _files_below(folder: Path, place: str, ending: str) -> list[str]:
+    """Paths of the files with an ending, those in folders below too; links to folders are not followed."""
+    root, names = folder / place, list[str]()
+    for number, (inner, _, files) in enumerate(os.walk(root)):
+        below = Path(inner).relative_to(root)
+        names += [(below / name).as_posix() for name in files if name.endswith(ending) and name[0] != "."]
         if max(len(names), number) >= _MAX_COMMANDS:
             break
     return sorted(names)[:_MAX_COMMANDS]
@@ -169,7 +197,8 @@ def _effects(project: Project) -> Iterator[str]:
     for file in project.files:
         if file.name != PROJECT_CONFIG:
             count = len(file.text.splitlines())
-            yield f"{file.name}: {count} lines of {file.holds}, sha256 {file.sha256[:12]}"
+            lines = f"{count} line{'s' if count != 1 else ''}"
+            yield f"{file.name}: {lines} of {file.holds}, sha256 {file.sha256[:12]}"
     for key, one in layer.ignored.items():
         yield f"not {key}: {one.reason}"
 
@@ -220,10 +249,19 @@ def project_notices(project: Project) -> Iterator[str]:
         if ignored:
             yield f"ignored in {project.config_path}: {'; '.join(ignored)}"
     elif project.files:
-        names = [file.name for file in project.files]
-        more = [f"{len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
         changed = " since it changed" if project.trust == "changed" else ""
         yield (
-            f"{', '.join([*names[:_MAX_NAMES], *more])} of {project.folder} ignored: folder not trusted{changed}; "
+            f"{_name_files(project)} of {project.folder} ignored: folder not trusted{changed}; "
             "see what it would enable with: graph-agent config trust"
         )
+
+
+def used_files(project: Project) -> str:
+    """The names of a trusted project's files; empty if there are none, or they are not trusted."""
+    return _name_files(project) if project.is_trusted else ""
+
+
+def _name_files(project: Project) -> str:
+    names = [file.name for file in project.files]
+    more = [f"{len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
+    return ", ".join([*names[:_MAX_NAMES], *more])

@@ -1,22 +1,27 @@
 """The files of a project folder that are read for effect, and whether the user trusted exactly their contents.
 
 This module looks at names only: whoever opens the files safely passes in their contents. AGENTS.md files are also
-looked for in folders below, a few levels down; hidden folders and repositories of their own are skipped.
+looked for in folders below, a few levels down; hidden folders and repositories of their own are skipped. Where a
+project has no file for this agent, its file of the same kind for another agent is read instead: a fall-back.
 """
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from graph_agent.config.user_commands import field_items, split_front_matter
+
 __all__ = [
+    "FALLBACKS",
     "NOT_TRUSTED",
     "PROJECT_COMMANDS",
     "PROJECT_CONFIG",
     "PROJECT_FOLDERS",
     "PROJECT_HOOKS",
+    "PROJECT_RULES",
     "PROJECT_SKILLS",
     "PROJECT_TOOLS",
     "WATCHED",
@@ -24,12 +29,13 @@ __all__ = [
     "ProjectFile",
     "Trust",
     "has_project_files",
+    "instructions_in",
     "is_nested",
     "nested_instructions",
 ]
 
-_NESTED = "AGENTS.md"
-"""The name of instructions in folders below the project's own."""
+_INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
+"""Names of instructions; of those in one folder the first counts. The others were written for other agents."""
 _MAX_DEPTH = 4
 _MAX_FOLDERS = 500
 _MAX_ENTRIES = 20_000
@@ -62,16 +68,26 @@ PROJECT_COMMANDS = ".graph-agent/commands"
 PROJECT_SKILLS = (".agents/skills", ".graph-agent/skills")
 """Folders of a project with a folder for each skill and its `SKILL.md`; many agents look into the first."""
 
+FALLBACKS: Mapping[str, tuple[str, ...]] = {
+    ".claude/commands": (PROJECT_COMMANDS,),
+    ".claude/skills": PROJECT_SKILLS,
+}
+"""Folders of another agent, each with ours for the same kind of file; a file in ours hides its namesake."""
+
+PROJECT_RULES = ".cursor/rules"
+"""Folder with `*.mdc` files: instructions that another editor sends always, for some files, or for some tasks."""
+
 PROJECT_FOLDERS: Mapping[str, str] = {
     PROJECT_TOOLS: "code that is run when a chat begins: tools",
     PROJECT_HOOKS: "what hooks may run",
-    PROJECT_COMMANDS: "a slash command",
-    **dict.fromkeys(PROJECT_SKILLS, "a skill: instructions to the model"),
+    **dict.fromkeys((PROJECT_COMMANDS, ".claude/commands"), "a slash command"),
+    **dict.fromkeys((*PROJECT_SKILLS, ".claude/skills"), "a skill: instructions to the model"),
+    PROJECT_RULES: "instructions to the model, in place of AGENTS.md",
 }
 """Folders whose files are watched, and what these hold."""
 
-_NESTED_CHARS = 8_000
-"""What the files of folders below may say together, before the model is only told to read them."""
+_SCOPED_CHARS = 8_000
+"""What the instructions for parts of the project may say together; the model reads the rest itself."""
 
 Trust = Literal["none", "trusted", "once", "untrusted", "changed", "declined"]
 """none: there is nothing to trust; once: for this process only; changed: other contents were trusted."""
@@ -88,23 +104,27 @@ class ProjectFile:
     """Against what was trusted before."""
 
     @property
-    def is_command(self) -> bool:
-        """Whether it holds a slash command."""
-        return self.name.startswith(f"{PROJECT_COMMANDS}/")
+    def place(self) -> tuple[str, str]:
+        """Our folder for files of its kind, and its path in its own; without a folder where it is in none."""
+        for folder in PROJECT_FOLDERS:
+            if self.name.startswith(f"{folder}/"):
+                return FALLBACKS.get(folder, (folder,))[0], self.name.removeprefix(f"{folder}/")
+        return "", self.name
 
     @property
     def is_instructions(self) -> bool:
         """Whether it holds instructions for every turn."""
-        return (self.name != PROJECT_CONFIG and self.name in WATCHED) or is_nested(self.name)
+        is_first = self.name in (*WATCHED, *_INSTRUCTIONS) and self.name != PROJECT_CONFIG
+        return is_first or is_nested(self.name) or self.place[0] == PROJECT_RULES
 
     @property
     def holds(self) -> str:
         """What stands in it, in words."""
         if is_nested(self.name):
             return "instructions to the model, for what lies below"
-        return WATCHED.get(self.name) or next(
-            what for folder, what in PROJECT_FOLDERS.items() if self.name.startswith(f"{folder}/")
-        )
+        if self.name in _INSTRUCTIONS[1:]:
+            return f"instructions to the model, in place of {_INSTRUCTIONS[0]}"
+        return WATCHED.get(self.name) or PROJECT_FOLDERS[self.place[0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,40 +181,66 @@ class Project:
         return self._trusted_files(*PROJECT_SKILLS)
 
     def _trusted_files(self, *folders: str) -> tuple[tuple[str, str], ...]:
-        places = tuple(f"{folder}/" for folder in folders)
-        files = self.files if self.is_trusted else ()
-        return tuple((str(self.folder / file.name), file.text) for file in files if file.name.startswith(places))
+        files = [file for file in self.files if file.place[0] in folders] if self.is_trusted else []
+        return tuple((str(self.folder / file.name), file.text) for file in files)
 
 
 def _format_instructions(files: list[ProjectFile]) -> Iterator[str]:
-    """Each file under its name; those of folders below up to a limit, beyond it only a hint to read them."""
-    room = _NESTED_CHARS
+    """Each file under its name; those for parts of the project up to a limit, then only a hint to read them."""
+    room = _SCOPED_CHARS
     for file in files:
-        text = file.text.strip()
-        if not is_nested(file.name):
-            yield f"## {file.name}\n\n{text}"
-            continue
-        about = f"## {file.name}, for files below {file.name.removesuffix(_NESTED)}\n\n"
-        if len(text) <= room:
+        scope, text = _scope_and_text(file)
+        heading = f"## {file.name}{scope and f', {scope}'}"
+        if not scope:
+            yield from [f"{heading}\n\n{text}"] if text else []
+        elif not text:
+            yield f"{heading}\n\nRead this file before you work on that."
+        elif len(text) <= room:
             room -= len(text)
-            yield f"{about}{text}"
+            yield f"{heading}\n\n{text}"
         else:
-            yield f"{about}Read this file ({len(text)} characters) before you work on files there."
+            yield f"{heading}\n\nRead this file ({len(text)} characters) before you work on files there."
+
+
+def _scope_and_text(file: ProjectFile) -> tuple[str, str]:
+    """What the instructions of a file are for, empty for everything, and their text as the model gets it.
+
+    A rule of Cursor says that in its head: always, for some files, or where its description fits, when the model
+    reads it itself. One that says nothing of that is for whoever names its file: then both are empty.
+    """
+    if is_nested(file.name):
+        return f"for files below {file.name.rpartition('/')[0]}/", file.text.strip()
+    if file.place[0] != PROJECT_RULES:
+        return "", file.text.strip()
+    fields, text = split_front_matter(file.text)
+    if fields.get("alwaysapply", "").lower() == "true":
+        return "", text
+    if patterns := field_items(fields.get("globs", "")):
+        return f"for files that match {', '.join(patterns)}", text
+    description = " ".join(fields.get("description", "").split())
+    return (f"about: {description}" if description else ""), ""
 
 
 def has_project_files(folder: Path) -> bool:
     """A quick look, before anything heavy is loaded: whether any of the names is there at all."""
-    names = (*WATCHED, *PROJECT_FOLDERS)
+    names = (*WATCHED, *_INSTRUCTIONS, *PROJECT_FOLDERS)
     return any(os.path.lexists(folder / name) for name in names) or bool(nested_instructions(folder))
+
+
+def instructions_in(names: Iterable[str], *, fallbacks: bool = True) -> str:
+    """Which of the names in one folder is that of its instructions; empty for none."""
+    there = set(names)
+    return next((name for name in _INSTRUCTIONS[: None if fallbacks else 1] if name in there), "")
 
 
 def is_nested(name: str) -> bool:
     """Whether a project's file, named from its folder, holds instructions for a folder below."""
-    return name.endswith(f"/{_NESTED}") and not name.startswith(".")
+    folder, _, last = name.rpartition("/")
+    return bool(folder) and last in _INSTRUCTIONS and not name.startswith(".")
 
 
-def nested_instructions(root: Path) -> tuple[str, ...]:
-    """The names of AGENTS.md files in folders below, the nearest first; always the same for the same folders."""
+def nested_instructions(root: Path, *, fallbacks: bool = True) -> tuple[str, ...]:
+    """The names of instructions in folders below, the nearest first; always the same for the same folders."""
     found: list[str] = []
     waiting, looked, seen = deque([("", 0)]), 0, 0
     while waiting and looked < _MAX_FOLDERS and seen < _MAX_ENTRIES and len(found) < _MAX_NESTED:
@@ -203,8 +249,8 @@ def nested_instructions(root: Path) -> tuple[str, ...]:
         looked, seen = looked + 1, seen + len(folders) + len(files)
         if place and ".git" in {*folders, *files}:
             continue
-        if place and _NESTED in files:
-            found.append(f"{place}{_NESTED}")
+        if place and (name := instructions_in(files, fallbacks=fallbacks)):
+            found.append(f"{place}{name}")
         if depth < _MAX_DEPTH:
             below = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
             waiting += [(f"{place}{name}/", depth + 1) for name in below]

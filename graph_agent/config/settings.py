@@ -333,6 +333,9 @@ class Settings(Section):
     """Turns of a thread that can be rewound to; older checkpoints are deleted while the thread is idle."""
     add_dirs: tuple[Path, ...] = ()
     """More folders in which every thread may read and write as in its workspace; absolute, or with `~`."""
+    fallback_files: bool = True
+    """Whether a project's files for other agents are used where it has none for this one: CLAUDE.md, GEMINI.md,
+    `.cursor/rules`, and commands and skills in `.claude`."""
     mcp_servers: dict[str, McpServer] = Field(default={})
     """Servers of the Model Context Protocol by name, each a table `[mcp_servers.NAME]`."""
     mcp_wait: float = Field(default=10.0, ge=0)

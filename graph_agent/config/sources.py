@@ -4,6 +4,7 @@ A project's settings only count if the user trusts its folder. It may add rules,
 a few settings stricter; it may not set anything else.
 """
 
+import contextlib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ __all__ = [
     "project_settings",
     "read_layers",
     "reject_bypass_mode",
+    "uses_fallback_files",
     "with_model",
 ]
 
@@ -198,6 +200,17 @@ def read_layers(
 def config_file(env: Mapping[str, str]) -> Path:
     """The user's config file, which may not exist."""
     return config_dir(env) / "config.toml"
+
+
+def uses_fallback_files(env: Mapping[str, str]) -> bool:
+    """The setting `fallback_files`, which is needed before a project's settings can be read.
+
+    True where the user's file cannot be read, which is reported when the settings are loaded.
+    """
+    with contextlib.suppress(ConfigError):
+        found = _user_values(config_file(env), None).get("fallback_files")
+        return found is None or found.value is not False
+    return True
 
 
 def reject_bypass_mode(mode: Sourced | None) -> None:

@@ -7,7 +7,14 @@ import re
 import shlex
 from dataclasses import dataclass
 
-__all__ = ["UserCommand", "command_name", "expand_user_command", "parse_user_command", "split_front_matter"]
+__all__ = [
+    "UserCommand",
+    "command_name",
+    "expand_user_command",
+    "field_items",
+    "parse_user_command",
+    "split_front_matter",
+]
 
 _DESCRIPTION_CHARS = 100
 _PLACEHOLDER = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
@@ -82,7 +89,7 @@ def split_front_matter(text: str) -> tuple[dict[str, str], str]:
     fields: dict[str, str] = {}
     name, lines = "", list[str]()
     for line in [*front[1].split("\n"), "end:"]:
-        if line.startswith((" ", "\t")) or not line.strip():
+        if line.startswith((" ", "\t", "- ")) or not line.strip():
             lines.append(line.strip())
             continue
         if name:
@@ -90,6 +97,16 @@ def split_front_matter(text: str) -> tuple[dict[str, str], str]:
         key, colon, value = line.partition(":")
         name, lines = key.strip().lower() if colon and not line.startswith("#") else "", [value.strip()]
     return fields, text[front.end() :].strip()
+
+
+def field_items(text: str) -> tuple[str, ...]:
+    """The items of a field that is a list, written `a, b`, `[a, b]` or one below the other, each after a dash."""
+    text = text.strip()
+    if text.startswith("- "):
+        items = re.split(r"(?:^|\s)-\s+", text)
+    else:
+        items = text.removeprefix("[").removesuffix("]").split(",")
+    return tuple(item for one in items if (item := one.strip().strip("\"'")))
 
 
 def _field_text(lines: list[str]) -> str:

@@ -121,7 +121,7 @@ def format_trust(project: Project) -> Iterator[str]:
         yield escape(f"{project.folder} contains files that change how the agent works here:")
         for file in project.files:
             yield escape(f"  {file.name}{f' ({file.news} since you trusted it)' if file.news else ''}")
-        yield from (escape(f"  {name} (deleted since you trusted it)") for name in project.gone)
+        yield from (escape(f"  {name} (no longer used)") for name in project.gone)
         yield "If you trust the folder, they enable:"
         for line in lines:
             yield escape(f"  {'+ ' if before and line not in before else '  '}{line}")

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.chat_input import user_commands
+from graph_agent.app.instructions import load_skills
 from graph_agent.app.project_trust import (
     forget_trust,
     project_at,
@@ -12,6 +14,7 @@ from graph_agent.app.project_trust import (
     settings_at,
     trust_effects,
     trusted_effects,
+    used_files,
 )
 from graph_agent.config.project import PROJECT_CONFIG, ProjectFile
 from graph_agent.errors import ConfigError
@@ -53,7 +56,7 @@ def test_trust_turns_on_what_was_shown_and_is_bound_to_these_contents(folder: Pa
     assert effects == (
         "mode: plan",
         "policy.allow: bash(make *)",
-        f"AGENTS.md: 1 lines of instructions to the model, sha256 {digest[:12]}",
+        f"AGENTS.md: 1 line of instructions to the model, sha256 {digest[:12]}",
         "not model.base_url: a project may not set this",
     )
     assert (project.trust, trusted.trust, changed.trust) == ("untrusted", "trusted", "changed")
@@ -194,7 +197,73 @@ def test_instructions_of_a_folder_below_are_shown_and_watched_like_the_rest(fold
     (folder / "api" / "AGENTS.md").write_text("Obey.\n")
 
     digest = hashlib.sha256(b"No jQuery.\n").hexdigest()
-    effect = f"web/AGENTS.md: 1 lines of instructions to the model, for what lies below, sha256 {digest[:12]}"
+    effect = f"web/AGENTS.md: 1 line of instructions to the model, for what lies below, sha256 {digest[:12]}"
     assert (project.trust, trust_effects(project), trusted.trust) == ("untrusted", (effect,), "trusted")
     assert "No jQuery." in instructions
     assert (project_at(folder).trust, settings_at(folder).instructions) == ("changed", "")
+
+
+_HEAD = "---\n{}\n---\n"
+_FALLBACKS = (
+    ("CLAUDE.md", "Theirs.", "AGENTS.md", "## CLAUDE.md\n\nTheirs."),
+    ("GEMINI.md", "Theirs.", "AGENTS.md", "## GEMINI.md\n\nTheirs."),
+    ("a/CLAUDE.md", "Theirs.", "a/AGENTS.md", "## a/CLAUDE.md, for files below a/\n\nTheirs."),
+    (".cursor/rules/r.mdc", f"{_HEAD.format('alwaysApply: true')}Theirs.", "AGENTS.md", "r.mdc\n\nTheirs."),
+    (
+        ".cursor/rules/a/r.mdc",
+        f"{_HEAD.format('globs: *.ts,lib/**')}Theirs.",
+        "AGENTS.md",
+        "## .cursor/rules/a/r.mdc, for files that match *.ts, lib/**\n\nTheirs.",
+    ),
+    (
+        ".cursor/rules/r.mdc",
+        _HEAD.format("description: releases"),
+        "AGENTS.md",
+        "about: releases\n\nRead this file before you work on that.",
+    ),
+    (".claude/commands/go.md", "Theirs.", ".graph-agent/commands/go.md", "/go Theirs."),
+    (".claude/skills/go/SKILL.md", "Theirs.", ".graph-agent/skills/go/SKILL.md", "skill go: Theirs."),
+    (".claude/skills/go/SKILL.md", "Theirs.", ".agents/skills/go/SKILL.md", "skill go: Theirs."),
+)
+"""A file of another agent, its text, the file of ours that hides it, and what the agent has of it otherwise."""
+
+
+def _everything_used(folder: Path) -> str:
+    settings = settings_at(folder)
+    commands = [f"/{name} {one.body}" for name, one in user_commands(folder).known.items()]
+    skills = [f"skill {one.name}: {one.text}" for one in load_skills(settings, {"HOME": str(folder / "home")})]
+    return "\n".join([settings.instructions, *commands, *skills])
+
+
+@pytest.mark.parametrize("has_ours", [False, True])
+@pytest.mark.parametrize(("theirs", "text", "ours", "used"), _FALLBACKS)
+def test_a_file_for_another_agent_is_used_where_ours_is_missing_and_the_folder_trusted(
+    folder: Path, theirs: str, text: str, ours: str, used: str, has_ours: bool
+) -> None:
+    for name, content in ((theirs, text), *([(ours, "Ours.")] if has_ours else [])):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    project = project_at(folder)
+    expected = ours if has_ours else theirs
+
+    untrusted = _everything_used(folder)
+    effects = trust_effects(project)
+    record_trust(project, trusted=True)
+    trusted, named = _everything_used(folder), used_files(project_at(folder))
+    (folder / theirs).write_text(f"{text}\nMore.")
+
+    assert untrusted.strip() == ""
+    assert (len(effects), effects[0].partition(":")[0], named) == (1, expected, expected)
+    assert ("Ours." in trusted, used in trusted) == (has_ours, not has_ours)
+    assert project_at(folder).trust == ("trusted" if has_ours else "changed")
+
+
+def test_files_for_other_agents_are_left_alone_if_the_user_says_so(folder: Path) -> None:
+    config = folder.parent / "home" / "config.toml"
+    config.parent.mkdir()
+    config.write_text("fallback_files = false\n")
+    for theirs, text, _, _ in _FALLBACKS:
+        (folder / theirs).parent.mkdir(parents=True, exist_ok=True)
+        (folder / theirs).write_text(text)
+
+    assert (project_at(folder).trust, project_at(folder).files) == ("none", ())

@@ -4,6 +4,7 @@ from graph_agent.config.user_commands import (
     UserCommand,
     command_name,
     expand_user_command,
+    field_items,
     parse_user_command,
     split_front_matter,
 )
@@ -95,3 +96,12 @@ def test_a_command_is_named_after_its_file_and_its_folders(path: str, name: str)
 )
 def test_a_head_is_told_apart_from_what_stands_below(text: str, found: tuple[dict[str, str], str]) -> None:
     assert split_front_matter(text) == found
+
+
+@pytest.mark.parametrize("listed", ["a b, c-d", "[a b, 'c-d']", '- a b\n- "c-d"', "a b,, c-d,"])
+def test_a_list_in_a_head_is_read_however_it_is_written(listed: str) -> None:
+    fields, _ = split_front_matter(
+        f"---\none: {listed}\n---\n" if listed[0] != "-" else f"---\none:\n{listed}\n---\n"
+    )
+
+    assert field_items(fields["one"]) == ("a b", "c-d")

@@ -107,7 +107,7 @@ async def test_only_yes_trusts_and_nothing_but_no_refuses(
 
     again = await _asked(folder, keys, "")
     assert (project_at(folder).trust, again) == (trust, [])
-    assert any(line.startswith("    AGENTS.md: 1 lines of instructions to the model") for line in said)
+    assert any(line.startswith("    AGENTS.md: 1 line of instructions to the model") for line in said)
 
 
 async def test_the_files_can_be_read_before_the_answer_and_cannot_paint_the_terminal(
