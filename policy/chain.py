@@ -317,7 +317,7 @@ _CHAIN = (
     _Step("ask rules", "ask", _ask_rules),
     _Step("writes to protected names ask", "built in", _protected_names),
     _Step(
-        "what is to be remembered asks if the conversation contains untrusted content",
+        "changes to the memory file ask if the conversation contains untrusted content",
         "built in",
         _untrusted_memory,
     ),

@@ -33,7 +33,7 @@ COVERAGE: Mapping[RuleKind, str] = {
     ),
     "host": "This allows every address on this host.",
     "change": "This allows every change that {tool} makes to this file, not only this one.",
-    "path": "This allows every {tool} of this path, whatever else its arguments say.",
+    "path": "This allows every {tool} of this path, whatever its other arguments are.",
     "subject": "This allows every call with this subject, whatever its other arguments are.",
 }
 """For each kind of rule the sentence that the user consents to."""

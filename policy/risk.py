@@ -64,11 +64,11 @@ def _risk_of_text(facts: CallFacts, text: ShellText) -> CallRisk:
         # What inline code would run is found too, and more than that: only the worst of it counts.
         found += [one for run in text.runs for one in _of_command(run.words, facts) if one.level == "high"]
     if reason := text.unclear_reason or text.computed_reason:
-        found.append(CallRisk("high", f"cannot be told before it runs: {reason}"))
+        found.append(CallRisk("high", f"is not known before it runs: {reason}"))
     elif reason := unclear_reason(facts, text):
         found.append(CallRisk("medium", f"may leave the workspace: {reason}"))
     if not exact and not found:
-        found.append(CallRisk("medium", "runs nothing that is known"))
+        found.append(CallRisk("medium", "runs no known program"))
     found += [CallRisk("medium", f"may do more than read: {doubt}") for doubt in _doubts(exact, facts, text)]
     return max(found, key=lambda one: _ORDER.index(one.level), default=CallRisk("low", "only reads"))
 
@@ -170,7 +170,7 @@ def _unwrapped(words: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, ..
 
 
 def _may_run_more(words: tuple[str, ...]) -> bool:
-    """Whether something in the words may be code, or a command that cannot be told from them."""
+    """Whether something in the words may be code, or a command that they do not show."""
     own = without_assignments(words)
     if len(own) < len(words):
         return True
@@ -225,9 +225,9 @@ def _of_wrapper(words: tuple[str, ...], reading: Reading) -> Iterator[CallRisk]:
         yield CallRisk("high", _EFFECTS[reading.row.effect].format(reading.name))
     inner = wrapped_commands(words)
     if inner is None:
-        yield CallRisk("high", f"runs a command that cannot be told from its words: {reading.name}")
+        yield CallRisk("high", f"runs a command that its arguments do not show: {reading.name}")
     elif reading.name == "xargs":
-        yield CallRisk("medium", "runs a command with words that it reads: xargs")
+        yield CallRisk("medium", "runs a command with arguments it reads from its input: xargs")
 
 
 def _of_reader(words: tuple[str, ...], reading: Reading, facts: CallFacts) -> Iterator[CallRisk]:
@@ -238,7 +238,7 @@ def _of_reader(words: tuple[str, ...], reading: Reading, facts: CallFacts) -> It
     if reading.name == "cd":
         [target, *more] = reading.operands or ("",)
         if more or target in ("", "-") or reading.options or ".." in PurePath(target).parts:
-            yield CallRisk("medium", f"goes to a folder that is not known: {_named(words)}")
+            yield CallRisk("medium", f"changes to an unknown folder: {_named(words)}")
 
 
 _EFFECTS: dict[Effect, str] = {

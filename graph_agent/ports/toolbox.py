@@ -101,7 +101,7 @@ class Proposal:
     """What *always* would allow from now on."""
 
     rules: tuple[str, ...] = ()
-    """Exact rules; empty when this very call cannot be allowed always."""
+    """Exact rules; empty when this very call cannot always be allowed."""
     objection: str = ""
     """Why not, as a sentence."""
     folder: str = "."

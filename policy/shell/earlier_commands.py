@@ -46,7 +46,7 @@ def _shell_change(words: tuple[str, ...]) -> str:
     """What in a command changes the shell it is run in; empty if nothing does."""
     own = builtin_words(words)
     if not own:
-        return f"the assignment of {words[0].partition('=')[0].rstrip('+')}"
+        return f"setting {words[0].partition('=')[0].rstrip('+')}"
     option = _VARIABLE_OPTIONS.get(own[0])
     sets_variable = option is not None and any(word.startswith(option) for word in own[1:])
     return own[0] if own[0] in _CHANGES_SHELL or sets_variable else ""

@@ -90,7 +90,7 @@ _CONSENT: dict[RuleKind, tuple[CallFacts, str, str]] = {
     "path": (
         CallFacts("grep", "default", "medium", "readonly", _WS, paths=(replace(_PATH, access="read"),)),
         "",
-        "This allows every grep of this path, whatever else its arguments say.",
+        "This allows every grep of this path, whatever its other arguments are.",
     ),
     "subject": (
         CallFacts("own", "default", "medium", "write", _WS, signature="x"),

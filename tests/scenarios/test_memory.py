@@ -214,7 +214,7 @@ def test_a_sub_agent_asks_for_what_its_parent_read_and_always_does_not_stop_that
         with source.script(task, _save(), TXT("noted"), TXT("ok")) as command:
             chat = command.chat("resume", "t")
             chat.plays("> ", "<go", "results of web_fetch", "[y]es")
-            chat.plays("<a", "cannot be allowed always", "[y]es")
+            chat.plays("<a", "cannot always be allowed", "[y]es")
             chat.plays("<y", "ok", "</memory", "1  likes tabs", "</memory undo", "Removed: likes tabs", "</quit")
             ended = chat.ends()
 

@@ -186,7 +186,7 @@ async def _ask_always(prompt: Prompt, item: OpenQuestion, proposal: Proposal) ->
     offered = {"1": proposal.choice("exact"), "2": proposal.choice("prefix")}
     choices = {key: rules for key, rules in offered.items() if rules is not None}
     if not choices:
-        prompt.say(f"This cannot be allowed always. {proposal.objection}", "yellow")
+        prompt.say(f"This cannot always be allowed. {proposal.objection}", "yellow")
         return None
     has_folders = any(rules.folders for rules in choices.values())
     place = "" if has_folders or proposal.folder == "." else f" in {proposal.folder}"
@@ -209,7 +209,7 @@ def _rules_page(choices: Mapping[str, ProposedRules], width: int) -> list[Text]:
         page.append(Text("Allow from now on:", "bold"))
     for key, choice in choices.items():
         count = len(choice.rules)
-        what = "this rule" if count == 1 else f"these {count} rules, which the call needs together"
+        what = "this rule" if count == 1 else f"these {count} rules, all of which the call needs"
         heading = f"  {key}  with {what}:" if len(choices) > 1 else f"Allow from now on, with {what}:"
         page.append(Text(heading, "bold"))
         for line in rules_with_folders(choice):

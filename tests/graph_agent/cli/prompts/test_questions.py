@@ -266,7 +266,7 @@ async def test_a_call_of_which_no_rule_can_be_made_says_why_and_is_asked_again(t
 
     shown = await scene.ask("a", "y")
 
-    assert "This cannot be allowed always. It names no command." in shown
+    assert "This cannot always be allowed. It names no command." in shown
     assert scene.session.log == _decided(("call-a", "approve", ""))
 
 
@@ -317,11 +317,11 @@ async def test_always_stores_the_rules_that_were_chosen(
     start = shown.index("Allow from now on:")
     assert shown[start : start + 9] == [
         "Allow from now on:",
-        "  1  with these 2 rules, which the call needs together:",
+        "  1  with these 2 rules, all of which the call needs:",
         "  │ bash(npm test -q)",
         "  │ bash(rm x)",
         "  This allows these words.",
-        "  2  with these 2 rules, which the call needs together:",
+        "  2  with these 2 rules, all of which the call needs:",
         "  │ bash(npm test *)",
         "  │ bash(rm x)",
         "  This allows npm test with any arguments. And exactly: rm x.",

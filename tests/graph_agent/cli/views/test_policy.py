@@ -56,7 +56,7 @@ def test_saved_permissions_apply_and_are_shown_in_order_except_those_of_one_thre
     place = shown.index(("saved permissions", "bash(make a)", "grant 1"))
     assert shown[place + 1] == ("saved permissions", "bash(make b)", "grant 2")
     assert [step for step, *_ in shown[place - 1 : place + 3 : 3]] == [
-        "what is to be remembered asks if the conversation contains untrusted content",
+        "changes to the memory file ask if the conversation contains untrusted content",
         "tools that do not declare what they access ask while deny rules exist",
     ]
     assert checked == [0, 0, 3, 3]
