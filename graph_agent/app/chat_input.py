@@ -19,7 +19,7 @@ from tools.paths import PathRefused, resolve
 from tools.programs import program_words
 from tools.walk import WalkSelection, walk
 
-__all__ = ["FileNames", "UserCommands", "editor_words", "user_commands"]
+__all__ = ["FileNames", "UserCommands", "editor_words", "read_tree", "user_commands"]
 
 _MAX_COMMANDS = 500
 _MAX_BYTES = 256 * 1024
@@ -117,7 +117,7 @@ class FileNames:
         if not wanted or typed.startswith(("/", "~", "../")):
             return beside[:_MAX_NAMES]
         if self._read_at is None or time.monotonic() - self._read_at > _FRESH_S:
-            self._tree = _read_tree(self._workspace)
+            self._tree = read_tree(self._workspace)
             self._read_at = time.monotonic()
         names = [name for name in self._tree if wanted in name.lower() and name != typed]
         names.sort(key=lambda name: (_rank(name.lower(), wanted), len(name), name))
@@ -140,7 +140,7 @@ class FileNames:
                 yield f"{folder}{slash}{name}{'/' if is_folder else ''}"
 
 
-def _read_tree(workspace: Path) -> list[str]:
+def read_tree(workspace: Path) -> list[str]:
     """Folders and files below, as far as time allows."""
     until = time.monotonic() + _WALK_S
     files: list[str] = []

@@ -37,6 +37,7 @@ __all__ = [
     "forget_trust",
     "project_at",
     "project_notices",
+    "read_inside",
     "record_trust",
     "settings_at",
     "trust_effects",
@@ -72,7 +73,7 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
     refused: dict[str, str] = {}
     for name in _names_to_read(folder, fallbacks=uses_fallback_files(os.environ)):
         try:
-            if content := _read(folder, name):
+            if content := read_inside(folder, name):
                 contents[name] = content
         except PathRefused as refusal:
             if refusal.kind is not ToolErrorType.NOT_FOUND:
@@ -156,7 +157,7 @@ def _files_below(folder: Path, place: str, ending: str) -> list[str]:
     return sorted(names)[:_MAX_COMMANDS]
 
 
-def _read(folder: Path, name: str) -> bytes:
+def read_inside(folder: Path, name: str) -> bytes:
     """The content of a file of the folder; empty if there is none.
 
     Raises:

@@ -21,7 +21,7 @@ __all__ = [
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("chat", "run", "resume", "inspect", "fork", "rewind", "compact", "calls", "recover"), ()),
-    **dict.fromkeys(("history", "graph", "diff", "doctor", "demo"), ()),
+    **dict.fromkeys(("history", "graph", "diff", "doctor", "init", "demo"), ()),
     "threads": ("list", "show", "diff", "prune", "search", "rename", "delete", "export", "import"),
     "approvals": ("list", "approve", "reject", "answer", "edit"),
     "policy": ("list", "revoke", "check", "test", "show"),

@@ -22,7 +22,7 @@ from graph_agent.cli.arguments import expand_arguments, find_similar, find_simil
 from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, RunCommand, write_examples
 from graph_agent.cli.commands import session
 from graph_agent.cli.commands.approvals import approvals_app, policy_app, recover_command, tools_app
-from graph_agent.cli.commands.config import config_app, doctor_command, mcp_app, memory_app, model_app
+from graph_agent.cli.commands.config import config_app, doctor_command, init_command, mcp_app, memory_app, model_app
 from graph_agent.cli.commands.threads import (
     calls_command,
     compact_command,
@@ -117,6 +117,7 @@ _PROGRAMS = {
     "graph": single_command(graph_command),
     "diff": single_command(diff_command),
     "doctor": single_command(doctor_command),
+    "init": single_command(init_command),
     "demo": single_command(session.demo),
     "threads": threads_app,
     "approvals": approvals_app,

@@ -62,6 +62,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "history": ("graph-agent history --last 10", "graph-agent history shop --json"),
     "graph": ("graph-agent graph", "graph-agent graph shop", "graph-agent graph shop --format mermaid"),
     "diff": ("graph-agent diff 8a7f3c21 9b8e4d32", "graph-agent diff shop shop-2 --json"),
+    "init": ("graph-agent init", "graph-agent init --print"),
     "doctor": ("graph-agent doctor", "graph-agent doctor --backup threads.db", "graph-agent doctor --repair"),
     "threads list": ("graph-agent threads list", "graph-agent threads list --json"),
     "threads show": ("graph-agent threads show shop", "graph-agent threads show shop --full"),

@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "mcp": Command("/mcp", "list the MCP servers and their state"),
     "cost": Command("/cost", "show the tokens and cost of this turn and this thread"),
     "doctor": Command("/doctor", "check the installation"),
+    "init": Command("/init", "write an AGENTS.md for this folder, or improve it"),
     "compact": Command("/compact", "compact the model's context; the full history is kept"),
     "retry": Command("/retry", "ask the model again after an error, a limit or a stop"),
     "quit": Command("/quit", "leave; you can resume the thread later"),

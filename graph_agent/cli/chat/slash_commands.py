@@ -100,6 +100,8 @@ class SlashCommands:
                 message = (await self.programs.edit(argument)).strip()
                 self._say(message or "The message is empty. Nothing was sent.", "dim" if message else "yellow")
                 action = ChatAction("send", message) if message else None
+            case "init":
+                action = await asyncio.to_thread(self._init)
             case _ if name not in COMMANDS:
                 line, folder = f"/{name} {argument}".rstrip(), self.session.workspace
                 message = await asyncio.to_thread(expand_command, line, folder, in_chat=True)
@@ -148,6 +150,17 @@ class SlashCommands:
             lines = wrap(does, max(self.console.width - width - 5, 20)) or [""]
             for number, line in enumerate(lines):
                 self._say(f"  {'' if number else usage:<{width}}  {line}")
+
+    def _init(self) -> ChatAction | None:
+        """Let the model write AGENTS.md; offline it is drafted from the files, if there is none."""
+        from graph_agent.app.project_survey import draft_instructions, request_for_model, write_instructions
+
+        folder = self.session.workspace
+        if self.session.model_label != OFFLINE_LABEL:
+            return ChatAction("send", request_for_model(folder))
+        draft = draft_instructions(folder)
+        self._say(draft.report(write_instructions(folder, draft.text)))
+        return None
 
     async def _mode(self, name: str) -> None:
         if name and name not in (*MODES, "bypassPermissions"):

@@ -1,4 +1,4 @@
-"""The `config`, `model`, `memory`, `mcp` and `doctor` commands."""
+"""The `config`, `model`, `memory`, `mcp`, `doctor` and `init` commands."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from typer import Argument, Option
 from graph_agent.cli.command_types import PlainCommand, ServerCommand, command_group
 from graph_agent.cli.options import AsJson, Database, resolve_database
 
-__all__ = ["Scope", "config_app", "doctor_command", "mcp_app", "memory_app", "model_app"]
+__all__ = ["Scope", "config_app", "doctor_command", "init_command", "mcp_app", "memory_app", "model_app"]
 
 config_app = command_group("Show and change settings; trust a project folder.")
 
@@ -313,3 +313,14 @@ def doctor_command(
         repair_installation(resolve_database(db), apply_rewind, as_json=as_json)
     elif backup is None:
         print_checks(resolve_database(db), as_json=as_json)
+
+
+def init_command(
+    print_only: Annotated[bool, Option("--print", help="Print the text and write nothing.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Replace an existing AGENTS.md without asking.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write an AGENTS.md from this folder's README, build files, CI and layout. Needs no model; see also /init."""
+    from graph_agent.cli.views.settings import init_project
+
+    init_project(is_printed=print_only, is_confirmed=yes, as_json=as_json)

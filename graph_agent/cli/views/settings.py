@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graph_agent.app.project_survey import draft_instructions, write_instructions
 from graph_agent.app.project_trust import (
     forget_trust,
     project_at,
@@ -43,6 +44,7 @@ __all__ = [
     "current_project",
     "explain_setting",
     "format_trust",
+    "init_project",
     "list_trusted",
     "print_ignored_files",
     "project_json",
@@ -218,3 +220,22 @@ def _format_value(value: Any) -> str:
     if value is None:
         return "-"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def init_project(*, is_printed: bool, is_confirmed: bool, as_json: bool) -> None:
+    """Draft the AGENTS.md of the current folder and write or print it; ask before an existing one is replaced."""
+    folder = Path.cwd()
+    draft = draft_instructions(folder)
+    path = folder / "AGENTS.md"
+    replaces = is_confirmed
+    if not is_printed and not is_confirmed and os.path.lexists(path) and not as_json:
+        print_text(*draft.text.split("\n"))
+        replaces = confirm(f"{path} exists. Replace it with this?", hint="Use --yes to skip the question.")
+        if not replaces:
+            print_text("Nothing was changed.")
+            return
+    if not is_printed:
+        path = write_instructions(folder, draft.text, replaces=replaces)
+    value = {"path": str(path), "written": not is_printed, "sources": list(draft.sources), "text": draft.text}
+    shown = draft.text.rstrip().split("\n") if is_printed else [draft.report(path)]
+    print_result(value, map(escape, shown), as_json=as_json)

@@ -37,8 +37,8 @@ def test_commands_of_a_project_count_once_it_is_trusted_and_never_before_those_o
 
     assert (sorted(untrusted.known), sorted(untrusted.untrusted)) == (["review"], ["deep:ship"])
     assert [line.partition(", sha256")[0] for line in shown] == [
-        ".graph-agent/commands/deep/ship.md: 1 lines of a slash command",
-        ".graph-agent/commands/review.md: 1 lines of a slash command",
+        ".graph-agent/commands/deep/ship.md: 1 line of a slash command",
+        ".graph-agent/commands/review.md: 1 line of a slash command",
     ]
     assert (trusted.message("deep:ship", ""), trusted.message("review", "x")) == ("Ship it.", "mine: x")
     assert (trusted.untrusted, trusted.message("none", "")) == ({}, None)

@@ -9,6 +9,7 @@ from graph_agent.cli.chat.command_table import COMMANDS
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
 from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import EventBus
 from tests.fakes.database_rows import Rows
 from tests.fakes.scripted_session import ScriptedSession
@@ -173,3 +174,20 @@ async def test_a_message_is_written_in_the_editor(tmp_path: Path, monkeypatch: p
     assert (asked, emptied, missing) == (ChatAction("send", "two"), None, None)
     assert lines[:2] == ["two", "The message is empty. Nothing was sent."]
     assert "'/no/such/editor' could not be started" in lines[2]
+
+
+async def test_init_asks_the_model_for_the_file_and_offline_drafts_a_missing_one(tmp_path: Path) -> None:
+    talk, path = _Talk(tmp_path), tmp_path / "AGENTS.md"
+
+    requests = [await talk.slash.run("/init")]
+    talk.session.model_label = OFFLINE_LABEL
+    said = await talk.says("/init")
+    path.write_text("mine")
+    said += await talk.says("/init")
+    talk.session.model_label = "m"
+    requests.append(await talk.slash.run("/init"))
+
+    new, existing = (request.text.split("\n")[0] for request in requests if request)
+    assert ("with write_file" in new, "with edit_file" in existing) == (True, True)
+    assert (f"Wrote {path} from" in said, f"{path} exists and was not changed" in said) == (True, True)
+    assert path.read_text() == "mine"
