@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
 from tools.base import BaseTool, ToolDescription, ToolKind, ToolRiskLevel
-from tools.schema import declared_parameters
+from tools.schema import declared_parameters, schema_problem
 
 __all__ = [
     "GROUP",
@@ -69,11 +69,13 @@ def _argument_problems(tool: BaseTool) -> Iterator[str]:
         yield f"args_schema = {schema!r}: a pydantic model is expected"
         return
     try:
-        declared_parameters(schema)
+        problem = schema_problem(declared_parameters(schema))
     except (PydanticUserError, TypeError, ValueError) as error:
         why = str(error).partition("\n")[0]
         yield f"args_schema = {schema.__name__}: it has no JSON schema ({why})"
         return
+    if problem:
+        yield f"args_schema = {schema.__name__}: providers would refuse its schema ({problem})"
     if not inspect.iscoroutinefunction(tool.execute):
         yield "execute is not declared as `async def`"
         return

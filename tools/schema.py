@@ -5,11 +5,13 @@ A value that fits is never converted. What still does not fit gives one error th
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,6 +23,7 @@ __all__ = [
     "declared_parameters",
     "parse_arguments",
     "schema_of",
+    "schema_problem",
     "to_keywords",
 ]
 
@@ -43,13 +46,17 @@ def declared_parameters(model: type[BaseModel]) -> dict[str, Any]:
     return shown
 
 
+_NAMED_PARTS = ("properties", "$defs", "definitions", "patternProperties")
+"""Keys below which the names are the author's own."""
+
+
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: _child(key, value) for key, value in schema.items() if key != "title"}
 
 
 def _child(key: str, value: Any) -> Any:
     # Below these keys the names are the author's own: a property may well be called "title".
-    if key in ("properties", "$defs", "patternProperties") and isinstance(value, dict):
+    if key in _NAMED_PARTS and isinstance(value, dict):
         return {name: _untitled(part) if isinstance(part, dict) else part for name, part in value.items()}
     if key in ("default", "const", "enum", "examples"):
         return value
@@ -58,6 +65,103 @@ def _child(key: str, value: Any) -> Any:
     if isinstance(value, list):
         return [_untitled(item) if isinstance(item, dict) else item for item in value]
     return value
+
+
+_GROUP_NAME = re.compile(r"\(\?<(?=\w)")
+_UNICODE_CLASS = re.compile(r"\\[pP]\{[^}]*\}")
+_MAX_PROBLEM = 160
+
+
+def schema_problem(schema: Mapping[str, Any]) -> str:
+    """Why providers would refuse every request with a function of these parameters; empty if nothing is wrong.
+
+    The schema must be one by the JSON Schema meta-schema (any draft that servers use), and what it refers to must
+    be in it: other documents are never read.
+    """
+    # Loaded late: only tools of servers and plug-ins bring schemas that may be wrong.
+    from jsonschema import (  # noqa: PLC0415 - see above
+        Draft4Validator,
+        Draft7Validator,
+        Draft202012Validator,
+        FormatChecker,
+    )
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - see above
+
+    problems: list[str] = []
+    for draft in (Draft202012Validator, Draft7Validator, Draft4Validator):
+        try:
+            draft.check_schema(schema, format_checker=FormatChecker(()))
+            break
+        except SchemaError as error:
+            place = ".".join(map(str, error.absolute_path))
+            problems.append(f"{place or 'parameters'}: {error.message}")
+        except RecursionError:
+            return "it is nested too deeply"
+    else:
+        return _short(problems[0])
+    return _short(next(_part_problems(schema, schema, ()), ""))
+
+
+def _short(problem: str) -> str:
+    return problem if len(problem) <= _MAX_PROBLEM else f"{problem[:_MAX_PROBLEM]}…"
+
+
+def _part_problems(part: Any, schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(part, list):
+        for number, item in enumerate(part):
+            yield from _part_problems(item, schema, (*path, str(number)))
+    if not isinstance(part, Mapping):
+        return
+    place = ".".join(path) or "parameters"
+    yield from (f"{place}: {problem}" for problem in _own_problems(part, schema))
+    for key, value in part.items():
+        if key in _NAMED_PARTS and isinstance(value, Mapping):
+            for name, inner in value.items():
+                yield from _part_problems(inner, schema, (*path, key, name))
+        elif key not in ("default", "const", "enum", "examples", "required"):
+            yield from _part_problems(value, schema, (*path, key))
+
+
+def _own_problems(part: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(reference := part.get("$ref"), str) and not _is_within(reference, schema):
+        where = "nothing in the schema" if reference.startswith("#") else "another document"
+        yield f"$ref {reference} refers to {where}"
+    if isinstance(pattern := part.get("pattern"), str):
+        try:
+            # JavaScript's notation is the standard; Python has no classes of Unicode properties.
+            re.compile(_UNICODE_CLASS.sub("x", _GROUP_NAME.sub("(?P<", pattern)))
+        except re.error as error:
+            yield f"pattern {pattern!r} is not a regular expression ({error})"
+    if (kind := part.get("type")) and isinstance(values := part.get("enum"), list):
+        kinds = kind if isinstance(kind, list) else [kind]
+        if wrong := [one for one in values if not any(_is_of_type(one, name) for name in kinds)]:
+            yield f"enum has {wrong[0]!r}, which is not of type {' or '.join(map(str, kinds))}"
+
+
+def _is_within(reference: str, schema: Mapping[str, Any]) -> bool:
+    found: Any = schema
+    if reference == "#":
+        return True
+    if not reference.startswith("#/"):
+        # An anchor is found by its name anywhere in the schema.
+        return reference.startswith("#") and f'"$anchor": {json.dumps(reference[1:])}' in json.dumps(schema)
+    for name in unquote(reference[2:]).split("/"):
+        key = name.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and key.isdigit() and int(key) < len(found):
+            found = found[int(key)]
+        elif isinstance(found, Mapping) and key in found:
+            found = found[key]
+        else:
+            return False
+    return isinstance(found, Mapping | bool)
+
+
+def _is_of_type(value: Any, name: object) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    if name == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _TYPES.get(str(name), (object,)))
 
 
 class InvalidArguments(Exception):

@@ -58,6 +58,8 @@ _READ_FILE = {
 _ASK_ONE = "Call the tool look_up with the key alpha. Then answer with nothing but the value that it returns."
 _ASK_TWO = "Call the tool look_up twice at once, in the same message: with the key alpha and with the key beta."
 _LARGE_REQUEST = 10**9
+_LONG_REQUEST = 16_000
+"""Tokens; a smaller context has no place for the long request of the test."""
 _MAX_ATTEMPTS = 2
 """A test reports how an endpoint is now; waiting for a better one is for turns."""
 
@@ -155,6 +157,7 @@ async def _probe_chat(model: OpenedModel, settings: Settings) -> list[ProbeResul
     used = f"{usage['total_tokens']} tokens reported" if usage else "not reported: tokens are estimated"
     tools = await _probe_tools(model)
     window = await ModelWindows(settings, model)(_LARGE_REQUEST)
+    length = [await _probe_length(model)] if window.tokens >= _LONG_REQUEST else []
     size = ("context_window", window.tokens) if window.source in ("endpoint", "table") else None
     return [
         ProbeResult("answers", ok=True, detail=f"{model.label}, at {display_url(settings.model.endpoint)}"),
@@ -164,7 +167,31 @@ async def _probe_chat(model: OpenedModel, settings: Settings) -> list[ProbeResul
         ProbeResult(
             "window", ok=True, detail=f"{window.tokens:,} tokens ({window.source})", matters=False, setting=size
         ),
+        *length,
     ]
+
+
+async def _probe_length(model: OpenedModel) -> ProbeResult:
+    """Whether the beginning of a long request reaches the model; some servers drop it without a word."""
+    filler = "".join(f"Line {number} of a long text that says nothing.\n" for number in range(1200))
+    question = f"The code word is {_SECRET}.\n{filler}Answer with nothing but the code word."
+    notes: list[str] = []
+
+    def on_delta(delta: Delta) -> None:
+        if delta.kind == "note":
+            notes.append(delta.text)
+
+    name, size = "reads a long request", f"{len(question) / 1000:.0f} KB"
+    try:
+        reply = await model.reply(ModelRequest([HumanMessage(question)], ()), on_delta)
+    except ModelError as failure:
+        return ProbeResult(name, ok=False, detail=f"{size}: {failure}", matters=False)
+    if _SECRET in reply.text:
+        return ProbeResult(name, ok=True, detail=f"it finds a word at the beginning of {size}", matters=False)
+    counted = reply.usage_metadata["input_tokens"] if reply.usage_metadata else 0
+    if notes and counted:
+        return ProbeResult(name, ok=False, detail=notes[0], matters=False, setting=("context_window", counted))
+    return ProbeResult(name, ok=False, detail=f"it does not find a word at the beginning of {size}", matters=False)
 
 
 async def _probe_tools(model: OpenedModel) -> list[ProbeResult]:
@@ -243,7 +270,7 @@ async def show_square(settings: ModelSettings, name: str) -> ImageProbe:
         return ImageProbe(ok=False, detail=str(failure))
     finally:
         await model.close()
-    if any(delta.kind == "note" and "images" in delta.text for delta in deltas):
+    if any(delta.kind == "note" for delta in deltas):
         return ImageProbe(ok=False, detail="the endpoint rejects them", is_blind=True)
     if re.search(r"\bred\b|红|紅", reply.text.lower()):
         return ImageProbe(ok=True, detail="it names the colour of one")

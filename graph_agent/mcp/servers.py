@@ -8,9 +8,10 @@ from mcp.types import Tool
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.server import ManagedServer, McpEnvironment
-from graph_agent.mcp.tools import McpTool, ambiguous_servers, is_tool_of, offered_name
+from graph_agent.mcp.tools import McpTool, ambiguous_servers, is_tool_of, offered_name, usable_schema
 from tools.base import ToolContext
 from tools.registry import ToolRegistry
+from tools.schema import schema_problem
 
 __all__ = ["McpServerGroup"]
 
@@ -25,6 +26,8 @@ class McpServerGroup:
         self._environment = environment
         self._registered: dict[str, dict[str, Tool]] = {}
         """By server, the tools by the name under which they are offered."""
+        self._refused: dict[str, dict[str, str]] = {}
+        """By server, what is wrong with the schemas of its tools that are left out."""
         self._ambiguous = ambiguous_servers(list(servers))
         self.servers = [ManagedServer(name, server, environment, self._update) for name, server in servers.items()]
 
@@ -65,7 +68,7 @@ class McpServerGroup:
         """Replace a server's registered tools, leaving unchanged ones in place; returns how many are offered."""
         is_new = server.name not in self._registered
         registered = self._registered.setdefault(server.name, {})
-        enabled = [tool for tool in tools if _is_enabled(tool.name, server.server)]
+        enabled = self._offerable(server, [tool for tool in tools if _is_enabled(tool.name, server.server)])
         listed = _by_name(enabled)
         for name in [name for name, tool in registered.items() if tool not in listed.get(tool.name, ())]:
             self._registry.unregister(name)
@@ -83,6 +86,19 @@ class McpServerGroup:
         if is_new:
             self._move_later_servers_behind(server)
         return len(registered)
+
+    def _offerable(self, server: ManagedServer, tools: Sequence[Tool]) -> list[Tool]:
+        """The tools that a provider accepts; with one of the others it would refuse every request."""
+        problems = {tool.name: schema_problem(usable_schema(tool.inputSchema)) for tool in tools}
+        refused = {name: problem for name, problem in problems.items() if problem}
+        if refused and refused != self._refused.get(server.name):
+            number = "1 tool" if len(refused) == 1 else f"{len(refused)} tools"
+            listed = "; ".join(f"{name} ({problem})" for name, problem in refused.items())
+            self._environment.warn(
+                f"MCP server {server.name!r} lists {number} with an invalid schema, left out: {listed}"
+            )
+        self._refused[server.name] = refused
+        return [tool for tool in tools if not problems[tool.name]]
 
     def _move_later_servers_behind(self, server: ManagedServer) -> None:
         """Tools are in the order of the configuration, whichever server was faster: every run offers the same."""

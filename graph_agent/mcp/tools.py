@@ -161,10 +161,22 @@ class _AnyArguments(BaseModel):
         return cls.declared_schema
 
 
+_CHOICES = ("anyOf", "oneOf", "allOf")
+
+
 def usable_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as an object with properties, which providers require; servers also send `{}` and less."""
+    """The schema as an object with properties, which providers require; servers also send `{}` and less.
+
+    Providers take no choice between objects at the root: then all properties of the choices are offered, and the
+    server says what goes together.
+    """
     given = schema.get("properties")
-    return {**schema, "type": "object", "properties": dict(given) if isinstance(given, Mapping) else {}}
+    properties = dict(given) if isinstance(given, Mapping) else {}
+    for choice in (one for name in _CHOICES for one in schema.get(name) or () if isinstance(one, Mapping)):
+        more = choice.get("properties")
+        properties = {**(more if isinstance(more, Mapping) else {}), **properties}
+    kept = {key: value for key, value in schema.items() if key not in (*_CHOICES, "not", "enum", "const")}
+    return {**kept, "type": "object", "properties": properties}
 
 
 def arguments_model(schema: Mapping[str, Any]) -> type[BaseModel]:
@@ -177,9 +189,10 @@ def validate_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) 
 
     References to other documents are not followed, because reading them would use the network.
     """
-    validator = Draft202012Validator(usable_schema(schema), registry=Registry())
+    whole = {**schema, **usable_schema(schema)}
+    validator = Draft202012Validator(whole, registry=Registry())
     try:
-        validator.check_schema(usable_schema(schema))
+        validator.check_schema(whole)
         problems = [
             f"{'.'.join(map(str, error.absolute_path)) or 'arguments'}: {error.message[:_MAX_PROBLEM_CHARS]}"
             for error in validator.iter_errors(dict(arguments))

@@ -236,7 +236,7 @@ class ExpandedMessage:
     text: str
     """As it was typed, with the contents behind it."""
     images: Sequence[Mapping[str, Any]] = ()
-    """References `{"blob", "media_type"}`."""
+    """References `{"blob", "media_type", "name"}`; those of older threads have no name."""
     notes: Sequence[str] = ()
     """What was not put in, a sentence each, for the user."""
 

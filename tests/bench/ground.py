@@ -84,7 +84,7 @@ def _fill_home(home: Path, threads: int) -> Mapping[str, str]:
     workspace = home / "workspace"
     workspace.mkdir(parents=True)
     made = subprocess.run(
-        [sys.executable, "-m", "graph_agent", "run", "run echo hello", "--workspace", str(workspace)],
+        [sys.executable, "-m", "graph_agent", "run", "run touch hello", "--workspace", str(workspace)],
         env={**os.environ, **env},
         check=False,
         capture_output=True,

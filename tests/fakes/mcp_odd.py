@@ -1,6 +1,6 @@
 """A server without the SDK that lists what no SDK would: schemas of every kind, long names, pages.
 
-`python mcp_odd.py [--wait S] [--without-tools] [--restless]` answers each call with its tool and the
+`python mcp_odd.py [--wait S] [--without-tools] [--restless] [--broken]` answers each call with its tool and the
 arguments it was sent.
 """
 
@@ -24,12 +24,13 @@ TOOLS: list[dict[str, Any]] = [
         "description": "d" * 10_000,
         "inputSchema": {
             "type": "object",
-            "properties": {"count": {"type": "integer"}, "of": {"$ref": "http://example.invalid/schema"}},
+            "properties": {"count": {"type": "integer"}, "of": {"$ref": "#/$defs/of"}},
             "required": ["count"],
+            "$defs": {"of": {}},
         },
     },
-    {"name": "broken", "inputSchema": {"type": "object", "properties": {"a": {"type": "no such type"}}}},
 ]
+_BROKEN = {"name": "broken", "inputSchema": {"type": "object", "properties": {"a": {"type": "no such type"}}}}
 _PAGE = 3
 
 
@@ -45,8 +46,9 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
             }
         case "tools/list":
             start = int(parameters.get("cursor") or 0)
-            page = {"tools": TOOLS[start : start + _PAGE]}
-            return page if start + _PAGE >= len(TOOLS) else {**page, "nextCursor": str(start + _PAGE)}
+            listed = [*TOOLS, _BROKEN] if "--broken" in sys.argv else TOOLS
+            page = {"tools": listed[start : start + _PAGE]}
+            return page if start + _PAGE >= len(listed) else {**page, "nextCursor": str(start + _PAGE)}
         case "tools/call":
             return _result(parameters["name"], parameters.get("arguments"))
     return {}

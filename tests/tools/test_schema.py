@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, Field
 
 from tools import create_default_tools
-from tools.schema import InvalidArguments, coerce, declared_parameters, parse_arguments
+from tools.schema import InvalidArguments, coerce, declared_parameters, parse_arguments, schema_problem
 
 
 class Nested(BaseModel):
@@ -246,3 +246,68 @@ def test_what_is_nested_beyond_measure_is_refused_in_words() -> None:
         parse_arguments(Wide, {"c": deep})
     while isinstance(deep, list):
         deep = deep.pop()
+
+
+def _with(part: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": part}, **more}
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        (_with({"type": "string"}, required="a"), "required: 'a' is not of type 'array'"),
+        (
+            {"type": "object", "properties": {"a": {}, "required": ["a"]}},
+            "properties.required: ['a'] is not of type",
+        ),
+        (_with({"type": "text"}), "properties.a.type: 'text' is not valid under any of the given schemas"),
+        (_with({"type": ["string", "nil"]}), "properties.a.type: ['string', 'nil'] is not valid"),
+        (
+            _with({"$ref": "#/definitions/Nope"}),
+            "properties.a: $ref #/definitions/Nope refers to nothing in the schema",
+        ),
+        (_with({"$ref": "http://x/s.json"}), "properties.a: $ref http://x/s.json refers to another document"),
+        (_with({"items": {"$ref": "#nope"}}), "properties.a.items: $ref #nope refers to nothing in the schema"),
+        (_with({"type": "string", "pattern": "["}), "properties.a: pattern '[' is not a regular expression"),
+        (_with({"type": "null", "enum": ["x"]}), "properties.a: enum has 'x', which is not of type null"),
+        (_with({"anyOf": [{"type": "null", "enum": ["x"]}]}), "properties.a.anyOf.0: enum has 'x', which is not"),
+        (
+            _with({"type": "string", "enum": ["x", None]}),
+            "properties.a: enum has None, which is not of type string",
+        ),
+        (_with({"type": "integer", "minimum": "1"}), "properties.a.minimum: '1' is not of type 'number'"),
+        (_with({"anyOf": []}), "properties.a.anyOf: [] should be non-empty"),
+        (_with(7), "properties.a: 7 is not of type 'object', 'boolean'"),
+        ({"type": "object", "properties": ["a"]}, "properties: ['a'] is not of type 'object'"),
+        (_with({}, **{"$defs": {"b": {"$ref": "#/$defs/c"}}}), "$defs.b: $ref #/$defs/c refers to nothing"),
+    ],
+)
+def test_a_schema_that_providers_refuse_is_told_in_one_line(schema: dict[str, Any], problem: str) -> None:
+    assert schema_problem(schema).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        _with({"type": ["string", "null"], "enum": ["x", None]}),
+        _with({"$ref": "#/$defs/b"}, **{"$defs": {"b": {"$ref": "#/properties/a"}}}),
+        _with({"$ref": "#"}),
+        _with({"$ref": "#b"}, **{"$defs": {"b": {"$anchor": "b"}}}),
+        _with({"type": "string", "pattern": r"^\p{L}+(?<rest>.*)$"}),
+        _with({"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}),
+        _with({"type": "number", "minimum": 0, "exclusiveMinimum": True}),
+        _with({"type": "integer", "enum": [1, 2.0]}),
+        _with({"default": {"$ref": "#/nothing"}, "title": "$ref"}),
+        {"type": "object", "properties": {"$ref": {"type": "string"}, "pattern": {"type": "string"}}},
+        _with({"$ref": "#/definitions/b"}, definitions={"b": {}}, **{"$schema": "http://json-schema.org/draft-07/schema#"}),
+    ],
+)  # fmt: skip
+def test_a_schema_of_any_draft_that_servers_use_is_accepted(schema: dict[str, Any]) -> None:
+    assert schema_problem(schema) == ""
+
+
+def test_the_schemas_of_all_built_in_tools_are_accepted(tmp_path: Path) -> None:
+    tools = create_default_tools(workspace=tmp_path)
+    problems = {tool.name: schema_problem(declared_parameters(tool.args_schema)) for tool in tools}
+    assert {name: problem for name, problem in problems.items() if problem} == {}

@@ -85,5 +85,5 @@ def image_result(data: bytes, media_type: str, given: str, blobs: BlobStore | No
     return ToolResult(
         f"{line}. To models that see, it is shown after the results of these calls.",
         display,
-        metadata={"images": [{"blob": reference, "media_type": media_type}]},
+        metadata={"images": [{"blob": reference, "media_type": media_type, "name": given}]},
     )

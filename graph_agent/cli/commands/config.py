@@ -126,10 +126,18 @@ def use_command(
 
 @model_app.command("show", cls=PlainCommand)
 def show_command_model(name: _Name = None, *, as_json: AsJson = False) -> None:
-    """Show the settings, price and budget of a model."""
+    """Show the settings, price and budget of a model, and what was learned about it in the last day."""
     from graph_agent.cli.views.models import show_model
 
     show_model(name, as_json=as_json)
+
+
+@model_app.command("forget", cls=PlainCommand)
+def forget_command_model(name: _Name = None, *, as_json: AsJson = False) -> None:
+    """Forget what was learned about a model from error responses, such as that it accepts no images."""
+    from graph_agent.cli.views.models import forget_learned
+
+    forget_learned(name, as_json=as_json)
 
 
 @model_app.command("test", cls=PlainCommand)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from graph_agent.app.local_model import LocalFile, inspect_model_file
 from graph_agent.app.models import budget_of, meter_of
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.views.format import confirm
+from graph_agent.cli.views.format import confirm, format_age
 from graph_agent.cli.views.table import (
     format_columns,
     format_fields,
@@ -26,6 +26,7 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.config.edit import set_in_table, set_value, unset_value
 from graph_agent.config.model_choice import choose_model, display_url
+from graph_agent.config.paths import capabilities_file
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings, model_settings_for
 from graph_agent.errors import UsageError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "forget_learned",
     "list_models",
     "set_local_model",
     "show_local_model",
@@ -100,8 +102,9 @@ def use_model(name: str, *, as_json: bool) -> None:
 
 
 def show_model(name: str | None, *, as_json: bool) -> None:
-    """Print the settings, price and budget of a model."""
+    """Print the settings, price and budget of a model, and what was learned about it in the last day."""
     from graph_agent.app.model_trial import settings_with_model
+    from graph_agent.model.openai.capabilities import CapabilityStore
 
     settings = settings_with_model(Path.cwd(), name)
     model, choice, budget = settings.model, choose_model(settings), budget_of(settings)
@@ -118,10 +121,43 @@ def show_model(name: str | None, *, as_json: bool) -> None:
         "price": asdict(price) | {"currency": settings.currency} if price else None,
         "budget": asdict(budget) | {"max_steps": settings.max_steps},
     }
+    learned = CapabilityStore(capabilities_file(settings.database)).learned(model.endpoint, model.name or "")
+    facts["learned"] = [{"name": one.name, "value": one.value, "at": one.at.isoformat()} for one in learned]
     limits = ", ".join(f"{key} {value}" for key, value in facts["budget"].items() if value is not None)
     cost = f"{price.input} in, {price.output} out per million, {settings.currency}" if price else "unknown"
     fields = {key: "" if value is None else str(value) for key, value in facts.items()}
-    print_result(facts, format_fields(fields | {"price": cost, "budget": limits}), as_json=as_json)
+    known = ", ".join(f"{_LEARNED[one.name]} ({format_age(one.at.isoformat())})" for one in learned)
+    shown = fields | {"price": cost, "budget": limits, "learned": known}
+    print_result(facts, format_fields(shown), as_json=as_json)
+
+
+_LEARNED = {
+    "streaming": "no streaming",
+    "stream_usage": "no token counts in streams",
+    "null_content": "empty text instead of null beside calls",
+    "function_calling": "no function calling",
+    "needs_reasoning": "reasoning is sent back",
+    "needs_signatures": "signatures are sent back",
+    "images": "no images",
+}
+
+
+def forget_learned(name: str | None, *, as_json: bool) -> None:
+    """Forget what error responses said about a model, so that it is tried again."""
+    from graph_agent.app.model_trial import settings_with_model
+    from graph_agent.model.openai.capabilities import CapabilityStore
+
+    settings = settings_with_model(Path.cwd(), name)
+    model = settings.model
+    number = CapabilityStore(capabilities_file(settings.database)).forget(model.endpoint, model.name or "")
+    if as_json:
+        print_json({"name": model.name, "base_url": display_url(model.endpoint), "forgotten": number})
+    elif number:
+        print_text(
+            f"Forgot what was learned about {model.name} ({number}). The next request tries everything again."
+        )
+    else:
+        print_text(f"Nothing was learned about {model.name or 'this model'} in the last day.")
 
 
 def test_model(name: str | None, *, as_json: bool, yes: bool) -> ExitCode:

@@ -1,9 +1,15 @@
-"""What an endpoint supports: learned from its error responses, and stored in a small file for later processes."""
+"""What an endpoint supports: learned from its error responses, and stored for a day in a small file.
+
+Only what the words of a response say is learned. A response about one image, one function or one message says
+nothing about the model; `refusals` deals with those.
+"""
 
 import json
 import logging
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +25,15 @@ if TYPE_CHECKING:
     from graph_agent.ports import ModelRequest
 
 
-__all__ = ["Capabilities", "CapabilityStore", "apply_settings", "revise_capabilities"]
+__all__ = [
+    "Capabilities",
+    "CapabilityStore",
+    "Learned",
+    "apply_settings",
+    "changed_capabilities",
+    "revise_capabilities",
+    "suspect_null_content",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +67,27 @@ _REASONING = re.compile(
     r"|\breasoning_content\b[^.]{0,80}\b(?:missing|must|required?|expected)\b"
 )
 _SIGNATURES = re.compile(r"thought_?signature")
-_IMAGES = re.compile(r"image|vision|multimodal|content\b[^.]{0,40}\b(?:must be|expected|should be) a? ?string")
-"""Only tested for requests that had images."""
+_SIGHT = (
+    r"(?:images|image_url|(?:image|visual|vision|picture)\s(?:inputs?|content|data|parts?|modality)"
+    r"|vision|multi-?modal\s?\w*)"
+)
+_IMAGES = re.compile(
+    # as in "this model does not support image input" and "no endpoints found that support image input"
+    r"(?:not|n't|\bno\b[^.]{0,30}|\bun)\s?(?:able to )?(?:support|accept|process|handl|tak|see|allow)\w*"
+    rf"\s(?:(?!with\b|in\b)\w+\s){{0,2}}{_SIGHT}(?!\s(?:format|type|size|of|from|with|url|larger|over|above)|\w)"
+    # as in "image input is not supported" and "vision is not enabled for this model"
+    rf"|\b{_SIGHT}(?:\s(?:capabilit\w+|support))?['\"`]?\s(?:(?:is|are)\s)?(?:currently\s)?"
+    r"(?:not|n't|un)\s?(?:yet\s|currently\s)?(?:supported|enabled|available|allowed|permitted|implemented|accepted)"
+    r"(?!\s(?:with|in|over|above|larger))"
+    # as in "does not support image", "is not a multimodal model", "only supported by certain models"
+    r"|\bdo(?:es)?(?: not|n't) support (?:an? )?(?:image|vision)\s*(?:$|[.,;:!])|\bnot a (?:multi-?modal|vision)"
+    r"|\bimage_url\b[^.]{0,30}only supported by|\bat most 0 image|\btext-only model|\bmodel is text-only"
+    r"|\bmissing (?:the )?(?:data required for|support for) (?:image|vision)"
+    # where content may only be a text
+    r"|unknown variant [`'\"]?image_url|content\b[^.]{0,40}\b(?:must be|expected|should be) a? ?(?:valid )?string"
+)
+"""How providers say that a model takes no images; only tested for requests that had some."""
+_ANY_IMAGE = re.compile(r"image|vision|multimodal")
 _FUNCTIONS = re.compile(
     # as in "does not support tools" and "no endpoints found that support tool use"
     r"(?:\bnot|n't|\bno\b[^.]{0,30}|\bun)\s?support\w*\s(?:\w+\s){0,2}(?:tools?|functions?)\b"
@@ -106,23 +139,39 @@ def apply_settings(settings: ModelSettings, learned: Capabilities) -> Capabiliti
 def revise_capabilities(
     capabilities: Capabilities, failure: Failure, request: "ModelRequest", settings: ModelSettings
 ) -> Capabilities | None:
-    """Capabilities to try next, where the response means a missing one; None: it means something else."""
+    """Capabilities to try next, where the response says that one is missing; None: it says something else."""
     if failure.status not in _STATUSES or failure.kind == "too_long":
         return None
+    said = failure.server_message
+    sees = has_images(request.messages)
+    # "Tools are not supported with streaming" says that one of both is missing: the one that is needed less goes.
+    is_combined = ("stream" in said and capabilities.streaming) or (sees and _ANY_IMAGE.search(said) is not None)
     used = {
         "stream_usage": capabilities.streaming,
-        "function_calling": bool(request.tools),
-        "images": has_images(request.messages),
+        "function_calling": bool(request.tools) and not is_combined,
+        "images": sees,
     }
     for rule in _RULES:
         is_open = not rule.setting or getattr(settings, rule.setting) == "auto"
         is_new = used.get(rule.capability, True) and getattr(capabilities, rule.capability) != rule.value
-        if is_open and is_new and rule.pattern.search(failure.server_message):
+        if is_open and is_new and rule.pattern.search(said):
             return replace(capabilities, **{rule.capability: rule.value})
+    return None
+
+
+def suspect_null_content(
+    capabilities: Capabilities, failure: Failure, request: "ModelRequest"
+) -> Capabilities | None:
+    """With empty text instead of null beside calls, where nothing else explains why the request was refused."""
     if not capabilities.null_content or failure.kind != "final" or failure.status not in (400, 422):
         return None
     has_null = any(isinstance(one, AIMessage) and one.tool_calls and not one.text for one in request.messages)
     return replace(capabilities, null_content=False) if has_null else None
+
+
+def changed_capabilities(known: Capabilities, current: Capabilities) -> dict[str, bool]:
+    """What differs, by name."""
+    return {name: getattr(current, name) for name in _NAMES if getattr(current, name) != getattr(known, name)}
 
 
 _log = logging.getLogger(__name__)
@@ -132,35 +181,66 @@ _MAX_BYTES = 1_000_000
 _NAMES = tuple(item.name for item in fields(Capabilities))
 
 
+_KEPT_FOR = timedelta(days=1)
+"""How long something learned holds: servers are updated, and a refusal may have meant something else."""
+
+
+class Learned(NamedTuple):
+    """One capability that differs from what is assumed of an unknown endpoint."""
+
+    name: str
+    value: bool
+    at: datetime
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class CapabilityStore:
-    """A JSON file with what differs from the defaults, by model and address; losing it costs a request each."""
+    """A JSON file with what was learned in the last day, by model and address; losing it costs a request each."""
 
     path: Path | None = None
     """None stores nothing."""
+    now: Callable[[], datetime] = _now
 
     def load(self, url: str, model: str) -> Capabilities:
         """What is known about this model."""
-        entry = self._read().get(_key(url, model))
-        known = entry if isinstance(entry, dict) else {}
-        return Capabilities(**{name: known[name] for name in _NAMES if isinstance(known.get(name), bool)})
+        return Capabilities(**{one.name: one.value for one in self.learned(url, model)})
 
-    def save(self, url: str, model: str, capabilities: Capabilities) -> None:
-        """Store it. A file that cannot be written is only logged, because it is learned again."""
+    def learned(self, url: str, model: str) -> tuple[Learned, ...]:
+        """What was learned about this model, and when."""
+        return tuple(_learned(self._read().get(_key(url, model)), self.now()))
+
+    def save(self, url: str, model: str, changes: Mapping[str, bool]) -> None:
+        """Store what is new. A file that cannot be written is only logged, because it is learned again."""
+        at = self.now().isoformat(timespec="seconds")
+        entry = {name: {"value": value, "at": at} for name, value in changes.items()}
+
+        def add(entries: dict[str, Any]) -> None:
+            known = entries.pop(_key(url, model), None)
+            entries[_key(url, model)] = {**(known if isinstance(known, dict) else {}), **entry}
+
+        self._change(add)
+
+    def forget(self, url: str, model: str) -> int:
+        """Forget what was learned about this model; returns how many capabilities that were."""
+        known = self.learned(url, model)
+        self._change(lambda entries: entries.pop(_key(url, model), None))
+        return len(known)
+
+    def _change(self, change: Callable[[dict[str, Any]], object]) -> None:
         if self.path is None:
             return
-        defaults = asdict(Capabilities())
-        changed = {name: value for name, value in asdict(capabilities).items() if value != defaults[name]}
         try:
             with locked_folder(self.path.parent):
                 entries = self._read()
-                entries.pop(_key(url, model), None)
-                if changed:
-                    entries[_key(url, model)] = changed
+                change(entries)
                 newest = dict(list(entries.items())[-_MAX_ENTRIES:])
                 replace_text(self.path, json.dumps(newest, indent=1, ensure_ascii=False) + "\n")
         except OSError:
-            _log.warning("the capabilities of %s could not be written to %s", model, self.path, exc_info=True)
+            _log.warning("what endpoints support could not be written to %s", self.path, exc_info=True)
 
     def _read(self) -> dict[str, Any]:
         path = self.path
@@ -173,6 +253,22 @@ class CapabilityStore:
         except (OSError, ValueError, RecursionError):
             return {}
         return read if isinstance(read, dict) else {}
+
+
+def _learned(entry: Any, now: datetime) -> Iterator[Learned]:
+    """What of an entry still holds; entries of earlier versions have no date, and are determined again."""
+    for name, one in entry.items() if isinstance(entry, dict) else ():
+        if name not in _NAMES or not isinstance(one, dict) or not isinstance(one.get("value"), bool):
+            continue
+        try:
+            at = datetime.fromisoformat(str(one.get("at"))).astimezone(UTC)
+        except (ValueError, OverflowError):
+            continue
+        if timedelta(0) <= now - at + _CLOCK_SKEW and now - at < _KEPT_FOR:
+            yield Learned(name, one["value"], at)
+
+
+_CLOCK_SKEW = timedelta(minutes=5)
 
 
 def _key(url: str, model: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -180,9 +181,18 @@ class MessageEncoder:
 
 
 def encode_json(value: Any) -> bytes:
-    """The value as JSON in UTF-8; surrogates, which UTF-8 cannot encode, are joined or replaced."""
+    """The value as JSON in UTF-8; surrogates, which UTF-8 cannot encode, are joined or replaced, and NUL is shown.
+
+    Many servers refuse every request with a NUL, and a file that was read would keep it in the history.
+    """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    if _NUL in text:
+        text = _ESCAPED_NUL.sub(r"\1␀", text)
     return replace_surrogates(text).encode()
+
+
+_NUL = "\\u0000"
+_ESCAPED_NUL = re.compile(r"((?<!\\)(?:\\\\)*)\\u0000")
 
 
 def open_client(model: ModelSettings, name: str) -> EndpointClient:

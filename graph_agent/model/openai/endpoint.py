@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import openai
@@ -25,7 +25,9 @@ from graph_agent.model.openai.capabilities import (
     Capabilities,
     CapabilityStore,
     apply_settings,
+    changed_capabilities,
     revise_capabilities,
+    suspect_null_content,
 )
 from graph_agent.model.openai.client import list_models, open_client, request_target, resolve_model_name
 from graph_agent.model.openai.context_windows import parse_token_limit
@@ -39,6 +41,7 @@ from graph_agent.model.openai.errors import (
 )
 from graph_agent.model.openai.messages import LoadImage, has_images, insert_images
 from graph_agent.model.openai.prompted_tools import FormatTools, reply_with_corrections, to_prompt_protocol
+from graph_agent.model.openai.refusals import LeftOut, leave_out_refused, leave_out_suspected, without_refused
 from graph_agent.model.openai.stream import ReplyStream
 from graph_agent.model.single_model import messages_with_notices
 from graph_agent.ports import Delta, ModelRequest, OnDelta
@@ -56,6 +59,7 @@ __all__ = [
     "ModelOptions",
     "OpenAIModel",
     "RetryPolicy",
+    "TruncationCheck",
     "format_tools_json",
     "no_image",
 ]
@@ -133,6 +137,8 @@ class OpenAIModel:
         self._target = request_target(settings, name)
         self._client = open_client(settings, name)
         self._capabilities: Capabilities | None = None
+        self._left_out = LeftOut()
+        self._truncation = TruncationCheck()
         self.label = f"{self._target.model} @ {urlsplit(self._target.url).netloc}"
         """See `ChatModel.label`."""
 
@@ -157,20 +163,18 @@ class OpenAIModel:
         if self._capabilities is None:
             self._capabilities = apply_settings(self._settings, await asyncio.to_thread(store.load, url, model))
         policy = RetryPolicy(max_attempts=self._options.max_attempts)
-        current = known = self._capabilities
+        known = _Form(self._capabilities, self._left_out)
+        current = known
         while True:
             answer = await self._send(request, current, on_delta)
             if not isinstance(answer, Failure):
-                if current != known:
-                    # With these the endpoint took a request that it had rejected before.
-                    self._capabilities = current
-                    await asyncio.to_thread(store.save, url, model, current)
+                # With these the endpoint took a request that it had rejected before.
+                self._capabilities, self._left_out = current
+                if changes := changed_capabilities(known.capabilities, current.capabilities):
+                    await asyncio.to_thread(store.save, url, model, changes)
                 return answer
-            revised = revise_capabilities(current, answer, request, self._settings)
+            revised = self._revise(current, answer, request, on_delta)
             if revised is not None:
-                if current.images and not revised.images:
-                    text = "This model does not accept images; from now on only their names are sent."
-                    on_delta(Delta("note", text))
                 current = revised
                 continue
             delay = policy.next_delay(answer)
@@ -180,15 +184,33 @@ class OpenAIModel:
             on_delta(Delta("retry", text, wait_s=round(delay, 3)))
             await self._options.sleep(delay)
 
-    async def _send(
-        self, request: ModelRequest, capabilities: Capabilities, on_delta: OnDelta
-    ) -> "AIMessage | Failure":
-        messages, tools = request.messages, request.tools
-        if request.notices:
-            messages = messages_with_notices(request)
+    def _revise(self, form: "_Form", failure: Failure, request: ModelRequest, on_delta: OnDelta) -> "_Form | None":
+        """Another form of the same request, where the response says or suggests what was refused in this one."""
+        capabilities = revise_capabilities(form.capabilities, failure, request, self._settings)
+        if capabilities is not None:
+            if form.capabilities.images and not capabilities.images:
+                on_delta(Delta("note", "This model does not accept images: for a day only their names are sent."))
+            return form._replace(capabilities=capabilities)
+        sees = form.capabilities.images and form.capabilities.function_calling
+        reduced = leave_out_refused(form.left_out, failure, request, sees=sees)
+        if reduced is None:
+            capabilities = suspect_null_content(form.capabilities, failure, request)
+            if capabilities is not None:
+                return form._replace(capabilities=capabilities)
+            reduced = leave_out_suspected(form.left_out, failure, request) if sees else None
+        if reduced is None:
+            return None
+        on_delta(Delta("note", reduced.note))
+        return form._replace(left_out=reduced.left_out)
+
+    async def _send(self, request: ModelRequest, form: "_Form", on_delta: OnDelta) -> "AIMessage | Failure":
+        capabilities = form.capabilities
+        messages = messages_with_notices(request) if request.notices else request.messages
+        messages, tools = without_refused(messages, request.tools, form.left_out)
         if not capabilities.function_calling:
             messages, tools = to_prompt_protocol(messages, tools, self._options.format_tools), ()
-        elif capabilities.images and has_images(messages):
+        sees = capabilities.function_calling and capabilities.images and has_images(messages)
+        if sees:
             messages = await asyncio.to_thread(insert_images, messages, self._options.load_image)
         body = self._client.request_body(messages, tools, capabilities)
         tool_names = [str(tool["function"]["name"]) for tool in request.tools]
@@ -200,10 +222,53 @@ class OpenAIModel:
                         on_delta(delta)
             for delta in reply.end():
                 on_delta(delta)
-            return reply.message()
+            message = reply.message()
         except (openai.APIError, ReplyError) as error:
             # The exception itself goes no further, because it holds the request, and with it the key.
             return classify_error(error, self._target)
+        if not sees and (note := self._truncation.note(len(body), message)):
+            on_delta(Delta("note", note))
+        return message
+
+
+class _Form(NamedTuple):
+    """How a request is sent."""
+
+    capabilities: Capabilities
+    left_out: LeftOut
+
+
+_SMALL_REQUEST = 24_000
+"""Bytes; smaller requests fit into the context of every server."""
+_MOST_BYTES_PER_TOKEN = 20
+"""Text has three to five, code and tables fewer; only long runs of one character have as many."""
+
+
+class TruncationCheck:
+    """Notices once that a server reads less than was sent, by the tokens that it counts."""
+
+    def __init__(self) -> None:
+        self._last: tuple[int, int] | None = None
+        """Bytes and tokens of the request before."""
+        self._is_noted = False
+
+    def note(self, size: int, reply: "AIMessage") -> str:
+        """What to tell the user about a request of this many bytes; empty where nothing is wrong, or again."""
+        usage = reply.usage_metadata
+        if not usage or not usage["input_tokens"]:
+            return ""
+        # Some providers do not count what they read from their cache.
+        tokens = usage["input_tokens"] + (usage.get("input_token_details") or {}).get("cache_read", 0)
+        last, self._last = self._last, (size, tokens)
+        has_grown = last is not None and size > last[0] * 1.5 and tokens <= last[1] * 1.02
+        if self._is_noted or size < _SMALL_REQUEST or not (has_grown or size > tokens * _MOST_BYTES_PER_TOKEN):
+            return ""
+        self._is_noted = True
+        return (
+            f"The server counted {tokens:,} tokens in a request of {size / 1000:.0f} KB: it probably drops the "
+            "beginning. Raise the server's context length (Ollama: OLLAMA_CONTEXT_LENGTH), or set "
+            f"context_window = {tokens} under [model]."
+        )
 
 
 async def _until_ended(payloads: AsyncIterator[str], reply: ReplyStream) -> AsyncIterator[str]:

@@ -18,7 +18,9 @@ __all__ = [
     "ThinkingFilter",
     "content_text",
     "has_images",
+    "image_references",
     "insert_images",
+    "named_images",
     "reasoning_text",
     "strip_thinking",
 ]
@@ -152,6 +154,8 @@ LoadImage = Callable[[str], bytes | None]
 
 _MAX_IMAGES = 20
 """The newest images in one request; providers take no more of them."""
+_MAX_IMAGE_BYTES = 12_000_000
+"""The newest images in one request, together: 16 MB in base64, as some providers take no bodies over 20 MB."""
 
 
 def has_images(messages: "Sequence[BaseMessage]") -> bool:
@@ -159,44 +163,67 @@ def has_images(messages: "Sequence[BaseMessage]") -> bool:
     return any(message.additional_kwargs.get("images") for message in messages)
 
 
+def named_images(messages: "Sequence[BaseMessage]") -> dict[str, str]:
+    """The images that the history refers to, oldest first: their references and what the user calls them."""
+    found = [one for message in messages for one in image_references(message)]
+    return {str(one["blob"]): str(one.get("name") or "an image") for one in found}
+
+
 def insert_images(messages: "Sequence[BaseMessage]", load: LoadImage) -> "list[BaseMessage]":
     """The history with the images that it refers to.
 
     Images of tool results come in a user message after the last result of each batch, because most endpoints reject
-    them as part of a tool message. Images that a user message names become part of it.
+    them as part of a tool message. Images that a user message names become part of it. Only the newest are sent, up
+    to a number and a size; a text says where older ones were left out.
     """
     inserted: list[BaseMessage] = []
-    pending: list[Mapping[str, Any]] = []
-    skip = max(sum(len(_references(message)) for message in messages) - _MAX_IMAGES, 0)
+    parts: list[_Part] = []
+    skip = _count_too_old(messages, load)
     for position, message in enumerate(messages):
-        references = _references(message)
-        kept = references[skip:]
-        skip = max(skip - len(references), 0)
+        references = image_references(message)
+        new, skip = _image_parts(references, load, skip)
         if message.type == "human":
-            parts = _image_parts(kept, load)
-            text = {"type": "text", "text": message.text}
-            inserted.append(HumanMessage([text, *parts]) if parts else message)
+            inserted.append(HumanMessage([{"type": "text", "text": message.text}, *new]) if new else message)
             continue
         inserted.append(message)
-        pending += kept
+        parts += new
         if position + 1 == len(messages) or messages[position + 1].type != "tool":
-            if parts := _image_parts(pending, load):
+            if parts:
                 text = {"type": "text", "text": "The images of the results above, in their order."}
                 inserted.append(HumanMessage([text, *parts]))
-            pending = []
+            parts = []
     return inserted
 
 
-def _references(message: "BaseMessage") -> list[Mapping[str, Any]]:
+def image_references(message: "BaseMessage") -> list[Mapping[str, Any]]:
+    """The images that a message refers to: maps with `blob`, `media_type` and `name`."""
     images = message.additional_kwargs.get("images") if message.type in ("tool", "human") else None
     return [one for one in images or () if isinstance(one, Mapping) and "blob" in one]
 
 
-def _image_parts(references: Sequence[Mapping[str, Any]], load: LoadImage) -> list[str | dict[str, Any]]:
-    parts: list[str | dict[str, Any]] = []
-    for reference in references:
+_Part = str | dict[str, Any]
+
+
+def _count_too_old(messages: "Sequence[BaseMessage]", load: LoadImage) -> int:
+    """How many of the oldest images are beyond the limits."""
+    blobs = [str(one["blob"]) for message in messages for one in image_references(message)]
+    size = 0
+    for number, blob in enumerate(reversed(blobs)):
+        size += len(load(blob) or b"")
+        if number == _MAX_IMAGES or size > _MAX_IMAGE_BYTES:
+            return len(blobs) - number
+    return 0
+
+
+def _image_parts(references: Sequence[Mapping[str, Any]], load: LoadImage, skip: int) -> tuple[list[_Part], int]:
+    """The parts of these images, and how many of the images after them are too old."""
+    too_old = min(skip, len(references))
+    parts: list[_Part] = []
+    if too_old:
+        parts.append({"type": "text", "text": f"[{too_old} older image{'s' * (too_old > 1)} not sent again]"})
+    for reference in references[too_old:]:
         if (data := load(str(reference["blob"]))) is not None:
             encoded = base64.b64encode(data).decode()
             url = f"data:{reference.get('media_type', 'image/png')};base64,{encoded}"
             parts.append({"type": "image_url", "image_url": {"url": url}})
-    return parts
+    return parts, skip - too_old

@@ -51,6 +51,27 @@ async def test_what_it_cannot_is_told_and_only_some_of_it_matters(tmp_path: Path
     assert (found["usage"].ok, found["calls two at once"].ok) == (False, False)
 
 
+@pytest.mark.parametrize(
+    ("answer", "tokens", "found"),
+    [
+        ("violet-4711", 12_000, (True, None)),
+        ("I see none", 12_000, (False, None)),
+        ("I see none", 2048, (False, 2048)),
+    ],
+)
+async def test_a_server_that_drops_the_beginning_of_a_long_request_is_found(
+    tmp_path: Path, answer: str, tokens: int, found: tuple[bool, int | None]
+) -> None:
+    usage = {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": tokens + 1}
+    one = TC("a", "look_up", {"key": "alpha"})
+    with FakeOpenAI([TXT("ready"), one, TXT("violet-4711"), one, TXT(answer, usage=usage), TXT("red")]) as server:
+        large = settings(tmp_path, server.base_url)
+        large = large.model_copy(update={"model": large.model.model_copy(update={"context_window": 100_000})})
+        length = {each.name: each for each in await try_model(large)}["reads a long request"]
+
+    assert (length.ok, length.setting and length.setting[1]) == found
+
+
 async def test_where_nothing_further_can_succeed_it_stops(tmp_path: Path) -> None:
     refused = await found_with(tmp_path, ERR(401, {"error": {"message": "no such key"}}))
     mute = await found_with(tmp_path, TXT("ready"), TXT("I have no tools"))

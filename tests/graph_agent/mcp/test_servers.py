@@ -32,6 +32,18 @@ async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as
     assert all(item["parameters"]["type"] == "object" and "properties" in item["parameters"] for item in declared)
 
 
+async def test_a_tool_that_providers_would_refuse_is_left_out_with_one_warning(tmp_path: Path) -> None:
+    harbour = McpTestServers(tmp_path)
+    async with harbour.fleet(odd=odd("--broken")) as fleet:
+        await fleet.wait_until_ready()
+
+    (warning,) = harbour.warnings
+    assert len(harbour.registry.names()) == len(TOOLS)
+    assert warning.startswith(
+        "MCP server 'odd' lists 1 tool with an invalid schema, left out: broken (properties.a"
+    )
+
+
 async def test_tools_are_in_the_order_of_the_configuration_whichever_server_was_quicker(tmp_path: Path) -> None:
     harbour = McpTestServers(tmp_path)
     async with harbour.fleet(slow=odd("--wait", "0.3", tools=("any",)), quick=odd(tools=("now",))) as fleet:

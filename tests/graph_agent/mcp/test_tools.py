@@ -161,6 +161,17 @@ def test_every_schema_is_offered_as_an_object_with_properties(schema: dict[str, 
     assert (usable["type"], usable["properties"]) == ("object", {})
 
 
+def test_a_choice_between_objects_is_offered_as_all_their_properties_and_still_checked() -> None:
+    one, other = ({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]} for name in "ab")
+    schema = {"anyOf": [one, other], "properties": {"c": {"type": "integer"}}}
+
+    assert usable_schema(schema) == {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "integer"}},
+    }
+    assert [validate_arguments(schema, {"a": "x"}), bool(validate_arguments(schema, {"c": 1}))] == [None, True]
+
+
 def test_a_schema_is_declared_whole_and_arguments_are_coerced_to_it_and_checked_field_by_field() -> None:
     schema = {**_STRICT, "additionalProperties": False, "$defs": {"a": {"type": "string"}}}
     parsed = parse_arguments(arguments_model(_STRICT), {"count": "3", "more": [1]})

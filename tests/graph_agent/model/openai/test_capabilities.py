@@ -1,4 +1,6 @@
+import json
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +8,14 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from graph_agent.config.settings import ModelSettings
-from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore, apply_settings, revise_capabilities
+from graph_agent.model.openai.capabilities import (
+    Capabilities,
+    CapabilityStore,
+    Learned,
+    apply_settings,
+    revise_capabilities,
+    suspect_null_content,
+)
 from graph_agent.model.openai.errors import Failure
 from graph_agent.ports import ModelRequest
 
@@ -94,8 +103,10 @@ def test_capabilities_fixed_by_settings_are_not_learned() -> None:
 
 
 def test_null_content_is_suspected_where_nothing_else_explains_the_error() -> None:
-    assert learned("bad request") is None
-    assert learned("bad request", request=CALLED) == Capabilities(null_content=False)
+    failure = Failure("final", "bad request", 400, "bad request")
+    plain, called = (suspect_null_content(Capabilities(), failure, request) for request in (PLAIN, CALLED))
+    assert (plain, called) == (None, Capabilities(null_content=False))
+    assert suspect_null_content(Capabilities(null_content=False), failure, CALLED) is None
 
 
 def test_settings_override_learned_capabilities() -> None:
@@ -111,28 +122,46 @@ def test_settings_override_learned_capabilities() -> None:
 
 URL = "http://me:secret@localhost:1/v1"
 WHOLE_TEXT = Capabilities(function_calling=False, streaming=False)
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def test_capabilities_are_stored_by_address_and_model(tmp_path: Path) -> None:
+def test_what_is_learned_is_stored_by_address_and_model_and_holds_for_a_day(tmp_path: Path) -> None:
     path = tmp_path / "data" / "learned.json"
-    CapabilityStore(path).save(URL, "m", WHOLE_TEXT)
-    later = CapabilityStore(path)
+    store = CapabilityStore(path, lambda: NOW)
+    store.save(URL, "m", {"streaming": False})
+    CapabilityStore(path, lambda: NOW + timedelta(hours=10)).save(URL, "m", {"function_calling": False})
 
-    assert (later.load(URL, "m"), later.load(URL, "other"), later.load("http://x/v1", "m")) == (
-        WHOLE_TEXT,
-        Capabilities(),
-        Capabilities(),
-    )
+    def later(hours: float) -> Capabilities:
+        return CapabilityStore(path, lambda: NOW + timedelta(hours=hours)).load(URL, "m")
+
+    assert (store.load(URL, "other"), store.load("http://x/v1", "m")) == (Capabilities(), Capabilities())
+    assert [later(10), later(25), later(35)] == [WHOLE_TEXT, Capabilities(function_calling=False), Capabilities()]
     assert "secret" not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_default_capabilities_are_not_stored(tmp_path: Path) -> None:
-    learned = CapabilityStore(tmp_path / "learned.json")
-    learned.save(URL, "m", WHOLE_TEXT)
-    learned.save(URL, "m", Capabilities())
+def test_what_was_learned_can_be_forgotten(tmp_path: Path) -> None:
+    store = CapabilityStore(tmp_path / "learned.json", lambda: NOW)
+    store.save(URL, "m", {"images": False})
+    assert store.learned(URL, "m") == (Learned("images", value=False, at=NOW),)
+    assert [store.forget(URL, "m"), store.forget(URL, "m")] == [1, 0]
+    assert (store.load(URL, "m"), (tmp_path / "learned.json").read_text()) == (Capabilities(), "{}\n")
 
-    assert (tmp_path / "learned.json").read_text() == "{}\n"
+
+def test_entries_without_a_date_or_of_another_type_are_determined_again(tmp_path: Path) -> None:
+    path = tmp_path / "learned.json"
+    entries: list[Any] = [
+        {"images": False},
+        {"images": {"value": "no", "at": NOW.isoformat()}},
+        {"images": {"value": False, "at": "soon"}},
+        {"images": {"value": False}},
+        {"sight": {"value": False, "at": NOW.isoformat()}},
+        {"images": {"value": False, "at": "9999-12-31T00:00:00+00:00"}},
+        [],
+    ]
+    for entry in entries:
+        path.write_text(json.dumps({"m @ http://me@localhost:1/v1": entry, "m @ http://localhost:1/v1": entry}))
+        assert CapabilityStore(path, lambda: NOW).load(URL, "m") == Capabilities(), entry
 
 
 def test_a_file_that_cannot_be_used_is_as_none(tmp_path: Path) -> None:
@@ -147,14 +176,7 @@ def test_a_file_that_cannot_be_used_is_as_none(tmp_path: Path) -> None:
 def test_nothing_is_written_without_a_place_and_a_place_that_takes_nothing_stops_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    CapabilityStore().save(URL, "m", WHOLE_TEXT)
-    CapabilityStore(tmp_path / "file" / "learned.json").save(URL, "m", WHOLE_TEXT)
+    CapabilityStore().save(URL, "m", {"images": False})
+    CapabilityStore(tmp_path / "file" / "learned.json").save(URL, "m", {"images": False})
 
     assert CapabilityStore().load(URL, "m") == Capabilities()
-
-
-def test_a_value_that_is_no_truth_value_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "learned.json"
-    path.write_text('{"m @ http://x/v1": {"streams": "no", "null_content": false, "newer": true}}')
-
-    assert CapabilityStore(path).load("http://x/v1", "m") == Capabilities(null_content=False)

@@ -1,4 +1,5 @@
 import base64
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -46,7 +47,22 @@ def test_only_the_newest_images_are_sent() -> None:
     shown = insert_images([_tool("1", *["blob:a"] * 15), AIMessage("x"), _tool("2", *["blob:b"] * 15)], _STORE.get)
 
     sent = [part for message in shown if message.type == "human" for part in message.content[1:]]
-    assert sent == [_image(b"A")] * 5 + [_image(b"B")] * 15
+    older = {"type": "text", "text": "[10 older images not sent again]"}
+    assert sent == [older] + [_image(b"A")] * 5 + [_image(b"B")] * 15
+
+
+def test_images_of_one_request_have_a_size_together() -> None:
+    large = dict.fromkeys(["blob:1", "blob:2", "blob:3"], bytes(4_300_000)) | {"blob:4": bytes(13_000_000)}
+    history = [_tool("1", "blob:1"), AIMessage("x"), _tool("2", "blob:2"), AIMessage("x"), _tool("3", "blob:3")]
+
+    def sent(messages: list[BaseMessage]) -> list[str]:
+        shown: list[Any] = [one.content for one in insert_images(messages, large.get) if one.type == "human"]
+        return [part.get("text", part["type"]) for parts in shown for part in parts]
+
+    after = "The images of the results above, in their order."
+    older = "[1 older image not sent again]"
+    assert sent(history) == [after, older, after, "image_url", after, "image_url"]
+    assert sent([_tool("4", "blob:4")]) == [after, older]
 
 
 def test_an_image_of_a_user_message_becomes_part_of_it() -> None:
