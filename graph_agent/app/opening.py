@@ -302,10 +302,7 @@ async def session_dependencies(
     bus: EventBus,
     servers: ClosableToolSource | None = None,
 ) -> SessionDependencies:
-    """The dependencies of a session, with the built-in tools only if there are no servers.
-
-    Closing the session closes servers, model and database.
-    """
+    """The dependencies of a session. Without servers it has the built-in tools only; `close` closes all of them."""
     workspace, database, clock = thread.workspace, store.database, store.clock
     tools = servers or SessionServers(settings, default_registry(workspace, settings), workspace, bus)
     sandbox = await _swept_sandbox(settings, thread)
@@ -343,6 +340,7 @@ async def session_dependencies(
         sub_agents=sub_agents,
         hooks=parts.hooks if parts.hooks and thread.depth == 0 else NO_HOOKS,
         mentions=mentions if has_mentions else NO_MENTION_EXPANSION,
+        find_context_window=parts.find_context_window,
     )
 
 

@@ -10,6 +10,7 @@ wrote, the plan. Only what was done and decided is described by the model.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
@@ -20,7 +21,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from graph_agent.calls import REPLACES, SHORTENED
 from graph_agent.errors import ContextOverflow, ModelError, StorageError
 from graph_agent.events import Compacted, EventBus, WarningIssued
-from graph_agent.graph.context_size import LearnedWindow, Size, allowance_of, learned_from, size_of
+from graph_agent.graph.context_size import ContextUse, LearnedWindow, Size, allowance_of, learned_from, size_of
 from graph_agent.graph.history import words_of
 from graph_agent.ports import Blobs, ChatModel, Delta, Journal, ModelRequest
 from graph_agent.ports.model import ContextWindow, FindContextWindow, assumed_context_window
@@ -39,7 +40,9 @@ __all__ = [
     "CompactionPlan",
     "Facts",
     "RequestSize",
+    "context_use",
     "is_summary",
+    "measure_request",
     "outline",
     "plan_compaction",
     "requests_in",
@@ -108,7 +111,7 @@ def plan_compaction(
     )
 
 
-def is_summary(message: "AnyMessage") -> bool:
+def is_summary(message: "BaseMessage") -> bool:
     """Whether the message is a summary of older messages."""
     return REPLACES in message.response_metadata
 
@@ -306,6 +309,47 @@ class RequestSize(NamedTuple):
         return self.window.source != "assumed" and self.size.total > most
 
 
+async def measure_request(
+    state: "Mapping[str, Any] | AgentState",
+    request: ModelRequest,
+    model: str,
+    find_context_window: FindContextWindow,
+    known: EstimateCache | None = None,
+) -> RequestSize:
+    """The size of the next request, and the window of the model with this label, which it should fit."""
+    context = state.get("context") or {}
+    size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), known)
+    configured = await find_context_window(size.total)
+    learned = learned_from(context, model)
+    return RequestSize(size, configured if learned is None else learned.within(configured), configured)
+
+
+def context_use(request: ModelRequest, measured: RequestSize) -> ContextUse:
+    """What of the request takes how much of the window."""
+    size, window, _ = measured
+    known, parts, results = EstimateCache(), Counter[str](), Counter[str]()
+    for message in request.messages:
+        tokens = round(known.message_tokens(message) * size.scale)
+        if message.type == "tool":
+            results[message.name or "unknown"] += tokens
+        else:
+            parts["summary" if is_summary(message) else message.type] += tokens
+    return ContextUse(
+        instructions=parts["system"],
+        tools={
+            str(tool["function"]["name"]): round(known.declarations_tokens([tool]) * size.scale)
+            for tool in request.tools
+        },
+        summary=parts["summary"],
+        messages=parts["human"],
+        replies=parts["ai"],
+        results=results,
+        window=window,
+        compacted_above=round(allowance_of(size, window).limit * size.scale),
+        is_estimated=size.reported is None,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CompactedContext:
     """What a compaction writes to the state, and what it used."""
@@ -341,12 +385,8 @@ class Compaction:
     known: EstimateCache = field(default_factory=EstimateCache)
 
     async def measure(self, state: "AgentState", request: ModelRequest) -> RequestSize:
-        """The size of the next request, and the window it should fit."""
-        context = state.get("context") or {}
-        size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), self.known)
-        configured = await self.find_context_window(size.total)
-        learned = learned_from(context, self.model.label)
-        return RequestSize(size, configured if learned is None else learned.within(configured), configured)
+        """See `measure_request`."""
+        return await measure_request(state, request, self.model.label, self.find_context_window, self.known)
 
     def context_after_reply(self, state: "AgentState", taken: int) -> dict[str, Any] | None:
         """The state's `context` after a request of so many tokens was answered; None if it is unchanged."""

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 
-__all__ = ["Allowance", "LearnedWindow", "Size", "allowance_of", "learned_from", "request_ceiling", "size_of"]
+__all__ = [
+    "Allowance",
+    "ContextUse",
+    "LearnedWindow",
+    "Size",
+    "allowance_of",
+    "learned_from",
+    "request_ceiling",
+    "size_of",
+]
 
 _PLAUSIBLE = 3
 """A reported count that is more than so many times off the estimate is taken for an error of the provider."""
@@ -84,6 +93,33 @@ def size_of(
             is_plausible = size.estimated <= total * _PLAUSIBLE and total <= size.estimated * _PLAUSIBLE
             return replace(size, reported=total) if is_plausible else size
     return size
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUse:
+    """What the next model request holds, in tokens as the provider is likely to count them."""
+
+    instructions: int
+    tools: Mapping[str, int]
+    """The declarations, by tool."""
+    summary: int
+    """What stands for messages that were summarized."""
+    messages: int
+    """The user's messages, with the files that they name."""
+    replies: int
+    results: Mapping[str, int]
+    """Of calls, by tool."""
+    window: ContextWindow
+    compacted_above: int
+    """A larger request has its conversation compacted first."""
+    is_estimated: bool
+    """No part of the sum was counted by the provider."""
+
+    @property
+    def total(self) -> int:
+        """The whole request."""
+        parts = (self.instructions, self.summary, self.messages, self.replies)
+        return sum(parts) + sum(self.tools.values()) + sum(self.results.values())
 
 
 @dataclass(frozen=True, slots=True)

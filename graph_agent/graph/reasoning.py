@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState, TurnState
 
 
-__all__ = ["COMPACT_ONLY", "Reasoning", "ended_shells", "shell_notices"]
+__all__ = ["COMPACT_ONLY", "Reasoning", "ended_shells", "next_request", "shell_notices"]
 
 COMPACT_ONLY = "compact_only"
 """Key of a turn that is for a compaction alone; it holds the turn that the thread had ended with."""
@@ -47,6 +47,18 @@ _KEPT_METADATA = (
     UNFULFILLED,
     FULL_RESULTS,
 )
+
+
+def next_request(
+    state: "Mapping[str, Any] | AgentState", toolbox: Toolbox, mode: str, instructions: Callable[[], str]
+) -> ModelRequest:
+    """The request that the conversation needs next, in this mode."""
+    messages = state.get("messages") or []
+    has_system = bool(messages) and messages[0].type == "system"
+    return ModelRequest(
+        [*([] if has_system else [SystemMessage(instructions())]), *messages],
+        toolbox.declarations(mode, state.get("loaded_tools", ())),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +95,7 @@ class Reasoning:
             turn = {}  # Of the turn before: a server begins the next with the message alone.
         messages, scope, shared = state["messages"], scope_of(state, run, here), run.shared_budget
         require_valid(messages)
-        has_system = bool(messages) and messages[0].type == "system"
-        request = ModelRequest(
-            [*([] if has_system else [SystemMessage(self.instructions())]), *messages],
-            self.toolbox.declarations(scope.mode, state.get("loaded_tools", ())),
-        )
+        request = next_request(state, self.toolbox, scope.mode, self.instructions)
         if "compact_only" in turn:
             compacted = await self.compaction.on_demand(state, here.thread_id, request)
             if compacted is None:

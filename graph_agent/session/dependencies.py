@@ -20,6 +20,7 @@ from graph_agent.ports import (
     no_sandbox_info,
 )
 from graph_agent.ports.background import BackgroundShells, NoShells
+from graph_agent.ports.model import FindContextWindow, assumed_context_window
 from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, Hooks, Mentions
 from graph_agent.ports.usage import UNLIMITED, Budget, SharedBudget
 from graph_agent.session.subagents import SubAgents
@@ -87,3 +88,4 @@ class SessionDependencies:
     """The user's hooks; none for a sub-agent, whose turn is part of its parent's."""
     mentions: Mentions = NO_MENTION_EXPANSION
     """Reads the files that a message mentions."""
+    find_context_window: FindContextWindow = assumed_context_window

@@ -23,8 +23,10 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from graph_agent.config.settings import Mode
 from graph_agent.errors import MessageBlocked, UsageError
 from graph_agent.events import AnswerKind, EventBus, SessionOpened, TurnStarted, WarningIssued
+from graph_agent.graph.compaction import context_use, measure_request
+from graph_agent.graph.context_size import ContextUse
 from graph_agent.graph.history import TYPED
-from graph_agent.graph.reasoning import COMPACT_ONLY
+from graph_agent.graph.reasoning import COMPACT_ONLY, next_request
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo
 from graph_agent.ports.stored_text import storable
 from graph_agent.ports.usage import SharedBudget, UsageTotals
@@ -380,6 +382,13 @@ class Session:
         messages = (await self._graph.snapshot()).values.get("messages") or []
         has_own = bool(messages) and messages[0].type == "system"
         return str(messages[0].text) if has_own else self._dependencies.instructions()
+
+    async def context_use(self) -> ContextUse:
+        """What the next model request would hold if no message were added."""
+        parts, values = self._dependencies, (await self._graph.snapshot()).values
+        request = next_request(values, parts.toolbox, self.mode, parts.instructions)
+        measured = await measure_request(values, request, self.model_label, parts.find_context_window)
+        return context_use(request, measured)
 
     async def shared_budget(self) -> SharedBudget:
         """The budget that sub-agents draw on: the parent's if this is a sub-agent, otherwise that of the turn."""

@@ -38,6 +38,7 @@ def test_the_slash_commands_serve_one_chat_that_chooses_its_model_and_visits_thr
             ("/inspect messages.1.content", "plan it"),
             ("/mode plan", "mode: plan"),
             ("/tools", "write_file"),
+            ("/context", "tools"),
             ("/memory", "Memory is empty"),
             ("/retry", "There is nothing to retry"),
             ("/cals", "Did you mean /calls?"),

@@ -48,6 +48,7 @@ COMMANDS: dict[str, Command] = {
     "rewind": Command("/rewind [CHECKPOINT]", "go back to before a message, or to a checkpoint; --undo reverts it"),
     "mcp": Command("/mcp", "list the MCP servers and their state"),
     "cost": Command("/cost", "show the tokens and cost of this turn and this thread"),
+    "context": Command("/context", "show what fills the model's context window"),
     "doctor": Command("/doctor", "check the installation"),
     "init": Command("/init", "write an AGENTS.md for this folder, or improve it"),
     "compact": Command("/compact", "compact the model's context; the full history is kept"),

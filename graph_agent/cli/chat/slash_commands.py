@@ -122,6 +122,11 @@ class SlashCommands:
                 await self._mode(argument)
             case "model":
                 await self._model(argument)
+            case "context":
+                from graph_agent.cli.views.format import format_context_use  # with all that reads a database
+
+                for line in format_context_use(await self.session.context_use()):
+                    self._say(line)
             case _:
                 # Loaded with the first command: the prompt must not wait for what reads the database.
                 from graph_agent.cli.chat.read_commands import ReadCommands

@@ -20,6 +20,7 @@ from graph_agent.ports.usage import usage_report
 
 if TYPE_CHECKING:
     from graph_agent.events import CallOutcome, Compacted, ShellContinued, ShellEnded, ToolCallFinished
+    from graph_agent.graph.context_size import ContextUse
 
 __all__ = [
     "CallEnd",
@@ -29,6 +30,7 @@ __all__ = [
     "ended_call",
     "format_age",
     "format_compaction",
+    "format_context_use",
     "format_cost",
     "format_cost_lines",
     "format_count",
@@ -203,6 +205,37 @@ def format_cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] 
         yield f"{name}: {format_count(usage['requests'], 'request')}, {format_usage(usage)}"
     if usage_report(thread)["cost"] is None:
         yield 'No price configured: add [prices."MODEL"] to config.toml, with input and output per million tokens.'
+
+
+def format_context_use(use: "ContextUse") -> Iterator[str]:
+    """What fills the context window: a line for the whole, one for each part, and one for what is free."""
+    window, mark = use.window, "~" if use.is_estimated else ""
+    share = f"{100 * use.total / window.tokens:.0f}%"
+    yield f"{mark}{use.total:,} of {window.tokens:,} tokens ({share}; window: {_WINDOW_SOURCES[window.source]})"
+    parts: tuple[tuple[str, int, Mapping[str, int]], ...] = (
+        ("instructions", use.instructions, {}),
+        ("tools", sum(use.tools.values()), use.tools),
+        ("summary of older messages", use.summary, {}),
+        ("your messages", use.messages, {}),
+        ("replies", use.replies, {}),
+        ("results", sum(use.results.values()), use.results),
+        ("free", max(window.tokens - use.total, 0), {}),
+    )
+    for name, tokens, of_tools in parts:
+        if tokens:
+            largest = sorted(of_tools.items(), key=lambda item: -item[1])
+            named = [f"{tool} {count:,}" for tool, count in largest]
+            listed = f"  {format_names(named)}" if named else ""
+            yield escape(f"  {name:<25} {tokens:>9,}{listed}")
+    yield f"The conversation is compacted before a request of more than {use.compacted_above:,} tokens."
+
+
+_WINDOW_SOURCES = {
+    "set": "set in config.toml",
+    "endpoint": "from the endpoint",
+    "table": "known for this model",
+    "assumed": "assumed",
+}
 
 
 def format_usage(usage: Mapping[str, Any]) -> str:

@@ -1,10 +1,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.ai import UsageMetadata
 
 from graph_agent.calls import REPLACES, SHORTENED, merge_messages
 from graph_agent.graph.compaction import (
     Facts,
+    RequestSize,
+    context_use,
     is_summary,
     outline,
     plan_compaction,
@@ -12,7 +15,10 @@ from graph_agent.graph.compaction import (
     summary_message,
     summary_request,
 )
+from graph_agent.graph.context_size import ContextUse, size_of
 from graph_agent.graph.history import require_valid
+from graph_agent.ports import ModelRequest
+from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import estimate_request_tokens
 
 
@@ -170,3 +176,37 @@ def test_lone_surrogates_reach_neither_request_nor_summary() -> None:
 
 def test_without_anything_to_report_there_is_only_the_headline() -> None:
     assert "\n" not in summary_message(TALK, "", NOTHING, 500).text
+
+
+def test_what_fills_the_context_is_counted_by_part_and_by_tool_at_the_providers_scale() -> None:
+    call = {"id": "c1", "name": "bash", "args": {"command": "make"}}
+    summary = HumanMessage("what was done before " * 9, id="s", response_metadata={REPLACES: ["h0"]})
+    asks, result = HumanMessage("make it " * 30, id="h"), ToolMessage("ok " * 50, tool_call_id="c1", name="bash")
+    tools = [{"type": "function", "function": {"name": name, "description": "x " * 40}} for name in ("bash", "ls")]
+    head = [SystemMessage("rules " * 20, id="r"), summary, asks]
+    estimated = estimate_request_tokens([*head], tools)
+    reply = AIMessage("", id="a", tool_calls=[call], usage_metadata=_reported(2 * estimated))
+    request, window = ModelRequest([*head, reply, result], tools), ContextWindow(50_000, "set")
+    size = size_of(request.messages, tools)
+
+    use = context_use(request, RequestSize(size, window, window))
+
+    scaled = [round(size.scale * estimate_request_tokens([one])) for one in request.messages]
+    each = round(size.scale * estimate_request_tokens([], tools[1:]))
+    assert use == ContextUse(
+        instructions=scaled[0],
+        tools={"bash": each, "ls": each},
+        summary=scaled[1],
+        messages=scaled[2],
+        replies=scaled[3],
+        results={"bash": scaled[4]},
+        window=window,
+        compacted_above=use.compacted_above,
+        is_estimated=False,
+    )
+    assert abs(use.total - size.total) < 8
+    assert use.total < use.compacted_above < 50_000
+
+
+def _reported(tokens: int) -> UsageMetadata:
+    return {"input_tokens": tokens, "output_tokens": 5, "total_tokens": tokens + 5}

@@ -12,6 +12,7 @@ from graph_agent.cli.views.format import (
     confirm,
     format_age,
     format_compaction,
+    format_context_use,
     format_cost,
     format_cost_lines,
     format_count,
@@ -29,7 +30,9 @@ from graph_agent.cli.views.format import (
 from graph_agent.cli.views.table import format_time
 from graph_agent.errors import UsageError
 from graph_agent.events import Compacted, ShellContinued, ShellEnded
+from graph_agent.graph.context_size import ContextUse
 from graph_agent.inspect import TranscriptEntry
+from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import usage_report
 
 
@@ -109,6 +112,22 @@ def test_costs_are_shown_for_turn_and_thread_with_a_hint_for_prices() -> None:
     assert list(format_cost_lines(None, None)) == [
         "this turn: 0 requests, 0 in, 0 out, cost 0",
         "this thread: 0 requests, 0 in, 0 out, cost 0",
+    ]
+
+
+def test_the_context_is_shown_by_part_with_the_tools_that_take_most_of_it() -> None:
+    tools, results = {"bash": 300, "ls": 100}, {"read_file": 1_500, "bash": 4_000}
+    use = ContextUse(1_200, tools, 0, 250, 900, results, ContextWindow(50_000, "table"), 39_000, is_estimated=True)
+
+    assert list(format_context_use(use)) == [
+        "~8,250 of 50,000 tokens (16%; window: known for this model)",
+        "  instructions                  1,200",
+        "  tools                           400  bash 300, ls 100",
+        "  your messages                   250",
+        "  replies                         900",
+        "  results                       5,500  bash 4,000, read_file 1,500",
+        "  free                         41,750",
+        "The conversation is compacted before a request of more than 39,000 tokens.",
     ]
 
 
