@@ -109,12 +109,14 @@ def _cancelled_text(call: ToolCallInfo) -> str:
     not_run = "Not run again: it may already have had an effect" if has_started else "Not run"
     match call.get("decision"):
         case "deny":
-            return f"{not_run}: denied by policy. {reason}".rstrip()
+            return f"{not_run}: denied by policy. Do not repeat it. {reason}".rstrip()
         case "reject":
             refused = "rejected this call"
             if call.get("requires_input"):
                 refused = "declined to answer this question"
-            return f"{not_run}: the user {refused}." + (f" The user said: {reason}" if reason else "")
+            return f"{not_run}: the user {refused}. Do not repeat it." + (
+                f" The user said: {reason}" if reason else ""
+            )
     cause = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
     happened = (
         "Its outcome is unknown: check its effect before you repeat it." if has_started else "It never started."

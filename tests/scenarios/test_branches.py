@@ -14,7 +14,7 @@ from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import THREAD, Stage, answer, checkpoints, to_the_end, two_turns
 
-_REFUSED = "Not run: the user rejected this call. The user said: not that"
+_REFUSED = "Not run: the user rejected this call. Do not repeat it. The user said: not that"
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ async def test_a_call_that_was_broken_off_is_neither_run_again_unasked_nor_said_
 
     assert [item.question.reason for item in unknown.questions] == ["outcome_unknown"]
     assert len(stage.toolbox.ran) == 1
-    told = "Not run again: it may already have had an effect: the user rejected this call. The user said: not that"
+    told = f"Not run again: it may already have had an effect: {_REFUSED.partition(': ')[2]}"
     assert stage.model.sent()[-1] == ("tool", told)
 
 

@@ -126,7 +126,7 @@ _WAYS = (
         "rejected",
         r"cli pid \d+",
         "",
-        "Not run: the user rejected this call.",
+        "Not run: the user rejected this call. Do not repeat it.",
     ),
     _Way(
         "rejected with a reason",
@@ -136,7 +136,7 @@ _WAYS = (
         "rejected",
         r"cli pid \d+",
         "not today",
-        "Not run: the user rejected this call. The user said: not today",
+        "Not run: the user rejected this call. Do not repeat it. The user said: not today",
     ),
     _Way(
         "denied by a rule",
@@ -146,7 +146,7 @@ _WAYS = (
         "denied",
         "policy",
         "touch",
-        "Not run: denied by policy.",
+        "Not run: denied by policy. Do not repeat it.",
         '[policy]\ndeny = ["bash(touch *)"]\n',
     ),
     _Way(
@@ -157,7 +157,7 @@ _WAYS = (
         "denied",
         "policy",
         "never asks",
-        "Not run: denied by policy.",
+        "Not run: denied by policy. Do not repeat it.",
     ),
     _Way(
         "denied by plan mode",
@@ -167,7 +167,7 @@ _WAYS = (
         "denied",
         "policy",
         "plan",
-        "Not run: denied by policy.",
+        "Not run: denied by policy. Do not repeat it.",
     ),
     _Way(
         "stopped while it ran",

@@ -44,7 +44,10 @@ def test_what_is_refused_without_a_word_is_told_without_words_of_the_user(tmp_pa
         ended = [command("approvals", "reject", call).returncode for call in ("c1", "c2")]
         command("run", "--resume", "t1")
 
-    refused = ["Not run: the user declined to answer this question.", "Not run: the user rejected this call."]
+    refused = [
+        "Not run: the user declined to answer this question. Do not repeat it.",
+        "Not run: the user rejected this call. Do not repeat it.",
+    ]
     assert (ended, command.results()) == ([0, 0], refused)
 
 

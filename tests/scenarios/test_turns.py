@@ -48,7 +48,7 @@ async def test_no_call_of_a_message_runs_before_every_question_of_it_has_an_answ
         ("ai", ""),
         ("tool", "result of r"),
         ("tool", "result of w"),
-        ("tool", "Not run: the user rejected this call. The user said: not that one"),
+        ("tool", "Not run: the user rejected this call. Do not repeat it. The user said: not that one"),
     ]
 
 
@@ -155,7 +155,10 @@ async def test_a_rule_that_became_stricter_stops_a_call_that_was_approved(stage:
         stage.toolbox.denied_now = {"write_a"}
         await session.proceed()
 
-    assert (stage.toolbox.ran, stage.model.sent()[-1]) == ([], ("tool", "Not run: denied by policy. denied by now"))
+    assert (stage.toolbox.ran, stage.model.sent()[-1]) == (
+        [],
+        ("tool", "Not run: denied by policy. Do not repeat it. denied by now"),
+    )
 
 
 async def test_the_first_answer_wins_and_the_late_one_learns_whose_it_was(stage: Stage) -> None:

@@ -51,6 +51,9 @@ def parse_arguments(raw: Any) -> Arguments:
         try:
             raw = _decode(raw)
         except (ValueError, RecursionError) as error:
+            if _is_cut_off(raw, error):
+                what = f"the arguments end in the middle, after {len(raw)} characters"
+                return Arguments(error=f"{what}: they were probably cut off; send them whole, in smaller parts")
             return Arguments(error=f"the arguments are not valid JSON ({error}); send one JSON object")
     if not isinstance(raw, dict):
         kind = _TYPE_NAMES.get(type(raw), "a number")
@@ -59,6 +62,13 @@ def parse_arguments(raw: Any) -> Arguments:
         return Arguments(_storable(raw))
     except (ValueError, RecursionError) as error:
         return Arguments(error=f"the arguments cannot be used: {error}")
+
+
+def _is_cut_off(text: str, error: Exception) -> bool:
+    """Whether the text is correct as far as it goes, and only its end is missing."""
+    if not isinstance(error, json.JSONDecodeError) or not text.lstrip().startswith("{"):
+        return False
+    return error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip())
 
 
 def replace_surrogates(text: str) -> str:
@@ -214,6 +224,10 @@ class ToolCallAssembler:
                 same_id = same_id or call
         if same_id and not chunk.name:
             return same_id
+        newest = self.calls[-1]
+        if chunk.piece and not chunk.name and not chunk.call_id and newest.name and not newest.is_complete():
+            # Some servers count the fragments of one call instead of the calls; no call begins without a name.
+            return next((call for call in reversed(self.calls) if call.index == chunk.index), newest)
         for call in reversed(self.calls):
             if chunk.index in (None, call.index):
                 return call

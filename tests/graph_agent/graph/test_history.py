@@ -76,12 +76,18 @@ def call(**fields: object) -> ToolCallInfo:
         (call(result="out", edited=True), "The user changed the arguments to {'command': 'ls'}.\nout"),
         (call(status="error", result="some", error_msg="exit code 1"), "some\nError: exit code 1"),
         (call(status="error", error_msg="no such tool"), "Error: no such tool"),
-        (call(status="cancelled", decision="deny", reason="no network"), "Not run: denied by policy. no network"),
+        (
+            call(status="cancelled", decision="deny", reason="no network"),
+            "Not run: denied by policy. Do not repeat it. no network",
+        ),
         (
             call(status="cancelled", decision="reject", reason="not now"),
-            "Not run: the user rejected this call. The user said: not now",
+            "Not run: the user rejected this call. Do not repeat it. The user said: not now",
         ),
-        (call(status="cancelled", decision="reject", reason=""), "Not run: the user rejected this call."),
+        (
+            call(status="cancelled", decision="reject", reason=""),
+            "Not run: the user rejected this call. Do not repeat it.",
+        ),
         (
             call(status="cancelled", decision="stop", reason="stopped by user", started=False),
             "Cancelled: stopped by user. It never started.",

@@ -140,7 +140,12 @@ def test_a_call_waits_for_a_person_after_three_time_outs_of_its_tool_or_three_fa
             [_UNKNOWN] * 5,
             "5 calls of no_tool in a row could not run: the tool is unknown or its arguments were invalid",
         ),
-        ([_DENIED] * 5, "5 calls of bash in a row could not run: denied by deny bash(make)"),
+        ([_DENIED] * 3, "the same call was refused 3 times"),
+        ([_DENIED, _REFUSED, _OK, _DENIED], "the same call was refused 3 times"),
+        (
+            [call("cancelled", decision="deny", rule="deny bash(make)", command=f"make {n}") for n in range(5)],
+            "5 calls of bash in a row could not run: denied by deny bash(make)",
+        ),
         ([_UNKNOWN] * 4, ""),
         ([_UNKNOWN, _UNKNOWN, _DENIED, _UNKNOWN, _UNKNOWN, _UNKNOWN], ""),
         ([_UNKNOWN, _UNKNOWN, _UNKNOWN, _OK, _UNKNOWN, _UNKNOWN], ""),

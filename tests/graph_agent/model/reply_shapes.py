@@ -289,8 +289,8 @@ _GOOD_ARGUMENTS: tuple[tuple[str, Any, _Call], ...] = (
 _BAD_ARGUMENTS: tuple[tuple[str, Any, str], ...] = (
     ("encoded four times", json.dumps(_TWICE), "a string within strings"),
     ("a brace too many", _ARGS_A + "}", "not valid JSON"),
-    ("a brace too few", _ARGS_A[:-1], "not valid JSON"),
-    ("cut within a text", '{"path":"a', "not valid JSON"),
+    ("a brace too few", _ARGS_A[:-1], "end in the middle"),
+    ("cut within a text", '{"path":"a', "end in the middle"),
     ("two that differ", _ARGS_A + _ARGS_B, "not valid JSON"),
     ("words after it", _ARGS_A + " and then", "not valid JSON"),
     ("single quotes", "{'path':'a'}", "not valid JSON"),

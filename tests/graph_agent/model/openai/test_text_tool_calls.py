@@ -236,7 +236,7 @@ def test_a_name_may_stand_before_its_arguments() -> None:
         ("bash", {"command": "x"}),
         ("ls", {}),
     ]
-    assert "not valid JSON" in calls[-1].arguments.error
+    assert "end in the middle" in calls[-1].arguments.error
 
 
 def test_letter_case_and_blanks_do_not_matter_to_whether_a_tool_is_offered() -> None:
