@@ -15,7 +15,14 @@ from policy.facts import (
     Verdict,
     risk_of,
 )
-from policy.matching import exact_rule_paths, filters_files, hidden_tools, may_read, rule_covers, rule_folders
+from policy.matching import (
+    ClosedPath,
+    closed_paths,
+    exact_rule_paths,
+    hidden_tools,
+    rule_covers,
+    rule_folders,
+)
 from policy.proposals import Proposal, propose
 from policy.protected import (
     PROTECTED_FILES,
@@ -51,6 +58,7 @@ __all__ = [
     "PROTECTED_IN_PROJECTS",
     "CallFacts",
     "CallRisk",
+    "ClosedPath",
     "Decision",
     "Grant",
     "InvalidRule",
@@ -69,11 +77,11 @@ __all__ = [
     "Verdict",
     "call_risk",
     "canonical_tool_name",
+    "closed_paths",
     "describe_programs",
     "destructive_reason",
     "evaluate",
     "exact_rule_paths",
-    "filters_files",
     "globs_overlap",
     "granted_rules",
     "hidden_tools",
@@ -81,7 +89,6 @@ __all__ = [
     "is_protected",
     "is_protected_in",
     "is_reserved",
-    "may_read",
     "parse_rule",
     "parse_rules",
     "parse_shell",

@@ -215,9 +215,11 @@ def _named_access(case: _Case, rules: Iterable[Rule], verdict: Literal["deny", "
         if named or names_host(rule, case.text):
             what = "a path" if named else "a host"
             effect = "denies" if verdict == "deny" else "asks about"
-            return Decision(
-                "ask", f"{verdict} {rule.text}", f"The command names {what} that {rule.text!r} {effect}."
-            )
+            reason = f"The command names {what} that {rule.text!r} {effect}."
+            if named and verdict == "deny" and rule.pattern is not None and case.facts.sandbox != "none":
+                closed = "hides it" if matches_tool(rule, "read_file") else "keeps it read-only"
+                reason += f" The sandbox {closed}; outside the sandbox the command can reach it."
+            return Decision("ask", f"{verdict} {rule.text}", reason)
     return None
 
 

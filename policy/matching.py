@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from policy.facts import CallFacts, PathFact, PolicySettings
-from policy.rules import Rule, Rules, globs_overlap, matches_host, spellings
+from policy.rules import Rule, globs_overlap, matches_host, spellings
 from policy.shell.arguments import (
     Reading,
     file_operands,
@@ -30,15 +30,15 @@ from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = [
     "ACCESS_RULES",
+    "ClosedPath",
     "absolute_path",
+    "closed_paths",
     "command_folders",
     "covers_any_part",
     "exact_rule_paths",
-    "filters_files",
     "find_allow_rule",
     "hidden_tools",
     "matches_tool",
-    "may_read",
     "names_host",
     "names_path",
     "program_as_argument",
@@ -463,10 +463,13 @@ def _covers_any_path(rule: Rule, paths: Iterable[PathFact], facts: CallFacts, se
 def _covers_any_name(rule: Rule, names: Iterable[str], facts: CallFacts, settings: PolicySettings) -> bool:
     """Whether a deny or ask rule covers a path, in any spelling that some file system takes for the same."""
     base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
-    patterns = [
-        _compiled_path(form.rstrip("/"), relative, is_literal=rule.is_literal) for form in spellings(str(base))
-    ]
+    patterns = _path_patterns(base, relative, is_literal=rule.is_literal)
     return any(pattern.fullmatch(form) for name in names for form in spellings(name) for pattern in patterns)
+
+
+def _path_patterns(base: PurePath, relative: str, *, is_literal: bool) -> tuple[re.Pattern[str], ...]:
+    forms = spellings(str(base))
+    return tuple(_compiled_path(form.rstrip("/"), relative, is_literal=is_literal) for form in forms)
 
 
 def _rule_for_path(rules: list[Rule], path: PathFact, facts: CallFacts, settings: PolicySettings) -> Rule | None:
@@ -543,17 +546,43 @@ def _rule_places(
     return (_split_pattern(pattern, workspace, home) for pattern in patterns)
 
 
-def filters_files(rules: Rules) -> bool:
-    """Whether any rule could hide a file from tools that look through many."""
-    return any(rule.pattern is not None and matches_tool(rule, "read_file") for rule in rules.deny)
+class ClosedPath(NamedTuple):
+    """What a deny rule closes, whichever tool or program would use it."""
+
+    rule: str
+    """As written."""
+    access: Literal["read", "write"]
+    """A path that is closed for reading is not to be written either."""
+    folder: PurePath
+    """Absolute: as much of the path as holds no wildcard."""
+    names: tuple[str, ...]
+    """What follows, from the first wildcard on."""
+    patterns: tuple[re.Pattern[str], ...]
+
+    def covers(self, path: str) -> bool:
+        """Whether an absolute path is closed."""
+        return any(pattern.fullmatch(form) for form in spellings(path) for pattern in self.patterns)
+
+    def covers_all_in(self, folder: str) -> bool:
+        """Whether everything in a folder is closed, however deep."""
+        return self.covers(f"{folder}/{_ANY_NAME}") and self.covers(f"{folder}/{_ANY_NAME}/{_ANY_NAME}")
 
 
-def may_read(path: PurePath, *, workspace: PurePath, rules: Rules, home: PurePath | None = None) -> bool:
-    """Whether no `deny read_file(PATH)` covers a resolved path.
+_ANY_NAME = "\0" * 256
+"""Longer than a name can be, and of a sign that none contains, so that only a star matches it."""
 
-    A rule without a path takes the tool read_file away and says nothing about files.
-    """
-    fact = PathFact(str(path), path, "read", inside=True)
-    facts = CallFacts("read_file", "default", "low", "readonly", workspace, paths=(fact,))
-    settings = PolicySettings(rules=rules, home=home)
-    return not any(rule.pattern is not None and covers_any_part(rule, facts, settings, None) for rule in rules.deny)
+
+def closed_paths(deny: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[ClosedPath, ...]:
+    """What deny rules close; one without a path takes a tool away and says nothing about files."""
+    found: dict[ClosedPath, None] = {}
+    for rule in deny:
+        is_for_reading = _is_about_access(rule, "read")
+        if rule.pattern is None or not (is_for_reading or _is_about_access(rule, "write")):
+            continue
+        base, relative = _split_pattern(rule.pattern, workspace, home)
+        parts = PurePath(relative).parts
+        plain = tuple(takewhile(lambda part: not _WILDCARD.search(part), parts))
+        access: Literal["read", "write"] = "read" if is_for_reading else "write"
+        place, patterns = base.joinpath(*plain), _path_patterns(base, relative, is_literal=rule.is_literal)
+        found[ClosedPath(rule.text, access, place, parts[len(plain) :], patterns)] = None
+    return tuple(found)

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,8 +23,10 @@ from graph_agent.app.toolset import (
     exclude_writable_folders,
     full_registry,
     missing_search_setting,
+    rules_of,
     sandbox_of,
     sandbox_status,
+    unheld_rules,
 )
 from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
 from graph_agent.config.paths import blob_dir, data_dir, lock_dir
@@ -91,8 +93,10 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
     """Run every check, in the order in which they are shown. Each has a time limit, so it takes seconds at most."""
     settings: Settings | None = None
     try:
-        settings = load_settings(environment)
-        exclude_writable_folders(settings, Path.cwd())
+        loaded = load_settings(environment)
+        exclude_writable_folders(loaded, Path.cwd())
+        rules_of(loaded)
+        settings = loaded
         count = len(settings.origins)
         detail = f"mode {settings.mode}, {_count(count, 'value')} set"
         of_settings = Check("settings", ok=True, detail=detail)
@@ -114,6 +118,7 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
         _check_parser(),
         _check_program("git", "git", find_program("git"), "install git; the agent works without it"),
         _check_sandbox(settings),
+        *_check_deny_rules(settings),
         check_web_search(settings.web_search, environment)
         if settings
         else Check("web search", ok=False, detail=_UNKNOWN, matters=False),
@@ -234,6 +239,14 @@ def _check_sandbox(settings: Settings | None) -> Check:
         hint = f"install bubblewrap (package bubblewrap); until then: {hint}"
     is_fatal = status.name == "none" and settings.sandbox == "required"
     return Check("sandbox", ok=not is_fatal, detail=f"{status.name}: {status.description}", hint=hint)
+
+
+def _check_deny_rules(settings: Settings | None) -> Iterator[Check]:
+    """A line only if one does not hold completely."""
+    if unheld := unheld_rules(settings, Path.cwd()) if settings else ():
+        detail = "; ".join(f"{rule}: {reason}" for rule, reason in unheld)
+        hint = "commands may get past these rules where they do not hold completely"
+        yield Check("deny rules", ok=False, detail=detail, hint=hint, matters=False)
 
 
 def check_web_search(settings: SearchSettings, environment: Mapping[str, str]) -> Check:

@@ -34,6 +34,7 @@ from policy import (
     InvalidRule,
     PolicySettings,
     Rules,
+    closed_paths,
     is_protected,
     parse_rules,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "sandbox_of",
     "sandbox_status",
     "search_provider",
+    "unheld_rules",
 ]
 
 _log = logging.getLogger(__name__)
@@ -369,7 +371,11 @@ def _search_key(settings: SearchSettings, environment: Mapping[str, str]) -> str
 
 
 def sandbox_of(settings: Settings, workspace: Path, more_roots: Sequence[Path] = ()) -> Sandbox | None:
-    """The sandbox for commands in this workspace; None if the user turned it off."""
+    """The sandbox for commands in this workspace; None if the user turned it off.
+
+    Raises:
+        ConfigError: a rule cannot be read.
+    """
     exclude_writable_folders(settings, workspace, more_roots)
     if settings.sandbox == "off":
         return None
@@ -381,6 +387,7 @@ def sandbox_of(settings: Settings, workspace: Path, more_roots: Sequence[Path] =
         names=_protected_names(at_home=workspace == home.resolve()),
         visible=(home.resolve(), *_program_folders()),
         protected=path_folders(workspace),
+        closed=closed_paths(rules_of(settings).deny, workspace, home),
         memory=settings.sandbox_memory_bytes,
         processes=settings.sandbox_processes,
     )
@@ -426,6 +433,19 @@ def sandbox_status(sandbox: Sandbox | None) -> SandboxInfo:
         return SandboxInfo(name, sandbox.restrictions, is_active=True)
     then = "no command is run" if sandbox.is_required else "commands run with all your rights"
     return SandboxInfo("none", f"{backend.why}; {then}")
+
+
+def unheld_rules(settings: Settings, workspace: Path) -> Sequence[tuple[str, str]]:
+    """The deny rules about files that a command in this workspace may get past, each with the reason.
+
+    Raises:
+        ConfigError: a rule cannot be read.
+    """
+    sandbox = sandbox_of(settings, workspace)
+    if sandbox is not None and sandbox.is_available:
+        return sandbox.unheld_rules()
+    rules = dict.fromkeys(one.rule for one in closed_paths(rules_of(settings).deny, workspace, Path.home()))
+    return [(rule, "without a sandbox only the words of a command are checked") for rule in rules]
 
 
 class WorkFolders(NamedTuple):

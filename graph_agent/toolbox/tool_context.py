@@ -15,7 +15,7 @@ from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, JournalRow, Scope
 from graph_agent.toolbox.facts import PolicyContext, host_permission, names_in_rules, other_names, shell_folder
 from policy import Grant as GrantedRules
-from policy import InvalidRule, PolicySettings, filters_files, granted_rules, may_read
+from policy import InvalidRule, PolicySettings, closed_paths, granted_rules
 from tools.base import (
     BytesFetched,
     FilesSearched,
@@ -133,7 +133,7 @@ class ToolContexts:
             processes=RecordedProcesses(self._dependencies.record_process),
             progress=report,
             sandbox=None if call.get("outside_sandbox") else self._dependencies.sandbox,
-            may_read=self._file_filter() if filters_files(self.policy_context.policy.rules) else allow_any_path,
+            may_read=self._file_filter(),
             host_permission=lambda host: host_permission(host, scope, self.policy_context),
             observed=(call.get("preview") or {}).get("observed"),
         )
@@ -141,11 +141,14 @@ class ToolContexts:
     def _file_filter(self) -> Callable[[Path], bool]:
         """Whether rules let a tool read a file it finds; links in rules are looked up once for many files."""
         workspace, policy, *_ = self.policy_context
+        closed = [one for one in closed_paths(policy.rules.deny, workspace, policy.home) if one.access == "read"]
+        if not closed:
+            return allow_any_path
         known = names_in_rules(self.policy_context)
 
         def is_readable(path: Path) -> bool:
             names = (path, *other_names(path, known))
-            return all(may_read(name, workspace=workspace, rules=policy.rules, home=policy.home) for name in names)
+            return not any(one.covers(str(name)) for one in closed for name in names)
 
         return is_readable
 

@@ -14,6 +14,7 @@ from policy import (
     Grant,
     PathFact,
     PolicySettings,
+    Sandboxing,
     evaluate,
     hidden_tools,
     host_access,
@@ -222,6 +223,28 @@ def test_a_decision_says_why_no_rule_could_allow_a_command() -> None:
         "ask",
         "risk high",
         "bash has high risk: it is not known before it runs: the shell would expand a '$'.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "sandbox", "what_holds"),
+    [
+        ("read(a)", "closed", " The sandbox hides it; outside the sandbox the command can reach it."),
+        (
+            "write(a)",
+            "open",
+            " The sandbox keeps it from being written; outside the sandbox the command can reach it.",
+        ),
+        ("read(a)", "none", ""),
+    ],
+)
+def test_a_question_about_a_denied_path_says_what_the_sandbox_holds(
+    rule: str, sandbox: Sandboxing, what_holds: str
+) -> None:
+    decision = evaluate(replace(_bash("tee a"), sandbox=sandbox), _rules(deny=[rule]))
+
+    assert decision == Decision(
+        "ask", f"deny {rule}", f"The command names a path that {rule!r} denies.{what_holds}"
     )
 
 

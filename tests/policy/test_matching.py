@@ -7,8 +7,7 @@ from policy import (
     CallFacts,
     PathFact,
     PolicySettings,
-    filters_files,
-    may_read,
+    closed_paths,
     parse_rule,
     parse_rules,
     parse_shell,
@@ -129,26 +128,43 @@ def test_rules_may_use_either_name_of_a_server_tool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("deny", "path", "expected"),
+    ("deny", "path", "closed"),
     [
-        (["read_file(secret/**)"], "/ws/secret/key", False),
-        (["read(secret/**)"], "/ws/secret/key", False),
-        (["read_file(**/.env)"], "/ws/deep/.env", False),
-        (["read_file(secret/**)"], "/ws/open/key", True),
-        (["read_file"], "/ws/open", True),
-        (["write_file(**)"], "/ws/open", True),
-        (["read_file(~/keys/**)"], "/home/u/keys/k", False),
+        ("read_file(secret/**)", "/ws/secret/key", "read"),
+        ("read(secret/)", "/ws/secret", "read"),
+        ("read_file(**/.env)", "/ws/deep/.env", "read"),
+        ("read_file(secret/**)", "/ws/open/key", None),
+        ("read_file(~/keys/**)", "/home/u/keys/k", "read"),
+        ("read_file(../other/*.py)", "/other/a.py", "read"),
+        ("read_file", "/ws/open", None),
+        ("write_file(**)", "/ws/open", "write"),
+        ("edit(/abs/x)", "/abs/x", "write"),
+        ("*(a)", "/ws/a", "read"),
+        ("bash(cat a)", "/ws/cat a", None),
+        ("read_file(caf\u00e9)", "/ws/cafe\u0301", "read"),
     ],
 )
-def test_a_denied_path_is_hidden_from_searches(deny: list[str], path: str, expected: bool) -> None:
-    rules = parse_rules(deny=deny)
+def test_deny_rules_close_paths_for_reading_or_writing(deny: str, path: str, closed: str | None) -> None:
+    found = closed_paths(parse_rules(deny=[deny]).deny, PurePath("/ws"), PurePath("/home/u"))
 
-    assert may_read(PurePath(path), workspace=PurePath("/ws"), rules=rules, home=PurePath("/home/u")) is expected
+    assert {one.access for one in found if one.covers(path)} == ({closed} if closed else set())
 
 
 @pytest.mark.parametrize(
-    ("deny", "expected"),
-    [([], False), (["read_file"], False), (["write_file(**)"], False), (["bash(ls:*)", "read(a)"], True)],
+    ("deny", "folder", "names", "whole"),
+    [
+        ("secret/**", "/ws/secret", ("**",), True),
+        ("secret", "/ws/secret", (), False),
+        ("secret/*", "/ws/secret", ("*",), False),
+        ("secret/?/**", "/ws/secret", ("?", "**"), False),
+        ("a/*.py", "/ws/a", ("*.py",), False),
+        ("**/*", "/ws", ("**", "*"), True),
+        ("~/x/**", "/home/u/x", ("**",), True),
+    ],
 )
-def test_only_a_deny_of_reading_paths_can_hide_files(deny: list[str], expected: bool) -> None:
-    assert filters_files(parse_rules(deny=deny)) is expected
+def test_a_closed_path_begins_with_a_folder_and_may_close_all_of_it(
+    deny: str, folder: str, names: tuple[str, ...], *, whole: bool
+) -> None:
+    (found,) = closed_paths(parse_rules(deny=[f"read({deny})"]).deny, PurePath("/ws"), PurePath("/home/u"))
+
+    assert (str(found.folder), found.names, found.covers_all_in(folder)) == (folder, names, whole)

@@ -50,6 +50,21 @@ def test_headless_commands_are_kept_in_and_the_model_is_told_the_ways_out(tmp_pa
     assert "[it ran in the sandbox, where files can be written in the workspace" in command.results()[0]
 
 
+def test_a_denied_path_is_hidden_from_a_command_that_does_not_name_it_in_any_mode(tmp_path: Path) -> None:
+    needs("bubblewrap")
+    command_line = "python3 -c \"print(open('sec' + 'rets').read())\"; echo ran"
+    with scripted(
+        tmp_path,
+        [TC("c1", "bash", {"command": command_line}), TXT("done")],
+        settings='[policy]\ndeny = ["read_file(secrets)"]\n',
+    ) as command:
+        (command.workspace / "secrets").write_text("hunter2\n")
+        code, result = command.run_json("go", "--mode", "bypassPermissions")
+
+    assert (code, result["status"]) == (0, "done")
+    assert ("hunter2" in command.results()[0], "Permission denied" in command.results()[0]) == (False, True)
+
+
 def test_killed_inside_a_command_all_of_it_is_gone_and_recovery_finds_nothing_running(tmp_path: Path) -> None:
     needs("bubblewrap")
     script = [

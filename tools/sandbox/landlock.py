@@ -11,7 +11,7 @@ import json
 import os
 import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 __all__ = ["FAILED", "become", "landlock_abi", "readable_around", "restrict"]
@@ -49,10 +49,11 @@ def landlock_abi() -> int:
 def become(rules: dict[str, Any], program: list[str]) -> None:
     """Confine this process and become the program; returns only by an exception.
 
-    The rules: `writable` and `hidden` paths, `network`, and `filter`, the seccomp instructions in hex.
+    The rules: `writable` and `hidden` paths, those that are `closed` in writable folders, `network`, and `filter`,
+    the seccomp instructions in hex.
     """
     restrict(
-        writable=rules["writable"],
+        writable=_open_around(rules["writable"], rules["closed"]),
         readable=readable_around([*rules["hidden"], _DEVICE_FOLDER]),
         files=_DEVICES,
         network=rules["network"],
@@ -96,7 +97,15 @@ def readable_around(hidden: Iterable[str]) -> list[str]:
     return sorted(_around("/", {path for path in hidden if path != "/"}))
 
 
-def _around(folder: str, hidden: set[str]) -> Iterable[str]:
+def _open_around(folders: Iterable[str], closed: Iterable[str]) -> Iterator[str]:
+    """The folders without what is closed in them; nothing can be created in a folder above that."""
+    places = set(closed)
+    for folder in folders:
+        if not any(folder == place or folder.startswith(f"{place.rstrip('/')}/") for place in places):
+            yield from _around(folder, {place for place in places if place.startswith(f"{folder.rstrip('/')}/")})
+
+
+def _around(folder: str, hidden: set[str]) -> Iterator[str]:
     if not hidden:
         yield folder
         return

@@ -4,10 +4,10 @@ Its effect has not been tested, only its text: read the profile before you rely 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tools.sandbox.protected_paths import WATCHED_NAMES, ProtectedNames, SandboxRules, protected_mounts
+from tools.sandbox.protected_paths import WATCHED_NAMES, SandboxRules, find_closed_places
 
 __all__ = ["PROGRAM", "profile"]
 
@@ -25,17 +25,22 @@ def profile(rules: SandboxRules, private: Path) -> str:
         rules: what the sandbox allows.
         private: the folder for temporary files.
     """
-    closed = [*_protected(rules.writable, rules.names), *(f"(subpath {_text(path)})" for path in rules.protected)]
+    places = find_closed_places(rules)
+    read_only = [mount.path for mount in places.protected if mount.kind == "read"]
+    read_only += [mount.path for mount in places.denied if mount.kind == "locked"]
+    hidden = [*rules.hidden, *(mount.path for mount in places.denied if mount.kind == "unreadable")]
+    held = [mount.path for mount in places.denied if mount.kind == "held"]
+    closed = [*_absent_names(rules), *map(_subpath, (*read_only, *rules.protected))]
     lines = [
         "(version 1)",
         "(allow default)",
         "(deny file-write*)",
-        _rule("allow file-write*", (f"(subpath {_text(path)})" for path in (*rules.writable, private))),
+        _rule("allow file-write*", map(_subpath, (*rules.writable, private))),
         _rule("allow file-write*", (f"(literal {_text(Path(name))})" for name in _DEVICES)),
         _rule("deny file-write*", closed),
         # Otherwise a folder above could be moved away, and another one put in its place.
-        _rule("deny file-write-unlink", (f"(literal {_text(path)})" for path in _folders_above(rules))),
-        _rule("deny file-read* file-write*", (f"(subpath {_text(path)})" for path in rules.hidden)),
+        _rule("deny file-write-unlink", (f"(literal {_text(path)})" for path in _folders_above(rules, held))),
+        _rule("deny file-read* file-write*", map(_subpath, hidden)),
         "(deny file-write-setugid)",
         "(deny signal)",
         "(allow signal (target same-sandbox))",
@@ -50,25 +55,32 @@ def _rule(head: str, filters: Iterable[str]) -> str:
     return f"({head} {named})" if named else ""
 
 
-def _protected(roots: Sequence[Path], names: ProtectedNames) -> Iterator[str]:
-    for root in roots:
+def _absent_names(rules: SandboxRules) -> Iterator[str]:
+    """What must not be created either, where it does not exist."""
+    names = rules.names
+    for root in rules.writable:
         for name in (*names.folders, *names.files, *names.removed):
             if name != ".git":
-                yield f"(subpath {_text(root / name)})"
-        for mount in protected_mounts(root, names):
-            if mount.kind != "write":
-                yield f"(subpath {_text(mount.path)})"
+                yield _subpath(root / name)
         # What a repository runs, also one that is created later.
         folder = _SPECIAL.sub(r"\\\g<0>", str(root)).replace('"', ".")
         yield f'(regex #"^{folder}/(.*/)?\\.git/({_GIT})(/|$)")'
+    for closed in rules.closed:
+        if closed.access == "write" and closed.names in ((), ("**",)):
+            yield _subpath(Path(closed.folder))
 
 
-def _folders_above(rules: SandboxRules) -> Iterator[Path]:
+def _folders_above(rules: SandboxRules, held: Iterable[Path]) -> Iterator[Path]:
     for path in rules.protected:
         yield from (
             folder for folder in path.parents if any(folder.is_relative_to(root) for root in rules.writable)
         )
+    yield from held
     yield from (root / ".git" for root in rules.writable)
+
+
+def _subpath(path: Path) -> str:
+    return f"(subpath {_text(path)})"
 
 
 def _text(value: "Path | str") -> str:

@@ -1,12 +1,7 @@
-"""What a sandbox allows, and which paths it closes: protected names, repositories, key stores, temporary folders.
-
-A protected name that is absent is closed by a placeholder while commands run: a file by an unreadable socket, which
-version control and archives pass over, a folder by an empty one that cannot be written. The last command in the
-folder removes it. A placeholder that a dead process left is recognised and removed later.
-"""
+"""What a sandbox allows, and which existing paths it closes: protected names, repositories, what deny rules name,
+key stores; and its folders for temporary files."""
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -15,33 +10,30 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from pathlib import Path, PurePath
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, assert_never, get_args
+
+from policy import ClosedPath
 
 __all__ = [
     "WATCHED_NAMES",
+    "ClosedPlaces",
     "Mount",
     "ProtectedNames",
     "SandboxRules",
-    "WatchedPath",
-    "empty_file",
+    "find_closed_places",
     "folder_mounts",
     "is_folder",
     "key_stores",
-    "links_above",
     "ordered_mounts",
     "path_exists",
-    "placeholders",
     "private_folder",
-    "protected_mounts",
-    "remove_stale_placeholders",
     "repository_mounts",
-    "restore",
-    "watched_paths",
+    "stand_in_file",
 ]
 
 
@@ -73,14 +65,16 @@ class SandboxRules:
     """What must be visible although it is in a shared temporary folder, which a private one replaces."""
     protected: tuple[Path, ...] = ()
     """Folders in writable ones that cannot be written either, such as those of PATH; as they are named there."""
+    closed: tuple[ClosedPath, ...] = ()
+    """What deny rules close: hidden, or at least not written."""
     memory: int | None = None
     """Bytes that a command may use."""
     processes: int | None = None
     """Processes that a command may have at once."""
 
 
-MountKind = Literal["write", "read", "empty"]
-_STRICTNESS: dict[MountKind, int] = {"write": 0, "read": 1, "empty": 2}
+MountKind = Literal["held", "write", "read", "locked", "empty", "unreadable"]
+_STRICTNESS = {kind: strictness for strictness, kind in enumerate(get_args(MountKind))}
 
 
 class Mount(NamedTuple):
@@ -88,7 +82,9 @@ class Mount(NamedTuple):
 
     path: Path
     kind: MountKind
-    """write: as it is; read: as it is, but not writable; empty: without content, and not writable."""
+    """held: as it is in the folder around it, but it cannot be moved away; write: as it is; read: as it is, but not
+    writable; locked: the same with everything below; empty: without content, except for what is opened below, and
+    not writable; unreadable: it cannot be opened, nor what is below, so that no program takes that for deleted."""
     source: Path | None = None
     """What appears there instead; None for the path itself."""
 
@@ -98,9 +94,42 @@ def ordered_mounts(mounts: list[Mount]) -> Iterator[Mount]:
     strictest: dict[Path, Mount] = {}
     for mount in mounts:
         known = strictest.get(mount.path)
-        if known is None or _STRICTNESS[mount.kind] > _STRICTNESS[known.kind]:
+        if known is None or _precedence(mount) > _precedence(known):
             strictest[mount.path] = mount
-    yield from sorted(strictest.values(), key=lambda mount: len(mount.path.parts))
+    opened = {folder for mount in mounts if not _hides(mount) for folder in (mount.path, *mount.path.parents)}
+    kept: dict[Path, Mount] = {}
+    for mount in sorted(strictest.values(), key=lambda mount: len(mount.path.parts)):
+        outer = next((kept[folder] for folder in mount.path.parents if folder in kept), None)
+        if outer is None or _has_effect(mount, outer, opened):
+            kept[mount.path] = mount
+            yield mount
+
+
+def _precedence(mount: Mount) -> tuple[bool, int]:
+    # Where another folder appears nothing is left to be closed.
+    return mount.source is not None, _STRICTNESS[mount.kind]
+
+
+def _hides(mount: Mount) -> bool:
+    return mount.kind in ("empty", "unreadable")
+
+
+def _has_effect(mount: Mount, outer: Mount, opened: AbstractSet[Path]) -> bool:
+    """Whether a mount opens or closes anything in the one around it; `opened` is what leads to an opened path."""
+    match outer.kind:
+        case "unreadable":
+            return False
+        case "locked":
+            return _hides(mount)
+        case "empty":
+            return not _hides(mount)
+        case "read" if mount.kind == "held":
+            return False
+        case "held" | "write" | "read":
+            is_replaced = outer.source is not None and _hides(mount)
+            return not is_replaced or (mount.kind == "unreadable" and mount.path in opened)
+        case _ as never:
+            assert_never(never)
 
 
 # `Path.exists` raises for a folder that this user may not enter; PATH names such folders after a change of user.
@@ -119,15 +148,173 @@ def is_folder(path: Path) -> bool:
 _MAX_DEPTH = 3
 """How many levels of folders are searched."""
 _MAX_ENTRIES = 3_000
-"""How many names are looked at, as it happens before every command."""
+"""After so many names no further folder is looked at, as it happens before every command."""
 _MAX_MOUNTS = 100
+"""Of protected names in a folder."""
+_MAX_CLOSED = 300
+"""Of paths that deny rules close."""
 _SKIPPED = frozenset(("node_modules", ".venv", "venv", "target", "__pycache__", ".tox", ".mypy_cache"))
 
 
-def protected_mounts(root: Path, names: ProtectedNames) -> Iterator[Mount]:
-    """What is closed in a writable folder because of its name, outermost names first."""
+class ClosedPlaces(NamedTuple):
+    """What is closed in the file system as it is now."""
+
+    protected: tuple[Mount, ...]
+    """In writable folders, because of its name, outermost names first."""
+    denied: tuple[Mount, ...]
+    """Anywhere, because of a deny rule, and the folders above that could be moved away with it."""
+    gaps: tuple[tuple[str, str], ...]
+    """Deny rules that do not hold completely, each with the reason."""
+
+
+def find_closed_places(rules: SandboxRules, *, with_names: bool = True) -> ClosedPlaces:
+    """Look up what is to be closed; without names only what deny rules close."""
+    names = rules.names if with_names else None
+    searches = {root: _Search(root, names, rules.closed) for root in rules.writable if with_names or rules.closed}
+    for closed in rules.closed:
+        folder = Path(closed.folder)
+        if _has_wildcard(closed) and folder not in searches and folder != Path(folder.anchor):
+            searches[folder] = _Search(folder, None, rules.closed)
+    found = _Denied(rules)
+    for closed in rules.closed:
+        found.add(Path(closed.folder), closed)
+    for search in searches.values():
+        search.run()
+        for path, closed in search.denied:
+            found.add(path, closed)
+    protected = (mount for root, one in searches.items() for mount in _protected_mounts(root, one.protected))
+    left_out: dict[str, dict[str, None]] = {}
+    for search in searches.values():
+        for rule, reason in search.left_out:
+            left_out.setdefault(rule, {})[reason] = None
+    gaps = [(rule, f"the sandbox does not look at {', '.join(reasons)}") for rule, reasons in left_out.items()]
+    return ClosedPlaces(tuple(protected), tuple(found.mounts), (*found.gaps, *gaps))
+
+
+def _has_wildcard(closed: ClosedPath) -> bool:
+    """Whether it has to be searched for: with two stars alone it is its whole folder."""
+    return closed.names not in ((), ("**",))
+
+
+class _Search:
+    """One look through a folder, breadth first, for protected names and for what wildcards of deny rules match."""
+
+    def __init__(self, folder: Path, names: ProtectedNames | None, closed: Sequence[ClosedPath]) -> None:
+        self._folder, self._names = folder, names
+        # A rule that starts further up, as `~/**/.env`, holds here too.
+        self._closed = [one for one in closed if _has_wildcard(one) and folder.is_relative_to(one.folder)]
+        self.protected: list[Path] = []
+        self.denied: list[tuple[Path, ClosedPath]] = []
+        self.left_out: dict[tuple[str, str], None] = {}
+        """Rules, each with something that was not looked at and in which they may name a path."""
+
+    def run(self) -> None:
+        """Search as far as the limits go."""
+        folders, seen = deque([_Level(self._folder, 0, self._names, self._closed)]), 0
+        while folders and seen < _MAX_ENTRIES:
+            level = folders.popleft()
+            if level.names is None and not level.closed:
+                continue
+            for entry in _entries(level.folder):
+                seen += 1
+                below = self._look_at(entry, level)
+                if not entry.is_dir(follow_symlinks=False) or entry.name == ".git":
+                    continue
+                if entry.name in _SKIPPED or below.depth > _MAX_DEPTH:
+                    far = f"what is more than {_MAX_DEPTH} folders down"
+                    self._note(below, far if below.depth > _MAX_DEPTH else entry.name)
+                else:
+                    folders.append(below)
+        for level in folders:
+            self._note(level, f"what follows the first {_MAX_ENTRIES:,} names")
+
+    def _look_at(self, entry: os.DirEntry[str], level: "_Level") -> "_Level":
+        """Note what closes an entry; returns what is to be looked for below it, if it is a folder."""
+        path = level.folder / entry.name
+        names, closed, text = level.names, list(level.closed), str(path)
+        if names is not None and names.is_protected(path.relative_to(self._folder)):
+            self.protected.append(path.resolve() if entry.is_symlink() else path)
+            names = None
+        is_folder = entry.is_dir(follow_symlinks=False)
+        for one in level.closed:
+            is_whole = is_folder and one.covers_all_in(text)
+            if is_whole or one.covers(text):
+                self.denied.append((path, one))
+            if is_whole:
+                closed.remove(one)
+            if is_whole and one.access == "read":
+                return _Level(path, level.depth + 1, None, ())
+        return _Level(path, level.depth + 1, names, closed)
+
+    def _note(self, level: "_Level", reason: str) -> None:
+        for one in level.closed:
+            depth = len(level.folder.relative_to(one.folder).parts)
+            if depth < len(one.names) or any("**" in name for name in one.names):
+                self.left_out[one.rule, reason] = None
+
+
+class _Level(NamedTuple):
+    """A folder that is searched, and what for."""
+
+    folder: Path
+    depth: int
+    names: ProtectedNames | None
+    closed: Sequence[ClosedPath]
+
+
+class _Denied:
+    """Gathers what deny rules close, with links resolved."""
+
+    def __init__(self, rules: SandboxRules) -> None:
+        self._rules = rules
+        self.mounts: dict[Mount, None] = {}
+        self.gaps: dict[tuple[str, str], None] = {}
+
+    def add(self, path: Path, closed: ClosedPath) -> None:
+        """Close a path if it exists and the rule covers it, and in a folder everything."""
+        real, roots = Path(os.path.realpath(path)), self._rules.writable
+        if not (closed.covers_all_in(str(path)) if is_folder(real) else closed.covers(str(path))):
+            if is_folder(real) and not closed.names:
+                self.gaps[closed.rule, f"{path} is a folder, and what is in it is named by {path}/**"] = None
+            return
+        places = self._places_of(real, closed)
+        if len(self.mounts) + len(places) > _MAX_CLOSED:
+            self.gaps[closed.rule, f"only the first {_MAX_CLOSED} paths are closed"] = None
+            return
+        for place in places:
+            self.mounts[Mount(place, "unreadable" if closed.access == "read" else "locked")] = None
+        for folder in _folders_to_hold(path, real, closed) if places else ():
+            if any(root in folder.parents for root in roots):
+                self.mounts[Mount(folder, "held")] = None
+
+    def _places_of(self, real: Path, closed: ClosedPath) -> list[Path]:
+        """What is to be closed for it: also the writable folders below, which are opened otherwise."""
+        if not path_exists(real):
+            return []
+        roots = self._rules.writable
+        places = [root for root in roots if real in root.parents]
+        if real == Path(real.anchor):
+            self.gaps[closed.rule, "it closes the whole disk, and the sandbox only the folders it may write"] = None
+        elif closed.access == "read" or any(real.is_relative_to(root) for root in roots):
+            places.append(real)
+        return places
+
+
+def _folders_to_hold(path: Path, real: Path, closed: ClosedPath) -> Iterator[Path]:
+    """The folders above a closed path without which the rule would no longer name it, if one were moved away."""
+    if real != path or "**" not in closed.names[:-1]:
+        yield from real.parents
+        return
+    # From two stars on only the names that follow the last ones count.
+    names = closed.names[:-1] if closed.names[-1] == "**" else closed.names
+    following = list(takewhile(lambda name: "**" not in name, reversed(names)))
+    yield from real.parents[: len(following) - 1]
+    yield from (folder for folder in real.parents if PurePath(closed.folder).is_relative_to(folder))
+
+
+def _protected_mounts(root: Path, paths: Sequence[Path]) -> Iterator[Mount]:
     found = 0
-    for path in _protected_paths(root, names):
+    for path in paths:
         for mount in repository_mounts(path) if path.name == ".git" else (Mount(path, "read"),):
             # A link may lead anywhere, but nothing outside of the folder can be written anyway.
             if path.name == ".git" or mount.path.is_relative_to(root):
@@ -135,19 +322,6 @@ def protected_mounts(root: Path, names: ProtectedNames) -> Iterator[Mount]:
                 found += 1
         if found >= _MAX_MOUNTS:
             return
-
-
-def _protected_paths(root: Path, names: ProtectedNames) -> Iterator[Path]:
-    folders, seen = deque([(root, 0)]), 0
-    while folders and seen < _MAX_ENTRIES:
-        folder, depth = folders.popleft()
-        for entry in _entries(folder):
-            seen += 1
-            path = folder / entry.name
-            if names.is_protected(path.relative_to(root)):
-                yield path.resolve() if entry.is_symlink() else path
-            elif depth < _MAX_DEPTH and entry.name not in _SKIPPED and entry.is_dir(follow_symlinks=False):
-                folders.append((path, depth + 1))
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -163,16 +337,8 @@ def folder_mounts(folders: Sequence[Path], roots: Sequence[Path]) -> Iterator[Mo
     for folder in dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders):
         above = [outer for outer in folder.parents if any(root in outer.parents for root in roots)]
         if is_folder(folder) and any(root in folder.parents for root in roots):
-            yield from (Mount(outer, "write") for outer in above)
+            yield from (Mount(outer, "held") for outer in above)
             yield Mount(folder, "read")
-
-
-def links_above(folders: Sequence[Path], roots: Sequence[Path]) -> Iterator[Path]:
-    """The links in writable folders by which such a folder is reached."""
-    for folder in folders:
-        for path in (folder, *folder.parents):
-            if path.is_symlink() and any(path.is_relative_to(root) for root in roots):
-                yield path
 
 
 # Repositories: what of `.git` runs programs later is closed, what a commit writes stays writable.
@@ -238,129 +404,6 @@ def _read_text(path: Path) -> str:
         return ""
 
 
-# Placeholders for protected names that are absent
-
-_SOCKET = stat.S_IFSOCK
-_FOLDER = stat.S_IFDIR | 0o555
-_READ_BY_GIT = ".gitattributes"
-"""Git complains about a socket here and ignores an empty folder."""
-
-
-@contextmanager
-def placeholders(roots: Sequence[Path], names: ProtectedNames) -> Iterator[list[Path]]:
-    """Placeholders in each of the folders that exist, while the block runs."""
-    with ExitStack() as held:
-        placed: list[Path] = []
-        for root in roots:
-            if is_folder(root):
-                held.enter_context(_lock_folder(root, names))
-                placed += _place(root, names)
-        yield placed
-
-
-def remove_stale_placeholders(root: Path, names: ProtectedNames) -> None:
-    """Remove the placeholders that a dead process left, unless other processes still need them."""
-    with contextlib.suppress(OSError), _lock_folder(root, names):
-        pass
-
-
-@contextmanager
-def _lock_folder(root: Path, names: ProtectedNames) -> Iterator[None]:
-    """Hold a shared lock on the folder; the last of its holders removes the placeholders."""
-    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_SH)
-        yield
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove_placeholders(root, names)
-    finally:
-        os.close(handle)
-
-
-def _place(root: Path, names: ProtectedNames) -> list[Path]:
-    wanted = [(root / name, _FOLDER) for name in names.folders]
-    wanted += [(root / name, _FOLDER if name == _READ_BY_GIT else _SOCKET) for name in names.files]
-    placed = []
-    for path, mode in wanted:
-        # If it cannot be created, the command could not create it either, or the file system has no such thing.
-        with contextlib.suppress(OSError):
-            if not _is_placeholder(path, mode):
-                if mode == _FOLDER:
-                    path.mkdir(mode=0o755)
-                    path.chmod(0o555)
-                else:
-                    os.mknod(path, mode)
-            placed.append(path)
-    return placed
-
-
-def _remove_placeholders(root: Path, names: ProtectedNames) -> None:
-    for name in (*names.folders, *names.files):
-        path = root / name
-        with contextlib.suppress(OSError):
-            if _is_placeholder(path, _FOLDER):
-                path.rmdir()
-            elif _is_placeholder(path, _SOCKET):
-                path.unlink()
-
-
-def _is_placeholder(path: Path, mode: int) -> bool:
-    """Whether it is one of ours: nobody else makes an unreadable socket, or an empty folder closed to its owner."""
-    try:
-        found = path.lstat()
-        is_ours = found.st_mode == mode and found.st_uid == os.geteuid()
-        return is_ours and (mode != _FOLDER or not any(path.iterdir()))
-    except OSError:
-        return False
-
-
-@dataclass(frozen=True)
-class WatchedPath:
-    """A path that nothing can be mounted on, compared before and after a command."""
-
-    path: Path
-    target: str | None
-    """Where it leads, if it is a link; None if it is absent."""
-
-    def has_changed(self) -> bool:
-        """Whether it differs from before."""
-        return _link_target(self.path) != self.target if self.target is not None else os.path.lexists(self.path)
-
-
-def watched_paths(rules: SandboxRules, repositories: Sequence[Path]) -> list[WatchedPath]:
-    """Links under protected names at the top of each root, and what is absent there and in repositories."""
-    roots, names = rules.writable, rules.names
-    tops = [root / name for root in roots for name in (*names.folders, *names.files, *names.removed)]
-    tops += links_above(rules.protected, roots)
-    links = [WatchedPath(path, target) for path in tops if (target := _link_target(path)) is not None]
-    watched = [root / name for root in roots for name in names.removed]
-    watched += [folder / name for folder in repositories for name in WATCHED_NAMES]
-    return [*links, *(WatchedPath(path, None) for path in watched if not os.path.lexists(path))]
-
-
-def restore(watched: Sequence[WatchedPath]) -> tuple[Path, ...]:
-    """Undo all changes after the command and its processes have ended; returns the paths that had changed."""
-    changed = [one for one in watched if one.has_changed()]
-    for one in changed:
-        with contextlib.suppress(OSError):
-            if one.path.is_dir() and not one.path.is_symlink():
-                shutil.rmtree(one.path, ignore_errors=True)
-            else:
-                one.path.unlink(missing_ok=True)
-            if one.target is not None:
-                one.path.symlink_to(one.target)
-    return tuple(one.path for one in changed)
-
-
-def _link_target(path: Path) -> str | None:
-    try:
-        return os.readlink(path)  # noqa: PTH115 - text in, text out
-    except OSError:
-        return None
-
-
 # Key stores: what no command needs to see
 
 _IN_HOME = (
@@ -393,7 +436,8 @@ def key_stores(home: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
 # The private folder for temporary files: a resumed thread finds what its earlier commands left there.
 
 _MAX_AGE_S = 10 * 24 * 3600
-_EMPTY = ".empty"
+_STAND_INS: Mapping[MountKind, tuple[str, int]] = {"empty": (".empty", 0o444), "unreadable": (".unreadable", 0)}
+"""Name and mode of what appears in place of a file."""
 
 
 def private_folder(name: str) -> Path:
@@ -407,12 +451,13 @@ def private_folder(name: str) -> Path:
     return folder
 
 
-def empty_file() -> Path:
-    """An empty file, which appears in place of one that holds a key."""
-    path = _user_folder() / _EMPTY
+def stand_in_file(kind: MountKind) -> Path:
+    """An empty file that appears in place of one that is hidden."""
+    name, mode = _STAND_INS[kind]
+    path = _user_folder() / name
     if not path.exists():
         with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o444))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, mode))
     return path
 
 

@@ -15,20 +15,17 @@ from typing import Literal, NamedTuple, assert_never
 from tools.programs import exclude_folders, find_program, missing_reason
 from tools.sandbox import landlock, macos
 from tools.sandbox.landlock import landlock_abi
+from tools.sandbox.placeholders import placeholders, remove_stale_placeholders, restore, watched_paths
 from tools.sandbox.protected_paths import (
     Mount,
     SandboxRules,
-    empty_file,
+    find_closed_places,
     folder_mounts,
     is_folder,
     ordered_mounts,
     path_exists,
-    placeholders,
     private_folder,
-    protected_mounts,
-    remove_stale_placeholders,
-    restore,
-    watched_paths,
+    stand_in_file,
 )
 from tools.sandbox.seccomp import bubblewrap_filter, is_known_machine, landlock_filter
 
@@ -135,7 +132,18 @@ class Sandbox:
         """What a command may do in it, in words."""
         network = "the network is open" if self.rules.network else "there is no network"
         more = f" and {len(self.rules.writable) - 1} more folders" if len(self.rules.writable) > 1 else ""
-        return f"files can be written in the workspace{more} and the temporary folder only, {network}"
+        closed = ", files that deny rules name are closed" if self.rules.closed else ""
+        return f"files can be written in the workspace{more} and the temporary folder only{closed}, {network}"
+
+    def unheld_rules(self) -> tuple[tuple[str, str], ...]:
+        """The deny rules about files that it does not hold completely as things are now, each with the reason."""
+        gaps = list(find_closed_places(self.rules, with_names=False).gaps)
+        for one in self.rules.closed:
+            if one.access == "write" and one.names not in ((), ("**",)):
+                gaps.append((one.rule, "new files that it matches can be created"))
+            elif one.access == "write" and self.backend.kind == "landlock" and not path_exists(Path(one.folder)):
+                gaps.append((one.rule, f"{one.folder} does not exist, and can be created"))
+        return tuple(dict.fromkeys(gaps))
 
     def with_rules(self, rules: SandboxRules) -> "Sandbox":
         """The same sandbox with other rules."""
@@ -199,17 +207,18 @@ class Sandbox:
     def _bubblewrap_launch(
         self, program: str, private: Path, *, is_lasting: bool, outlives: bool
     ) -> Iterator[SandboxLaunch]:
-        roots, names = self.rules.writable, self.rules.names
+        rules = self.rules
         with ExitStack() as held:
-            placed = held.enter_context(placeholders(() if is_lasting else roots, names))
-            mounts = [mount for root in roots for mount in protected_mounts(root, names)]
+            placed = [] if is_lasting else held.enter_context(placeholders(rules))
+            places = find_closed_places(rules)
+            mounts = [*places.protected, *places.denied]
             # Among the protected paths only folders of repositories are mounted as writable.
-            repositories = [mount.path for mount in mounts if mount.kind == "write"]
-            watched = [] if is_lasting else watched_paths(self.rules, repositories)
+            repositories = [mount.path for mount in places.protected if mount.kind == "write"]
+            watched = [] if is_lasting else watched_paths(rules, repositories)
             mounts += [Mount(path, "read") for path in placed]
-            mounts += folder_mounts(self.rules.protected, roots)
+            mounts += folder_mounts(rules.protected, rules.writable)
             filters = held.enter_context(_filter_options())
-            words = bubblewrap_arguments(program, self.rules, private, mounts, filters.options)
+            words = bubblewrap_arguments(program, rules, private, mounts, filters.options)
             launch = SandboxLaunch(
                 "bubblewrap",
                 (
@@ -227,10 +236,17 @@ class Sandbox:
                 launch.restored.extend(restore(watched))
 
     def _landlock_launch(self, private: Path) -> SandboxLaunch:
+        denied = find_closed_places(self.rules, with_names=False).denied
+        unreadable = [mount.path for mount in denied if mount.kind == "unreadable"]
         rules = {
             "writable": [str(path) for path in (*self.rules.writable, private)],
             # The launcher finds what is around them, which for a large folder would be too long an argument.
-            "hidden": [str(path) for path in self.rules.hidden if path_exists(path)],
+            "hidden": [str(path) for path in (*self.rules.hidden, *unreadable) if path_exists(path)],
+            "closed": [
+                str(mount.path)
+                for mount in denied
+                if mount.kind != "held" and not private.is_relative_to(mount.path)
+            ],
             "network": self.rules.network,
             "filter": landlock_filter(network=self.rules.network).hex(),
         }
@@ -240,8 +256,7 @@ class Sandbox:
 
     def sweep(self) -> None:
         """Remove what a dead process left in the writable folders."""
-        for root in self.rules.writable:
-            remove_stale_placeholders(root, self.rules.names)
+        remove_stale_placeholders(self.rules)
 
 
 def _environment(temporary: Path) -> dict[str, str]:
@@ -360,12 +375,18 @@ def bubblewrap_arguments(
     for mount in ordered_mounts([*_mounts(rules, private), *mounts]):
         place, source = str(mount.path), str(mount.source or mount.path)
         match mount.kind:
-            case "write":
+            case "held" | "write":
                 options += "--bind", source, place
-            case "read":
+            case "read" | "locked":
                 options += "--ro-bind", source, place
+            case "empty" | "unreadable" if not is_folder(mount.path):
+                options += "--ro-bind", str(stand_in_file(mount.kind)), place
             case "empty":
                 options += "--tmpfs", place, "--remount-ro", place
+            case "unreadable":
+                # A command has to be able to start in its workspace.
+                mode = "0111" if mount.path in rules.writable else "0000"
+                options += "--perms", mode, "--tmpfs", place, "--remount-ro", place
             case _ as never:
                 assert_never(never)
     return [program, *NAMESPACE_OPTIONS, *more, *network, *_system_arguments(), *options, "--"]
@@ -406,21 +427,7 @@ def _mounts(rules: SandboxRules, private: Path) -> Iterator[Mount]:
     visible = [path for path in rules.visible if not _is_in(path, rules.writable)]
     yield from (Mount(path, "read") for path in visible if _is_below(path, shared) and path_exists(path))
     yield from (Mount(folder, "write") for folder in rules.writable if is_folder(folder))
-    opened = (*rules.writable, *rules.visible)
-    for path in rules.hidden:
-        if _is_below(path, shared) and not _is_in(path, opened):
-            continue  # The private folder hides it already.
-        if any(_is_below(path, (outer,)) and not _is_opened(path, outer, opened) for outer in rules.hidden):
-            continue  # A hidden folder contains it, so that nothing is left there that could be hidden.
-        if is_folder(path):
-            yield Mount(path, "empty")
-        elif path_exists(path):
-            yield Mount(path, "read", empty_file())
-
-
-def _is_opened(path: Path, hidden: Path, opened: Sequence[Path]) -> bool:
-    """Whether a path below a hidden one can be seen, because something in between is opened."""
-    return not is_folder(hidden) or any(_is_in(path, (seen,)) and _is_in(seen, (hidden,)) for seen in opened)
+    yield from (Mount(path, "empty") for path in rules.hidden if path_exists(path))
 
 
 def _is_in(path: Path, folders: Sequence[Path]) -> bool:

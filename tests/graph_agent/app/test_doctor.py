@@ -51,6 +51,20 @@ def test_settings_that_cannot_be_read_are_named_and_the_rest_is_checked_all_the_
     assert "no such mode" in checks["settings"].detail
 
 
+@pytest.mark.parametrize(("rule", "is_held"), [("read(a)", True), ("read(src)", False), ("read(", False)])
+def test_deny_rules_that_do_not_hold_completely_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str, *, is_held: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "config.toml").write_text(f'[policy]\ndeny = ["{rule}"]\n')
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GRAPH_AGENT_HOME": str(tmp_path)}
+
+    checks = run_checks(tmp_path / "a.db", environment)
+
+    assert (rule in " ".join(check.detail for check in checks if not check.ok)) is not is_held
+
+
 @pytest.mark.parametrize(
     ("bwrap", "sandbox"),
     [(None, "bubblewrap (bwrap) is not installed"), ("not a program", "does not work here: OSError")],

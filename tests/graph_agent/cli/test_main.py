@@ -96,7 +96,7 @@ LOOKS = {
     "recover": {"calls"},
     "calls": {"calls"},
     "policy list": {"rules", "grants"},
-    "policy show": {"mode", "rules"},
+    "policy show": {"mode", "rules", "unheld"},
     "tools list": {"tools", "problems"},
     "tools stats": {"tools"},
     "memory show": {"path", "exists", "text", "user", "notes"},

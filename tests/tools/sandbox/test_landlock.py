@@ -31,7 +31,7 @@ def test_everything_is_readable_around_what_is_hidden(tmp_path: Path) -> None:
 def test_the_launcher_becomes_the_program_without_output(tmp_path: Path) -> None:
     needs("landlock")
     steps = landlock_filter(network=False).hex()
-    rules = {"writable": [str(tmp_path)], "hidden": [], "network": False, "filter": steps}
+    rules = {"writable": [str(tmp_path)], "hidden": [], "closed": [], "network": False, "filter": steps}
 
     done = _launched(rules, "/bin/sh", "-c", f"echo x > {tmp_path}/in; echo x > /new; exit 7")
 
@@ -40,7 +40,7 @@ def test_the_launcher_becomes_the_program_without_output(tmp_path: Path) -> None
 
 
 def test_the_launcher_starts_nothing_when_it_cannot_confine_itself(tmp_path: Path) -> None:
-    rules = {"writable": [], "hidden": [], "network": False, "filter": "0000"}
+    rules = {"writable": [], "hidden": [], "closed": [], "network": False, "filter": "0000"}
 
     done = _launched(rules, "/bin/sh", "-c", f"touch {tmp_path}/witness")
 

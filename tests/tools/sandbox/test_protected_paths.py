@@ -6,20 +6,22 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.sandboxes import NAMES
+from tools.sandbox.placeholders import (
+    WatchedPath,
+    placeholders,
+    remove_stale_placeholders,
+    restore,
+    watched_paths,
+)
 from tools.sandbox.protected_paths import (
     Mount,
     ProtectedNames,
     SandboxRules,
-    WatchedPath,
-    empty_file,
+    find_closed_places,
     key_stores,
-    placeholders,
     private_folder,
-    protected_mounts,
-    remove_stale_placeholders,
     repository_mounts,
-    restore,
-    watched_paths,
+    stand_in_file,
 )
 
 _FEW = ProtectedNames(folders=(".vscode", ".git"), files=(".envrc", ".gitattributes"), removed=(".bashrc",))
@@ -37,11 +39,11 @@ def test_protected_names_are_found_some_levels_down_but_not_searched(tmp_path: P
     (tmp_path / ".idea").symlink_to("real")
     (tmp_path / ".mcp.json").symlink_to("/etc")
 
-    found = set(protected_mounts(tmp_path, NAMES))
+    found = set(find_closed_places(SandboxRules((tmp_path,), names=NAMES)).protected)
 
     closed = (".vscode", "a/b/.envrc", "real")
     assert found == {Mount(tmp_path / name, "read") for name in closed}
-    assert list(protected_mounts(tmp_path / "gone", NAMES)) == []
+    assert find_closed_places(SandboxRules((tmp_path / "gone",), names=NAMES)) == ((), (), ())
 
 
 def _repository(folder: Path) -> Path:
@@ -101,9 +103,10 @@ def test_an_unconfirmed_git_file_is_closed_and_opens_nothing(tmp_path: Path, tex
 def test_absent_names_have_placeholders_until_the_last_holder_of_the_folder_is_done(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
 
-    with placeholders((tmp_path, tmp_path / "gone"), _FEW) as placed:
+    rules = SandboxRules((tmp_path, tmp_path / "gone"), names=_FEW)
+    with placeholders(rules) as placed:
         kinds = {path.name: path.is_socket() for path in placed}
-        with placeholders((tmp_path,), _FEW) as inner:
+        with placeholders(rules) as inner:
             again = len(inner)
         left = _names(tmp_path)
 
@@ -118,8 +121,7 @@ def test_placeholders_of_a_dead_process_are_removed_and_lookalikes_are_not(tmp_p
     (tmp_path / ".vscode").mkdir()
     (tmp_path / ".gitattributes").write_text("")
 
-    remove_stale_placeholders(tmp_path, _FEW)
-    remove_stale_placeholders(tmp_path / "gone", _FEW)
+    remove_stale_placeholders(SandboxRules((tmp_path, tmp_path / "gone"), names=_FEW))
 
     assert _names(tmp_path) == [".gitattributes", ".vscode"]
 
@@ -166,13 +168,13 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("temporary")
 def test_a_name_has_one_folder_that_nobody_else_can_enter_until_it_is_old() -> None:
-    folder, old, empty = private_folder("t1"), private_folder("old"), empty_file()
+    folder, old, empty = private_folder("t1"), private_folder("old"), stand_in_file("empty")
     (old / "file").touch()
     os.utime(old, (0, 0))
 
     assert (private_folder("t1") == folder, private_folder("t2") == folder, old.exists()) == (True, False, False)
     assert (folder.stat().st_mode & 0o777, folder.parent.stat().st_mode & 0o777) == (0o700, 0o700)
-    assert (empty_file(), empty.read_bytes(), empty.stat().st_mode & 0o733) == (empty, b"", 0o400)
+    assert (stand_in_file("empty"), empty.read_bytes(), empty.stat().st_mode & 0o733) == (empty, b"", 0o400)
 
 
 def test_a_link_in_place_of_the_folder_is_not_followed(temporary: Path) -> None:
