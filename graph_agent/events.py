@@ -5,6 +5,7 @@ A question is not an event: the session returns it and takes the answer. The ord
     SessionOpened
     └── TurnStarted
         ├── Compacted                           before the model request, or in its place
+        ├── MessageAdded*                       before a model request
         ├── StepStarted                         one model request and what follows from it
         │   ├── TextDelta*, ToolCallDelta*      may be dropped
         │   ├── ModelMessage
@@ -31,6 +32,7 @@ __all__ = [
     "LiveCall",
     "LiveCalls",
     "LiveState",
+    "MessageAdded",
     "ModelMessage",
     "ProgressKind",
     "ServerChanged",
@@ -89,6 +91,7 @@ ShellEnd = Literal[
     "process_limit",
     "session",
     "found_dead",
+    "user",
     "exited_unobserved",
     "sandbox_failed",
 ]
@@ -117,6 +120,14 @@ class TurnStarted:
 
     text: str = ""
     type: Literal["turn_started"] = "turn_started"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageAdded:
+    """A message of the user was added to the running turn; the next model request holds it."""
+
+    text: str
+    type: Literal["message_added"] = "message_added"
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +308,7 @@ class ServerChanged:
 Event = (
     SessionOpened
     | TurnStarted
+    | MessageAdded
     | StepStarted
     | TextDelta
     | ToolCallDelta

@@ -24,7 +24,7 @@ from graph_agent.storage.sqlite.database import Database, release_free_pages
 from graph_agent.storage.sqlite.journal import SqliteShells
 from graph_agent.storage.sqlite.pruning import GarbageResult, collect_garbage
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
-from graph_agent.storage.sqlite.threads import ThreadTable
+from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
 
 if TYPE_CHECKING:
     from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
@@ -40,6 +40,7 @@ __all__ = [
     "open_export",
     "prune",
     "rename",
+    "say",
 ]
 
 
@@ -59,6 +60,24 @@ async def rename(database: Path, text: str, title: str) -> tuple[str, str]:
         await ThreadTable(opened, SystemClock()).set_title(thread_id, line)
     with read_database(database) as reader:
         return thread_id, reader.thread(thread_id).title
+
+
+async def say(database: Path, text: str, message: str) -> str:
+    """Queue a message for the thread that the text names; returns its whole id.
+
+    A turn that runs in another process gets it with its next model request, otherwise the next turn begins with it.
+
+    Raises:
+        UnknownId: no id matches the text, or several do.
+        UsageError: the message is blank.
+    """
+    if not message.strip():
+        raise UsageError("The message is blank. Give one or more words.")
+    with read_database(database) as reader:
+        thread_id = reader.resolve(text, kinds=("thread", "checkpoint")).thread_id
+    async with await Database.open(database) as opened:
+        await SqliteInbox(opened, SystemClock()).queue(thread_id, message, f"pid {os.getpid()}", is_urgent=True)
+    return thread_id
 
 
 @contextmanager

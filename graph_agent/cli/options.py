@@ -70,6 +70,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "threads prune": ("graph-agent threads prune shop --keep 10", "graph-agent threads prune --older-than 30d"),
     "threads search": ("graph-agent threads search 'line ends'",),
     "threads rename": ("graph-agent threads rename shop 'The shop'",),
+    "threads say": ("graph-agent threads say shop 'use the old names'",),
     "threads delete": ("graph-agent threads delete shop", "graph-agent threads delete shop shop-2 --yes"),
     "threads export": (
         "graph-agent threads export shop --output shop.json",

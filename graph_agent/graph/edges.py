@@ -26,6 +26,7 @@ EdgeOutcome = Literal[
     "answered",
     "compacted",
     "shortened",
+    "steered",
     "stopped",
     "limit",
     "marked",
@@ -63,6 +64,7 @@ EDGES: tuple[Edge, ...] = (
     Edge("reasoning", "answered", END, "the model answered without calls: the turn is done"),
     Edge("reasoning", "compacted", "reasoning", "the conversation was compacted: the request is built again"),
     Edge("reasoning", "shortened", END, "the user asked for a compaction: no model request is sent"),
+    Edge("reasoning", "steered", "reasoning", "a message of the user came in; it is stored before it is sent"),
     Edge("reasoning", "stopped", END, "the turn was stopped: no model request is sent"),
     Edge(
         "reasoning",

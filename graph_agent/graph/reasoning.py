@@ -82,7 +82,7 @@ class Reasoning:
     them beside its own; and its turns are parts of one of the user's."""
 
     async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
-        """Outcomes: called, answered, compacted, shortened, stopped, limit.
+        """Outcomes: called, answered, compacted, shortened, steered, stopped, limit.
 
         Raises:
             ModelError: the request failed for good; the state stays as it was, so asking again is possible.
@@ -93,32 +93,41 @@ class Reasoning:
             return Step("stopped", {"turn": turn.get("compact_only") or {**turn, "outcome": "stopped"}})
         if turn.get("outcome"):
             turn = {}  # Of the turn before: a server begins the next with the message alone.
-        messages, scope, shared = state["messages"], scope_of(state, run, here), run.shared_budget
-        require_valid(messages)
+        scope = scope_of(state, run, here)
+        require_valid(state["messages"])
+        is_compaction = "compact_only" in turn
+        if run.take_messages is not None and not is_compaction and (new := await run.take_messages(scope)):
+            return Step("steered", {"messages": list(new)})
         request = next_request(state, self.toolbox, scope.mode, self.instructions)
-        if "compact_only" in turn:
-            compacted = await self.compaction.on_demand(state, here.thread_id, request)
-            if compacted is None:
-                self.bus.publish(WarningIssued("Nothing was compacted: the conversation is already short."))
-            update = {} if compacted is None else _compaction_update(state, {}, compacted)
-            return Step("shortened", {**update, "turn": turn["compact_only"]})
+        if not is_compaction:
+            return await self._send_within_budget(state, turn, request, scope, run)
+        compacted = await self.compaction.on_demand(state, here.thread_id, request)
+        if compacted is None:
+            self.bus.publish(WarningIssued("Nothing was compacted: the conversation is already short."))
+        update = {} if compacted is None else _compaction_update(state, {}, compacted)
+        return Step("shortened", {**update, "turn": turn["compact_only"]})
+
+    async def _send_within_budget(
+        self, state: "AgentState", turn: "TurnState", request: ModelRequest, scope: Scope, run: RunContext
+    ) -> Step:
+        shared = run.shared_budget
         budget, known = run.budget if shared is None else shared.budget, self.compaction.known
         minimum = (0, None) if budget == UNLIMITED else self.meter.minimum_usage(request, self.model.label, known)
         if shared is None:
             used = UsageTotals(turn.get("usage") or {}, state.get("usage") or {})
             limit = budget_limit(budget, used, minimum)
         else:
-            limit = reserve_request(shared, here.thread_id, minimum)
+            limit = reserve_request(shared, scope.thread_id, minimum)
         if limit:
             return Step("limit", {"turn": {**turn, "outcome": "limit", **limit}})
         try:
             step = await self._send_or_compact(state, turn, request, scope)
         finally:
             if shared is not None:
-                shared.end_request(here.thread_id)
+                shared.end_request(scope.thread_id)
         if shared is not None and "usage" in step.update:
             used = UsageTotals(step.update["turn"].get("usage") or {}, step.update["usage"])
-            shared.set_sub_agent_usage(here.thread_id, used)
+            shared.set_sub_agent_usage(scope.thread_id, used)
         return step
 
     async def _send_or_compact(

@@ -1,6 +1,6 @@
 """What a node receives besides the state, and what it returns."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -10,10 +10,14 @@ from graph_agent.ports import Scope
 from graph_agent.ports.usage import UNLIMITED, Budget, SharedBudget
 
 if TYPE_CHECKING:
+    from langchain_core.messages import HumanMessage
+
     from graph_agent.graph.state import AgentState
 
 
-__all__ = ["GraphPosition", "RunContext", "Step", "new_owner_token", "scope_of"]
+__all__ = ["GraphPosition", "RunContext", "Step", "TakeMessages", "new_owner_token", "scope_of"]
+
+TakeMessages = Callable[[Scope], Awaitable[Sequence["HumanMessage"]]]
 
 
 def new_owner_token() -> str:
@@ -53,6 +57,8 @@ class RunContext:
     with the new budget that it gets, once."""
     stopped_usage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Usage of sub-agents that were stopped before their calls are cancelled, by call id."""
+    take_messages: TakeMessages | None = None
+    """The user's messages for the running turn, asked for before each request; none comes twice."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from graph_agent.ports.storage import JournalRow
 
 __all__ = [
     "BackgroundShells",
+    "BackgroundTask",
     "NewShell",
     "NoShells",
     "ShellEnding",
@@ -87,6 +88,19 @@ class ShellRecords(Protocol):
         """Record how a shell ended; False, and nothing changes, if an ending is already recorded."""
 
 
+@dataclass(frozen=True, slots=True)
+class BackgroundTask:
+    """What runs beside the conversation of a thread."""
+
+    task_id: str
+    """Of a command the shell's id, of a sub-agent that of its call."""
+    kind: Literal["command", "sub-agent"]
+    title: str
+    state: str
+    thread_id: str = ""
+    """The thread of a sub-agent."""
+
+
 class BackgroundShells(Protocol):
     """The background shells of a session; by default there are none."""
 
@@ -97,6 +111,18 @@ class BackgroundShells(Protocol):
     async def ended(self, thread_id: str) -> Mapping[str, str]:
         """Id, and a sentence about its end, of each shell of the thread whose end no call has reported."""
         return {}
+
+    async def running(self, thread_id: str) -> list[BackgroundTask]:
+        """The shells of the thread that run in this process."""
+        return []
+
+    async def stop(self, shell_id: str) -> bool:
+        """End a shell for the user; False if it does not run in this process."""
+        return False
+
+    async def output(self, shell_id: str) -> str | None:
+        """The end of what it wrote; None if there is no such shell."""
+        return None
 
     async def close(self) -> None:
         """End all running shells, or keep them if the user wants that; publishes an event for each."""

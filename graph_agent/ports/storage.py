@@ -269,13 +269,16 @@ class Barrier(Protocol):
 
 
 class Inbox(Protocol):
-    """Messages that wait for their turn; durable before they are shown as queued."""
+    """Messages that wait for their turn, or for the next step of one; durable before they are shown as queued."""
 
-    async def queue(self, thread_id: str, text: str, by: str) -> int:
-        """Keep a message, durably; returns its id."""
+    async def queue(self, thread_id: str, text: str, by: str, *, is_urgent: bool = False) -> int:
+        """Keep a message, durably; returns its id. An urgent one is for the next step of the running turn."""
 
-    async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
-        """Id and text of each message not taken yet, oldest first.
+    async def mark_urgent(self, thread_id: str) -> int:
+        """Make every waiting message urgent; returns how many wait."""
+
+    async def waiting(self, thread_id: str, *, only_urgent: bool = False) -> list[tuple[int, str]]:
+        """Id and text of each message not taken yet, urgent ones first, then by age.
 
         One whose message `inbox-ID` is in the transcript counts as taken: the transcript grows in the very
         transaction that stores the checkpoint, so no instant to die at makes a message lost or sent twice.

@@ -9,7 +9,7 @@ from typing import Any
 from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import AgentError, ModelError, StaleOwner
 from graph_agent.events import TurnEnded, WarningIssued
-from graph_agent.graph.run_context import RunContext, new_owner_token
+from graph_agent.graph.run_context import RunContext, TakeMessages, new_owner_token
 from graph_agent.ports import JournalRow, Question, Scope
 from graph_agent.ports.usage import SharedBudget, UsageTotals, usage_report
 from graph_agent.session.dependencies import SessionDependencies, Thread
@@ -66,13 +66,15 @@ class GraphRunner:
         """What the thread's sub-agents draw on, unless it is a sub-agent itself."""
         self.budget_reset = ""
         """As in `RunContext`."""
+        self.take_messages: TakeMessages | None = None
+        """As in `RunContext`."""
 
     async def store_mode(self) -> str:
         """Store the mode for later processes, and return it: bypassPermissions must be chosen again in each."""
         mode = "default" if self.mode == "bypassPermissions" else self.mode
-        if self.mode != self._stored_mode:
+        if (chosen := self.mode) != self._stored_mode:
             await self._dependencies.store_mode(self._thread.thread_id, mode)
-            self._stored_mode = self.mode
+            self._stored_mode = chosen
         return mode
 
     def _follow_state_mode(self, values: Mapping[str, Any]) -> None:
@@ -298,6 +300,7 @@ class GraphRunner:
             shared_budget=self._thread.shared_budget,
             budget_reset=self.budget_reset,
             stopped_usage=self._used_by_stopped,
+            take_messages=self.take_messages,
         )
 
 

@@ -21,28 +21,51 @@ class MessageQueue:
     thread_id: str
     by: str
     """The name under which messages are queued."""
-    _sending: int | None = None
+    _sending: set[int] = field(default_factory=set)
     _claim: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def add(self, text: str) -> int:
+    async def add(self, text: str, *, is_urgent: bool = False) -> int:
         """Store a message durably; returns its number."""
-        return await self.inbox.queue(self.thread_id, storable(text), self.by)
+        return await self.inbox.queue(self.thread_id, storable(text), self.by, is_urgent=is_urgent)
+
+    async def mark_urgent(self) -> int:
+        """Make every waiting message one for the running turn; returns how many wait."""
+        return await self.inbox.mark_urgent(self.thread_id)
 
     async def waiting(self) -> list[tuple[int, str]]:
-        """Number and text of each message, oldest first, without the one that is being sent."""
-        return [one for one in await self.inbox.waiting(self.thread_id) if one[0] != self._sending]
+        """Number and text of each message in the order in which they are sent, without those being sent."""
+        return [one for one in await self.inbox.waiting(self.thread_id) if one[0] not in self._sending]
 
     async def remove(self, number: int) -> bool:
         """Delete a message that still waits. A message is deleted or sent, never both."""
         async with self._claim:
-            return number != self._sending and await self.inbox.remove(self.thread_id, number)
+            return number not in self._sending and await self.inbox.remove(self.thread_id, number)
 
     async def move(self, number: int, thread_id: str) -> int | None:
         """Move a message to the queue of another thread; its number there, None if it no longer waits here."""
         async with self._claim:
-            if number == self._sending:
+            if number in self._sending:
                 return None
             return await self.inbox.move_to_thread(self.thread_id, number, thread_id)
+
+    async def claim_urgent(self) -> list[tuple[int, str]]:
+        """Claim the messages for the running turn until the next claim, or until `release`."""
+        async with self._claim:
+            urgent = await self.inbox.waiting(self.thread_id, only_urgent=True)
+            waiting = {number for number, _ in urgent}
+            for number in self._sending - waiting:  # They are in the history.
+                await self.inbox.take(self.thread_id, number)
+            self._sending = waiting
+            return urgent
+
+    async def drop(self, number: int) -> None:
+        """Delete a claimed message: a hook rejects it."""
+        self._sending.discard(number)
+        await self.inbox.remove(self.thread_id, number)
+
+    def release(self) -> None:
+        """The turn has ended: what is not in the history waits again."""
+        self._sending = set()
 
     @asynccontextmanager
     async def sending_oldest(self) -> AsyncIterator[tuple[int, str] | None]:
@@ -50,20 +73,20 @@ class MessageQueue:
         async with self._claim:
             waiting = await self.inbox.waiting(self.thread_id)
             oldest = waiting[0] if waiting else None
-            self._sending = None if oldest is None else oldest[0]
+            self._sending = set() if oldest is None else {oldest[0]}
         try:
             yield oldest
         finally:
-            self._sending = None
+            self.release()
 
     @asynccontextmanager
     async def sending(self, number: int) -> AsyncIterator[None]:
         """Claim this message while the block runs."""
-        self._sending = number
+        self._sending = {number}
         try:
             yield
         finally:
-            self._sending = None
+            self.release()
 
 
 class PromptHooks:
@@ -119,7 +142,7 @@ class PromptHooks:
         self.is_stopped = self._is_before_turn
         if self._running is not None:
             self._running.cancel()
-        return self._is_before_turn or self._running is not None
+        return self._is_before_turn
 
     async def _run(self, hooks: Coroutine[object, object, str]) -> str | None:
         if self.is_stopped:

@@ -22,13 +22,15 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.config.settings import Mode
 from graph_agent.errors import MessageBlocked, UsageError
-from graph_agent.events import AnswerKind, EventBus, SessionOpened, TurnStarted, WarningIssued
+from graph_agent.events import AnswerKind, EventBus, MessageAdded, SessionOpened, TurnStarted, WarningIssued
 from graph_agent.graph.compaction import context_use, measure_request
 from graph_agent.graph.context_size import ContextUse
 from graph_agent.graph.history import TYPED
 from graph_agent.graph.reasoning import COMPACT_ONLY, next_request
-from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo
+from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo, Scope
+from graph_agent.ports.background import BackgroundTask
 from graph_agent.ports.stored_text import storable
+from graph_agent.ports.toolbox import ExpandedMessage
 from graph_agent.ports.usage import SharedBudget, UsageTotals
 from graph_agent.session.answers import AnswerRecorder
 from graph_agent.session.dependencies import SessionDependencies, Thread
@@ -79,6 +81,7 @@ class Session:
         self._graph = dependencies.graph
         self._runner = GraphRunner(thread, dependencies)
         self._queue = MessageQueue(dependencies.inbox, thread.thread_id, thread.by)
+        self._runner.take_messages = self._take_urgent_messages
         self._hooks = PromptHooks(dependencies.hooks, thread.thread_id)
         self._answers = AnswerRecorder(thread, dependencies, self._runner)
         dependencies.sub_agents.set_parent(self)
@@ -270,9 +273,27 @@ class Session:
         """The questions that still have no answer."""
         return await self._runner.result_with_questions({})
 
+    async def tasks(self) -> list[BackgroundTask]:
+        """The background commands and sub-agents that run in this process for the thread."""
+        own = await self._dependencies.shells.running(self.thread_id)
+        return [*own, *await self._dependencies.sub_agents.tasks()]
+
+    async def stop_task(self, task_id: str) -> bool:
+        """Stop one of them; False if it does not run any more."""
+        dependencies = self._dependencies
+        return await dependencies.shells.stop(task_id) or await dependencies.sub_agents.stop_task(task_id)
+
+    async def task_output(self, task_id: str) -> str:
+        """The end of what a background command wrote."""
+        return await self._dependencies.shells.output(task_id) or ""
+
     async def stop(self) -> TurnResult:
         """Stop the turn; a `send`, `proceed` or `start` that is under way returns the same result."""
-        return await (self._runner.result("stopped", {}) if self._hooks.stop() else self._runner.stop())
+        if self._hooks.stop():
+            return await self._runner.result("stopped", {})
+        result = await self._runner.stop()
+        self._queue.release()
+        return result
 
     async def shut_down(self) -> None:
         """Before the process ends: start nothing new, and interrupt what still runs after a grace period.
@@ -295,12 +316,19 @@ class Session:
             await self._dependencies.lock.release()
             await self._dependencies.close()
 
-    async def queue(self, text: str) -> int:
-        """Store a message durably until the thread is idle; returns its number."""
-        return await self._queue.add(text)
+    async def queue(self, text: str, *, is_urgent: bool = False) -> int:
+        """Store a message durably until the thread is idle; returns its number.
+
+        An urgent one is sent with the next model request of the running turn, if there is another.
+        """
+        return await self._queue.add(text, is_urgent=is_urgent)
+
+    async def mark_queued_urgent(self) -> int:
+        """Make every queued message urgent; returns how many are queued."""
+        return await self._queue.mark_urgent()
 
     async def queued(self) -> list[tuple[int, str]]:
-        """Number and text of each waiting message, oldest first."""
+        """Number and text of each waiting message, in the order in which they are sent."""
         return await self._queue.waiting()
 
     async def remove_queued(self, number: int) -> bool:
@@ -452,21 +480,36 @@ class Session:
         self, snapshot: ThreadSnapshot, text: str, message_id: str | None, attachment: str
     ) -> TurnResult | None:
         """Start the turn of a message; None if the user stopped before it began."""
-        typed = storable(text)
-        mentioned = await self._dependencies.mentions.expand(typed, self._runner.scope)
+        mentioned = await self._dependencies.mentions.expand(storable(text), self._runner.scope)
         if self._hooks.is_stopped:
             return None
-        parts = (mentioned.text, attachment, self._hooks.take_greeting())
-        content = storable("\n\n".join(filter(None, parts)))
-        extra: dict[str, Any] = {"images": list(mentioned.images)} if mentioned.images else {}
-        if content != typed:
-            extra[TYPED] = len(typed)
         messages: list[Any] = [] if snapshot.exists else [SystemMessage(self._dependencies.instructions())]
-        messages.append(HumanMessage(content, id=message_id, additional_kwargs=extra))
+        messages.append(_message(text, mentioned, message_id, attachment, self._hooks.take_greeting()))
         self.bus.publish(TurnStarted(text))
+        self._publish_notes(mentioned)
+        return await self._begin_turn({"messages": messages})
+
+    async def _take_urgent_messages(self, scope: Scope) -> list[HumanMessage]:
+        """The urgent messages as the running turn gets them; one that a hook rejects is deleted."""
+        messages = []
+        for number, text in await self._queue.claim_urgent():
+            try:
+                added = await self._hooks.before_message(text, scope.mode) if self._hooks.read_messages else ""
+                if added is None:  # Stopped: the message waits.
+                    break
+            except MessageBlocked as refusal:
+                await self._queue.drop(number)
+                self.bus.publish(WarningIssued(str(refusal)))
+                continue
+            mentioned = await self._dependencies.mentions.expand(storable(text), scope)
+            messages.append(_message(text, mentioned, f"inbox-{number}", added))
+            self.bus.publish(MessageAdded(text))
+            self._publish_notes(mentioned)
+        return messages
+
+    def _publish_notes(self, mentioned: ExpandedMessage) -> None:
         for note in mentioned.notes:
             self.bus.publish(WarningIssued(note))
-        return await self._begin_turn({"messages": messages})
 
     async def _begin_turn(self, update: dict[str, Any]) -> TurnResult:
         self._hooks.turn_begins()
@@ -477,6 +520,15 @@ class Session:
     async def _result_before_turn(self) -> TurnResult:
         """The message waits in the queue; the answer of the previous turn is no answer to it."""
         return await self._runner.result("stopped", {})
+
+
+def _message(text: str, mentioned: ExpandedMessage, message_id: str | None, *attachments: str) -> HumanMessage:
+    """A message with the files that it mentions, and what else goes with it."""
+    content = storable("\n\n".join(filter(None, (mentioned.text, *attachments))))
+    extra: dict[str, Any] = {"images": list(mentioned.images)} if mentioned.images else {}
+    if content != storable(text):
+        extra[TYPED] = len(storable(text))
+    return HumanMessage(content, id=message_id, additional_kwargs=extra)
 
 
 def require_selectable_mode(mode: str) -> str:

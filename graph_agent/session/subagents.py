@@ -11,6 +11,7 @@ from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import Event, EventBus, StepStarted, ToolCallStarted, WarningIssued
 from graph_agent.graph.limits import usage_of_calls
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
+from graph_agent.ports.background import BackgroundTask
 from graph_agent.ports.storage import sub_agent_id
 from graph_agent.ports.usage import SharedBudget, UsageTotals, add_usage
 from graph_agent.session.thread_graph import newest_call_ids
@@ -151,6 +152,10 @@ class AgentSession(Protocol):
 
     async def stop(self) -> TurnResult: ...
 
+    async def tasks(self) -> list[BackgroundTask]: ...
+
+    async def stop_task(self, task_id: str) -> bool: ...
+
     def stop_new_work(self) -> None: ...
 
     async def close(self) -> None: ...
@@ -189,6 +194,7 @@ class _SubAgent:
     result: TurnResult | None = None
     """What it waits with; None while it works."""
     steps: int = 0
+    was_stopped: bool = False
 
 
 class SubAgents:
@@ -287,6 +293,28 @@ class SubAgents:
                 if self._parent is not None:
                     (await self._parent.shared_budget()).end_sub_agent(session.thread_id)
         return used
+
+    async def tasks(self) -> list[BackgroundTask]:
+        """The sub-agents, each followed by what runs beside it."""
+        found = []
+        for call_id, agent in tuple(self._agents.items()):
+            if agent.was_stopped:
+                continue
+            state = f"step {agent.steps}" if agent.result is None else "waits for an answer"
+            found += [BackgroundTask(call_id, "sub-agent", agent.title, state, agent.session.thread_id)]
+            found += await agent.session.tasks()
+        return found
+
+    async def stop_task(self, task_id: str) -> bool:
+        """Stop a sub-agent, whose call then fails, or something beside one; False if nothing has this id."""
+        if (agent := self._agents.get(task_id)) is not None:
+            agent.was_stopped = True
+            await agent.session.stop()
+            return True
+        for other in tuple(self._agents.values()):
+            if await other.session.stop_task(task_id):
+                return True
+        return False
 
     def stop_new_work(self) -> None:
         """Let no sub-agent start anything new."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from graph_agent.errors import AgentError
 from graph_agent.events import Event, ShellContinued, ShellEnded
 from graph_agent.ports import Blobs
-from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, ShellRecords, boot_id
+from graph_agent.ports.background import BackgroundTask, NewShell, ShellEnding, ShellRecord, ShellRecords, boot_id
 from graph_agent.toolbox.tool_context import ProcessTraces, find_processes, recorded_traces
 from tools.base import Limits, ToolContext
 from tools.running import run_in_thread
@@ -41,6 +41,7 @@ _REASONS: Mapping[str, str] = {
     "process_limit": "ended because it had more processes than the setting sandbox_processes allows",
     "session": "ended with the session that started it",
     "found_dead": "ended because the program that started it ended unexpectedly",
+    "user": "ended by the user",
     "sandbox_failed": "never ran, as its sandbox could not be set up",
 }
 _START_S = 0.2
@@ -158,6 +159,24 @@ class Shells:
                 self._publish(ShellContinued(_id(record.number), record.shell.command))
             else:
                 await self._running[record.number].end("found_dead")
+
+    async def running(self, thread_id: str) -> list[BackgroundTask]:
+        """See the session's port."""
+        records = [one for one in await self._records.of_thread(thread_id) if one.number in self._running]
+        views = [await self._view(record) for record in records]
+        return [BackgroundTask(view.shell_id, "command", view.command, view.state) for view in views]
+
+    async def stop(self, shell_id: str) -> bool:
+        """See the session's port."""
+        shell = self._running.get(_number(shell_id) or 0)
+        if shell is not None:
+            await shell.end("user")
+        return shell is not None
+
+    async def output(self, shell_id: str) -> str | None:
+        """See the session's port."""
+        record = await self._records.get(_number(shell_id) or 0)
+        return None if record is None else await run_in_thread(read_spool_end, self._spool(record))
 
     async def close(self) -> None:
         """See the session's port."""

@@ -22,6 +22,7 @@ from graph_agent.events import (
     ToolCallProgress,
     ToolCallStarted,
 )
+from graph_agent.ports.background import BackgroundTask
 from graph_agent.session.session import Session
 from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, rest
 
@@ -53,6 +54,11 @@ _ASKS = Turn(rest("awaiting_approval", questions=(_ECHO_A, _ECHO_B)))
 _ASKS_ONE = Turn(rest("awaiting_approval", questions=(_ECHO_A,)))
 _THINKS_THEN_ASKS = Turn(_ASKS_ONE.rest, (Pause(1.0),))
 
+_TASKS = (
+    BackgroundTask("sh1", "command", "npm start", "running for 12 s"),
+    BackgroundTask("c7", "sub-agent", "find the callers of total() and of everything that uses it", "step 3"),
+)
+
 SCENARIOS: dict[str, tuple[Turn, ...]] = {
     "talk": (_DONE, _DONE),
     "ask": (_ASKS, _DONE),
@@ -74,6 +80,7 @@ def main(scenario: str, log: Path) -> int:
 
     async def open_scripted(_: Target, bus: EventBus) -> Session:
         sessions.append(ScriptedSession(bus, Path.cwd(), SCENARIOS[scenario]))
+        sessions[-1].background = list(_TASKS)
         return sessions[-1]
 
     async def run() -> int:

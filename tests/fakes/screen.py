@@ -1,11 +1,16 @@
 """What a person sees: a terminal emulator that reads what a program wrote, with all that has scrolled away."""
 
+import re
+
 import pyte
 from pyte import modes
 
 __all__ = ["Screen"]
 
 _SCROLLED = 20_000
+_PRIVATE = re.compile(r"\x1b\[[<=>][0-9;]*[a-zA-Z]")
+"""Keyboard protocols, of which the emulator knows nothing: it would print or misread them."""
+_UNFINISHED = re.compile(r"\x1b(?:\[(?:[<=>][0-9;]*)?)?$")
 
 
 class Screen:
@@ -16,9 +21,13 @@ class Screen:
         # A pseudo-terminal makes both of a line feed; what comes from a string has to be read that way.
         self._screen.set_mode(modes.LNM)
         self._stream = pyte.Stream(self._screen)
+        self._rest = ""
 
     def feed(self, text: str) -> None:
-        self._stream.feed(text)
+        text = _PRIVATE.sub("", self._rest + text)
+        unfinished = _UNFINISHED.search(text)
+        self._rest = unfinished[0] if unfinished else ""
+        self._stream.feed(text.removesuffix(self._rest))
 
     def resize(self, columns: int, rows: int) -> None:
         """As terminals do it: what has no room above the cursor scrolls away, and nothing of it is lost."""

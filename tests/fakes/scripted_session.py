@@ -11,6 +11,7 @@ from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind, Event, EventBus, SessionOpened, ToolCallDecided, TurnEnded, TurnStarted
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo, no_sandbox_info
+from graph_agent.ports.background import BackgroundTask
 from graph_agent.session.session import require_selectable_mode
 from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
 
@@ -91,6 +92,7 @@ class ScriptedSession(_Session):
         """What was asked of the session, in order."""
         self.refusals: dict[str, str] = {}
         """Calls whose edits are refused, and with which words."""
+        self.background: list[BackgroundTask] = []
         self._inbox: dict[int, str] = {}
         self._last_number = 0
         self._turns = list(turns)
@@ -112,11 +114,15 @@ class ScriptedSession(_Session):
         self.bus.publish(TurnStarted(text))
         return await self._play(self._turns.pop(0))
 
-    async def queue(self, text: str) -> int:
-        self._note("queue", text)
+    async def queue(self, text: str, *, is_urgent: bool = False) -> int:
+        self._note("queue", text, *(("urgent",) if is_urgent else ()))
         self._last_number += 1
         self._inbox[self._last_number] = text
         return self._last_number
+
+    async def mark_queued_urgent(self) -> int:
+        self._note("mark urgent")
+        return len(self._inbox)
 
     async def queued(self) -> list[tuple[int, str]]:
         return list(self._inbox.items())
@@ -209,6 +215,17 @@ class ScriptedSession(_Session):
             return {}
         said: dict[str, AnswerKind] = json.loads(self._elsewhere.read_text() or "{}")
         return {call_id: Answer(kind, "cli pid 99", AT) for call_id, kind in said.items() if call_id in self._open}
+
+    async def tasks(self) -> list[BackgroundTask]:
+        return list(self.background)
+
+    async def stop_task(self, task_id: str) -> bool:
+        self._note("stop task", task_id)
+        self.background = [one for one in self.background if one.task_id != task_id]
+        return True
+
+    async def task_output(self, task_id: str) -> str:
+        return f"output of {task_id} [red]\n\x1b[2J"
 
     async def stop(self) -> TurnResult:
         self._note("stop")

@@ -14,6 +14,7 @@ from graph_agent.events import (
     EventBus,
     LiveCall,
     LiveCalls,
+    MessageAdded,
     ModelMessage,
     ServerChanged,
     SessionOpened,
@@ -39,6 +40,7 @@ from tools.shell_ops.background import ShellEndReason
 EXAMPLES: list[Event] = [
     SessionOpened("t", "c", "/w", "offline", "default"),
     TurnStarted("hi"),
+    MessageAdded("and more"),
     StepStarted(1),
     TextDelta("he", "reasoning"),
     ToolCallDelta(0, "ls", '{"pa'),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cases.processes import running_with
-from tests.fakes.openai_server import TCS, TXT, FakeOpenAI, Reply
+from tests.fakes.openai_server import DELAY, TCS, TXT, FakeOpenAI, Reply
 from tests.scenarios.command import NO_SANDBOX, Command, scripted, until
 
 _KEEP = 'background_shells = "keep"\n'
@@ -116,6 +116,35 @@ def test_kept_shells_survive_a_kill_and_can_still_be_read_and_ended(
     assert [event["shell_id"] for event in events if event["type"] == "shell_continued"] == ["sh1"]
     assert (told["c3"].startswith("begun\n[running for"), told["c4"]) == (True, "sh1: ended by bash_kill.")
     until(lambda: not running_with(mark), seconds=5)
+
+
+@pytest.mark.slow
+def test_a_person_sees_what_runs_and_waits_and_stops_it_during_a_turn(tmp_path: Path) -> None:
+    mark, task = "61.9107", ("c2", "new_task", {"description": "look around", "prompt": "Look."})
+    replies: list[Reply] = [
+        TCS(("w1", "bash", {"command": "touch x"})),
+        TCS(_start("c1", f"echo begun; sleep {mark}"), task),
+        DELAY(60, TXT("too late")),
+        TXT("all stopped"),
+    ]
+    with scripted(tmp_path, replies) as command:
+        command.run_json("wait for me", "--thread", "t0")
+        chat = command.chat("chat", "go", "--thread", "t1", "--mode", "bypassPermissions")
+        until(lambda: len(command.server.bodies) == 3)
+        chat.types("/tasks\r")
+        chat.shows("› command", "sub-agent  look around", "wait for me", "1 approval")
+        chat.types("s")
+        chat.shows("ended by the user", "› sub-agent")
+        chat.types("s")
+        chat.shows("✗ new_task", "› thread")
+        chat.types("\r")
+        chat.shows("all stopped", "after this turn: /resume t0", "touch x")
+        chat.types("\x04")
+        code = chat.ends()
+        told = _told(command.server)
+
+    assert (code, running_with(mark)) == (3, [])
+    assert "ended by the user" in command.server.bodies[-1]["messages"][-1]["content"] or "stopped" in told["c2"]
 
 
 def test_a_deleted_thread_leaves_no_shell_behind(tmp_path: Path) -> None:

@@ -36,6 +36,11 @@ async def say_then_stop(session: Session) -> TurnResult:
     return await session.stop()
 
 
+async def say_and_add(session: Session) -> TurnResult:
+    await session.queue("and more", is_urgent=True)
+    return await session.send("go")
+
+
 async def say_twice(session: Session) -> TurnResult:
     await session.send("word " * 900)
     return await session.send("word " * 900)
@@ -69,6 +74,7 @@ SCENARIOS: dict[tuple[str, str], Scenario] = {
     ("reasoning", "answered"): Scenario([text("hi")], say, "done"),
     ("reasoning", "compacted"): Scenario([AIMessage("hi"), AIMessage("done")], say_twice, "done", SMALL),
     ("reasoning", "shortened"): Scenario([text("hi"), text("hi")], say_twice_then_compact, "done"),
+    ("reasoning", "steered"): Scenario([text("hi")], say_and_add, "done"),
     ("reasoning", "stopped"): Scenario([ModelError("down")], say_then_stop, "stopped"),
     ("reasoning", "limit"): Scenario([LARGE], say, "limit"),
     ("tool_routing", "marked"): Scenario([READ, text("done")], say, "done"),

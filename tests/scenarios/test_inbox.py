@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.cli.views.time_travel import find_rewind_points
 from graph_agent.errors import ModelError
-from tests.fakes.openai_server import TC, TXT
-from tests.fakes.scripted_model import ScriptedModel, text
-from tests.scenarios.command import Command, scripted, until
-from tests.scenarios.stage import Stage
+from graph_agent.events import MessageAdded
+from tests.fakes.openai_server import DELAY, TC, TXT, Reply
+from tests.fakes.scripted_model import ScriptedModel, calls, text
+from tests.scenarios.command import NO_SANDBOX, Command, scripted, until
+from tests.scenarios.stage import THREAD, Stage
 
 _SHARED = "```\n$ echo of my own\nof my own\n```"
 
@@ -66,6 +68,75 @@ def test_a_message_typed_while_a_turn_runs_is_sent_when_it_ends_with_what_was_sh
 
     said, more = command.said()
     assert (code, said, more) == (0, "go", f"more\n\nI ran this myself, in the workspace:\n{_SHARED}")
+
+
+_BLOCKS = TC("c1", "bash", {"command": "touch begun; while [ ! -e go ]; do sleep 0.05; done"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("replies", "killed"),
+    [
+        pytest.param([_BLOCKS, TXT("seen")], "while the call runs", id="stored, while a call runs"),
+        pytest.param(
+            [_BLOCKS, DELAY(60, TXT("late")), TXT("seen")],
+            "while the model answers",
+            id="in the history, being sent",
+        ),
+        pytest.param(
+            [DELAY(60, TXT("late")), TXT("seen")], "while the model answers", id="stored, while the model answers"
+        ),
+    ],
+)
+def test_an_urgent_message_from_another_process_survives_a_kill_and_reaches_the_model_once(
+    tmp_path: Path, replies: list[Reply], killed: str
+) -> None:
+    with scripted(tmp_path, replies, settings=NO_SANDBOX) as command:
+        agent = command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions")
+        until((command.workspace / "begun").exists if _BLOCKS in replies else lambda: bool(command.server.bodies))
+        queued = command("threads", "say", "t1", "use tabs")
+        if killed == "while the model answers" and _BLOCKS in replies:
+            (command.workspace / "go").touch()
+            until(lambda: len(command.server.bodies) == 2)
+        command.kill(agent)
+        (command.workspace / "go").touch()
+        if killed == "while the call runs":
+            command("recover", "--done", "c1", "--result", "it was done")
+        code, result = command.run_json("--resume", "t1")
+
+    assert (queued.returncode, code, result["answer"], _queued(command)) == (0, 0, "seen", 0)
+    assert command.said() == ["go", "use tabs"]
+
+
+async def test_an_urgent_message_is_in_the_next_request_of_the_turn_and_others_wait_for_its_end(
+    tmp_path: Path,
+) -> None:
+    stage = Stage(tmp_path / "a.db", ScriptedModel(calls(("w", "write_a")), text("one"), text("two")))
+    async with stage.open_session() as session:
+        rest = await session.send("go")
+        await session.queue("later")
+        await session.queue("now", is_urgent=True)
+        await session.decide(rest.questions[0].question, "approve")
+        await session.proceed()
+        sent = [said for kind, said in stage.model.sent() if kind == "human"]
+        removed = [await session.remove_queued(number) for number, _ in await session.queued()]
+
+    assert (sent, removed) == (["go", "now"], [True])
+    assert [event.text for event in stage.events if isinstance(event, MessageAdded)] == ["now"]
+    assert [point.text for point in find_rewind_points(stage.database, THREAD)] == ["now"]
+
+
+async def test_an_urgent_message_that_comes_too_late_for_the_turn_begins_the_next_one(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "a.db", ScriptedModel(text("one"), text("two"), text("three")))
+    async with stage.open_session() as session:
+        await session.send("go")
+        await session.queue("later")
+        await session.queue("now")
+        assert await session.mark_queued_urgent() == 2
+        await session.queue("first", is_urgent=True)
+        await session.send_queued()
+
+    assert [said for kind, said in stage.model.sent() if kind == "human"] == ["go", "later", "now", "first"]
 
 
 async def test_a_life_that_ends_before_it_could_mark_a_message_as_taken_does_not_send_it_twice(

@@ -83,10 +83,12 @@ def test_a_plan_survives_a_kill_at_the_question_and_right_after_the_decision(tmp
     assert (command.workspace / "a.txt").read_text() == "new\n"
 
 
-def test_a_mode_that_the_chat_chose_holds_in_the_next_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("typed", ["/mode plan\r", "\x1b[Z\x1b[Z"], ids=["/mode", "Shift-Tab"])
+def test_a_mode_that_the_chat_chose_holds_in_the_next_process(tmp_path: Path, typed: str) -> None:
     with scripted(tmp_path, [TXT("hello"), TXT("again")]) as command:
         chat = command.chat("chat", "go", "--thread", "t1")
-        chat.plays("hello", "</mode plan", "mode: plan")
+        chat.plays("hello", "default", f"^{typed}")
+        until(lambda: _mode(command) == "plan")
         chat.signals(9)
         chat.ends()
         command.run_json("more", "--thread", "t1")

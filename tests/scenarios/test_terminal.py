@@ -74,6 +74,65 @@ def test_several_lines_are_one_message_at_the_prompt_and_during_a_turn(tmp_path:
     assert [text for kind, *text in chat.log() if kind in ("send", "queue")][:2] == [["a\nb\nc"]] * 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize(
+    ("typed", "log"),
+    [
+        pytest.param(["steer\x1b[13;5u"], [["queue", "steer", "urgent"]], id="kitty Ctrl-Enter"),
+        pytest.param(["steer\x1b[27;5;13~"], [["queue", "steer", "urgent"]], id="xterm Ctrl-Enter"),
+        pytest.param(["/now steer\nmore\r"], [["queue", "steer\nmore", "urgent"]], id="/now TEXT"),
+        pytest.param(["steer\r", "/now\r"], [["queue", "steer"], ["mark urgent"]], id="/now"),
+        pytest.param(["steer\r", "\x1b[13;5u"], [["queue", "steer"], ["mark urgent"]], id="Ctrl-Enter alone"),
+    ],
+)
+def test_a_message_is_handed_to_the_running_turn(
+    tmp_path: Path, columns: int, typed: list[str], log: list[list[str]]
+) -> None:
+    chat = PtyChat("slow", tmp_path, (columns, 24))
+    chat.plays("> ", "<go")
+    chat.shows("esc to interrupt")
+
+    for line in typed:
+        chat.types(line)
+        chat.shows(": steer" if "steer" in line else "1 message for the next step")
+    chat.types(_ESC)
+    chat.shows("Stopped.")
+    chat.plays(f"^{_CLEAR}", f"^{_CTRL_D}")
+
+    chat.ends()
+    assert [entry for entry in chat.log() if entry[0] in ("queue", "mark urgent")] == log
+    assert max(map(len, chat.screen.lines)) <= columns
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_tasks_are_listed_stopped_and_shown(tmp_path: Path, columns: int, is_busy: bool) -> None:
+    chat = PtyChat("slow", tmp_path, (columns, 24))
+    chat.shows("mode default")
+    if is_busy:
+        chat.types("go\r")
+        chat.shows("esc to interrupt")
+
+    chat.types("/tasks\r")
+    lines = chat.shows("Tasks", "npm start", "find the callers", "s to stop", hides=["esc to interrupt"])
+    chat.types("\x1b[B")
+    chat.shows("› sub-agent")
+    chat.types("s")
+    chat.shows("› command", hides=["sub-agent"])
+    chat.types("\r")
+    chat.shows("sh1 · running for 12 s · $ npm start", "output of sh1 [red]", hides=["s to stop"])
+    chat.types("typed")
+    chat.shows("> typed", *(["esc to interrupt"] if is_busy else []))
+    chat.types(_ESC if is_busy else "")
+    chat.plays(*(["Stopped."] if is_busy else []), f"^{_CLEAR}", f"^{_CTRL_D}")
+
+    chat.ends()
+    assert max(map(len, [*lines, *chat.screen.lines])) <= columns
+    assert [entry for entry in chat.log() if entry[0] == "stop task"] == [["stop task", "c7"]]
+
+
 _SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a message": (("go\r",), ("> go", "hello [red]x[/]", "mode default")),
     "wide characters": (("日本語 🎉 é\x7f\x7f\x7f go",), ("> 日本語  go", "mode default")),

@@ -157,6 +157,7 @@ ShellEndReason = Literal[
     "process_limit",
     "session",
     "found_dead",
+    "user",
     "exited_unobserved",
     "sandbox_failed",
 ]
@@ -164,8 +165,8 @@ ShellEndReason = Literal[
 
 exited: on its own. kill: by bash_kill. output_limit: it wrote too much.
 memory_limit, process_limit: it exceeded a limit of the sandbox. session: with its session. found_dead: by
-the next session, because its own had died. exited_unobserved: on its own while no session ran. sandbox_failed: its
-sandbox could not be set up.
+the next session, because its own had died. user: by the person at the terminal. exited_unobserved: on its own
+while no session ran. sandbox_failed: its sandbox could not be set up.
 """
 
 

@@ -20,6 +20,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.cli.chat.command_table import CYCLED_MODES
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
+from graph_agent.cli.chat.tasks import show_tasks
 from graph_agent.cli.chat.turn_runner import (
     FAILED,
     TurnRunner,
@@ -76,6 +77,7 @@ class Chat:
         self._display = TurnDisplay(console)
         self._session: Session | None = None
         self._turns = TurnRunner(terminal, self._display)
+        self._turns.show_tasks = self._show_tasks
         self._queue = self._turns.input_queue
         self._programs = UserPrograms(terminal, console)
         self._servers: dict[str, ServerChanged] = {}
@@ -88,6 +90,7 @@ class Chat:
         """Whether the message that is being sent has not been on the screen yet."""
         self._turn_count = 0
         self._sandbox = ""
+        self._storing_mode: asyncio.Future[None] | None = None
 
     async def run(self, first: asyncio.Task[str] | None = None) -> int:
         """Chat until the person leaves or a signal ends it; `first` is a message that is being typed already."""
@@ -134,8 +137,8 @@ class Chat:
                 await self._handle(current, command)
             elif not (self._sends_queued and await self._send_queued(current)):
                 text = await self._terminal.message(await self._announce_queued(current))
-                # Enter alone sends what is queued.
-                self._sends_queued = self._sends_queued or not text.strip()
+                # Enter or /now alone sends what is queued.
+                self._sends_queued = self._sends_queued or text.strip() in ("", "/now")
                 await self._handle(current, text)
 
     async def _open_first(self, first: asyncio.Task[str] | None) -> "tuple[Session, str | None]":
@@ -218,14 +221,17 @@ class Chat:
                 await self._work(session, session.compact())
             case "retry":
                 await self._retry(session)
-            case "switch" | "resume" | "rewind":
+            case "switch" | "resume" | "rewind" | "tasks":
                 await self._leave(session, action)
             case _ as never:
                 assert_never(never)
 
     async def _leave(self, session: "Session", action: ChatAction) -> None:
         """Continue in another thread, or in another state of this one."""
-        if action.kind == "switch":
+        if action.kind == "tasks":
+            if thread := await self._show_tasks(session):
+                await self._switch(session, thread)
+        elif action.kind == "switch":
             await self._switch(session, action.text or None)
         elif action.kind == "resume":
             await self._resume(session, action.text)
@@ -320,6 +326,12 @@ class Chat:
                 self._say(f"> {event.text.split(chr(10))[0]}", "cyan")
             self._shows_sent = False
 
+    async def _show_tasks(self, session: "Session") -> str:
+        def say(text: str) -> None:
+            self._terminal.show(lambda: self._say(text, "dim"))
+
+        return await show_tasks(session, self._terminal, self._options.database, say)
+
     def _introduce(self) -> None:
         for line in self._options.introduction():
             self._say(line, "dim")
@@ -335,10 +347,17 @@ class Chat:
 
     def _cycle_mode(self) -> None:
         """Choose the next of the modes that people switch between; the status line shows it."""
-        if self._session is not None and self._session.mode != "bypassPermissions":
-            modes = CYCLED_MODES
-            position = modes.index(self._session.mode) if self._session.mode in modes else -1
-            self._session.mode = modes[(position + 1) % len(modes)]
+        session, modes = self._session, CYCLED_MODES
+        if session is not None and session.mode != "bypassPermissions":
+            position = modes.index(session.mode) if session.mode in modes else -1
+            session.mode = modes[(position + 1) % len(modes)]
+            self._storing_mode = asyncio.ensure_future(self._store_mode(session))
+
+    async def _store_mode(self, session: "Session") -> None:
+        try:
+            await session.change_mode(session.mode)
+        except AgentError as failure:
+            self._say(str(failure))
 
     async def _suspend(self, code: ExitCode) -> int:
         """Ended by a signal or a lost terminal: interrupt what runs so that a later run can resume it."""

@@ -38,7 +38,9 @@ COMMANDS: dict[str, Command] = {
     "graph": Command("/graph", "show the graph, the current node and how often each node ran"),
     "export": Command("/export FILE", "export this thread: .html and .md to read, .json to import"),
     "edit": Command("/edit [TEXT]", "write a message in your editor ($VISUAL, $EDITOR) and send it"),
+    "now": Command("/now [TEXT]", "hand a message, or all that are queued, to the model at its next step"),
     "share": Command("/share", "send the output of your last !COMMAND with your next message"),
+    "tasks": Command("/tasks", "show and stop background commands and sub-agents; threads that wait for you"),
     "todo": Command("/todo", "show the todo list"),
     "memory": Command(
         "/memory [undo|forget N]", "show what is remembered for all threads, or remove what the agent noted"
@@ -57,11 +59,14 @@ COMMANDS: dict[str, Command] = {
 }
 
 _COMMAND = re.compile(r"/(?:([^\s/]+)(?:[^\S\n]+(.*))?)?")
+_NOW = re.compile(r"/(now)(?:\s+(.*))?", re.DOTALL)
+"""Its message may have several lines."""
 
 
 def parse_command(text: str) -> tuple[str, str] | None:
     """Name and arguments of a line that begins with a slash and a name; None for any other text."""
-    found = _COMMAND.fullmatch(text.rstrip())
+    line = text.rstrip()
+    found = _NOW.fullmatch(line) or _COMMAND.fullmatch(line)
     return (found[1] or "", found[2] or "") if found else None
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graph_agent.cli.chat.command_table import COMMANDS, expand_command, parse_command
-from graph_agent.cli.chat.slash_commands import is_command
+from graph_agent.cli.chat.slash_commands import NOTHING_QUEUED, is_command
+from graph_agent.cli.views.format import format_count
 from graph_agent.errors import AgentError
 
 if TYPE_CHECKING:
@@ -37,12 +38,19 @@ class InputQueue:
         self.first = ""
         """The message that this chat starts with, until it is queued or sent."""
 
-    async def enter(self, session: "Session", line: str) -> None:
-        """Take in a line; a message is durable before it is shown as queued."""
+    async def enter(self, session: "Session", line: str, *, is_urgent: bool = False) -> None:
+        """Take in a line; a message is durable before it is shown as queued. An urgent one is for the next step."""
         async with self._lock:
             await self._keep_first(session)
+            name, rest = parse_command(line) or ("", "")
+            if name == "now":
+                if not rest:
+                    count = await session.mark_queued_urgent()
+                    self._say(f"{format_count(count, 'message')} for the next step" if count else NOTHING_QUEUED)
+                    return
+                line, is_urgent = rest, True
+                name, _ = parse_command(line) or ("", "")
             message = line
-            name, _ = parse_command(line) or ("", "")
             try:
                 if is_command(line) and not line.startswith("!") and name not in _BUILT_IN:
                     message = await asyncio.to_thread(expand_command, line, session.workspace)
@@ -54,8 +62,8 @@ class InputQueue:
                 self._entries.append(line)
                 self._say(f"after this turn: {line}")
             else:
-                await self._queue(session, message, line)
-                self._say(f"queued: {_shown(line)}  (Up to edit)")
+                await self._queue(session, message, line, is_urgent=is_urgent)
+                self._say(f"{'for the next step' if is_urgent else 'queued'}: {_shown(line)}  (Up to edit)")
 
     async def keep_first(self, session: "Session") -> None:
         """Queue the first message behind those that are queued already."""
@@ -121,8 +129,8 @@ class InputQueue:
         if first:
             await self._queue(session, first, first)
 
-    async def _queue(self, session: "Session", message: str, line: str) -> None:
-        number = await session.queue(message)
+    async def _queue(self, session: "Session", message: str, line: str, *, is_urgent: bool = False) -> None:
+        number = await session.queue(message, is_urgent=is_urgent)
         self._entries.append(number)
         # The number of a message that was removed, or that a hook blocked, is used again.
         self._typed_as[number] = line

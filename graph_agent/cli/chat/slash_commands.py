@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
 
-__all__ = ["ChatAction", "QuitChat", "SlashCommands", "is_command"]
+__all__ = ["NOTHING_QUEUED", "ChatAction", "QuitChat", "SlashCommands", "is_command"]
+
+NOTHING_QUEUED = "No message is queued. /now TEXT sends one at the next step of the running turn."
 
 _KEYS = (
     "!COMMAND runs a line in your shell; @FILE adds a file to a message; Tab completes.",
+    "During a turn Enter queues a message and Ctrl-Enter or /now hands it to the model at the next step.",
     "Esc or Ctrl-C stops a turn; Alt-Enter or \\ Enter starts a new line; Ctrl-X Ctrl-E opens your editor.",
     "Ctrl-R searches your history; Ctrl-D leaves, and you can resume the thread.",
 )
@@ -38,7 +41,7 @@ class QuitChat(Exception):
 class ChatAction(NamedTuple):
     """What a command asks the chat to do."""
 
-    kind: Literal["send", "retry", "compact", "switch", "resume", "rewind"]
+    kind: Literal["send", "retry", "compact", "switch", "resume", "rewind", "tasks"]
     text: str = ""
     """The message, the arguments of a rewind, or the id of a thread or a part of it; empty for a new thread, and
     where the person is to choose."""
@@ -72,6 +75,8 @@ class SlashCommands:
         name, argument = parse_command(text) or ("", "")
         if name in ("quit", "exit"):
             raise QuitChat
+        if name == "now" and argument:  # No turn runs: it begins one.
+            return await self.run(argument) if is_command(argument) else ChatAction("send", argument)
         try:
             return await self._run(name, argument)
         except AgentError as failure:
@@ -81,7 +86,7 @@ class SlashCommands:
     async def _run(self, name: str, argument: str) -> ChatAction | None:
         action: ChatAction | None = None
         match name:
-            case "retry" | "compact":
+            case "retry" | "compact" | "tasks":
                 action = ChatAction(name)
             case "clear":
                 action = ChatAction("switch")
@@ -118,6 +123,9 @@ class SlashCommands:
                 self._help(await asyncio.to_thread(user_commands, self.session.workspace))
             case "share":
                 self.programs.share()
+            case "now":
+                if not await self.session.queued():
+                    self._say(NOTHING_QUEUED, "yellow")
             case "mode":
                 await self._mode(argument)
             case "model":

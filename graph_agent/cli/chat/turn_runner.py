@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -64,6 +64,8 @@ class TurnRunner:
         """Whether something was entered while the last turn ran, or while there was none to run."""
         self.exit_code = ExitCode.DONE
         """How the chat ends when the person leaves at a question."""
+        self.show_tasks: Callable[[Session], Awaitable[str]] | None = None
+        """`/tasks` while a turn runs; the thread that the person wants to see."""
         self.pending = 0
         """How many questions were open then."""
         self._context_percent: int | None = None
@@ -94,14 +96,18 @@ class TurnRunner:
         self.running = running = asyncio.create_task(work)
         stopping: list[asyncio.Task[TurnResult]] = []
         entering: list[asyncio.Task[None]] = []
+        showing: list[asyncio.Task[None]] = []
         self.has_new_input = self.had_input = False
         display = self._display
 
-        def enter(line: str) -> bool:
-            if line.strip():
+        def enter(line: str, is_urgent: bool) -> bool:
+            line = line if line.strip() or not is_urgent else "/now"
+            if line.strip() == "/tasks":
+                showing.append(asyncio.create_task(self._show_tasks(session)))
+            elif line.strip():
                 self.has_new_input = bool(stopping)
                 self.had_input = True
-                entering.append(asyncio.create_task(self.input_queue.enter(session, line)))
+                entering.append(asyncio.create_task(self.input_queue.enter(session, line, is_urgent=is_urgent)))
             return True
 
         def stop(_code: ExitCode = ExitCode.INTERRUPTED) -> None:
@@ -116,17 +122,28 @@ class TurnRunner:
             model, _, _ = session.model_label.partition(" @ ")
             return [*self.load(), session.mode, model]
 
-        keys = TurnKeys(stop, enter, display.show_typed, display.hide, lambda: self.input_queue.take_back(session))
+        keys = TurnKeys(
+            stop,
+            enter,
+            display.show_typed,
+            display.hide,
+            display.pause,
+            lambda: self.input_queue.take_back(session),
+        )
         with catch_signals(stop, signal.SIGINT):
             async with self._terminal.during_turn(keys):
                 display.begin(status)
-                while not running.done():
-                    await asyncio.wait({running}, timeout=_TICK_S)
+                while not running.done() or not all(one.done() for one in showing):
+                    await asyncio.wait({one for one in (running, *showing) if not one.done()}, timeout=_TICK_S)
                     display.tick()
-        await asyncio.gather(*stopping, *entering)
+        await asyncio.gather(*stopping, *entering, *showing)
         display.finish()
         self._take_usage(running.result())
         return running.result()
+
+    async def _show_tasks(self, session: "Session") -> None:
+        if self.show_tasks is not None and (thread_id := await self.show_tasks(session)):
+            await self.input_queue.enter(session, f"/resume {thread_id}")
 
     def _take_usage(self, result: TurnResult | None) -> None:
         if result is not None and result.thread_usage:

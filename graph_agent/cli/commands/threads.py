@@ -145,6 +145,23 @@ def rename_command(
     print_result({"thread_id": thread_id, "title": new}, f"Renamed {thread_id}: {new}", as_json=as_json)
 
 
+@threads_app.command("say", cls=PlainCommand)
+def say_command(
+    thread: Annotated[str, Argument(help="Thread id.")],
+    message: Annotated[str, Argument(help="The message.")],
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Queue a message for a thread. A running turn gets it with its next model request."""
+    from asyncio import run
+
+    from graph_agent.app.threads import say
+    from graph_agent.cli.views.table import print_result
+
+    thread_id = run(say(resolve_database(db), thread, message))
+    print_result({"thread_id": thread_id, "message": message}, f"Queued for {thread_id}", as_json=as_json)
+
+
 @threads_app.command("delete", cls=PlainCommand)
 def delete_command(
     threads: Annotated[list[str], Argument(metavar="ID...", help="Thread ids.")],

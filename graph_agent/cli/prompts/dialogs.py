@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from graph_agent.inspect import ThreadSummary
     from graph_agent.session.session import Session
 
-__all__ = ["ask_trust", "choose_model", "choose_thread", "find_model", "thread_menu"]
+__all__ = [
+    "ask_trust",
+    "choose_model",
+    "choose_thread",
+    "find_model",
+    "last_words",
+    "pending_words",
+    "thread_menu",
+]
 
 _MAX_LISTED = 40
 _PREVIEWED = 3
@@ -123,11 +131,11 @@ def thread_menu(database: Path, workspace: str | None = None, besides: str = "")
             one.thread_id,
             (format_age(one.updated_at), one.status, *((Path(one.workspace).name,) if are_elsewhere else ())),
             one.title or one.thread_id,
-            _pending(one),
+            pending_words(one),
         )
         for one in threads
     ]
-    return Menu("Resume", rows, preview=lambda thread_id: _last_words(database, thread_id))
+    return Menu("Resume", rows, preview=lambda thread_id: last_words(database, thread_id))
 
 
 def choose_thread(database: Path, workspace: Path) -> str:
@@ -147,12 +155,13 @@ def choose_thread(database: Path, workspace: Path) -> str:
     return picked.key
 
 
-def _pending(thread: "ThreadSummary") -> str:
+def pending_words(thread: "ThreadSummary") -> str:
+    """What a thread waits for; empty if for nothing."""
     counts = {"approval": thread.pending_approvals, "interrupted call": thread.interrupted_calls}
     return ", ".join(format_count(count, word) for word, count in counts.items() if count)
 
 
-def _last_words(database: Path, thread_id: str) -> list[str]:
+def last_words(database: Path, thread_id: str) -> list[str]:
     """The beginning of each of the last messages."""
     try:
         with read_database(database) as reader:

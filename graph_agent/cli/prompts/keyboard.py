@@ -24,7 +24,7 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-__all__ = ["KeyDecoder", "Keyboard", "TypedHistory", "typed_text"]
+__all__ = ["CTRL_ENTER", "KeyDecoder", "Keyboard", "TypedHistory", "typed_text"]
 
 _PASTE_LENGTH = 32
 """So many characters at once are typed by nobody."""
@@ -61,6 +61,8 @@ _RELEASED = "3"
 _SHIFT, _ALT, _CTRL, _SUPER_HYPER, _META, _CAPS_LOCK = 1, 2, 4, 8 | 16, 32, 64
 _RXVT_MODIFIERS = {"^": _CTRL, "@": _SHIFT | _CTRL}
 _OTHER_KEY = "27"
+CTRL_ENTER = Keys.ControlF15
+"""Stands for Ctrl-Enter, for which prompt_toolkit has no name; no terminal sends this one."""
 _LINE_BREAK = (Keys.Escape, Keys.ControlM)
 """Alt-Enter, and Shift-Enter where the terminal tells it."""
 _RUB_OUT: dict[int, _Keys] = {
@@ -70,7 +72,8 @@ _RUB_OUT: dict[int, _Keys] = {
 _NAMED: dict[str, dict[int, _Keys]] = {
     "\t": {0: (Keys.ControlI,), _SHIFT: (Keys.BackTab,)},
     "\r": {
-        **dict.fromkeys((0, _CTRL), (Keys.ControlM,)),
+        0: (Keys.ControlM,),
+        _CTRL: (CTRL_ENTER,),
         **dict.fromkeys((_SHIFT, _ALT, _SHIFT | _ALT, _SHIFT | _CTRL), _LINE_BREAK),
     },
     "\x1b": {0: (Keys.Escape,)},

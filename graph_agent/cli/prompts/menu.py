@@ -1,5 +1,6 @@
 """A menu: one of several rows is chosen with the arrows, by its number, or by typing a part of it."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,6 +51,8 @@ class Menu:
     variants: Mapping[str, str] = field(default_factory=dict)
     """Keys, and the variant of the choice that each selects; the first at the beginning. With variants no filter
     is typed."""
+    actions: Mapping[str, str] = field(default_factory=dict)
+    """Keys that choose the selected row at once, and the variant of that choice; also without a filter."""
     preview: Callable[[str], Sequence[str]] = lambda _: ()
     """Lines about the selected row."""
     _typed: str = ""
@@ -60,9 +63,13 @@ class Menu:
         self._variant = next(iter(self.variants.values()), "")
 
     @property
+    def _has_filter(self) -> bool:
+        return not self.variants and not self.actions
+
+    @property
     def matching(self) -> list[Row]:
         """The rows that hold every typed word."""
-        if self.variants:
+        if not self._has_filter:
             return list(self.rows)
         words = self._typed.casefold().split()
         return [
@@ -76,7 +83,8 @@ class Menu:
         rows = self.matching
         first = min(max(self._selected - _SHOWN // 2, 0), max(len(rows) - _SHOWN, 0))
         shown = rows[first : first + _SHOWN]
-        note = f"{self._variant} ({' '.join(self.variants)})" if self.variants else self._typed or "type to filter"
+        note = self._typed or "type to filter" if self._has_filter else ""
+        note = f"{self._variant} ({' '.join(self.variants)})" if self.variants else note
         room = max(width - text_width(self.title) - len(_GAP), 0)
         lines = [("bold", f"{self.title}{truncate(note, room).rjust(room + len(_GAP))}")]
         for number, text in enumerate(format_rows(shown, width - 3), first):
@@ -87,14 +95,15 @@ class Menu:
         elif about := self.preview(rows[self._selected].key):
             lines += [("ansibrightblack", f"   {truncate(escape(line), width - 4)}") for line in about]
         more = f" · {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
-        return [*lines, ("ansibrightblack", truncate(f"↑↓ Enter · esc to leave{more}", width - 1))]
+        actions = "".join(f" · {key} {does}" for key, does in self.actions.items())
+        return [*lines, ("ansibrightblack", truncate(f"↑↓ Enter{actions} · esc to leave{more}", width - 1))]
 
     def press(self, key: str) -> None:
         """A character was typed."""
         if key in self.variants:
             self._variant = self.variants[key]
             return
-        if self.variants:
+        if not self._has_filter:
             numbers = [position for position, row in enumerate(self.rows) if row.columns[0] == self._typed + key]
             self._typed = self._typed + key if numbers else key
             numbers = numbers or [position for position, row in enumerate(self.rows) if row.columns[0] == key]
@@ -111,11 +120,14 @@ class Menu:
 
     def rub_out(self) -> None:
         """Delete the last typed character."""
-        self._typed, self._selected = self._typed[:-1], 0 if not self.variants else self._selected
+        self._typed, self._selected = self._typed[:-1], 0 if self._has_filter else self._selected
 
-    def pick(self, number: int) -> Picked:
-        """The row of this number, from 0 on."""
-        return Picked(self.rows[number].key, self._variant)
+    def pick(self, typed: str) -> Picked | None:
+        """What a line chooses where no keys are read: the number of a row, with the key of an action behind it."""
+        found = re.fullmatch(r"(\d{1,9})\s*(\S?)", typed)
+        if found is None or not 0 < int(found[1]) <= len(self.rows) or found[2] not in ("", *self.actions):
+            return None
+        return Picked(self.rows[int(found[1]) - 1].key, self.actions.get(found[2], self._variant))
 
     @property
     def picked(self) -> Picked | None:
@@ -123,8 +135,8 @@ class Menu:
         rows = self.matching
         return Picked(rows[self._selected].key, self._variant) if rows else None
 
-    async def run(self, source: Input, output: Output) -> Picked | None:
-        """Show the menu until something is chosen; None if the person leaves."""
+    def application(self, source: Input, output: Output) -> Application[Picked | None]:
+        """What shows the menu until something is chosen; its result is None if the person leaves."""
 
         def fragments() -> StyleAndTextTuples:
             lines = self.lines(output.get_size().columns)
@@ -141,7 +153,7 @@ class Menu:
             erase_when_done=True,
         )
         app.ttimeoutlen = app.timeoutlen = _ESCAPE_S
-        return await app.run_async(handle_sigint=False, set_exception_handler=False)
+        return app
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -168,7 +180,9 @@ class Menu:
 
         @keys.add(Keys.Any)
         def _type(event: KeyPressEvent) -> None:
-            if event.data.isprintable() and len(event.data) == 1:
+            if event.data in self.actions and (picked := self.picked) is not None:
+                event.app.exit(result=Picked(picked.key, self.actions[event.data]))
+            elif event.data.isprintable() and len(event.data) == 1:
                 self.press(event.data)
 
         keys.add("backspace")(lambda _: self.rub_out())

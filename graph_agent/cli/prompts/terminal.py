@@ -33,9 +33,9 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from graph_agent.cli.prompts.keyboard import Keyboard, typed_text
+from graph_agent.cli.prompts.keyboard import CTRL_ENTER, Keyboard, typed_text
 from graph_agent.cli.prompts.menu import Menu, Picked, format_rows
-from graph_agent.cli.prompts.terminal_output import EchoedLine, bracketed_paste, plain_paste, terminal_output
+from graph_agent.cli.prompts.terminal_output import EchoedLine, full_reports, plain_input, terminal_output
 from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 
 __all__ = ["InputClosed", "InputInterrupted", "TakeBack", "Terminal", "TurnKeys"]
@@ -89,12 +89,15 @@ class TurnKeys:
 
     stop: Callable[[], None]
     """Esc and Ctrl-C."""
-    enter: Callable[[str], bool] = lambda _: False
-    """A line was entered; whether it is taken. What is not taken is entered again at the next prompt."""
+    enter: Callable[[str, bool], bool] = lambda *_: False
+    """A line was entered, with Ctrl-Enter as an urgent one; whether it is taken. What is not taken is entered again
+    at the next prompt."""
     changed: Callable[[str, int], None] = lambda *_: None
     """The line that is typed, and where the cursor is."""
     suspend: Callable[[], None] = lambda: None
     """Ctrl-Z, before the job stops."""
+    pause: Callable[[bool], None] = lambda _: None
+    """Something else is drawn for a while, or no longer."""
     take_back: TakeBack | None = None
 
 
@@ -120,25 +123,27 @@ class Terminal:
         self._pastes: dict[str, str] = {}
         """Long pastes by what stands for them on the line."""
         self._turn: TurnKeys | None = None
+        self._turn_line: asyncio.Task[str] | None = None
+        """Reads the line that is typed during the turn."""
         self._deferred: list[KeyPress] = []
         """Keys of the turn that are typed again at the next prompt."""
         self._typing: PromptSession[str] | None = None
         """The session whose line is a message."""
-        self._drawn: PromptSession[str] | EchoedLine | None = None
-        """The line that is at the prompt now."""
+        self._drawn: Application[Any] | EchoedLine | None = None
+        """The line or menu that is drawn now."""
         self._above: list[Callable[[], None]] = []
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Raw mode for as long as the chat runs; the terminal is given back as it was."""
-        with self._source.raw_mode(), bracketed_paste():
+        with self._source.raw_mode(), full_reports():
             self._take_typed_lines()
             yield
 
     @contextlib.contextmanager
     def given_away(self) -> Iterator[None]:
         """The terminal as an editor needs it."""
-        with plain_paste(), self._source.cooked_mode():
+        with plain_input(), self._source.cooked_mode():
             yield
         self._take_typed_lines()
 
@@ -188,10 +193,23 @@ class Terminal:
             await asyncio.gather(*waited, return_exceptions=True)
 
     async def choose(self, menu: Menu) -> Picked | None:
-        """Let the person choose a row of a menu; None if they leave. Keys typed before do not choose."""
+        """Let the person choose a row of a menu; None if they leave. Keys typed before do not choose.
+
+        While a turn runs nothing else may end it before this returns.
+        """
+        async with self._turn_suspended():
+            return await self._choose(menu)
+
+    async def _choose(self, menu: Menu) -> Picked | None:
         self.keep_typed()
         if not self._is_plain:
-            return await menu.run(self._source, terminal_output())
+            app = self._drawn = menu.application(self._source, terminal_output())
+            app.before_render += self._before_render
+            try:
+                return await app.run_async(handle_sigint=False, set_exception_handler=False)
+            finally:
+                self._drawn = None
+                self._show_above()
         width = terminal_output().get_size().columns
         lines = [
             menu.title,
@@ -199,9 +217,10 @@ class Terminal:
         ]
         sys.stdout.write("\n".join([*lines, ""]))
         with contextlib.suppress(InputInterrupted, InputClosed):
-            while typed := (await self.answer("Number, empty to leave > ") or "").strip():
-                if typed.isdecimal() and 0 < int(typed) <= len(menu.rows):
-                    return menu.pick(int(typed) - 1)
+            actions = "".join(f", NUMBER {key} to {does}" for key, does in menu.actions.items())
+            while typed := (await self.answer(f"Number{actions}, empty to leave > ") or "").strip():
+                if (picked := menu.pick(typed)) is not None:
+                    return picked
         return None
 
     @contextlib.asynccontextmanager
@@ -210,6 +229,20 @@ class Terminal:
         session = self._busy
         self._take_back, self._turn, self._typing = keys.take_back, keys, session
         deferred = self._deferred = list[KeyPress]()
+        await self._begin_turn_line()
+        try:
+            yield
+        finally:
+            self._turn = self._typing = None
+            left = await self._end_turn_line()
+            if deferred:
+                rest = [KeyPress(Keys.BracketedPaste, left.text)] if left.text else []
+                store_typeahead(self._source, [*deferred, *rest, *get_typeahead(self._source)])
+            else:
+                self._unfinished = left
+
+    async def _begin_turn_line(self) -> None:
+        session = self._busy
         started = asyncio.Event()
 
         def begin() -> None:
@@ -218,25 +251,36 @@ class Terminal:
 
         # Whoever runs the turn handles the signal.
         prompt = session.prompt_async(pre_run=begin, handle_sigint=False, set_exception_handler=False)
-        typing = asyncio.create_task(prompt)
+        typing = self._turn_line = asyncio.create_task(prompt)
         await asyncio.wait({typing, asyncio.create_task(started.wait())}, return_when=asyncio.FIRST_COMPLETED)
         # An Esc that came with the last line is still taken for the beginning of a sequence.
         session.app.create_background_task(self._flush_later(session.app))
         self._report_change(session.default_buffer)
+
+    async def _end_turn_line(self) -> Document:
+        """Returns what is left on the line."""
+        session, typing = self._busy, self._turn_line
+        if session.app.is_running and not session.app.is_done:
+            session.app.exit(result="")
+        if typing is not None:
+            with contextlib.suppress(EOFError):
+                await typing
+        return session.default_buffer.document
+
+    @contextlib.asynccontextmanager
+    async def _turn_suspended(self) -> AsyncIterator[None]:
+        """The keys are read by something else, while the turn continues where one runs."""
+        turn = self._turn
+        if turn is None:
+            yield
+            return
+        turn.pause(True)
+        self._unfinished = await self._end_turn_line()
         try:
             yield
         finally:
-            self._turn = self._typing = None
-            if session.app.is_running and not session.app.is_done:
-                session.app.exit(result="")
-            with contextlib.suppress(EOFError):
-                await typing
-            left = session.default_buffer.document
-            if deferred:
-                rest = [KeyPress(Keys.BracketedPaste, left.text)] if left.text else []
-                store_typeahead(self._source, [*deferred, *rest, *get_typeahead(self._source)])
-            else:
-                self._unfinished = left
+            turn.pause(False)
+            await self._begin_turn_line()
 
     def show(self, show: Callable[[], None]) -> None:
         """Print something, above the line at the prompt where there is one; what is typed is kept."""
@@ -244,7 +288,7 @@ class Terminal:
             self._drawn.interrupt(show)
         elif self._drawn is not None:
             self._above.append(show)
-            self._drawn.app.invalidate()
+            self._drawn.invalidate()
         else:
             show()
 
@@ -287,7 +331,7 @@ class Terminal:
         session.layout.focus(session.default_buffer)
         try:
             if not self._is_plain:
-                self._drawn = session
+                self._drawn = session.app
                 return self._expand(await session.prompt_async([(_PROMPT_STYLE, prompt)], pre_run=begin))
             with EchoedLine(prompt, session.default_buffer) as echo:
                 self._drawn = echo
@@ -362,6 +406,8 @@ class Terminal:
     def _common_keys(self) -> KeyBindings:
         """The keys of every line, beside those of prompt_toolkit."""
         keys = KeyBindings()
+        enter = keys.add(CTRL_ENTER)
+        enter(lambda event: event.key_processor.feed(KeyPress(Keys.Enter, "\r"), first=True))
         keys.add("escape", "#")(lambda _: None)  # prompt_toolkit enters the line; so it does with Ctrl-O.
 
         @keys.add("c-o")
@@ -421,11 +467,12 @@ class Terminal:
         keys = self._line_keys()
 
         @keys.add("enter", filter=~is_searching & ~_ends_with_backslash)
+        @keys.add(CTRL_ENTER, filter=~is_searching)
         def _enter(event: KeyPressEvent) -> None:
             line = self._expand(event.current_buffer.text)
             _clear(event.current_buffer)
-            turn = self._turn
-            if turn is not None and turn.enter(line):
+            turn, is_urgent = self._turn, event.key_sequence[-1].key == CTRL_ENTER
+            if turn is not None and turn.enter(line, is_urgent):
                 self._take_back = turn.take_back
             else:
                 self._deferred += [KeyPress(Keys.BracketedPaste, line), KeyPress(Keys.Enter, "\r")]
@@ -482,7 +529,7 @@ class Terminal:
         editor = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.editor")
         try:
             async with in_terminal():
-                with plain_paste():
+                with plain_input():
                     text: str = await editor.edit_text(self._expand(buffer.text))
         except editor.EditFailed as failure:
             message = escape(str(failure))
@@ -499,7 +546,7 @@ class Terminal:
         if self._turn is not None:
             self._turn.changed(buffer.text, buffer.cursor_position)
 
-    def _before_render(self, app: Application[str]) -> None:
+    def _before_render(self, app: Application[Any]) -> None:
         if self._above and self._drawn is not None:
             app.renderer.erase()
             self._show_above()

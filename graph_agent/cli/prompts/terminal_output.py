@@ -1,4 +1,4 @@
-"""Write to the terminal: prompt_toolkit's output, the paste mode, and a line that is echoed instead of redrawn."""
+"""Write to the terminal: prompt_toolkit's output, what the keyboard reports, and a line that is only echoed."""
 
 import contextlib
 import os
@@ -14,9 +14,13 @@ from rich.cells import cell_len
 
 from graph_agent.cli.render.escape import supports_escapes
 
-__all__ = ["EchoedLine", "bracketed_paste", "plain_paste", "terminal_output"]
+__all__ = ["EchoedLine", "full_reports", "plain_input", "terminal_output"]
 
 _BRACKETS_ON, _BRACKETS_OFF = "\x1b[?2004h", "\x1b[?2004l"
+_KEYS_ON, _KEYS_OFF = "\x1b[>4;1m\x1b[>1u", "\x1b[<u\x1b[>4m"
+"""Ctrl-Enter and Shift-Enter as keys of their own: as xterm does it (modifyOtherKeys), and the kitty protocol."""
+_KNOWS_NO_KEYS = ("linux", "cygwin", "vt52", "vt100", "vt220")
+"""Terminals that would print these sequences."""
 
 
 def terminal_output() -> Output:
@@ -48,23 +52,26 @@ class _Output(Vt100_Output):
 
 
 @contextlib.contextmanager
-def bracketed_paste(inside: str = _BRACKETS_ON, after: str = _BRACKETS_OFF) -> Iterator[None]:
-    """A paste of several lines differs from typed ones, between two prompts too."""
+def full_reports(*, is_on: bool = True) -> Iterator[None]:
+    """The terminal reports pastes, also between two prompts, and keys with their modifiers; not so afterwards."""
     if not supports_escapes():
         yield
         return
-    _write(inside)
+    has_keys = os.environ.get("TERM", "").lower() not in _KNOWS_NO_KEYS
+    on = f"{_BRACKETS_ON}{_KEYS_ON if has_keys else ''}"
+    off = f"{_KEYS_OFF if has_keys else ''}{_BRACKETS_OFF}"
+    _write(on if is_on else off)
     try:
         yield
     finally:
         # A terminal that is gone has no mode to be put back.
         with contextlib.suppress(OSError):
-            _write(after)
+            _write(off if is_on else on)
 
 
-def plain_paste() -> contextlib.AbstractContextManager[None]:
-    """Within `bracketed_paste`: the terminal is lent to a program that may not know brackets."""
-    return bracketed_paste(_BRACKETS_OFF, _BRACKETS_ON)
+def plain_input() -> contextlib.AbstractContextManager[None]:
+    """Within `full_reports`: the terminal is lent to a program that may not know them."""
+    return full_reports(is_on=False)
 
 
 class EchoedLine:

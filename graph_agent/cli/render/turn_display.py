@@ -17,6 +17,7 @@ from graph_agent.events import (
     Compacted,
     Event,
     LiveCalls,
+    MessageAdded,
     ModelMessage,
     ServerChanged,
     SessionOpened,
@@ -77,6 +78,7 @@ class TurnDisplay:
         self._has_streamed = False
         self._typed: Text | None = None
         self._drawn_at = 0.0
+        self._is_paused = False
         self._status: Callable[[], Sequence[str]] | None = None
         """What the status line says of the turn, the least important last; None while no turn runs."""
         self._since = 0.0
@@ -102,6 +104,8 @@ class TurnDisplay:
                 self._show_text(event)
             case ModelMessage():
                 self._end_message(event)
+            case MessageAdded(text=text):
+                self.line(safe_text(f"> {text.split(chr(10))[0]}", _PROMPT_STYLE))
             case Compacted() | WarningIssued() | ShellEnded() | ShellContinued():
                 self._show_notice(event)
             case TurnStarted() | TurnEnded() | ServerChanged():
@@ -119,6 +123,8 @@ class TurnDisplay:
 
         What streams in is drawn here alone: however fast it comes, there are only as many frames as ticks.
         """
+        if self._is_paused:
+            return
         if self._area.is_drawn:
             self._draw()
         elif time.monotonic() - self._drawn_at >= _PLAIN_INTERVAL_S:
@@ -136,6 +142,14 @@ class TurnDisplay:
         """Somebody else writes to the terminal for a while."""
         self.lines(())
         self._area.draw(())
+
+    def pause(self, is_paused: bool) -> None:
+        """Draw nothing while something else is drawn; what is finished is still printed."""
+        if is_paused:
+            self.hide()
+        self._is_paused = is_paused
+        if not is_paused:
+            self._draw()
 
     def show_typed(self, line: str, cursor: int) -> None:
         """Show the line that is typed while the turn runs."""
@@ -155,7 +169,7 @@ class TurnDisplay:
 
     def _unfinished(self) -> list[Text]:
         """Streamed text, what runs, and the line that is typed."""
-        if not self._area.is_drawn:
+        if not self._area.is_drawn or self._is_paused:
             return []
         text = [] if self._text is None else self._text.tail()
         typed = [] if self._typed is None else [self._typed]

@@ -84,7 +84,8 @@ def find_rewind_points(database: Path, thread_id: str) -> list[RewindPoint]:
 def _checkpoint_before(checkpoint_id: str, history: "dict[str, HistoryEntry]") -> str | None:
     """The checkpoint before a message was added; None if there is none, or it was pruned."""
     entry = history.get(checkpoint_id)
-    while entry is not None and entry.source != "input":
+    was_added = entry is not None and entry.node == "reasoning"  # to a turn that was running
+    while entry is not None and entry.source != "input" and not was_added:
         entry = history.get(entry.parent_id or "")
     return entry.parent_id if entry is not None and entry.parent_id in history else None
 

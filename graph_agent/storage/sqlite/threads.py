@@ -201,16 +201,16 @@ def _unknown(thread_id: str) -> UnknownId:
 _WAITING = """
 SELECT id, text FROM inbox WHERE thread_id = ? AND taken_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id
-) ORDER BY id
+) AND urgent >= ? ORDER BY urgent DESC, id
 """
 # Above every number that a message of the thread was taken from: a deleted thread, or one that came out of a file,
 # must not make a new message look as if it had been taken long ago.
 _QUEUE = """
-INSERT INTO inbox (id, thread_id, text, queued_by, queued_at)
+INSERT INTO inbox (id, thread_id, text, queued_by, queued_at, urgent)
 SELECT 1 + max(coalesce((SELECT max(id) FROM inbox), 0), coalesce((
     SELECT max(CAST(substr(message_id, 7) AS INTEGER)) FROM transcript
     WHERE thread_id = :thread_id AND message_id GLOB 'inbox-[0-9]*' AND length(message_id) <= 18), 0)),
-    :thread_id, :text, :by, :at
+    :thread_id, :text, :by, :at, :urgent
 """
 _TAKE_BACK = """
 DELETE FROM inbox WHERE thread_id = ? AND id = ? AND taken_at IS NULL AND NOT EXISTS (
@@ -226,13 +226,24 @@ class SqliteInbox:
         self._database = database
         self._clock = clock
 
-    async def queue(self, thread_id: str, text: str, by: str) -> int:
+    async def queue(self, thread_id: str, text: str, by: str, *, is_urgent: bool = False) -> int:
         """See `Inbox.queue`: durable when this returns."""
         row = {"thread_id": thread_id, "text": storable(text), "by": storable(by), "at": self._clock.now()}
-        return await self._database.write(lambda connection: connection.execute(_QUEUE, row).lastrowid or 0)
+        values = {**row, "urgent": int(is_urgent)}
+        return await self._database.write(lambda connection: connection.execute(_QUEUE, values).lastrowid or 0)
 
-    async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
-        return await self._database.run(lambda connection: connection.execute(_WAITING, (thread_id,)).fetchall())
+    async def mark_urgent(self, thread_id: str) -> int:
+        def mark_urgent(connection: Connection) -> int:
+            waiting = connection.execute(_WAITING, (thread_id, 0)).fetchall()
+            statement = "UPDATE inbox SET urgent = 1 WHERE thread_id = ? AND taken_at IS NULL"
+            connection.execute(statement, (thread_id,))
+            return len(waiting)
+
+        return await self._database.write(mark_urgent)
+
+    async def waiting(self, thread_id: str, *, only_urgent: bool = False) -> list[tuple[int, str]]:
+        values = (thread_id, int(only_urgent))
+        return await self._database.run(lambda connection: connection.execute(_WAITING, values).fetchall())
 
     async def remove(self, thread_id: str, message_id: int) -> bool:
         values = (thread_id, message_id)
@@ -244,13 +255,14 @@ class SqliteInbox:
         def move_to_thread(connection: Connection) -> int | None:
             values = (thread_id, message_id)
             row = connection.execute(
-                "SELECT text, queued_by FROM inbox WHERE thread_id = ? AND id = ?", values
+                "SELECT text, queued_by, urgent FROM inbox WHERE thread_id = ? AND id = ?", values
             ).fetchone()
             if connection.execute(_TAKE_BACK, values).rowcount != 1:
                 return None
-            text, by = row
+            text, by, urgent = row
             # Under a number of its own: the other thread may have taken a message of this one's.
-            return connection.execute(_QUEUE, {"thread_id": to, "text": text, "by": by, "at": now}).lastrowid
+            moved = {"thread_id": to, "text": text, "by": by, "at": now, "urgent": urgent}
+            return connection.execute(_QUEUE, moved).lastrowid
 
         return await self._database.write(move_to_thread)
 

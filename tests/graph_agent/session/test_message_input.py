@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 
 from graph_agent.ports.toolbox import NO_HOOKS
 from graph_agent.session.message_input import MessageQueue, PromptHooks
@@ -26,12 +27,14 @@ async def test_the_output_of_a_session_start_hook_is_taken_once() -> None:
 async def test_a_stop_ends_a_running_hook_and_nothing_else() -> None:
     hooks = PromptHooks(Slow(), "t1")
     before = hooks.stop()
-    asking = asyncio.create_task(hooks.before_message("hi", "default"))
-    await asyncio.sleep(0)
+    answers = []
+    for preparing in (contextlib.nullcontext, hooks.preparing_turn):
+        with preparing():
+            asking = asyncio.create_task(hooks.before_message("hi", "default"))
+            await asyncio.sleep(0)
+            answers.append((hooks.stop(), await asking))
 
-    during = hooks.stop()
-
-    assert (before, during, await asking, hooks.stop()) == (False, True, None, False)
+    assert (before, answers, hooks.stop()) == (False, [(False, None), (True, None)], False)
 
 
 async def test_a_stop_before_a_turn_starts_no_hook_and_afterwards_it_is_for_the_turn() -> None:
@@ -59,13 +62,16 @@ class MemoryInbox:
     def __init__(self) -> None:
         self.kept: dict[int, str] = {}
 
-    async def queue(self, thread_id: str, text: str, by: str) -> int:
+    async def queue(self, thread_id: str, text: str, by: str, *, is_urgent: bool = False) -> int:
         await asyncio.sleep(0)
         number = len(self.kept) + 1
         self.kept[number] = f"{thread_id} {by}: {text}"
         return number
 
-    async def waiting(self, thread_id: str) -> list[tuple[int, str]]:
+    async def mark_urgent(self, thread_id: str) -> int:
+        return len(self.kept)
+
+    async def waiting(self, thread_id: str, *, only_urgent: bool = False) -> list[tuple[int, str]]:
         found = list(self.kept.items())
         await asyncio.sleep(0.001)
         return found

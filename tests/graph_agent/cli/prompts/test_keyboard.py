@@ -11,7 +11,7 @@ from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.keys import Keys
 
 from graph_agent.cli.prompts.keyboard import Keyboard, TypedHistory, typed_text
-from graph_agent.cli.prompts.terminal_output import bracketed_paste, plain_paste, terminal_output
+from graph_agent.cli.prompts.terminal_output import full_reports, plain_input, terminal_output
 
 
 @pytest.fixture
@@ -101,20 +101,27 @@ def test_lines_typed_before_raw_mode_are_entered_one_by_one(line: tuple[int, Key
     assert [press.key for press in get_typeahead(keyboard)] == []
 
 
-def test_brackets_around_pastes_stay_on_until_the_terminal_is_given_back_or_lent(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("term", "on", "off"),
+    [
+        ("xterm-256color", "\x1b[?2004h\x1b[>4;1m\x1b[>1u", "\x1b[<u\x1b[>4m\x1b[?2004l"),
+        ("linux", "\x1b[?2004h", "\x1b[?2004l"),
+    ],
+)
+def test_the_terminal_reports_pastes_and_keys_until_it_is_given_back_or_lent(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, term: str, on: str, off: str
 ) -> None:
-    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("TERM", term)
     output = terminal_output()
 
-    with bracketed_paste():
+    with full_reports():
         output.disable_bracketed_paste()
         output.flush()
-        with plain_paste():
+        with plain_input():
             sys.stdout.write("editor\n")
         sys.stdout.write("chat\n")
 
-    assert capsys.readouterr().out == "\x1b[?2004h\x1b[?2004leditor\n\x1b[?2004hchat\n\x1b[?2004l"
+    assert capsys.readouterr().out == f"{on}{off}editor\n{on}chat\n{off}"
 
 
 def test_a_dumb_terminal_gets_no_paste_mode(
@@ -122,7 +129,7 @@ def test_a_dumb_terminal_gets_no_paste_mode(
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
 
-    with bracketed_paste(), plain_paste():
+    with full_reports(), plain_input():
         sys.stdout.write("chat\n")
 
     assert capsys.readouterr().out == "chat\n"

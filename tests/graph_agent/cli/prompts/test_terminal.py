@@ -114,7 +114,7 @@ class _Turn:
             lambda: self.stops.append("hidden"),
         )
 
-    def _enter(self, line: str) -> bool:
+    def _enter(self, line: str, _: bool = False) -> bool:
         self.lines.append(line)
         return self._takes(line)
 
