@@ -55,7 +55,7 @@ def open_session(
     Args:
         workspace: the folder the thread works in; an existing thread moves there.
         thread_id: the whole id of the thread to continue; a new one if it is None or unknown.
-        flags: the command line's options: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `max_tokens`,
+        flags: the command line's options: `add_dirs`, `db`, `effort`, `mode`, `model`, `max_steps`, `max_tokens`,
             `max_cost`, `no_stream`, `trust`, and `checkpoint_id`, to continue from there as a new branch. The rest
             comes from environment and config files.
         bus: receives the session's events.

@@ -79,7 +79,7 @@ __all__ = [
     "session_dependencies",
 ]
 
-_FLAG_SETTINGS = {"db": "database", "mode": "mode", "model": "model.name"}
+_FLAG_SETTINGS = {"db": "database", "mode": "mode", "model": "model.name", "effort": "model.effort"}
 _FLAG_SETTINGS |= {name: name for name in ("max_steps", "max_tokens", "max_cost")}
 """Command-line flags and the setting that each one gives."""
 
@@ -96,12 +96,12 @@ async def open_session(
     Args:
         workspace: the folder the thread works in; an existing thread moves there.
         thread_id: the whole id.
-        flags: `add_dirs`, `db`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream`; the rest comes
-            from environment and config files. `checkpoint_id` is an older checkpoint to continue from, as a new
-            branch. With `may_choose_model` an unclear model is left to `Session.switch_model`. `model_left` names
-            the `thread` that a chat leaves and the `name` of its model, which the new thread takes over. With
-            `awaits_servers` the tools of MCP servers are awaited, at most for the setting `mcp_wait`. With `trust`
-            the workspace's project files are trusted in this session. `attached` files may be read anywhere.
+        flags: `add_dirs`, `db`, `effort`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream`;
+            others come from the settings. `checkpoint_id` is an older checkpoint to branch from. With
+            `may_choose_model` an unclear model is left to `Session.switch_model`. `model_left` names the `thread`
+            that a chat leaves and the `name` of its model, which the new thread takes over. With `awaits_servers`
+            the tools of MCP servers are awaited, at most for the setting `mcp_wait`. With `trust` the workspace's
+            project files are trusted in this session. `attached` files may be read anywhere.
         bus: receives the session's events.
 
     Raises:

@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 VALUE_OPTIONS = frozenset(
     (
         *("-m", "--model", "--mode", "--workspace", "--add-dir", "--db", "--thread", "-i", "--image", "--output"),
-        *("--approve", "--reject", "--reason", "--recover", "--timeout"),
+        *("--effort", "--approve", "--reject", "--reason", "--recover", "--timeout"),
         *("--max-steps", "--max-tokens", "--max-cost"),
     )
 )

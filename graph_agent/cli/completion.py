@@ -212,6 +212,12 @@ def _modes(_: Path, __: str) -> Iterator[CompletionItem]:
     yield from map(CompletionItem, get_args(Mode))
 
 
+def _efforts(_: Path, __: str) -> Iterator[CompletionItem]:
+    from graph_agent.config.settings import ModelSettings
+
+    yield from map(CompletionItem, get_args(ModelSettings.model_fields["effort"].annotation))
+
+
 def _servers(_: Path, __: str) -> Iterator[CompletionItem]:
     yield from map(CompletionItem, _settings().mcp_servers)
 
@@ -247,6 +253,7 @@ SOURCES: Mapping[str, Source] = {
     "policy tool": _tools,
     "tools name": _tools,
     "mcp name": _servers,
+    "effort": _efforts,
     "mode": _modes,
     "everything": _words("retry", "done", "cancel"),
     "status": _words(*CALL_WORDS),

@@ -131,6 +131,8 @@ class ModelSettings(Section):
     """How tools are offered: native as functions, prompt as text; auto uses text if functions are not supported."""
     send_reasoning: Literal["auto", "always", "never"] = "auto"
     """Whether the reasoning of earlier replies is sent back; auto sends it if the endpoint requires it."""
+    effort: Literal["auto", "none", "minimal", "low", "medium", "high", "xhigh"] = "auto"
+    """How much the model reasons, sent as `reasoning_effort`; auto sends nothing, and the endpoint decides."""
     images: Literal["auto", "on", "off"] = "auto"
     """Whether images are sent; auto sends them until the endpoint rejects them."""
     fallback: tuple[str, ...] = ()
@@ -309,6 +311,8 @@ class Settings(Section):
     """Memory that a command in the sandbox may use with all its processes, e.g. `2g` or `500m`."""
     sandbox_processes: int | None = Field(default=None, ge=1)
     """Processes that a command in the sandbox may have at once."""
+    status_line: tuple[Literal["model", "mode", "sandbox", "context", "cost", "thread", "folder"], ...] = ()
+    """What the status line of the chat shows, in this order; without it, all of these but the folder."""
     bell: bool = False
     """Whether the chat rings the bell for an approval, and at the end of a turn of 20 seconds or more."""
     background_shells: Literal["end", "keep"] = "end"

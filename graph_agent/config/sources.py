@@ -51,6 +51,7 @@ ENVIRONMENT: tuple[tuple[str, str], ...] = (
 FLAGS: Mapping[str, str] = {
     "model.name": "--model",
     "model.stream": "--no-stream",
+    "model.effort": "--effort",
     "mode": "--mode",
     "max_steps": "--max-steps",
     "max_tokens": "--max-tokens",
@@ -127,13 +128,20 @@ def load_settings(
             values = {**values, **layer.values}
         names += [item.value] if (item := layer.values.get("model.name")) else []
     contents = _contents_of(project) if project is not None else {}
-    settings = build_settings({**values, "database": database}, origins, contents)
+    settings = _with_model_flags(build_settings({**values, "database": database}, origins, contents), given)
     if settings.model.name not in settings.models:
         return settings
     # The configured name is that of a profile; the model itself has the strongest name that is none.
     own = [name for name in names if name not in settings.models]
     general = settings.model.model_copy(update={"name": own[-1] if own else None})
     return with_model(settings.model_copy(update={"model": general}), str(settings.model.name))
+
+
+def _with_model_flags(settings: Settings, flags: Mapping[str, Any]) -> Settings:
+    """Flags such as `--effort` also hold for profiles that set the key themselves."""
+    fields = {key.removeprefix("model."): flags[key] for key in ("model.effort", "model.stream") if key in flags}
+    profiles = {name: profile.model_copy(update=fields) for name, profile in settings.models.items()}
+    return settings.model_copy(update={"models": profiles})
 
 
 def _contents_of(project: Project) -> dict[str, Any]:

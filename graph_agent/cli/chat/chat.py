@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Chat", "ChatOptions", "recent_lines"]
 
-_KEPT_FLAGS = ("db", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
+_KEPT_FLAGS = ("db", "effort", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
 """They hold for whatever thread the chat switches to."""
 _RECENT_TURNS, _RECENT_MESSAGES = 2, 200
 
@@ -65,6 +65,8 @@ class ChatOptions:
     """The first message, given on the command line."""
     introduction: Callable[[], Sequence[str]] = tuple
     """Lines about the model, computed once everything is loaded."""
+    status_items: Callable[[], Sequence[str]] = tuple
+    """The setting `status_line`, read once everything is loaded."""
 
 
 class Chat:
@@ -152,6 +154,7 @@ class Chat:
             self._session = session = await opening
             # The line below the prompt must never wait for it.
             self._sandbox = (await asyncio.to_thread(lambda: session.sandbox)).label
+            self._turns.status_items = self._options.status_items()
             self._terminal.status = self._status
             self._terminal.cycle_mode = self._cycle_mode
             self._terminal.show(self._introduce)
@@ -343,7 +346,8 @@ class Chat:
         session = self._session
         if session is None:
             return ""
-        return format_status(session, self._sandbox, self._turns.load(), self._console.width)
+        turns = self._turns
+        return format_status(session, self._sandbox, turns.load(), self._console.width, turns.status_items)
 
     def _cycle_mode(self) -> None:
         """Choose the next of the modes that people switch between; the status line shows it."""

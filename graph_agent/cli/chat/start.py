@@ -85,7 +85,14 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
         return await open_target(replace(target, flags={**target.flags, "may_choose_model": True}), bus)
 
     database = database_path(os.environ, target.flags.get("db"))
-    options = ChatOptions(target, open_session, database, message, lambda: _introduction(target))
+    options = ChatOptions(
+        target,
+        open_session,
+        database,
+        message,
+        introduction=lambda: _introduction(target),
+        status_items=lambda: settings_at(target.workspace).status_line,
+    )
     return Chat(terminal, make_console(), options)
 
 

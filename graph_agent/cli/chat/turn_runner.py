@@ -68,16 +68,19 @@ class TurnRunner:
         """`/tasks` while a turn runs; the thread that the person wants to see."""
         self.pending = 0
         """How many questions were open then."""
+        self.status_items: Sequence[str] = ()
+        """What the status line shows; empty: the default."""
         self._context_percent: int | None = None
         """How much of the context window the last request filled."""
         self._has_context = True
         self._usage: Mapping[str, Any] = {}
         """What the thread has used until now."""
 
-    def load(self) -> list[str]:
-        """How full the context is, and what the thread cost where that is known."""
-        context = [] if self._context_percent is None else [f"{self._context_percent}% context"]
-        return [*context, *filter(None, [format_short_cost(usage_report(self._usage))])]
+    def load(self) -> dict[str, str]:
+        """How full the `context` is, and the `cost` of the thread; without what is not known."""
+        context = "" if self._context_percent is None else f"{self._context_percent}% context"
+        parts = {"context": context, "cost": format_short_cost(usage_report(self._usage))}
+        return {name: text for name, text in parts.items() if text}
 
     def show_event(self, number: int, event: Event) -> None:
         """Show an event, also one that comes while nothing runs and a line is being typed."""
@@ -119,8 +122,9 @@ class TurnRunner:
             stopping.append(asyncio.create_task(session.stop()))
 
         def status() -> list[str]:
-            model, _, _ = session.model_label.partition(" @ ")
-            return [*self.load(), session.mode, model]
+            return _chosen_parts(
+                session, "", self.load(), self.status_items or ("context", "cost", "mode", "model")
+            )
 
         keys = TurnKeys(
             stop,
@@ -225,8 +229,8 @@ def format_result(result: TurnResult, *, was_asked: bool = False) -> Iterator[tu
         yield hint, "yellow"
 
 
-def format_status(session: "Session", sandbox: str, load: Sequence[str], width: int = 1000) -> str:
-    """The line below the prompt; where it is too wide it loses the least important parts, never the thread.
+def _chosen_parts(session: "Session", sandbox: str, load: Mapping[str, str], items: Sequence[str]) -> list[str]:
+    """The parts of a status line that the setting `status_line` names, in its order.
 
     Args:
         load: see `TurnRunner.load`.
@@ -234,13 +238,35 @@ def format_status(session: "Session", sandbox: str, load: Sequence[str], width: 
     # The whole id does not fit beside the model; tables show the end of it.
     thread = session.thread_id if len(session.thread_id) <= _MAX_ID_LENGTH else f"…{session.thread_id[-8:]}"
     model, _, _ = session.model_label.partition(" @ ")
-    candidates = (
-        (session.model_label, f"mode {session.mode}", sandbox, *load, f"thread {thread}"),
-        (model, f"mode {session.mode}", sandbox, *load, thread),
-        (model, session.mode, sandbox, *load[:1], thread),
-        (model, session.mode, *load[:1], thread),
-        (session.mode, *load[:1], thread),
-        (session.mode, thread),
-    )
+    parts = {"model": model, "mode": session.mode, "sandbox": sandbox, "thread": thread, **load}
+    parts["folder"] = session.workspace.name or str(session.workspace)
+    return [part for part in map(parts.get, items) if part]
+
+
+def format_status(
+    session: "Session", sandbox: str, load: Mapping[str, str], width: int = 1000, items: Sequence[str] = ()
+) -> str:
+    """The line below the prompt, with the chosen items or the default ones.
+
+    Where it is too wide it loses its last parts; the default loses the least important ones, and never the thread.
+    """
+    model, thread = _chosen_parts(session, sandbox, load, ("model", "thread"))
+    if items:
+        chosen = _chosen_parts(session, sandbox, load, items)
+        candidates = [chosen[:number] for number in range(len(chosen), 0, -1)]
+    else:
+        candidates = [
+            [session.model_label, f"mode {session.mode}", sandbox, *load.values(), f"thread {thread}"],
+            [model, f"mode {session.mode}", sandbox, *load.values(), thread],
+            *(_chosen_parts(session, sandbox, load, names) for names in _NARROWER),
+        ]
     lines = [escape(_SEPARATOR.join(filter(None, parts))) for parts in candidates]
     return next((line for line in lines if text_width(line) <= width), truncate(thread, width))
+
+
+_NARROWER = (
+    ("model", "mode", "sandbox", "context", "thread"),
+    ("model", "mode", "context", "thread"),
+    ("mode", "context", "thread"),
+    ("mode", "thread"),
+)

@@ -42,6 +42,10 @@ class Recover(StrEnum):
 Model = Annotated[
     str | None, Option("-m", "--model", metavar="NAME", help="Model or profile. Default: the configured one.")
 ]
+Effort = Annotated[
+    str | None,
+    Option("--effort", metavar="LEVEL", help="Reasoning effort: none, minimal, low, medium, high or xhigh."),
+]
 Mode = Annotated[
     str | None,
     Option("--mode", metavar="MODE", help="default, acceptEdits, plan, auto, dontAsk or bypassPermissions."),
@@ -94,6 +98,7 @@ def chat(
     resume: Resume = None,
     image: Image = None,
     model: Model = None,
+    effort: Effort = None,
     mode: Mode = None,
     skip_permissions: Bypass = False,
     workspace: Workspace = None,
@@ -105,7 +110,7 @@ def chat(
     from graph_agent.cli.session_target import absolute_paths, attach_files, resolve_target
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
-    flags["attached"] = absolute_paths(image)
+    flags |= {"effort": effort, "attached": absolute_paths(image)}
     resumed = _resumed_id(resume, continues)
     target = resolve_target(flags, workspace=workspace, thread=thread, resume=resumed)
     _open_chat(target, attach_files(message, target))
@@ -117,6 +122,7 @@ def resume(
     ] = "",
     *,
     model: Model = None,
+    effort: Effort = None,
     mode: Mode = None,
     skip_permissions: Bypass = False,
     workspace: Workspace = None,
@@ -132,6 +138,7 @@ def resume(
 
         identifier = choose_thread(resolve_database(db), Path(workspace or ".").expanduser().resolve())
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
+    flags["effort"] = effort
     _open_chat(resolve_target(flags, workspace=workspace, thread=None, resume=identifier), None)
 
 
@@ -152,6 +159,7 @@ def run(
     max_cost: MaxCost = None,
     timeout: Timeout = None,
     model: Model = None,
+    effort: Effort = None,
     mode: Mode = None,
     skip_permissions: Bypass = False,
     no_stream: NoStream = False,
@@ -171,10 +179,9 @@ def run(
         from graph_agent.cli.session_target import absolute_paths, attach_files, open_target, resolve_target
 
         flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
-        flags |= {"trust": trust, "max_tokens": max_tokens, "max_cost": max_cost}
+        flags |= {"trust": trust, "max_tokens": max_tokens, "max_cost": max_cost, "effort": effort}
         flags |= {"add_dirs": absolute_paths(add_dir), "attached": absolute_paths(image)}
-        resumed = _resumed_id(resume, continues)
-        target = resolve_target(flags, workspace=workspace, thread=thread, resume=resumed)
+        target = resolve_target(flags, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
         text = attach_files(_read_prompt(prompt, target, trusted_once=trust, has_piped_input=piped_input), target)
         answers = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
         answers.require_pending_calls(may_exist=target.exists)

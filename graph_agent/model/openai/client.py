@@ -214,7 +214,7 @@ def open_client(model: ModelSettings, name: str) -> EndpointClient:
         http_async_client=_http_client(model),
         timeout=openai.Timeout(model.timeout_s, connect=model.connect_timeout_s),
         default_headers={header: value.get_secret_value() for header, value in model.headers.items()},
-        extra_body=model.extra_body or None,
+        extra_body={**_effort_field(model), **model.extra_body} or None,
         # Else ChatOpenAI takes OPENAI_PROXY from the environment and rejects it beside our own client.
         openai_proxy="",
         max_retries=0,
@@ -224,6 +224,10 @@ def open_client(model: ModelSettings, name: str) -> EndpointClient:
     client._stall_s = model.timeout_s  # noqa: SLF001 -- its constructor takes fields of the request only
     client._connect_s = model.connect_timeout_s  # noqa: SLF001 -- likewise
     return client
+
+
+def _effort_field(model: ModelSettings) -> dict[str, str]:
+    return {} if model.effort == "auto" else {"reasoning_effort": model.effort}
 
 
 def request_target(model: ModelSettings, name: str) -> Target:

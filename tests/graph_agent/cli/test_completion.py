@@ -70,6 +70,7 @@ def complete(line: str) -> dict[str, str]:
         ("recover --all ", {"retry", "done", "cancel"}, set()),
         ("calls --status exec", {"executing"}, {"error"}),
         ("chat --mode ", {"plan", "auto"}, set()),
+        ("chat --effort ", {"high", "minimal"}, {"plan"}),
         ("config set model.b", {"model.base_url"}, {"mode"}),
         ("tools show gr", {"grep"}, {"bash"}),
         ("graph --format ", {"mermaid"}, {"svg"}),

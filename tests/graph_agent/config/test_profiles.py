@@ -94,3 +94,14 @@ def test_without_profiles_a_name_is_all_that_changes() -> None:
     settings = Settings(database=Path("x.db"), model=ModelSettings(name="a", base_url="http://here/v1"))
 
     assert model_settings_for(settings, "b") == ModelSettings(name="b", base_url="http://here/v1")
+
+
+def test_a_flag_for_the_model_holds_for_every_profile_also_one_that_sets_the_key(env: dict[str, str]) -> None:
+    path = Path(env["GRAPH_AGENT_HOME"]) / "config.toml"
+    path.write_text(_FILE.replace('stream = "off"', 'effort = "low"'), encoding="utf-8")
+
+    def efforts(flags: dict[str, str]) -> list[str]:
+        settings = load_settings(env, flags=flags)
+        return [model_settings_for(settings, name).effort for name in ("big", "fast", "elsewhere")]
+
+    assert (efforts({}), efforts({"model.effort": "high"})) == (["auto", "low", "auto"], ["high"] * 3)

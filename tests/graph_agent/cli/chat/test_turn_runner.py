@@ -106,18 +106,27 @@ def test_only_a_budget_of_the_turn_is_fresh_when_one_goes_on() -> None:
     assert [has_fresh_budget(rest("limit", budget=name)) for name in budgets] == [True, True, True, False, False]
 
 
-_LOAD = ["12% context", "$0.04"]
+_LOAD = {"context": "12% context", "cost": "$0.04"}
 
 
 def test_the_status_line_says_how_full_the_context_is_and_what_it_cost(tmp_path: Path) -> None:
     session = ScriptedSession(EventBus(), tmp_path)
 
-    assert format_status(session, "no sandbox", []) == (
+    assert format_status(session, "no sandbox", {}) == (
         "scripted model · mode default · no sandbox · thread thread-1"
     )
     assert format_status(session, "no sandbox", _LOAD) == (
         "scripted model · mode default · no sandbox · 12% context · $0.04 · thread thread-1"
     )
+
+
+def test_the_status_line_shows_the_chosen_items_in_their_order_and_loses_the_last_ones(tmp_path: Path) -> None:
+    session, items = ScriptedSession(EventBus(), tmp_path / "shop"), ("folder", "cost", "mode", "context")
+
+    lines = [format_status(session, "no sandbox", _LOAD, width, items) for width in (80, 25, 12, 5)]
+
+    assert lines == ["shop · $0.04 · default · 12% context", "shop · $0.04 · default", "shop · $0.04", "shop"]
+    assert format_status(session, "no sandbox", {}, items=("cost", "sandbox")) == "no sandbox"
 
 
 def test_a_narrow_status_line_loses_what_matters_least_and_never_the_thread(tmp_path: Path) -> None:

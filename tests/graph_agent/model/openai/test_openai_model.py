@@ -331,6 +331,17 @@ async def test_a_history_is_sent_valid_and_byte_identical_each_time() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("settings", "sent"),
+    [({}, None), ({"effort": "high"}, "high"), ({"effort": "low", "extra_body": {"reasoning_effort": "x"}}, "x")],
+)
+async def test_the_reasoning_effort_is_sent_if_it_is_set(settings: dict[str, Any], sent: str | None) -> None:
+    with FakeOpenAI([TXT("ok")], strict=True) as server:
+        await Asking(server, **settings).reply()
+
+    assert server.bodies[0].get("reasoning_effort") == sent
+
+
 async def test_an_endpoint_that_cannot_stream_is_learned_and_remembered() -> None:
     with FakeOpenAI([TXT("one"), TXT("two"), TXT("off")], refuse_stream=True) as server:
         asking = Asking(server)
