@@ -24,6 +24,7 @@ __all__ = [
     "ToolRegistry",
     "function_declaration",
     "is_available_in_plan_mode",
+    "keep_only",
     "resolve_tool_name",
     "select_tools",
     "unknown_tool_message",
@@ -35,7 +36,16 @@ Factory = Callable[[ToolContext | None], BaseTool]
 SYSTEM_TOOLS = frozenset(("attempt_completion", "new_task"))
 """Names that a plug-in may replace; all other names can be registered only once."""
 
-TOOL_ALIASES: Mapping[str, str] = {"read": "read_file", "write": "write_file", "edit": "edit_file"}
+TOOL_ALIASES: Mapping[str, str] = {
+    "read": "read_file",
+    "write": "write_file",
+    "edit": "edit_file",
+    "multiedit": "edit_file",
+    "webfetch": "web_fetch",
+    "websearch": "web_search",
+    "todowrite": "todo_write",
+    "task": "new_task",
+}
 
 _BY_VERB: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("search", "rg", "ripgrep", "codebase"), ("grep", "glob")),
@@ -326,6 +336,18 @@ def select_tools(registry: ToolRegistry, names: Collection[str]) -> ToolRegistry
             factory = partial(_instance_or_copy, registry, tool, copy.copy(tool))
             selected.register_factory(tool.name, factory, origin=registry.origin(tool.name) or "builtin")
     return selected
+
+
+def keep_only(registry: ToolRegistry, allows: Callable[[str], bool]) -> None:
+    """Leave in a registry only the tools with an allowed name, of those that are registered later, too."""
+
+    def drop(name: str) -> None:
+        if not allows(name):
+            registry.unregister(name)
+
+    for name in registry.names():
+        drop(name)
+    registry.listen(lambda change: drop(change.name) if change.what == "registered" else None)
 
 
 def _instance_or_copy(

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from graph_agent.app.instructions import read_context_file, system_prompt
+from graph_agent.app.instructions import read_context_file, system_prompt, with_role
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.models import (
     OpenedModel,
@@ -22,6 +22,7 @@ from graph_agent.app.models import (
     settings_for_choice,
     store_model_choice,
 )
+from graph_agent.app.named_agents import agent_of_thread, agent_to_json
 from graph_agent.app.project_trust import project_at, project_notices
 from graph_agent.app.subagents import LocalSubAgentHost, SubAgentTools, create_sub_agents
 from graph_agent.app.toolset import (
@@ -43,7 +44,7 @@ from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import HookSettings, Settings
-from graph_agent.config.sources import load_settings, with_model
+from graph_agent.config.sources import load_settings, stricter_mode, with_model
 from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, WarningIssued
 from graph_agent.graph.build import GraphDependencies, build_graph
@@ -67,6 +68,7 @@ from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.file_restore import RestorableFiles
 from graph_agent.toolbox.hooks import CommandHooks
 from graph_agent.toolbox.mentions import FileMentions
+from tools.agent_ops.new_task import NamedAgent
 from tools.sandbox import Sandbox
 
 __all__ = [
@@ -96,19 +98,18 @@ async def open_session(
     Args:
         workspace: the folder the thread works in; an existing thread moves there.
         thread_id: the whole id.
-        flags: `add_dirs`, `db`, `effort`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream`;
-            others come from the settings. `checkpoint_id` is an older checkpoint to branch from. With
-            `may_choose_model` an unclear model is left to `Session.switch_model`. `model_left` names the `thread`
-            that a chat leaves and the `name` of its model, which the new thread takes over. With `awaits_servers`
-            the tools of MCP servers are awaited, at most for the setting `mcp_wait`. With `trust` the workspace's
-            project files are trusted in this session. `attached` files may be read anywhere.
+        flags: `add_dirs`, `db`, `effort`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream` in
+            place of settings. `agent` names the agent of a new thread. `checkpoint_id` is an older checkpoint to
+            branch from. `may_choose_model` leaves an unclear model to `Session.switch_model`. `model_left` names
+            the `thread` that a chat leaves, and the `name` of its model for the new one. `awaits_servers` waits for
+            MCP servers, at most `mcp_wait`. `trust` trusts the project here. `attached` files may be read anywhere.
         bus: receives the session's events.
 
     Raises:
         ConfigError: a setting is wrong.
         ThreadHeld: another process holds the thread.
         StorageError: the database cannot be used.
-        UsageError: no model is named and the endpoint has not exactly one, or the cost is limited but unknown.
+        UsageError: the endpoint has not exactly one model and none is named; the cost is limited but unknown.
     """
     given, bus, folder = dict(flags or {}), bus or EventBus(), await asyncio.to_thread(existing_folder, workspace)
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
@@ -127,6 +128,7 @@ async def open_session(
         awaits_servers=bool(given.get("awaits_servers")),
         add_dirs=tuple(given.get("add_dirs") or ()),
         attached=tuple(given.get("attached") or ()),
+        agent=str(given.get("agent") or ""),
     )
     async with AsyncExitStack() as opened:
         session = await _open(request, settings, bus, opened)
@@ -166,6 +168,8 @@ class _OpenRequest:
     """Folders to add to those that the thread has."""
     attached: tuple[str, ...]
     """Files that the user named on the command line."""
+    agent: str
+    """Name of the agent that a new thread works as; empty for none."""
 
 
 async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
@@ -173,14 +177,15 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     threads, workspace = store.threads, request.workspace
     opened.push_async_callback(store.database.close)
     settings = await _with_thread_model(request, settings, threads, bus)
+    row = await threads.get(request.thread_id) if request.thread_id else None
+    registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
+    agent = await asyncio.to_thread(agent_of_thread, row.agent if row else None, request.agent, settings, registry)
+    request, settings = _as_agent(agent, request, settings, row)
     model = await open_model(settings, may_choose_later=request.may_choose_model)
     opened.push_async_callback(model.close)
     require_price(settings, model)
     requested = await asyncio.to_thread(requested_roots, request.add_dirs, settings)
-    row = await threads.get(request.thread_id) if request.thread_id else None
-    if row is None:
-        mode = "default" if settings.mode == "bypassPermissions" else settings.mode
-        row = await threads.create(request.thread_id or uuid4().hex, str(workspace), model.label, mode)
+    row = row or await _create_row(request, settings, model.label, agent, threads)
     await _reject_sub_agent(row, store)
     stored = tuple(dict.fromkeys((*row.roots, *requested)))
     roots = await asyncio.to_thread(roots_of, workspace, stored, settings)
@@ -195,8 +200,8 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
         attached=await asyncio.to_thread(lambda: frozenset(str(Path(one).resolve()) for one in request.attached)),
         budget=budget_of(settings),
         depth=await threads.depth(row.thread_id),
+        role=agent.prompt,
     )
-    registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
     for line in unusable:
         bus.publish(WarningIssued(f"Plug-in not loaded: {line}"))
     servers = SessionServers(settings, registry, workspace, bus)
@@ -217,6 +222,26 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     for folder in roots.gone:
         bus.publish(WarningIssued(f"The added folder {folder} no longer exists and is ignored."))
     return session
+
+
+async def _create_row(
+    request: _OpenRequest, settings: Settings, model: str, agent: NamedAgent, threads: ThreadTable
+) -> ThreadRow:
+    """A new thread; without approvals it is only as long as this process works on it."""
+    mode = "default" if settings.mode == "bypassPermissions" else settings.mode
+    thread_id, stored = request.thread_id or uuid4().hex, agent_to_json(agent)
+    return await threads.create(thread_id, str(request.workspace), model, mode, stored)
+
+
+def _as_agent(
+    agent: NamedAgent, request: "_OpenRequest", settings: Settings, row: ThreadRow | None
+) -> tuple["_OpenRequest", Settings]:
+    """The request and settings with the model and mode of an agent, where the user did not choose others."""
+    if agent.model and not request.names_model and (row is None or not row.model_choice):
+        request, settings = replace(request, names_model=True), with_model(settings, agent.model)
+    if row is None and not request.names_mode:
+        settings = settings.model_copy(update={"mode": stricter_mode(agent.mode, settings.mode)})
+    return request, settings
 
 
 async def _with_thread_model(
@@ -312,6 +337,7 @@ async def session_dependencies(
     if thread.depth:
         # For a sub-agent no model may judge what the user wants: its task was written by a model.
         parts = replace(parts, is_sub_agent=True, has_auto_mode=False)
+    parts = replace(parts, instructions=partial(_with_role_of, thread, parts.instructions))
     has_mentions = thread.depth == 0 and choose_model(settings).kind != "offline"
     mentions = FileMentions(parts.toolbox, workspace, thread.roots, thread.attached)
     shells = _open_shells(settings, store, bus, tools)
@@ -352,10 +378,29 @@ async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
     return sandbox
 
 
+def _with_role_of(thread: Thread, instructions: Callable[[], str]) -> str:
+    return with_role(instructions(), thread.role)
+
+
 async def _sub_agent_dependencies(
-    settings: Settings, model: OpenedModel, store: Store, thread: Thread, bus: EventBus, tools: SubAgentTools
+    settings: Settings,
+    model: OpenedModel,
+    store: Store,
+    thread: Thread,
+    bus: EventBus,
+    tools: SubAgentTools,
 ) -> SessionDependencies:
-    return await session_dependencies(thread, settings, model, store, bus, tools)
+    """Model and database are the parent's, which closes them; a model of its own ends with the sub-agent."""
+    if not thread.model:
+        return replace(await session_dependencies(thread, settings, model, store, bus, tools), close=tools.close)
+    settings = with_model(settings, thread.model)
+    async with AsyncExitStack() as opened:
+        own = await open_model(settings, may_choose_later=False)
+        opened.push_async_callback(own.close)
+        require_price(settings, own)
+        await store.threads.set_model(thread.thread_id, own.label)
+        dependencies = await session_dependencies(thread, settings, own, store, bus, tools)
+        return replace(dependencies, close=opened.pop_all().aclose)
 
 
 def _open_shells(settings: Settings, store: Store, bus: EventBus, tools: ToolSource) -> Shells:

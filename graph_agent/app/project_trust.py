@@ -12,6 +12,7 @@ from graph_agent.app.toolset import rules_of
 from graph_agent.config.paths import memory_file
 from graph_agent.config.project import (
     FALLBACKS,
+    PROJECT_AGENTS,
     PROJECT_COMMANDS,
     PROJECT_CONFIG,
     PROJECT_HOOKS,
@@ -134,7 +135,9 @@ def _folder_files(folder: Path, *, fallbacks: bool) -> Iterator[str]:
     tools = [name for name in _names_in(folder / PROJECT_TOOLS) if name.endswith(".py") and name[0] not in "._"]
     hooks = [name for name in _names_in(folder / PROJECT_HOOKS) if name[0] != "."]
     found = {PROJECT_TOOLS: tools, PROJECT_HOOKS: hooks}
-    found |= {place: _list_kind(folder, place, place) for place in (PROJECT_COMMANDS, *PROJECT_SKILLS)}
+    found |= {
+        place: _list_kind(folder, place, place) for place in (PROJECT_COMMANDS, PROJECT_AGENTS, *PROJECT_SKILLS)
+    }
     for place, ours in FALLBACKS.items() if fallbacks else ():
         hidden = {name for one in ours for name in found[one]}
         found[place] = [name for name in _list_kind(folder, place, ours[0]) if name not in hidden]

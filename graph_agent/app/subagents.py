@@ -1,10 +1,15 @@
 """Open sub-agents: threads of their own that share their parent's model, database, servers and rights."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from graph_agent.app.instructions import with_role
+from graph_agent.app.named_agents import NO_AGENT, agent_from_json, agent_to_json, load_agents
 from graph_agent.app.toolset import ToolSource
 from graph_agent.config.settings import Settings
+from graph_agent.config.sources import stricter_mode
+from graph_agent.errors import UsageError
 from graph_agent.events import EventBus
 from graph_agent.ports import Journal
 from graph_agent.ports.usage import UNLIMITED
@@ -13,7 +18,7 @@ from graph_agent.session.session import Session
 from graph_agent.session.subagents import SubAgentRequest, SubAgents, SubAgentTask, TaskCall
 from graph_agent.session.time_travel import last_reverted_attempt
 from graph_agent.storage.sqlite.threads import ThreadTable
-from tools.agent_ops.new_task import NEW_TASK, NewTaskTool
+from tools.agent_ops.new_task import NEW_TASK, NamedAgent, NewTaskTool
 from tools.agent_ops.new_task import SubAgentTask as ToolTask
 from tools.base import SubAgentStep, ToolContext, ToolErrorType, ToolResult, failure
 from tools.registry import ToolRegistry, select_tools
@@ -52,6 +57,8 @@ class LocalSubAgentHost:
     journal: Journal
     servers: ToolSource
     join: Join
+    agents: Mapping[str, NamedAgent] = field(default_factory=dict)
+    """The defined agents, by name."""
 
     async def last_reverted(self, thread_id: str, call_id: str) -> int:
         """See the protocol."""
@@ -68,26 +75,43 @@ class LocalSubAgentHost:
     async def open(self, request: SubAgentRequest) -> Session:
         """See the protocol."""
         parent, task = self.thread, request.task
+        defined = self._defined(task.agent)
+        row = await self.threads.create_child(
+            request.parent_thread, request.call_id, request.thread_id, task.description, agent_to_json(defined)
+        )
+        # As it was when the sub-agent began: what its file says by now is for others.
+        agent = agent_from_json(row.agent)
         child = replace(
             parent,
             thread_id=request.thread_id,
-            mode=request.mode,
+            mode=stricter_mode(agent.mode, request.mode),
             max_steps=min(task.max_steps or parent.max_steps, parent.max_steps),
             from_checkpoint=None,
             depth=parent.depth + 1,
             budget=UNLIMITED,
             shared_budget=request.shared_budget,
+            role=agent.prompt or parent.role,
+            model=agent.model,
         )
-        await self.threads.create_child(request.parent_thread, request.call_id, request.thread_id, task.description)
         registry = self.servers.registry
         wanted = registry.names() if task.tools is None else task.tools
-        tools = SubAgentTools(select_tools(registry, frozenset(wanted)), self.servers)
+        allowed = frozenset(name for name in wanted if agent.allows(name))
+        tools = SubAgentTools(select_tools(registry, allowed), self.servers)
         dependencies = await self.join(child, request.bus, tools)
-        # Model and database are the parent's, which closes them.
-        dependencies = replace(dependencies, close=tools.close)
         if request.system_prompt:
-            dependencies = replace(dependencies, instructions=lambda: request.system_prompt)
+            prompt = with_role(request.system_prompt, child.role)
+            dependencies = replace(dependencies, instructions=lambda: prompt)
         return await Session.open(child, dependencies)
+
+    def _defined(self, name: str) -> NamedAgent:
+        """The agent of this name.
+
+        Raises:
+            UsageError: there is none, or it cannot be used.
+        """
+        if name and (name not in self.agents or self.agents[name].problem):
+            raise UsageError(f"The agent {name!r} of this call is not defined any more, or cannot be used.")
+        return self.agents[name] if name else NO_AGENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +130,7 @@ class _TaskRunner:
         def report_step(step: int, text: str) -> None:
             context.progress(SubAgentStep(step, text))
 
-        session_task = SubAgentTask(task.description, task.prompt, task.tools, task.max_steps)
+        session_task = SubAgentTask(task.description, task.prompt, task.tools, task.max_steps, task.agent)
         report = await self.sub_agents.work(session_task, TaskCall(context.thread_id, context.call_id, report_step))
         if report.error:
             kind = ToolErrorType.CANCELLED if report.was_stopped else ToolErrorType.EXECUTION
@@ -116,9 +140,12 @@ class _TaskRunner:
 
 def create_sub_agents(host: LocalSubAgentHost, settings: Settings) -> SubAgents:
     """The sub-agents of a thread; `new_task` is registered for them if the thread may have some."""
-    sub_agents, registry = SubAgents(host), host.servers.registry
+    registry = host.servers.registry
+    agents = load_agents(settings, os.environ, registry.names())
+    sub_agents = SubAgents(replace(host, agents=agents))
     if remove_new_task(registry) and host.thread.depth < settings.max_task_depth:
-        registry.register(NewTaskTool(workspace=host.thread.workspace, sub_agents=_TaskRunner(sub_agents)))
+        runner, workspace = _TaskRunner(sub_agents), host.thread.workspace
+        registry.register(NewTaskTool(workspace=workspace, sub_agents=runner, agents=tuple(agents.values())))
     return sub_agents
 
 

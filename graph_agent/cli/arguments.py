@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "approvals": ("list", "approve", "reject", "answer", "edit"),
     "policy": ("list", "revoke", "check", "test", "show"),
     "tools": ("list", "show", "stats"),
+    "agents": ("list", "show"),
     "memory": ("show", "edit", "forget", "undo"),
     "config": ("show", "path", "set", "trust", "explain"),
     "mcp": ("list", "add", "remove", "trust", "test"),
@@ -36,7 +37,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 VALUE_OPTIONS = frozenset(
     (
         *("-m", "--model", "--mode", "--workspace", "--add-dir", "--db", "--thread", "-i", "--image", "--output"),
-        *("--effort", "--approve", "--reject", "--reason", "--recover", "--timeout"),
+        *("--agent", "--effort", "--approve", "--reject", "--reason", "--recover", "--timeout"),
         *("--max-steps", "--max-tokens", "--max-cost"),
     )
 )

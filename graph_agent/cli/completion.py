@@ -200,6 +200,14 @@ def _tools(_: Path, __: str) -> Iterator[CompletionItem]:
     yield from (CompletionItem(tool.name) for tool in catalog.tools)
 
 
+def _agents(_: Path, __: str) -> Iterator[CompletionItem]:
+    from graph_agent.app.named_agents import load_agents
+    from graph_agent.app.project_trust import settings_at
+
+    agents = load_agents(settings_at(Path.cwd()), os.environ, ())
+    yield from (CompletionItem(agent.name, help=agent.description) for agent in agents.values())
+
+
 def _keys(_: Path, __: str) -> Iterator[CompletionItem]:
     from graph_agent.config.settings import known_keys
 
@@ -252,6 +260,8 @@ SOURCES: Mapping[str, Source] = {
     "tool": _used_tools,
     "policy tool": _tools,
     "tools name": _tools,
+    "agent": _agents,
+    "agents name": _agents,
     "mcp name": _servers,
     "effort": _efforts,
     "mode": _modes,

@@ -21,7 +21,7 @@ from typer.main import get_command
 from graph_agent.cli.arguments import expand_arguments, find_similar, find_similar_option
 from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, RunCommand, write_examples
 from graph_agent.cli.commands import session
-from graph_agent.cli.commands.approvals import approvals_app, policy_app, recover_command, tools_app
+from graph_agent.cli.commands.approvals import agents_app, approvals_app, policy_app, recover_command, tools_app
 from graph_agent.cli.commands.config import config_app, doctor_command, init_command, mcp_app, memory_app, model_app
 from graph_agent.cli.commands.threads import (
     calls_command,
@@ -123,6 +123,7 @@ _PROGRAMS = {
     "approvals": approvals_app,
     "policy": policy_app,
     "tools": tools_app,
+    "agents": agents_app,
     "memory": memory_app,
     "config": config_app,
     "mcp": mcp_app,

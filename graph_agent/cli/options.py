@@ -94,6 +94,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "tools list": ("graph-agent tools list", "graph-agent tools list --mode plan"),
     "tools show": ("graph-agent tools show bash",),
     "tools stats": ("graph-agent tools stats",),
+    "agents list": ("graph-agent agents list",),
+    "agents show": ("graph-agent agents show reviewer",),
     "memory show": ("graph-agent memory show",),
     "memory edit": ("graph-agent memory edit",),
     "memory forget": ("graph-agent memory forget 2",),

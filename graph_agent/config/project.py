@@ -17,6 +17,7 @@ from graph_agent.config.user_commands import field_items, split_front_matter
 __all__ = [
     "FALLBACKS",
     "NOT_TRUSTED",
+    "PROJECT_AGENTS",
     "PROJECT_COMMANDS",
     "PROJECT_CONFIG",
     "PROJECT_FOLDERS",
@@ -68,9 +69,13 @@ PROJECT_COMMANDS = ".graph-agent/commands"
 PROJECT_SKILLS = (".agents/skills", ".graph-agent/skills")
 """Folders of a project with a folder for each skill and its `SKILL.md`; many agents look into the first."""
 
+PROJECT_AGENTS = ".graph-agent/agents"
+"""Folder of a project whose `*.md` files define agents."""
+
 FALLBACKS: Mapping[str, tuple[str, ...]] = {
     ".claude/commands": (PROJECT_COMMANDS,),
     ".claude/skills": PROJECT_SKILLS,
+    ".claude/agents": (PROJECT_AGENTS,),
 }
 """Folders of another agent, each with ours for the same kind of file; a file in ours hides its namesake."""
 
@@ -82,6 +87,7 @@ PROJECT_FOLDERS: Mapping[str, str] = {
     PROJECT_HOOKS: "what hooks may run",
     **dict.fromkeys((PROJECT_COMMANDS, ".claude/commands"), "a slash command"),
     **dict.fromkeys((*PROJECT_SKILLS, ".claude/skills"), "a skill: instructions to the model"),
+    **dict.fromkeys((PROJECT_AGENTS, ".claude/agents"), "an agent: instructions to the model"),
     PROJECT_RULES: "instructions to the model, in place of AGENTS.md",
 }
 """Folders whose files are watched, and what these hold."""
@@ -179,6 +185,11 @@ class Project:
     def skills(self) -> tuple[tuple[str, str], ...]:
         """Its skills, each with the path and text of its file; none if it is not trusted."""
         return self._trusted_files(*PROJECT_SKILLS)
+
+    @property
+    def agents(self) -> tuple[tuple[str, str], ...]:
+        """Its agents, each with the path and text of its file; none if it is not trusted."""
+        return self._trusted_files(PROJECT_AGENTS)
 
     def _trusted_files(self, *folders: str) -> tuple[tuple[str, str], ...]:
         files = [file for file in self.files if file.place[0] in folders] if self.is_trusted else []

@@ -368,6 +368,8 @@ class Settings(Section):
     """Files with tools of a trusted project: where each stands, and its text as it was trusted."""
     project_skills: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
     """The `SKILL.md` of its skills, likewise."""
+    project_agents: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
+    """The files of its agents, likewise."""
 
     @property
     def sandbox_memory_bytes(self) -> int | None:
@@ -386,6 +388,7 @@ _INTERNAL_FIELDS = frozenset(
         "is_folder_untrusted",
         "project_tools",
         "project_skills",
+        "project_agents",
         "general_model",
         "profile",
     )

@@ -34,6 +34,7 @@ __all__ = [
     "project_settings",
     "read_layers",
     "reject_bypass_mode",
+    "stricter_mode",
     "uses_fallback_files",
     "with_model",
 ]
@@ -151,6 +152,7 @@ def _contents_of(project: Project) -> dict[str, Any]:
         "is_folder_untrusted": bool(project.files) and not project.is_trusted,
         "project_tools": project.tools,
         "project_skills": project.skills,
+        "project_agents": project.agents,
     }
 
 
@@ -302,6 +304,11 @@ _STRICTER_MODES: Mapping[str, tuple[str, ...]] = {
     "default": ("dontAsk", "plan"),
 }
 """Per mode, the modes in which no call runs that would not run in it, or would need approval in it."""
+
+
+def stricter_mode(wanted: str, given: str) -> str:
+    """The mode that is wanted if it is stricter than the given one, which is returned otherwise."""
+    return wanted if wanted in _STRICTER_MODES.get(given, ()) else given
 
 
 def _is_lower(new: Any, old: Any) -> bool:

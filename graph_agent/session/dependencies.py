@@ -49,6 +49,10 @@ class Thread:
     """What its requests may use; the steps are limited by `max_steps`."""
     depth: int = 0
     """0 for a thread of the user's own, otherwise the number of its parents."""
+    role: str = ""
+    """The instructions of the agent that was chosen for it; a part of the system prompt."""
+    model: str = ""
+    """For a sub-agent: profile or model that answers, if not that of its parent."""
     shared_budget: SharedBudget | None = None
     """For a sub-agent: the budget that it shares with its parent, instead of one of its own."""
 

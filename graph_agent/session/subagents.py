@@ -57,6 +57,8 @@ class SubAgentTask:
     tools: tuple[str, ...] | None = None
     """None: all that its parent is offered."""
     max_steps: int | None = None
+    agent: str = ""
+    """Name of the defined agent that does it; empty for one like its parent."""
 
 
 @dataclass(frozen=True, slots=True)

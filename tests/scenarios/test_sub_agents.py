@@ -1,10 +1,11 @@
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.fakes.openai_server import TC, TXT
-from tests.scenarios.command import scripted, until
+from tests.scenarios.command import Scripted, scripted, until
 
 _TASK = TC("p1", "new_task", {"prompt": "append a", "description": "keep the log"})
 _SCRIPT = [_TASK, TC("c1", "bash", {"command": "sleep 0.7; echo a >> log.txt"}), TXT("it is kept"), TXT("all done")]
@@ -137,3 +138,71 @@ def test_in_the_chat_a_budget_that_sub_agents_used_up_asks_whether_they_go_on_an
         code = chat.ends()
 
     assert (code, asked, len(command.server.bodies)) == (0, 4, 7)
+
+
+def _define(command: Scripted, text: str) -> None:
+    file = command.folder / "home" / "agents" / "reviewer.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def _seen(body: Any) -> tuple[str, str, list[str]]:
+    """The model, the end of the system prompt and the tools of a request."""
+    prompt = str(body["messages"][0]["content"])
+    return body["model"], prompt.rpartition("\n\n")[2], [tool["function"]["name"] for tool in body.get("tools", ())]
+
+
+_REVIEWER = "---\ntools: [read_file, bash]\nmodel: small\nmode: {}\n---\nYou review."
+
+
+def test_a_task_for_a_defined_agent_gets_its_instructions_tools_model_and_mode_also_after_a_kill(
+    tmp_path: Path,
+) -> None:
+    task = TC("p1", "new_task", {"prompt": "look", "agent": "reviewer"})
+    script = [task, TC("c1", "bash", {"command": "echo a >> log.txt; sleep 30"}), TXT("fine"), TXT("all done")]
+    with scripted(tmp_path, script) as command:
+        _define(command, _REVIEWER.format(""))
+        process = command.start("run", "go", "--thread", "t", "--mode", "bypassPermissions")
+        until((command.workspace / "log.txt").exists)
+        command.kill(process)
+        _define(command, "---\ntools: ls\n---\nYou changed.")
+        asked, _ = command.run_json("--resume", "t")
+        command("recover", "t", "--all", "cancel")
+        ended, last = command.run_json("--resume", "t")
+        parent, child, again, _ = map(_seen, command.server.bodies)
+
+    assert (asked, ended, last["answer"]) == (4, 0, "all done")
+    assert (child, again) == (("small", "You review.", ["read_file", "bash"]),) * 2
+    assert (parent[0] != "small", "new_task" in parent[2], "You review." in parent[1]) == (True, True, False)
+
+
+@pytest.mark.parametrize(("mode", "asked"), [("plan", ["read_file"]), ("bypassPermissions", [])])
+def test_the_mode_of_an_agent_is_used_only_where_it_is_stricter(
+    tmp_path: Path, mode: str, asked: list[str]
+) -> None:
+    task = TC("p1", "new_task", {"prompt": "look", "agent": "reviewer"})
+    with scripted(tmp_path, [task, TXT("fine"), TXT("all done")]) as command:
+        _define(command, _REVIEWER.format(mode))
+        code, _ = command.run_json("go")
+        errors = [call["error_msg"] or "" for call in command.json("calls")["calls"]]
+        tools = [_seen(body)[2] for body in command.server.bodies[1:2]]
+
+    assert (code, tools[0] == asked) == (0, bool(asked))
+    assert any("bypassPermissions" in error for error in errors) == (not asked)
+
+
+def test_a_thread_works_as_the_agent_it_was_started_with(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("one"), TXT("two")]) as command:
+        _define(command, _REVIEWER.format("plan"))
+        unknown = command("run", "go", "--agent", "nobody")
+        first = command("run", "go", "--agent", "reviewer", "--thread", "t")
+        _define(command, "---\ntools: ls\n---\nYou changed.")
+        second = command("run", "and?", "--resume", "t")
+        again = command("run", "and?", "--resume", "t", "--agent", "reviewer")
+        seen = [_seen(body) for body in command.server.bodies]
+        [thread] = command.json("threads", "list")["threads"]
+
+    assert [ran.returncode for ran in (unknown, first, second, again)] == [2, 0, 0, 2]
+    assert "There is no agent 'nobody'. Defined: reviewer." in unknown.stderr
+    assert seen == [("small", "You review.", ["read_file"])] * 2
+    assert thread["mode"] == "plan"

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Chat", "ChatOptions", "recent_lines"]
 
-_KEPT_FLAGS = ("db", "effort", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
+_KEPT_FLAGS = ("agent", "db", "effort", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
 """They hold for whatever thread the chat switches to."""
 _RECENT_TURNS, _RECENT_MESSAGES = 2, 200
 

@@ -1,4 +1,4 @@
-"""The `approvals`, `recover`, `policy` and `tools` commands: answer calls, and see how they are decided.
+"""The `approvals`, `recover`, `policy`, `tools` and `agents` commands: answer calls, and see how they are decided.
 
 They never run a call or the graph.
 """
@@ -12,7 +12,7 @@ from typer import Argument, Option
 from graph_agent.cli.command_types import PlainCommand, command_group
 from graph_agent.cli.options import AsJson, Database, resolve_database
 
-__all__ = ["Rule", "Scope", "approvals_app", "policy_app", "recover_command", "tools_app"]
+__all__ = ["Rule", "Scope", "agents_app", "approvals_app", "policy_app", "recover_command", "tools_app"]
 
 approvals_app = command_group("List pending approvals and answer them.")
 
@@ -269,3 +269,24 @@ def show_statistics_command(db: Database = None, as_json: AsJson = False) -> Non
     from graph_agent.cli.views.tools import show_statistics
 
     show_statistics(resolve_database(db), as_json=as_json)
+
+
+agents_app = command_group("List the agents that you and this project define, show one.")
+
+
+@agents_app.command("list", cls=PlainCommand)
+def list_agents_command(as_json: AsJson = False) -> None:
+    """List the defined agents, each with its tools, model and mode. The model delegates to them with new_task."""
+    from graph_agent.cli.views.agents import list_agents
+
+    list_agents(as_json=as_json)
+
+
+@agents_app.command("show", cls=PlainCommand)
+def show_agent_command(
+    name: Annotated[str, Argument(metavar="NAME", help="Name of the agent.")], as_json: AsJson = False
+) -> None:
+    """Show one agent with its instructions. Exit code 1 if it cannot be used."""
+    from graph_agent.cli.views.agents import show_agent
+
+    show_agent(name, as_json=as_json)

@@ -14,6 +14,9 @@ from graph_agent.cli.arguments import is_piped_input
 from graph_agent.cli.options import Database, resolve_database
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from graph_agent.cli.headless.run import RunRequest
     from graph_agent.cli.session_target import Target
 
 
@@ -65,6 +68,10 @@ Resume = Annotated[
 Image = Annotated[
     list[str] | None, Option("-i", "--image", metavar="FILE", help="Attach an image to the prompt; repeatable.")
 ]
+Agent = Annotated[
+    str | None,
+    Option("--agent", metavar="NAME", help="Agent that a new thread works as; see `agents list`."),
+]
 NoStream = Annotated[bool, Option("--no-stream", help="Disable streaming.")]
 MaxSteps = Annotated[
     int | None, Option("--max-steps", min=1, metavar="N", help="Limit of model requests per turn.")
@@ -97,6 +104,7 @@ def chat(
     continues: Continue = False,
     resume: Resume = None,
     image: Image = None,
+    agent: Agent = None,
     model: Model = None,
     effort: Effort = None,
     mode: Mode = None,
@@ -107,12 +115,11 @@ def chat(
     no_stream: NoStream = False,
 ) -> None:
     """Start an interactive session; side effects need approval."""
-    from graph_agent.cli.session_target import absolute_paths, attach_files, resolve_target
+    from graph_agent.cli.session_target import attach_files
 
-    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
-    flags |= {"effort": effort, "attached": absolute_paths(image)}
-    resumed = _resumed_id(resume, continues)
-    target = resolve_target(flags, workspace=workspace, thread=thread, resume=resumed)
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "effort": effort, "agent": agent}
+    files = {"add_dirs": add_dir, "attached": image}
+    target = _resolve(flags, files, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
     _open_chat(target, attach_files(message, target))
 
 
@@ -158,6 +165,7 @@ def run(
     max_tokens: MaxTokens = None,
     max_cost: MaxCost = None,
     timeout: Timeout = None,
+    agent: Agent = None,
     model: Model = None,
     effort: Effort = None,
     mode: Mode = None,
@@ -170,28 +178,35 @@ def run(
     db: Database = None,
 ) -> None:
     """Run one turn non-interactively; the exit code tells you how it ended."""
-    from graph_agent.cli.startup import restore_signals, result_on_signal
+    from graph_agent.cli.startup import result_on_signal
 
     with result_on_signal(output.value, thread):
         from graph_agent.cli.headless.pending_answers import PendingAnswers
-        from graph_agent.cli.headless.run import RunRequest, run_headless
-        from graph_agent.cli.log_file import log_to_file
-        from graph_agent.cli.session_target import absolute_paths, attach_files, open_target, resolve_target
+        from graph_agent.cli.headless.run import RunRequest
+        from graph_agent.cli.session_target import attach_files
 
         flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
-        flags |= {"trust": trust, "max_tokens": max_tokens, "max_cost": max_cost, "effort": effort}
-        flags |= {"add_dirs": absolute_paths(add_dir), "attached": absolute_paths(image)}
-        target = resolve_target(flags, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
+        flags |= {"trust": trust, "max_tokens": max_tokens, "max_cost": max_cost, "effort": effort, "agent": agent}
+        files = {"add_dirs": add_dir, "attached": image}
+        target = _resolve(flags, files, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
         text = attach_files(_read_prompt(prompt, target, trusted_once=trust, has_piped_input=piped_input), target)
         answers = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
         answers.require_pending_calls(may_exist=target.exists)
         request = RunRequest(text, output.value, answers, timeout, target.thread_id, resolve_database(db))
-        import graph_agent.app.opening  # noqa: F401 - loaded before the event loop listens for signals
-
-        log_to_file()
-        _restore_ctrl_c()
-        code = run_headless(request, lambda bus: open_target(target, bus), restore_signals)
+        code = _run_to_the_end(request, target)
     raise typer.Exit(code)
+
+
+def _run_to_the_end(request: "RunRequest", target: "Target") -> int:
+    import graph_agent.app.opening  # noqa: F401 - loaded before the event loop listens for signals
+    from graph_agent.cli.headless.run import run_headless
+    from graph_agent.cli.log_file import log_to_file
+    from graph_agent.cli.session_target import open_target
+    from graph_agent.cli.startup import restore_signals
+
+    log_to_file()
+    _restore_ctrl_c()
+    return run_headless(request, lambda bus: open_target(target, bus), restore_signals)
 
 
 def demo(
@@ -221,6 +236,26 @@ def _resumed_id(resume: str | None, continues: bool) -> str | None:
     if continues and resume:
         raise typer.BadParameter("--continue cannot be combined with --resume ID.")
     return "" if continues else resume
+
+
+def _resolve(
+    flags: "Mapping[str, object]",
+    files: "Mapping[str, list[str] | None]",
+    *,
+    workspace: str | None,
+    thread: str | None,
+    resume: str | None,
+) -> "Target":
+    """The session that the options name; with an agent it must be a new thread."""
+    from graph_agent.cli.session_target import absolute_paths, resolve_target
+
+    paths = {name: absolute_paths(given) for name, given in files.items()}
+    target = resolve_target({**flags, **paths}, workspace=workspace, thread=thread, resume=resume)
+    if flags.get("agent") and target.exists:
+        raise typer.BadParameter(
+            f"--agent is for a new thread; {target.thread_id} keeps the agent that it was started with."
+        )
+    return target
 
 
 def _read_prompt(prompt: str | None, target: "Target", *, trusted_once: bool, has_piped_input: bool) -> str | None:

@@ -27,8 +27,10 @@ WITH RECURSIVE line (id) AS (
 )
 """
 _THREAD = """
-INSERT INTO threads (thread_id, title, workspace, add_dirs, model, mode, created_at, updated_at, parent_thread)
-SELECT :target, title, workspace, add_dirs, model, mode, :at, :at, thread_id FROM threads WHERE thread_id = :source
+INSERT INTO threads (thread_id, title, workspace, add_dirs, model, mode, agent, created_at, updated_at,
+    parent_thread)
+SELECT :target, title, workspace, add_dirs, model, mode, agent, :at, :at, thread_id FROM threads
+WHERE thread_id = :source
 """
 _CHECKPOINTS = f"""
 INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)

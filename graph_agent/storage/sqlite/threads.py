@@ -35,6 +35,8 @@ class ThreadRow:
     """JSON list of the folders it may work in beside its workspace."""
     model_choice: str = ""
     """JSON object of the model that was chosen for it; empty: that of the settings."""
+    agent: str = ""
+    """JSON object of the agent that was chosen for it, as it was defined then; empty for none."""
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -49,13 +51,13 @@ ORDER BY checkpoint_id IS NULL AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.t
     updated_at DESC, rowid DESC LIMIT 1
 """  # noqa: S608 - names only
 _CREATE = """
-INSERT INTO threads (thread_id, workspace, model, mode, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO threads (thread_id, workspace, model, mode, agent, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
 _CREATE_CHILD = """
-INSERT INTO threads (thread_id, title, workspace, add_dirs, model, mode, created_at, updated_at, parent_thread,
-    parent_call)
-SELECT :thread_id, :title, workspace, add_dirs, model, mode, :now, :now, thread_id, :call_id
+INSERT INTO threads (thread_id, title, workspace, add_dirs, model, mode, agent, created_at, updated_at,
+    parent_thread, parent_call)
+SELECT :thread_id, :title, workspace, add_dirs, model, mode, :agent, :now, :now, thread_id, :call_id
 FROM threads WHERE thread_id = :parent ON CONFLICT DO NOTHING
 """
 _DEPTH = """
@@ -102,19 +104,21 @@ class ThreadTable:
         self._database = database
         self._clock = clock
 
-    async def create(self, thread_id: str, workspace: str, model: str, mode: str) -> ThreadRow:
+    async def create(self, thread_id: str, workspace: str, model: str, mode: str, agent: str = "") -> ThreadRow:
         """The thread of this id, added unless another process has just done so; the lock decides who may run it."""
         now = self._clock.now()
-        row = (thread_id, storable(workspace), storable(model), mode, now, now)
+        row = (thread_id, storable(workspace), storable(model), mode, storable(agent), now, now)
         await self._database.write(lambda connection: connection.execute(_CREATE, row))
         return await self._require(thread_id)
 
-    async def create_child(self, parent: str, call_id: str, thread_id: str, title: str) -> None:
-        """A thread for the sub-agent of a call, in its parent's place; durable, unless it is there already."""
+    async def create_child(
+        self, parent: str, call_id: str, thread_id: str, title: str, agent: str = ""
+    ) -> ThreadRow:
+        """The thread for the sub-agent of a call, in its parent's place; added and durable, unless it is there."""
         named = {"parent": parent, "call_id": call_id, "thread_id": thread_id, "title": storable(title)}
-        row = {**named, "now": self._clock.now()}
+        row = {**named, "agent": storable(agent), "now": self._clock.now()}
         await self._database.write(lambda connection: connection.execute(_CREATE_CHILD, row))
-        await self._require(thread_id)
+        return await self._require(thread_id)
 
     async def depth(self, thread_id: str) -> int:
         """How many threads it is a sub-agent under."""

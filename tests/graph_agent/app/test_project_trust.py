@@ -6,6 +6,7 @@ import pytest
 
 from graph_agent.app.chat_input import user_commands
 from graph_agent.app.instructions import load_skills
+from graph_agent.app.named_agents import load_agents
 from graph_agent.app.project_trust import (
     forget_trust,
     project_at,
@@ -222,6 +223,7 @@ _FALLBACKS = (
         "about: releases\n\nRead this file before you work on that.",
     ),
     (".claude/commands/go.md", "Theirs.", ".graph-agent/commands/go.md", "/go Theirs."),
+    (".claude/agents/go.md", "Theirs.", ".graph-agent/agents/go.md", "agent go: Theirs."),
     (".claude/skills/go/SKILL.md", "Theirs.", ".graph-agent/skills/go/SKILL.md", "skill go: Theirs."),
     (".claude/skills/go/SKILL.md", "Theirs.", ".agents/skills/go/SKILL.md", "skill go: Theirs."),
 )
@@ -232,7 +234,8 @@ def _everything_used(folder: Path) -> str:
     settings = settings_at(folder)
     commands = [f"/{name} {one.body}" for name, one in user_commands(folder).known.items()]
     skills = [f"skill {one.name}: {one.text}" for one in load_skills(settings, {"HOME": str(folder / "home")})]
-    return "\n".join([settings.instructions, *commands, *skills])
+    agents = [f"agent {one.name}: {one.prompt}" for one in load_agents(settings, os.environ, ()).values()]
+    return "\n".join([settings.instructions, *commands, *skills, *agents])
 
 
 @pytest.mark.parametrize("has_ours", [False, True])

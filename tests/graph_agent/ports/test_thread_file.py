@@ -8,7 +8,7 @@ from graph_agent.storage.sqlite.migrations import load_migrations
 
 _LEFT_OUT = {
     "decisions": {"id", "outside_sandbox"},
-    "threads": {"add_dirs", "model_choice", "usage"},
+    "threads": {"add_dirs", "agent", "model_choice", "usage"},
     "journal": {"process_group", "process_started", "boot_id"},
 }
 _STAY = {"leases", "grants", "imported_checkpoints", "search_entries", "background_shells"}
