@@ -233,7 +233,7 @@ def test_a_decision_says_why_no_rule_could_allow_a_command() -> None:
         (
             "write(a)",
             "open",
-            " The sandbox keeps it from being written; outside the sandbox the command can reach it.",
+            " The sandbox keeps it read-only; outside the sandbox the command can reach it.",
         ),
         ("read(a)", "none", ""),
     ],
