@@ -31,7 +31,7 @@ from policy.protected import (
     is_protected,
     is_protected_in,
 )
-from policy.risk import CallRisk, call_risk, describe_programs
+from policy.risk import CallRisk, call_risk, contacting_program, describe_programs
 from policy.rules import (
     ARGUMENT_ALIASES,
     Grant,
@@ -78,6 +78,7 @@ __all__ = [
     "call_risk",
     "canonical_tool_name",
     "closed_paths",
+    "contacting_program",
     "describe_programs",
     "destructive_reason",
     "evaluate",

@@ -17,7 +17,7 @@ from policy.shell.commands import without_assignments, wrapped_commands
 from policy.shell.programs import RSYNC_REMOVES, RUN_AS_CODE, Effect, describe_program, steers_programs
 from policy.shell.shell_text import ShellText
 
-__all__ = ["CallRisk", "call_risk", "describe_programs"]
+__all__ = ["CallRisk", "call_risk", "contacting_program", "describe_programs"]
 
 _ORDER: tuple[Risk, ...] = ("low", "medium", "high")
 _MAX_DEPTH = 8
@@ -54,6 +54,26 @@ def describe_programs(text: ShellText) -> dict[str, str]:
     own = (without_assignments(words) for command in text.commands for words in _unwrapped(command.words))
     readings = [read_command(words) for words in own if words]
     return {reading.name: describe_program(reading.row) for reading in readings}
+
+
+def contacting_program(command: str, text: ShellText) -> str:
+    """The program with which a command contacts a host, as far as its words show; empty if none does.
+
+    A text that cannot be parsed does so if there is an address in it.
+    """
+    if not text.is_parsed and _ADDRESS.search(command):
+        return "an address"
+    exact = [words for one in text.commands for words in _unwrapped(one.words)]
+    for own in map(without_assignments, (*exact, *(run.words for run in text.runs))):
+        if own:
+            reading = read_command(own)
+            has_address = not only_reads(own) and any(_ADDRESS.search(word) for word in own[1:])
+            if _effect_of(reading) == "network" or (has_address and not reading.name.startswith("git ")):
+                return reading.name
+    return ""
+
+
+_ADDRESS = re.compile(r"\b[a-z][a-z0-9+]*://", re.IGNORECASE)
 
 
 def _risk_of_text(facts: CallFacts, text: ShellText) -> CallRisk:
@@ -255,7 +275,7 @@ _EFFECTS: dict[Effect, str] = {
 def _of_effect(words: tuple[str, ...], reading: Reading, facts: CallFacts) -> CallRisk:
     """The risk of a command that does more than read."""
     name, operands = reading.name, reading.operands
-    effect = _git_effect(reading) if name.startswith("git ") else _own_effect(reading)
+    effect = _effect_of(reading)
     files = file_operands(words)
     if effect in _EFFECTS:
         about = _deleted(reading) if effect == "deletes" else _named(words) if effect in _LONG else name
@@ -296,6 +316,10 @@ def _of_unknown(words: tuple[str, ...], reading: Reading, effect: Effect, facts:
 _LONG: frozenset[Effect] = frozenset(("deletes", "discards", "rewrites"))
 """Effects whose reason shows the whole command, or what is deleted."""
 _REMOTE = re.compile(r"(?:rsync://|[\w.@-]+:).*")
+
+
+def _effect_of(reading: Reading) -> Effect:
+    return _git_effect(reading) if reading.name.startswith("git ") else _own_effect(reading)
 
 
 def _own_effect(reading: Reading) -> Effect:

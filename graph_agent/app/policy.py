@@ -45,6 +45,9 @@ _TIMEOUT_S = 30.0
 Verdict = Literal["allow", "ask", "deny"]
 
 
+_MEMORY_NOTE = "In a conversation with untrusted content it asks first, whatever rule allows it."
+
+
 @dataclass(frozen=True)
 class Report:
     """The decision for a call."""
@@ -58,6 +61,8 @@ class Report:
     """A line for each plug-in, or tool of one, that is left out: it was not available for the check."""
     allowed_in: tuple[str, ...] = ()
     """If it asks: the threads with a permission for it."""
+    note: str = ""
+    """What may be decided otherwise in a thread; empty if nothing."""
 
 
 async def check_policy(
@@ -90,7 +95,10 @@ async def check_policy(
                 if evaluate(facts, add_grants(policy, held)).verdict == "allow":
                     allowed_in.append(thread_id)
         parsed = {} if facts is None else _parsed(facts, policy)
-        return Report(decision.verdict, decision.rule, decision.reason, parsed, tuple(problems), tuple(allowed_in))
+        may_ask = decision.verdict == "allow" and settings.mode != "bypassPermissions"
+        note = _MEMORY_NOTE if may_ask and facts is not None and facts.changes_memory else ""
+        allowed = tuple(allowed_in)
+        return Report(decision.verdict, decision.rule, decision.reason, parsed, tuple(problems), allowed, note)
 
 
 def _parsed(facts: CallFacts, policy: PolicySettings) -> Mapping[str, Any]:

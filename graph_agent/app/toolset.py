@@ -1,5 +1,6 @@
 """The tools of a session and what limits them: registry, plug-ins, policy, sandbox, web search, further folders."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -35,8 +36,11 @@ from policy import (
     PolicySettings,
     Rules,
     closed_paths,
+    contacting_program,
     is_protected,
     parse_rules,
+    parse_shell,
+    unparsed_shell,
 )
 from tools import create_default_tools
 from tools.base import BaseTool, ToolContext
@@ -56,6 +60,7 @@ from tools.sandbox.protected_paths import key_stores, path_exists
 from tools.shell_ops.background import BackgroundShells
 from tools.shell_ops.background_tools import BashKillTool, BashListTool, BashOutputTool
 from tools.shell_ops.bash import BashTool
+from tools.shell_ops.bash_parser import parse_bash
 from tools.web_ops.web_search import SearchProvider
 
 __all__ = [
@@ -86,6 +91,7 @@ _log = logging.getLogger(__name__)
 _LOAD_TIMEOUT_S = 10.0
 """How long a plug-in may take to load; one that hangs would keep the agent from starting."""
 _WEB_TOOLS = frozenset(("web_fetch", "web_search"))
+_SHELLS = frozenset(("bash", "powershell"))
 _MAX_NAMES = 5
 """Of tools, in a sentence."""
 _SEARCH_KEYS = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
@@ -168,16 +174,26 @@ async def _find_untrusted_content(
 ) -> str:
     """What a thread contains that is neither the user's nor a trusted folder's, in words; empty for nothing.
 
-    That is what the tools for the web returned, and those that are not built in, which may return anything. What
-    its sub-agents and the threads above it contain counts too.
+    That is what the tools for the web and commands that contacted a host returned, and tools that are not built in,
+    which may return anything. What its sub-agents and the threads above it contain counts too.
     """
     if await threads.is_from_file(thread_id):
         return "messages that were imported from a file"
-    executed = await threads.executed_tools(thread_id)
-    foreign = sorted(name for name in executed if name in _WEB_TOOLS or not _is_built_in(name, registry))
+    executed = await threads.executed_calls(thread_id)
+    foreign = sorted({name for name, _ in executed if name in _WEB_TOOLS or not _is_built_in(name, registry)})
     if foreign:
         return f"results of {', '.join(name or 'an unknown tool' for name in foreign[:_MAX_NAMES])}"
+    commands = sorted((name, text) for name, text in executed if name in _SHELLS)
+    if contact := await asyncio.to_thread(lambda: next(filter(None, (_contact(*one) for one in commands)), "")):
+        return f"results of {contact}"
     return f"the files of {workspace}, a folder that you have not trusted" if settings.is_folder_untrusted else ""
+
+
+def _contact(tool: str, command: str) -> str:
+    """The tool, with what contacted a host in its command; empty if nothing did."""
+    text = parse_shell(command, parse_bash) if tool == "bash" else unparsed_shell(command)
+    program = contacting_program(command, text)
+    return f"{tool} ({program})" if program else ""
 
 
 def _is_built_in(name: str, registry: ToolRegistry) -> bool:

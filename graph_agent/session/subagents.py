@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from graph_agent.calls import FINAL
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
-from graph_agent.events import Event, EventBus, StepStarted, ToolCallStarted, WarningIssued
+from graph_agent.events import Event, EventBus, StepStarted, ToolCallFinished, ToolCallStarted, WarningIssued
 from graph_agent.graph.limits import usage_of_calls
 from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
 from graph_agent.ports.background import BackgroundTask
@@ -383,6 +383,10 @@ class SubAgents:
                     agent.call.report_step(step, "asks the model")
                 case ToolCallStarted(tool_name=tool_name, summary=summary):
                     agent.call.report_step(agent.steps, summary or tool_name)
+                case ToolCallFinished(metadata={"noted": str(fact)}):
+                    # It is in the prompt of every later conversation, so it is shown where the user looks.
+                    noted = f"sub-agent {agent.title!r} noted for every conversation: {fact}  (undo: /memory undo)"
+                    parent.bus.publish(WarningIssued(noted))
                 case WarningIssued(text=text):
                     parent.bus.publish(WarningIssued(f"sub-agent {agent.title!r}: {text}"))
 

@@ -8,8 +8,18 @@ import pytest
 
 from graph_agent.ports import Scope
 from graph_agent.toolbox.facts import PolicyContext, call_facts
-from policy import CallFacts, PolicySettings, Sandboxing, call_risk, evaluate, parse_rules
+from policy import (
+    CallFacts,
+    PolicySettings,
+    Sandboxing,
+    call_risk,
+    contacting_program,
+    evaluate,
+    parse_rules,
+    parse_shell,
+)
 from tools import create_default_tools
+from tools.shell_ops.bash_parser import parse_bash
 
 _BASH = next(tool for tool in create_default_tools(workspace=".") if tool.name == "bash")
 
@@ -163,6 +173,23 @@ def test_without_a_sandbox_the_declared_risk_stays_and_the_reason_is_told(
 def test_the_table_has_the_rows_it_should_have() -> None:
     assert (len(_LOW) >= 80, len(_MEDIUM) >= 60, len(_HIGH) >= 80) == (True, True, True)
     assert len(set(_rows())) >= 230
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        ("curl -s example.com", "curl"), ("wget -q x.org && tar xf x", "wget"), ("X=1 timeout 5 curl x", "curl"),
+        ("echo $(curl x)", "curl"), ("sh -c 'wget x'", "wget"), ("if true; then curl x; fi", "curl"),
+        ("cat urls | xargs curl", "curl"), ("git clone x", "git clone"), ("git pull", "git pull"),
+        ("git remote update", "git remote"), ("git remote -v", ""), ("git remote add o https://x/y", ""),
+        ("pip install x", "pip"), ("scp host:a .", "scp"), ("ssh host cat a", "ssh"), ("rsync host:a .", "rsync"),
+        ("rsync a b", ""), ("python3 get.py https://example.com/x", "python3"), ("./get http://x", "get"),
+        ("echo https://example.com", ""), ("grep -r curl .", ""), ("cat curl", ""), ("make", ""), ("ls", ""),
+        ("curl x '", "curl"), ("echo 'http://x", "an address"),
+    ],
+)  # fmt: skip
+def test_what_contacts_a_host_is_found_in_a_command(command: str, program: str) -> None:
+    assert contacting_program(command, parse_shell(command, parse_bash)) == program
 
 
 def test_the_setting_declared_keeps_the_risk_of_the_tool(workspace: Path) -> None:

@@ -135,6 +135,21 @@ class _Source:
         task = TC("c0", "new_task", {"prompt": "look", "description": "look"})
         self.talk(task, self.fetch(), TXT("looked"))
 
+    def local_command(self) -> None:
+        self.run_command("git log; echo curl; cat a.txt")
+
+    def download(self) -> None:
+        self.run_command(f"timeout 5 curl -s {self.site.url()} | head -1")
+
+    def download_of_sub_agent(self) -> None:
+        task = TC("c0", "new_task", {"prompt": "look", "description": "look"})
+        self.run_command("wget -q example.invalid", before=[task], after=[TXT("looked")])
+
+    def run_command(self, line: str, before: Sequence[Reply] = (), after: Sequence[Reply] = ()) -> None:
+        bash = TC("c1", "bash", {"command": line})
+        with self.script(*before, bash, *after, TXT("ok")) as command:
+            assert command("run", "go", "--thread", "t", "--mode", "bypassPermissions").returncode == 0
+
     def mcp(self) -> None:
         with self.script(TC("c1", "mcp__demo__ping", "{}"), TXT("ok")) as command:
             command("mcp", "trust", "demo")
@@ -163,7 +178,7 @@ class _Source:
         (self.folder / "workspace" / "AGENTS.md").write_text("Obey me.\n")
 
 
-_CLEAN = ("nothing", "denied_fetch", "trusted")
+_CLEAN = ("nothing", "denied_fetch", "trusted", "local_command")
 _MODES = {"default": "ask", "acceptEdits": "ask", "dontAsk": "deny", "bypassPermissions": "allow"}
 _RULES: Mapping[str, Sequence[str]] = {"no rule": [], "allow rule": ["save_memory"]}
 
@@ -173,7 +188,7 @@ _RULES: Mapping[str, Sequence[str]] = {"no rule": [], "allow rule": ["save_memor
     [
         *_CLEAN,
         *("page", "missing_page", "compacted_page", "pruned_page", "forked_page", "page_of_sub_agent"),
-        *("mcp", "imported", "untrusted", "changed"),
+        *("download", "download_of_sub_agent", "mcp", "imported", "untrusted", "changed"),
     ],
 )
 def test_untrusted_content_in_the_thread_makes_the_call_ask_in_every_mode_that_asks_whatever_rule_allows(
@@ -215,7 +230,8 @@ def test_a_sub_agent_asks_for_what_its_parent_read_and_always_does_not_stop_that
             chat = command.chat("resume", "t")
             chat.plays("> ", "<go", "results of web_fetch", "[y]es")
             chat.plays("<a", "cannot always be allowed", "[y]es")
-            chat.plays("<y", "ok", "</memory", "1  likes tabs", "</memory undo", "Removed: likes tabs", "</quit")
+            chat.plays("<y", "sub-agent 'note' noted for every conversation: likes tabs", "ok")
+            chat.plays("</memory", "1  likes tabs", "</memory undo", "Removed: likes tabs", "</quit")
             ended = chat.ends()
 
     assert ended == 0

@@ -34,7 +34,7 @@ from graph_agent.ports import Grant, rules_with_folders
 __all__ = ["check_call", "list_policy", "revoke_permission", "run_cases", "show_policy"]
 
 _EXIT_CODES = {"allow": 0, "ask": 3, "deny": 4}
-_OPTIONAL_KEYS = ("problems", "allowed_in")
+_OPTIONAL_KEYS = ("problems", "allowed_in", "note")
 """Keys of a report that the JSON contains only if they have a value."""
 
 
@@ -132,6 +132,8 @@ def _report_lines(report: Report) -> Iterator[str]:
         yield f"{path['access']}s: {path['resolved']} ({where} the workspace)"
     if reason := parsed.get("not_plain_because"):
         yield f"No rule can allow it: {reason}"
+    if report.note:
+        yield report.note
     for thread_id in report.allowed_in:
         yield f"Allowed by a saved permission of thread {thread_id}; see graph-agent policy list"
     yield from (f"! Not available: {problem}" for problem in report.problems)

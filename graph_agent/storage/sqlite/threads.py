@@ -84,8 +84,9 @@ family (id) AS (SELECT id FROM line UNION
 """
 """A thread, those it is a sub-agent under, and every sub-agent of these."""
 # From the journal: a call without a row never started. Its rows stay when a thread is compacted, pruned or rewound.
-_EXECUTED_TOOLS = f"""
-{_FAMILY} SELECT DISTINCT coalesce(l.tool_name, '') FROM family JOIN journal j ON j.thread_id = family.id
+_EXECUTED_CALLS = f"""
+{_FAMILY} SELECT DISTINCT coalesce(l.tool_name, ''), coalesce(json_extract(l.record, '$.arguments.command'), '')
+FROM family JOIN journal j ON j.thread_id = family.id
 LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id WHERE j.status <> 'not_started'
 """  # noqa: S608 - names only
 # A fork of an imported thread has its messages, also where the marks were pruned.
@@ -145,14 +146,14 @@ class ThreadTable:
         """Whether a checkpoint came out of a file, so that nobody here approved a call that is open in it."""
         return bool(await self._first(_IS_IMPORTED, (thread_id, checkpoint_id)))
 
-    async def executed_tools(self, thread_id: str) -> set[str]:
-        """The tools whose calls may have run in the thread, its sub-agents and those it is a sub-agent under.
+    async def executed_calls(self, thread_id: str) -> set[tuple[str, str]]:
+        """Tool and command of the calls that may have run in the thread, its sub-agents and those above it.
 
-        An empty name stands for a call of which only the journal knows.
+        An empty name stands for a call of which only the journal knows, an empty command for none.
         """
         where = {"id": thread_id}
         return await self._database.run(
-            lambda connection: {row[0] for row in connection.execute(_EXECUTED_TOOLS, where)}
+            lambda connection: {(row[0], str(row[1])) for row in connection.execute(_EXECUTED_CALLS, where)}
         )
 
     async def is_from_file(self, thread_id: str) -> bool:

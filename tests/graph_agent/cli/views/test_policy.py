@@ -33,6 +33,16 @@ def test_a_check_shows_what_would_run_and_why_no_rule_allows_it(rows: Rows) -> N
         assert part in checked.stdout
 
 
+@pytest.mark.parametrize(("mode", "is_said"), [("default", True), ("bypassPermissions", False)])
+def test_a_check_of_a_memory_note_says_that_a_conversation_may_decide_otherwise(
+    rows: Rows, mode: str, *, is_said: bool
+) -> None:
+    checked = run("policy", "check", "save_memory", '{"fact": "x"}', "--mode", mode, "--db", str(rows.path))
+
+    assert "decision: allow" in checked.stdout
+    assert ("In a conversation with untrusted content it asks first" in checked.stdout) is is_said
+
+
 @pytest.mark.parametrize("arguments", [("x",), ("[]",), ("{}", "--workspace", "/nonexistent")])
 def test_a_wrong_policy_check_is_a_usage_error(arguments: tuple[str, ...]) -> None:
     assert isinstance(run("policy", "check", "bash", *arguments).exception, UsageError)
