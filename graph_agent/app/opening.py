@@ -40,6 +40,7 @@ from graph_agent.app.toolset import (
     sandbox_of,
     sandbox_status,
 )
+from graph_agent.app.tracing import TurnTracer, trace_turns
 from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file
 from graph_agent.config.redaction import redactor
@@ -342,6 +343,7 @@ async def session_dependencies(
     mentions = FileMentions(parts.toolbox, workspace, thread.roots, thread.attached)
     shells = _open_shells(settings, store, bus, tools)
     saver = CheckpointSaver(database, DECIDING)
+    tracer = None if thread.depth else trace_turns(settings, bus, lambda: model.label, os.environ)
     return SessionDependencies(
         graph=ThreadGraph(build_graph(replace(parts, shells=shells), saver), thread.thread_id),
         models=ThreadModels(model, store.threads, thread.thread_id),
@@ -362,7 +364,7 @@ async def session_dependencies(
         sandbox=partial(sandbox_status, sandbox),
         clock=clock,
         bus=bus,
-        close=partial(_close, tools, model, database),
+        close=partial(_close, tools, model, database, tracer),
         sub_agents=sub_agents,
         hooks=parts.hooks if parts.hooks and thread.depth == 0 else NO_HOOKS,
         mentions=mentions if has_mentions else NO_MENTION_EXPANSION,
@@ -411,7 +413,11 @@ def _open_shells(settings: Settings, store: Store, bus: EventBus, tools: ToolSou
     return shells
 
 
-async def _close(tools: ClosableToolSource, model: OpenedModel, database: Database) -> None:
+async def _close(
+    tools: ClosableToolSource, model: OpenedModel, database: Database, tracer: TurnTracer | None
+) -> None:
+    if tracer is not None:
+        await tracer.close()
     await tools.close()
     await model.close()
     await database.close()

@@ -64,6 +64,10 @@ def _base_url(value: str) -> str:
     return url
 
 
+def _collector_url(value: str) -> str:
+    return _http_address(value.strip().rstrip("/"), "http://localhost:4318", "?#")
+
+
 def _search_url(value: str) -> str:
     return _http_address(value.strip().rstrip("/"), "http://localhost:8080", "?#")
 
@@ -344,6 +348,8 @@ class Settings(Section):
     """Servers of the Model Context Protocol by name, each a table `[mcp_servers.NAME]`."""
     mcp_wait: float = Field(default=10.0, ge=0)
     """Seconds a headless run waits for its servers before the first model request; the chat never waits."""
+    otel_endpoint: Annotated[str, AfterValidator(_collector_url)] | None = None
+    """An OpenTelemetry collector (OTLP over HTTP) that gets a trace of each turn; without it, nothing is sent."""
     web_search: SearchSettings = SearchSettings()
     hooks: HookSettings = HookSettings()
     tools: tuple[str, ...] = ()
