@@ -39,6 +39,7 @@ from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from policy import Unparsable
 from tools.file_ops.grep_engine import find_ripgrep
 from tools.programs import find_program, missing_reason
+from tools.proxies import ProxyUnusable, proxy_for
 from tools.sandbox import detect_backend
 from tools.shell_ops.bash_parser import find_shfmt, parse_bash
 from tools.web_ops.web_search import SearchProvider
@@ -172,10 +173,17 @@ def _check_endpoint(model: ModelSettings) -> Check:
         headers["Authorization"] = f"Bearer {model.api_key.get_secret_value()}"
     address = display_url(model.endpoint)
     try:
-        # The body is not read: a server may send it for ever.
-        with httpx.stream("GET", f"{model.endpoint}/models", headers=headers, timeout=_MODEL_TIMEOUT_S) as answer:
+        proxy = proxy_for(model.endpoint)
+    except ProxyUnusable as error:
+        return Check("model", ok=False, detail=f"{address} cannot be reached", hint=str(error))
+    try:
+        with (
+            httpx.Client(proxy=proxy, trust_env=False, verify=httpx.create_ssl_context()) as client,
+            # The body is not read: a server may send it for ever.
+            client.stream("GET", f"{model.endpoint}/models", headers=headers, timeout=_MODEL_TIMEOUT_S) as answer,
+        ):
             status = answer.status_code
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         hint = "is the server running? Its address is set by model.base_url (GRAPH_AGENT_BASE_URL)"
         return Check("model", ok=False, detail=f"{address} cannot be reached: {type(error).__name__}", hint=hint)
     if status in (401, 403):

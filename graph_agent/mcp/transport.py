@@ -37,6 +37,7 @@ from mcp.types import (
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.settings import ServerUnreachable, server_environment, server_headers, server_program
 from tools.programs import find_program, trusted_path
+from tools.proxies import ProxyUnusable, proxy_for
 from tools.sandbox import Sandbox, SandboxLaunch, SandboxUnavailable
 from tools.sandbox.protected_paths import path_exists
 
@@ -343,7 +344,14 @@ async def open_http(url: str, headers: dict[str, str]) -> AsyncIterator[Streams]
     sink, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, source = anyio.create_memory_object_stream[SessionMessage](0)
     transport = _HttpTransport(url)
-    client = httpx.AsyncClient(headers=headers, timeout=httpx.Timeout(_CONNECT_S, read=_READ_S))
+    try:
+        proxy = proxy_for(url)
+    except ProxyUnusable as error:
+        raise ServerUnreachable(str(error)) from error
+    timeout = httpx.Timeout(_CONNECT_S, read=_READ_S)
+    # The environment was read already: the library would set up proxies that this address does not use.
+    certificates = httpx.create_ssl_context()
+    client = httpx.AsyncClient(headers=headers, timeout=timeout, proxy=proxy, trust_env=False, verify=certificates)
     async with client, sink, read, write, source, anyio.create_task_group() as group:
 
         def listen() -> None:

@@ -5,11 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.cases.bench import SetUp
 from tests.fakes.openai_server import CUT, ERR, SSE, TC, TXT, Reply
+from tests.fakes.socks_proxy import socks_proxy
 
 _SECRET = "SECRET-9"  # noqa: S105 - made up
 _BUSY = ERR(429, {"error": {"message": "rate limit reached"}}, {"Retry-After": "1"})
@@ -150,6 +152,41 @@ def test_no_other_host_is_reached_and_nothing_waits_for_one(set_up: SetUp) -> No
     moments = [request.at for request in bench.server.requests]
     assert (first.ending, second.ending, connections, list(empty.iterdir())) == ((0, "one"), (0, "two"), [], [])
     assert (moments[1] - moments[0] < 1, moments[3] - moments[2] < 1) == (True, True)
+
+
+def _only_proxy(name: str, address: str, exceptions: str) -> dict[str, str]:
+    """The variables in both spellings: an empty one in small letters takes precedence over the other."""
+    values = {
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), ""),
+        "NO_PROXY": exceptions,
+        name: address,
+    }
+    return values | {name.lower(): value for name, value in values.items()}
+
+
+@pytest.mark.parametrize("name", ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY"])
+@pytest.mark.parametrize("exceptions", ["127.0.0.1", "127.0.0.1,localhost"])
+def test_a_socks_proxy_that_does_not_apply_hinders_nothing_and_no_library_says_anything(
+    set_up: SetUp, name: str, exceptions: str
+) -> None:
+    env = _only_proxy(name, "socks4://127.0.0.1:9", exceptions)
+    bench = set_up(TXT("one"), env=env)
+    ran = bench.run("go", "--thread", "t1")
+    others = [bench.command("compact", "t1"), bench.command("model", "list")]
+
+    assert ran.ending == (0, "one")
+    said = [one.stdout + one.stderr for one in others]
+    assert [word for word in ("langchain", "httpx", "Traceback", "Proxy") for text in said if word in text] == []
+
+
+def test_a_socks_proxy_that_applies_is_used_and_doctor_says_what_fails(set_up: SetUp) -> None:
+    with socks_proxy() as (address, asked):
+        bench = set_up(TXT("one"), env=_only_proxy("ALL_PROXY", address, ""))
+        assert bench.run("go", "--thread", "t1").ending == (0, "one")
+        assert asked == [urlsplit(bench.server.base_url).netloc]
+    bench.command.extra_env = _only_proxy("ALL_PROXY", "socks4://127.0.0.1:9", "")
+    checks = {one["name"]: one for one in json.loads(bench.command("doctor", "--json").stdout)["checks"]}
+    assert (checks["model"]["ok"], "NO_PROXY" in checks["model"]["hint"]) == (False, True)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ import asyncio
 import ipaddress
 import re
 import socket
-import urllib.request
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 import httpx
 
 from tools.base import BytesFetched, HostPermission, Progress
+from tools.proxies import proxy_for
 from tools.result import ToolErrorType
 
 __all__ = [
@@ -184,12 +184,10 @@ def open_client(
         is_closed: whether a rule denies an IP address, given as rules name hosts.
 
     Raises:
+        ProxyUnusable: the environment names a proxy that cannot be used.
         PrivateAddress, DeniedAddress, HostNotFound: when it is used.
     """
-    proxies = urllib.request.getproxies_environment()
-    proxy = proxies.get(address.url.scheme) or proxies.get("all")
-    if urllib.request.proxy_bypass(f"{address.host}:{address.port}"):
-        proxy = None
+    proxy = proxy_for(str(address.url))
     transport = _CheckedTransport(may_be_private=may_be_private, is_closed=is_closed, proxy=proxy)
     headers = {"User-Agent": _AGENT, "Accept": _ACCEPT, "Accept-Encoding": "gzip, deflate"}
     return httpx.AsyncClient(transport=transport, headers=headers, timeout=READ_TIMEOUT_S, follow_redirects=False)
@@ -338,7 +336,7 @@ def describe_error(error: Exception) -> str:
     """The error in words; httpx has none for timeouts."""
     if isinstance(error, httpx.TimeoutException):
         return f"no data for {READ_TIMEOUT_S:g} seconds"
-    return str(error) or type(error).__name__
+    return str(error).rstrip(".") or type(error).__name__
 
 
 async def bounded_body(

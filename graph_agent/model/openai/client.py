@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import openai
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
@@ -22,6 +23,7 @@ from graph_agent.model.openai.capabilities import Capabilities
 from graph_agent.model.openai.errors import StalledReply, Target, UnknownProtocol, classify_error
 from graph_agent.model.openai.stream import iter_payloads, raise_if_stalled
 from graph_agent.model.openai.tool_call_chunks import replace_surrogates
+from tools.proxies import ProxyUnusable, proxy_for
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -215,8 +217,10 @@ def open_client(model: ModelSettings, name: str) -> EndpointClient:
         timeout=openai.Timeout(model.timeout_s, connect=model.connect_timeout_s),
         default_headers={header: value.get_secret_value() for header, value in model.headers.items()},
         extra_body={**_effort_field(model), **model.extra_body} or None,
-        # Else ChatOpenAI takes OPENAI_PROXY from the environment and rejects it beside our own client.
+        # Else ChatOpenAI takes OPENAI_PROXY from the environment and rejects it beside our own client, and warns
+        # that its own one does not use the proxies of the environment.
         openai_proxy="",
+        http_socket_options=(),
         max_retries=0,
         use_responses_api=False,
         stream_usage=False,
@@ -237,28 +241,28 @@ def request_target(model: ModelSettings, name: str) -> Target:
 
 
 def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
-    """With the configured certificates, and the proxies of the environment."""
-    options: dict[str, Any] = {}
+    """With the configured certificates, and the proxy of the environment for this endpoint."""
+    try:
+        proxy = proxy_for(model.endpoint)
+    except ProxyUnusable as error:
+        raise ConfigError(str(error)) from error
     if model.ca_file is not None:
         try:
-            options["verify"] = ssl.create_default_context(cafile=model.ca_file.expanduser())
+            certificates = ssl.create_default_context(cafile=model.ca_file.expanduser())
         except (OSError, ssl.SSLError) as error:
             path = str(model.ca_file)
             raise ConfigError(f"model.ca_file = {path!r} cannot be read as certificates: {error}.") from error
-    try:
-        return openai.DefaultAsyncHttpxClient(**options)
-    except (ImportError, ValueError) as error:
-        reason = "SOCKS is not supported." if isinstance(error, ImportError) else str(error)
-        raise ConfigError(
-            f"The proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {reason} "
-            "Set an http:// one, or name the model's host in NO_PROXY."
-        ) from error
-    except OSError as error:
-        named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or "the system's"
-        raise ConfigError(
-            f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({named}): {error}. "
-            "Name a PEM file, or unset the variable."
-        ) from error
+    else:
+        try:
+            certificates = httpx.create_ssl_context()
+        except OSError as error:
+            named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or "the system's"
+            raise ConfigError(
+                f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({named}): {error}. "
+                "Name a PEM file, or unset the variable."
+            ) from error
+    # The environment was read already: the library would set up proxies that this address does not use.
+    return openai.DefaultAsyncHttpxClient(verify=certificates, proxy=proxy, trust_env=False)
 
 
 _MAX_LISTED = 12

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import openai
 
 from graph_agent.config.model_choice import display_url
 from graph_agent.errors import ModelError
+from tools.proxies import ProxyUnusable, proxy_for
 
 __all__ = [
     "TRANSIENT",
@@ -211,17 +210,17 @@ def _classify_connection_error(error: openai.APIConnectionError, target: Target)
         return Failure("final", f"{target.url} redirects elsewhere ({shown}): check GRAPH_AGENT_BASE_URL.")
     if "ConnectError" in names or any(isinstance(cause, socket.gaierror) for cause in causes):
         hint = "is the server running, and is GRAPH_AGENT_BASE_URL right?"
-        return Failure("unreachable", f"Cannot connect to {target.url} ({shown}){_proxy_for(target.url)}: {hint}")
+        return Failure(
+            "unreachable", f"Cannot connect to {target.url} ({shown}){_proxy_in_between(target.url)}: {hint}"
+        )
     return Failure("broken", f"The connection to {target.url} was lost ({shown}).")
 
 
-def _proxy_for(url: str) -> str:
-    """The proxy in between, as the HTTP library takes it from the environment."""
-    parts, proxies = urlsplit(url), getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if not proxy or not parts.hostname or proxy_bypass(parts.hostname):
-        return ""
-    return f" through the proxy {display_url(proxy)}"
+def _proxy_in_between(url: str) -> str:
+    with suppress(ProxyUnusable):
+        if proxy := proxy_for(url):
+            return f" through the proxy {display_url(proxy)}"
+    return ""
 
 
 def _error_text(body: Any) -> str:

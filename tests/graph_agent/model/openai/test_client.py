@@ -137,7 +137,7 @@ async def _checked_values(client: EndpointClient, length: int) -> int:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("ALL_PROXY", "socks5://127.0.0.1:1", "cannot be used: SOCKS is not supported. Set an http:// one"),
+        ("ALL_PROXY", "socks4://127.0.0.1:1", "cannot be used: its address begins with socks4://. Set an http://"),
         ("SSL_CERT_FILE", "/no/such/file", r"SSL_CERT_FILE or SSL_CERT_DIR cannot be read \(/no/such/file\)"),
     ],
 )
