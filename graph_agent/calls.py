@@ -132,7 +132,7 @@ class ToolCallInfo(TypedDict, total=False):
     tool_name: Required[str]
     """The registered name where the tool is known, else what the model wrote."""
     arguments: Required[dict[str, Any]]
-    """What will run: coerced to the tool's schema, and edited where the user edited."""
+    """What will run: coerced to the tool's schema, and changed where a hook or the user changed it."""
     status: Required[CallStatus]
     result: Required[str | None]
     """What the model receives on success; the output that came with an error, or until an interruption."""
@@ -185,6 +185,10 @@ class ToolCallInfo(TypedDict, total=False):
     """One line for the user."""
     verdict: dict[str, Any]
     """Mode auto: `{"allow", "reason", "model", "usage"}` of the model that reviewed the call."""
+    changed_by: str
+    """The hooks that changed the arguments before the call was judged."""
+    requested_arguments: dict[str, Any]
+    """What the model had asked for, where hooks changed it."""
     edited: bool
     """The user changed the arguments the model had asked for."""
     outside_sandbox: bool

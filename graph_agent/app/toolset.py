@@ -157,7 +157,7 @@ async def open_toolbox(
             dependencies, wait_for_servers=servers.settled, explain_missing=servers.explain_missing
         )
     # A read that a hook may block must not start before that hook was run.
-    reads_early = settings.speculative_reads and not settings.hooks.before_tool
+    reads_early = settings.speculative_reads and not (settings.hooks.before_call or settings.hooks.before_tool)
     toolbox = (EarlyReadToolbox if reads_early else GraphToolbox)(
         registry,
         workspace=workspace,

@@ -190,7 +190,8 @@ class Hook(Section):
     timeout: float = Field(default=60.0, gt=0, le=3600, allow_inf_nan=False)
     """Seconds until it is ended, and counts as failed."""
     on_failure: Literal["continue", "block"] = "continue"
-    """What a before_tool or user_prompt hook that fails otherwise than with exit code 2 does to call or message."""
+    """What a before_call, before_tool or user_prompt hook does to call or message if it fails otherwise than with
+    exit code 2."""
 
 
 class HookSettings(Section):
@@ -200,6 +201,10 @@ class HookSettings(Section):
     """Commands run when a thread is opened; their stdout is sent to the model with the next message."""
     user_prompt: tuple[Hook, ...] = ()
     """Commands run before each message is sent; exit code 2 blocks it, stdout is sent to the model after it."""
+    before_call: tuple[Hook, ...] = ()
+    """Commands run for each call that the model requests, before it is judged; their stdout may change it."""
+    approval: tuple[Hook, ...] = ()
+    """Commands run when a person has answered an approval question."""
     before_tool: tuple[Hook, ...] = ()
     """Commands run before each call, as tables `[[hooks.before_tool]]`; exit code 2 blocks the call."""
     after_tool: tuple[Hook, ...] = ()

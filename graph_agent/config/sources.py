@@ -290,6 +290,7 @@ def _validation_message(error: ValidationError, values: Mapping[str, Sourced]) -
 
 ADDITIVE_KEYS = (
     *("policy.allow", "policy.ask", "policy.deny", "mcp_servers", "tools"),
+    *("hooks.before_call", "hooks.approval"),
     *("hooks.session_start", "hooks.user_prompt", "hooks.before_tool", "hooks.after_tool", "hooks.turn_end"),
 )
 """Lists and tables to which a project adds items."""

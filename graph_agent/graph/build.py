@@ -87,8 +87,8 @@ def build_graph(
             shells=parts.shells,
             is_sub_agent=parts.is_sub_agent,
         ),
-        "tool_routing": ToolRouting(toolbox, parts.clock, bus),
-        "human_approval": HumanApproval(toolbox, parts.clock, bus, interrupt),
+        "tool_routing": ToolRouting(toolbox, parts.clock, bus, parts.hooks),
+        "human_approval": HumanApproval(toolbox, parts.clock, bus, interrupt, parts.hooks),
         "tool_execution": ToolExecution(toolbox, journal, parts.barrier, parts.clock, bus, parts.hooks),
         "observation": Observation(),
     }

@@ -99,6 +99,8 @@ def tool_message_text(call: ToolCallInfo) -> str:
             raise InternalError(f"call {call['call_id']} is {status}: it has no result for the model yet")
         case _:
             assert_never(status)
+    if call.get("changed_by"):
+        text = f"The arguments were changed by {call['changed_by']} to {call['arguments']!r}.\n{text}"
     if call.get("edited") and status != "cancelled":
         text = f"The user changed the arguments to {call['arguments']!r}.\n{text}"
     return storable(f"{text}\n{call['hook_feedback']}" if call.get("hook_feedback") else text)

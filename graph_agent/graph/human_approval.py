@@ -12,6 +12,7 @@ from graph_agent.events import AnswerKind, EventBus, WarningIssued
 from graph_agent.graph.history import change_of, ended_event, moved
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import Clock, Scope, Toolbox
+from graph_agent.ports.toolbox import Hooks
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
@@ -39,6 +40,7 @@ class HumanApproval:
     clock: Clock
     bus: EventBus
     ask: Ask
+    hooks: Hooks | None = None
 
     async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: answered, stopped."""
@@ -70,6 +72,8 @@ class HumanApproval:
                 chosen = mode if mode and scope.mode == "plan" else chosen
                 if after["status"] in FINAL:
                     self.bus.publish(ended_event(after))
+                if self.hooks is not None and call["status"] == "awaiting_approval":
+                    await self.hooks.answered(after, answer, scope)
         changed: dict[str, Any] = {"calls": update} if update else {}
         return Step("answered", {**changed, "mode": chosen} if chosen else changed)
 

@@ -1,4 +1,4 @@
-"""The node that decides what happens to the calls of a message. It has no effects."""
+"""The node that decides what happens to the calls of a message. It has no effects but those of the user's hooks."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from graph_agent.graph.history import change_of, ended_event, moved, newest_call
 from graph_agent.graph.limits import LIMIT_DECISION, too_many_failures
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import Clock, PreparedCall, Scope, Toolbox
+from graph_agent.ports.toolbox import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,7 @@ class ToolRouting:
     toolbox: Toolbox
     clock: Clock
     bus: EventBus
+    hooks: Hooks | None = None
 
     async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: marked (tasks are given), asked, settled."""
@@ -106,7 +108,7 @@ class ToolRouting:
         """The records of a new message."""
         calls: _Calls = {}
         for call_id, tool_name, arguments, complaint in requested:
-            attempt = run.reverted_attempts.get(call_id, 0) + 1
+            attempt, change = run.reverted_attempts.get(call_id, 0) + 1, dict[str, Any]()
             if complaint:
                 plan = PreparedCall(tool_name, {}, "unusable", complaint)
             elif run.stop:
@@ -114,8 +116,9 @@ class ToolRouting:
                 plan = PreparedCall(tool_name, dict(arguments), "ask", "the turn was stopped")
             else:
                 plan = await self.toolbox.prepare(tool_name, arguments, scope, call_id, attempt)
+                plan, change = await self._as_hooks_want(plan, scope, call_id, attempt)
             plan, verdict = _for_run(call_id, plan, scope, turn, run)
-            record = {**self._record(call_id, plan, attempt), "started": call_id in run.started_calls}
+            record = {**self._record(call_id, plan, attempt), **change, "started": call_id in run.started_calls}
             calls[call_id] = cast("ToolCallInfo", {**record, "verdict": dict(verdict)} if verdict else record)
             is_change = record.get("kind") != "readonly" and record["status"] not in FINAL
             scope = replace(scope, follows_change=scope.follows_change or is_change)
@@ -129,6 +132,25 @@ class ToolRouting:
                     decided = {"decision": LIMIT_DECISION, "decided_by": LIMIT_DECISION}
                     calls[key] = moved(call, "cancelled", **decided, reason=reason, ended_at=now)
         return calls
+
+    async def _as_hooks_want(
+        self, plan: PreparedCall, scope: Scope, call_id: str, attempt: int
+    ) -> tuple[PreparedCall, dict[str, Any]]:
+        """The call with the arguments that hooks give it, judged like any other, and what its record says of that.
+
+        After a kill before the record is stored, hooks are asked again, and the call is judged again.
+        """
+        if self.hooks is None or plan.verdict == "unusable":
+            return plan, {}
+        hooked = await self.hooks.requested(plan, scope, call_id, attempt)
+        if hooked.objection:
+            return replace(plan, verdict="unusable", reason=hooked.objection), {}
+        if not hooked.changed_by:
+            return plan, {}
+        changed = await self.toolbox.prepare(plan.tool_name, hooked.arguments, scope, call_id, attempt)
+        reason = f"The arguments were changed by {hooked.changed_by}. {changed.reason}".rstrip()
+        named = {"changed_by": hooked.changed_by, "requested_arguments": plan.arguments}
+        return replace(changed, reason=reason), named
 
     def _record(self, call_id: str, plan: PreparedCall, attempt: int) -> ToolCallInfo:
         call: ToolCallInfo = {

@@ -14,6 +14,7 @@ __all__ = [
     "EarlyReads",
     "ExpandedMessage",
     "Finding",
+    "HookedCall",
     "Hooks",
     "Intent",
     "Mentions",
@@ -256,6 +257,17 @@ class _NoMentions(Mentions):
 NO_MENTION_EXPANSION: Mentions = _NoMentions()
 
 
+@dataclass(frozen=True, slots=True)
+class HookedCall:
+    """What hooks made of a call that the model requested."""
+
+    arguments: dict[str, Any]
+    changed_by: str = ""
+    """The hooks that changed the arguments, as a text; empty if none did."""
+    objection: str = ""
+    """Why the call must not run; empty where no hook objects."""
+
+
 class Hooks(Protocol):
     """The user's own commands; none of them is ever part of a call. By default there are none."""
 
@@ -275,6 +287,14 @@ class Hooks(Protocol):
             MessageBlocked: it must not be sent.
         """
         return ""
+
+    async def requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
+        """The call of a new message, before its record is made: what comes back is validated and judged again."""
+        return HookedCall(call.arguments)
+
+    async def answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
+        """A person answered the approval question of a call, whose record follows that; it has not run yet."""
+        return
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:
         """Why the call must not run; empty where no hook objects. Runs before the start of the call is recorded."""

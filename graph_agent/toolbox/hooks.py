@@ -11,8 +11,9 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.config.redaction import Redactor
 from graph_agent.config.settings import Hook, HookSettings
 from graph_agent.errors import MessageBlocked
-from graph_agent.ports import Outcome, Scope
-from tools.shell_ops.user_command import UserCommandResult, run_user_command
+from graph_agent.ports import Outcome, PreparedCall, Scope
+from graph_agent.ports.toolbox import HookedCall
+from tools.shell_ops.user_command import KEPT_BYTES, MAX_OUTPUT_BYTES, UserCommandResult, run_user_command
 
 __all__ = ["CommandHooks"]
 
@@ -20,9 +21,15 @@ _BLOCKS = 2
 """The exit code with which a hook blocks, and addresses the model."""
 _NAME_CHARS = 60
 
-_HookEvent = Literal["session_start", "user_prompt", "before_tool", "after_tool", "turn_end"]
-_ADDS_CONTEXT: tuple[_HookEvent, ...] = ("session_start", "user_prompt")
-"""Events of the hooks whose stdout is for the model."""
+_HookEvent = Literal[
+    "session_start", "user_prompt", "before_call", "approval", "before_tool", "after_tool", "turn_end"
+]
+_STDOUT_BYTES: Mapping[_HookEvent, int] = {
+    "session_start": KEPT_BYTES,
+    "user_prompt": KEPT_BYTES,
+    "before_call": MAX_OUTPUT_BYTES,
+}
+"""Events of the hooks whose stdout is read, as context for the model or as arguments, and how much of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,35 @@ class CommandHooks:
             self.warn(f"hook user_prompt {_named(hook)} failed, the message is sent: {why}")
         return "\n".join(texts)
 
+    async def requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
+        """See the port: each hook gets the arguments as the one before left them; the first that blocks decides."""
+        arguments, changed_by = call.arguments, list[str]()
+        about = {"call_id": call_id, "attempt": attempt, "tool_name": call.tool_name}
+        about |= {"risk": call.risk, "risk_reason": call.risk_reason}
+        for hook in _matching(self.settings.before_call, call.tool_name):
+            fields = {"thread_id": scope.thread_id, "mode": scope.mode, **about, "tool_input": arguments}
+            result = await self._run("before_call", hook, {**fields, **_shell_folder(scope)})
+            if result.exit_code == _BLOCKS:
+                why = result.stderr or "it gave no reason"
+                return HookedCall(arguments, objection=f"blocked by the hook {_named(hook)}: {why}")
+            given, why = _arguments_in(result.stdout) if result.exit_code == 0 else (None, _failure(result, hook))
+            if why and hook.on_failure == "block":
+                return HookedCall(arguments, objection=f"blocked, because the hook {_named(hook)} failed: {why}")
+            if why:
+                self.warn(f"hook before_call {_named(hook)} failed, the call is left as it is: {why}")
+            if given is not None and given != arguments:
+                arguments, changed_by = given, [*changed_by, _named(hook)]
+        return HookedCall(arguments, f"the hook {', '.join(changed_by)}" if changed_by else "")
+
+    async def answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
+        """See the port."""
+        said = {name: str(answer.get(name, "")) for name in ("kind", "decided_by", "reason")}
+        for hook in _matching(self.settings.approval, call["tool_name"]):
+            fields = {**_call_fields(call, scope), "answer": said}
+            result = await self._run("approval", hook, fields)
+            if result.exit_code != 0:
+                self.warn(f"hook approval {_named(hook)} failed: {_failure(result, hook)}")
+
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:
         """See the port: the first hook that blocks decides."""
         for hook in _matching(self.settings.before_tool, call["tool_name"]):
@@ -109,11 +145,30 @@ class CommandHooks:
         text = json.dumps({**common, **fields}, ensure_ascii=False)
         try:
             result = await run_user_command(
-                hook.command, text, self.workspace, hook.timeout, capture_stdout=event in _ADDS_CONTEXT
+                hook.command, text, self.workspace, hook.timeout, stdout_bytes=_STDOUT_BYTES.get(event, 0)
             )
         except OSError as error:
             result = UserCommandResult(None, f"it could not be started ({error})")
-        return replace(result, stderr=self.redact(result.stderr), stdout=self.redact(result.stdout))
+        # Arguments are what the model wrote, and run as they are shown.
+        stdout = result.stdout if event == "before_call" else self.redact(result.stdout)
+        return replace(result, stderr=self.redact(result.stderr), stdout=stdout)
+
+
+def _arguments_in(stdout: str) -> tuple[dict[str, Any] | None, str]:
+    """The arguments that a hook printed, None for nothing; and what is wrong with its output."""
+    if not stdout.strip():
+        return None, ""
+    try:
+        printed = json.loads(stdout)
+    except (ValueError, RecursionError) as error:
+        return None, f"its output is no JSON: {error}"
+    match printed:
+        case {"arguments": dict(arguments), **others} if not others:
+            return arguments, ""
+        case {} if printed == {}:
+            return None, ""
+        case _:
+            return None, 'its output is not {"arguments": {...}}'
 
 
 def _matching(hooks: Sequence[Hook], name: str) -> list[Hook]:
@@ -141,7 +196,11 @@ def _call_fields(call: ToolCallInfo, scope: Scope) -> dict[str, Any]:
         "tool_name": call["tool_name"],
         "tool_input": call["arguments"],
     }
-    return {**fields, "cwd": scope.cwd} if scope.cwd else fields
+    return {**fields, **_shell_folder(scope)}
+
+
+def _shell_folder(scope: Scope) -> dict[str, str]:
+    return {"cwd": scope.cwd} if scope.cwd else {}
 
 
 def _named(hook: Hook) -> str:

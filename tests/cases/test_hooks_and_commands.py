@@ -1,5 +1,8 @@
 import json
+import os
 import re
+import shutil
+import sys
 from pathlib import Path
 
 from tests.architecture.checkout import ROOT
@@ -17,9 +20,13 @@ def test_the_examples_of_the_docs_do_what_they_say(set_up: SetUp, tmp_path: Path
     replies = [
         TCS(bash("c1", "git push origin main"), bash("c2", "echo fine")),
         TC("c3", "write_file", json.dumps({"file_path": "a.py", "content": "def broken(:\n"})),
+        TC("c4", "write_file", json.dumps({"file_path": "b.py", "content": "import os\n"})),
+        TC("c5", "bash", json.dumps({"command": "npm --version; touch d"})),
         TXT("ok"),
     ]
-    bench = set_up(*replies, env={"HOME": str(tmp_path)})
+    ruff = shutil.which("ruff", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert ruff is not None
+    bench = set_up(*replies, env={"HOME": str(tmp_path), "PATH": f"{Path(ruff).parent}:{os.environ['PATH']}"})
     bench.configure(_examples())
 
     ran = bench.run()
@@ -30,6 +37,9 @@ def test_the_examples_of_the_docs_do_what_they_say(set_up: SetUp, tmp_path: Path
     assert blocked.startswith("Error: blocked by the hook \"if grep -q 'git push'; then…\": Pushing is for people")
     assert fine == "fine\n[exit code 0]"
     assert re.search(r"\[The hook .*SyntaxError: invalid syntax\]", bench.results(3)[-1], re.DOTALL)
+    assert re.search(r"\[The hook .*b\.py:1:8: F401 .*`os` imported but unused", bench.results(4)[-1], re.DOTALL)
+    assert "arguments were changed by the hook" in bench.results(5)[-1]
+    assert "to {'command': 'pnpm --version; touch d'}" in bench.results(5)[-1]
     [turn] = (tmp_path / "turns.jsonl").read_text().splitlines()
     assert (json.loads(turn)["status"], json.loads(turn)["answer"]) == ("done", "ok")
     assert (kept_back.code, "There is a key in it." in kept_back.err) == (1, True)

@@ -1,6 +1,7 @@
 """Hooks around real turns: what they may stop, what they never change, and what a kill within one leaves behind."""
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from langchain_core.messages import AIMessage
 
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import MessageBlocked
-from graph_agent.ports import Outcome, Scope
+from graph_agent.ports import Outcome, PreparedCall, Scope
+from graph_agent.ports.toolbox import HookedCall
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
 
@@ -23,10 +25,12 @@ class Spoken:
 
     def __init__(self, objection: str = "", remark: str = "", stays_in: str = "", blocks: str = "") -> None:
         self.objection, self.remark, self.stays_in, self.blocks = objection, remark, stays_in, blocks
+        self.changes: dict[str, dict[str, Any]] = {}
+        """By tool, the arguments that its calls get."""
         self.ran: list[str] = []
         """Hooks of calls and turns."""
         self.heard: list[str] = []
-        """Hooks of sessions and messages."""
+        """Other hooks."""
         self.entered = asyncio.Event()
 
     async def session_started(self, thread_id: str, source: str, mode: str) -> str:
@@ -38,6 +42,15 @@ class Spoken:
         if text == self.blocks:
             raise MessageBlocked(f"not {text}")
         return self.remark
+
+    async def requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
+        await self._enter(f"requested {call_id}")
+        if call.tool_name not in self.changes:
+            return HookedCall(call.arguments)
+        return HookedCall(self.changes[call.tool_name], "the hook 'fix'")
+
+    async def answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
+        await self._enter(f"answered {call['call_id']}: {answer['kind']} of {call['arguments']}")
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:
         await self._enter(f"before {call['call_id']}")
@@ -51,7 +64,8 @@ class Spoken:
         await self._enter(f"turn {status}: {answer}")
 
     async def _enter(self, what: str) -> None:
-        (self.heard if what.startswith(("session", "message")) else self.ran).append(what)
+        others = ("session", "message", "requested", "answered")
+        (self.heard if what.startswith(others) else self.ran).append(what)
         if self.stays_in and what.startswith(self.stays_in):
             self.stays_in = ""
             self.entered.set()
@@ -140,6 +154,7 @@ async def test_killed_in_a_hook_before_it_a_write_comes_back_as_never_started(st
 @pytest.mark.parametrize(
     ("hook", "replies", "status", "answer", "calls_ran", "ran"),
     [
+        ("requested", _READ, "stopped", "", [], []),
         ("before", _READ, "stopped", "", [], ["before r"]),
         ("after", _READ, "stopped", "", [("r", {})], ["before r", "after r: success"]),
         ("turn", [text("the answer")], "done", "the answer", [], ["turn done: the answer"]),
@@ -219,3 +234,54 @@ async def test_a_stop_ends_the_hook_of_a_message_which_then_waits(stage: Stage) 
 
     assert (earlier.answer, waiting, len(stage.model.requests)) == ("fine", ["go"], 1)
     assert [(one.status, one.answer) for one in (stopped, sent)] == [("stopped", ""), ("stopped", "")]
+
+
+async def _ask_and_close(stage: Stage, hooks: Spoken) -> dict[str, Any]:
+    """The arguments and the reason of the one question that is open, in a process that ends then."""
+    stage.hooks = hooks
+    async with stage.open_session() as session:
+        started = await session.start()
+        [asked] = (started if started.questions else await session.send("go")).questions
+    return {
+        "arguments": asked.call["arguments"],
+        "reason": asked.question.reason,
+        "digest": asked.question.args_digest,
+    }
+
+
+async def test_what_a_hook_changes_is_judged_asked_and_approved_as_changed_whatever_is_killed(stage: Stage) -> None:
+    stage.model = ScriptedModel(calls(("w", "write_a", {"file": "a"})), text("done"))
+    stays, changes = Spoken(stays_in="requested"), Spoken()
+    stays.changes = changes.changes = {"write_a": {"file": "b"}}
+
+    await _killed_in(stage, stays)
+    asked = await _ask_and_close(stage, changes)
+    other = Spoken()
+    other.changes = {"write_a": {"file": "c"}}
+    still = await _ask_and_close(stage, other)
+    ran_before = list(stage.toolbox.ran)
+    async with stage.open_session() as session:
+        [question] = (await session.start()).questions
+        await session.decide(question.question, "approve")
+        await session.proceed()
+
+    assert (asked["arguments"], still) == ({"file": "b"}, asked)
+    assert asked["reason"] == "The arguments were changed by the hook 'fix'. it writes"
+    assert (ran_before, stage.toolbox.ran) == ([], [("w", {"file": "b"})])
+    told = "The arguments were changed by the hook 'fix' to {'file': 'b'}.\nresult of w"
+    assert stage.model.sent()[-1] == ("tool", told)
+    assert (changes.heard[-1], other.heard[-1]) == ("requested w", "answered w: approve of {'file': 'b'}")
+
+
+@pytest.mark.parametrize(
+    ("tool", "status", "ran"),
+    [("read_a", "done", True), ("write_a", "awaiting_approval", False), ("deny_a", "done", False)],
+)
+async def test_a_changed_call_needs_what_any_call_needs(stage: Stage, tool: str, status: str, ran: bool) -> None:
+    stage.model = ScriptedModel(calls(("x", tool, {"file": "a"})), text("done"))
+    stage.hooks = hooks = Spoken()
+    hooks.changes = {tool: {"file": "b"}}
+    async with stage.open_session() as session:
+        rest = await session.send("go")
+
+    assert (rest.status, stage.toolbox.ran) == (status, [("x", {"file": "b"})] if ran else [])

@@ -14,12 +14,14 @@ from tools.shell_ops.output import clean_output
 from tools.shell_ops.process import CALL_MARK, ChildProcess
 from tools.shell_ops.shell_command import child_environment
 
-__all__ = ["UserCommandResult", "run_user_command"]
+__all__ = ["KEPT_BYTES", "MAX_OUTPUT_BYTES", "UserCommandResult", "run_user_command"]
 
 _SCRIPT = 'exec /bin/sh -c "$1" <"$2" >"$3"'
 _POLL_S = 0.2
-_MAX_OUTPUT_BYTES = 1024 * 1024
-_KEPT_BYTES = 8 * 1024
+MAX_OUTPUT_BYTES = 1024 * 1024
+"""A command that writes more is ended."""
+KEPT_BYTES = 8 * 1024
+"""Of its stderr, and of a stdout that is for the model."""
 _DISPLAY_VARIABLES = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY")
 """What programs need to show something to the user; no command of the model gets these."""
 
@@ -40,9 +42,9 @@ class UserCommandResult:
 
 
 async def run_user_command(
-    command: str, text: str, cwd: Path, seconds: float, *, capture_stdout: bool = False
+    command: str, text: str, cwd: Path, seconds: float, *, stdout_bytes: int = 0
 ) -> UserCommandResult:
-    """Run it with the text as its input; a cancellation ends it with all that it started.
+    """Run it with the text as its input, capture so much of its stdout; a cancellation ends all that it started.
 
     Raises:
         OSError: the system refuses.
@@ -57,7 +59,7 @@ async def run_user_command(
         stdin.seek(0)
         stopped: _Stop = ""
         mark = secrets.token_hex(16)
-        target = stdout.name if capture_stdout else os.devnull
+        target = stdout.name if stdout_bytes else os.devnull
         child = ChildProcess(
             ["/bin/sh", "-c", _SCRIPT, "hook", command, f"/dev/fd/{stdin.fileno()}", target],
             cwd=cwd,
@@ -70,7 +72,7 @@ async def run_user_command(
             child.release()
             deadline = time.monotonic() + seconds
             while not stopped and not await child.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
-                if any(os.fstat(file.fileno()).st_size > _MAX_OUTPUT_BYTES for file in (stderr, stdout)):
+                if any(os.fstat(file.fileno()).st_size > MAX_OUTPUT_BYTES for file in (stderr, stdout)):
                     stopped = "output_limit"
                 elif time.monotonic() >= deadline:
                     stopped = "timeout"
@@ -82,7 +84,7 @@ async def run_user_command(
         finally:
             child.kill_all()
         code = None if stopped else child.returncode
-        return UserCommandResult(code, _beginning(stderr), stopped, _beginning(stdout))
+        return UserCommandResult(code, _beginning(stderr, KEPT_BYTES), stopped, _beginning(stdout, stdout_bytes))
 
 
 def _environment(cwd: Path, mark: str) -> dict[str, str]:
@@ -93,6 +95,6 @@ def _environment(cwd: Path, mark: str) -> dict[str, str]:
     return {**child_environment(os.environ), **display, **own}
 
 
-def _beginning(file: IO[bytes]) -> str:
+def _beginning(file: IO[bytes], size: int) -> str:
     file.seek(0)
-    return clean_output(file.read(_KEPT_BYTES)).strip()
+    return clean_output(file.read(size)).strip()

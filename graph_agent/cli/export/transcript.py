@@ -192,6 +192,8 @@ def call_facts(call: TranscriptCall) -> Iterator[str]:
     elif record.get("decision"):
         by = record.get("decided_by") or ""
         yield f"{record['decision']} by {by}" if by else str(record["decision"])
+    if record.get("changed_by"):
+        yield f"arguments changed by {record['changed_by']}"
     if record.get("edited"):
         yield "arguments edited by the user"
     if record.get("status") in ("cancelled", "interrupted") and end.reason:

@@ -8,7 +8,7 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.config.redaction import Redactor
 from graph_agent.config.settings import HookSettings
 from graph_agent.errors import MessageBlocked
-from graph_agent.ports import Outcome, Scope
+from graph_agent.ports import Outcome, PreparedCall, Scope
 from graph_agent.toolbox.hooks import CommandHooks
 from tests.fakes.toolbox_world import call_of
 
@@ -160,3 +160,54 @@ async def test_a_hook_may_block_a_message(tmp_path: Path, hook: dict[str, Any], 
 
     assert str(refusal.value).endswith(words)
     assert not (tmp_path / "second").exists()
+
+
+_REQUESTED = PreparedCall("bash", {"command": "npm"}, "ask")
+_PNPM = """echo '{"arguments": {"command": "pnpm"}}'"""
+
+
+@pytest.mark.parametrize(
+    ("hooks", "command", "changed_by", "said"),
+    [
+        ([_PNPM], "pnpm", f"the hook {_PNPM!r}", ""),
+        (["true"], "npm", "", ""),
+        (["echo '{}'"], "npm", "", ""),
+        ([_PNPM.replace("pnpm", "npm")], "npm", "", ""),
+        ([_PNPM, "grep -q pnpm || exit 1"], "pnpm", f"the hook {_PNPM!r}", ""),
+        (["echo no"], "npm", "", "the call is left as it is: its output is no JSON"),
+        (["echo '{\"arguments\": 1}'"], "npm", "", 'its output is not {"arguments": {...}}'),
+        (['echo \'{"arguments": {}, "allow": 1}\''], "npm", "", 'its output is not {"arguments": {...}}'),
+        ([f"{_PNPM}; exit 1"], "npm", "", "failed, the call is left as it is: exit code 1"),
+        (["echo no >&2; exit 2", _PNPM], "npm", "", "blocked by the hook 'echo no >&2; exit 2': no"),
+    ],
+)
+async def test_a_hook_may_change_the_arguments_of_a_requested_call(
+    tmp_path: Path, hooks: list[str], command: str, changed_by: str, said: str
+) -> None:
+    hooked = Hooked(tmp_path, before_call=[{"matcher": "ba*", "command": one} for one in hooks])
+
+    got = await hooked.hooks.requested(_REQUESTED, SCOPE, "c1", 1)
+
+    assert (got.arguments, got.changed_by) == ({"command": command}, changed_by)
+    assert said in "".join([*hooked.warned, got.objection])
+    assert bool([*hooked.warned, got.objection] != [""]) == bool(said)
+
+
+async def test_a_failed_hook_for_requested_calls_blocks_if_it_is_set_to(tmp_path: Path) -> None:
+    hooked = Hooked(tmp_path, before_call=[{"command": "echo no", "on_failure": "block"}])
+
+    got = await hooked.hooks.requested(_REQUESTED, SCOPE, "c1", 1)
+
+    assert got.objection.startswith("blocked, because the hook 'echo no' failed: its output is no JSON")
+
+
+async def test_a_hook_sees_the_answer_to_an_approval(tmp_path: Path) -> None:
+    hooked = Hooked(tmp_path, approval=[{"command": "cat > seen; exit 2"}])
+    answer = {"kind": "reject", "decided_by": "pid 7", "reason": "not now", "args_digest": "x"}
+
+    await hooked.hooks.answered(_call("bash"), answer, SCOPE)
+
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert (seen["hook_event_name"], seen["tool_name"], seen["call_id"]) == ("approval", "bash", "c1")
+    assert seen["answer"] == {"kind": "reject", "decided_by": "pid 7", "reason": "not now"}
+    assert hooked.warned == ["hook approval 'cat > seen; exit 2' failed: exit code 2"]

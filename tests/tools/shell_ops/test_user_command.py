@@ -26,7 +26,7 @@ async def test_the_text_is_its_stdin_and_the_beginning_of_its_output_is_kept(
 ) -> None:
     (tmp_path / "got").write_text(text)
 
-    assert await run_user_command(command, text, tmp_path, 20, capture_stdout=captures) == expected
+    assert await run_user_command(command, text, tmp_path, 20, stdout_bytes=8192 if captures else 0) == expected
     assert (tmp_path / "got").read_text() == text
 
 
@@ -41,7 +41,7 @@ async def test_at_its_time_limit_it_is_ended_with_all_it_started(tmp_path: Path)
 
 async def test_a_command_over_the_output_limit_is_ended(tmp_path: Path) -> None:
     ended = await run_user_command("yes >&2", "", tmp_path, 30)
-    heard = await run_user_command("yes", "", tmp_path, 30, capture_stdout=True)
+    heard = await run_user_command("yes", "", tmp_path, 30, stdout_bytes=8192)
 
     assert (ended.exit_code, ended.stopped, len(ended.stderr) <= 8192) == (None, "output_limit", True)
     assert (heard.stopped, len(heard.stdout) <= 8192) == ("output_limit", True)
