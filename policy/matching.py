@@ -17,15 +17,17 @@ from policy.rules import Rule, globs_overlap, matches_host, spellings
 from policy.shell.arguments import (
     Reading,
     file_operands,
+    is_recursive,
     only_reads,
     read_command,
+    shows_contents,
     shows_names,
     takes_code_from_input,
     uncovered_arguments,
 )
 from policy.shell.commands import without_assignments, wrapped_commands
 from policy.shell.folders import placed
-from policy.shell.programs import program_named
+from policy.shell.program_table import program_named
 from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = [
@@ -201,13 +203,22 @@ def _stars_are_harmless(rule: Rule, own: tuple[str, ...], command: SimpleCommand
     named = (rule.pattern or "").replace("*", " ").split()
     stems = {word.rstrip("=") for word in named}
     for option in uncovered_arguments(own):
-        if option not in named and not (option.startswith("-") and option.partition("=")[0] in stems):
+        is_named = option in named or (option.startswith("-") and option.partition("=")[0] in stems)
+        if not (is_named or _names_subcommand(rule, own, option)):
             return False
     if only_reads(own):
         return True
     if (command.is_piped or command.stdin) and takes_code_from_input(own):
         return False
     return not any(word in facts.protected_words and word not in named for word in file_operands(own))
+
+
+def _names_subcommand(rule: Rule, own: tuple[str, ...], word: str) -> bool:
+    """Whether the rule names the subcommand in part, or what has to follow it: `git sta*`, `git * main`."""
+    names = (rule.pattern or "").split()
+    if own[1:2] != (word,) or not re.fullmatch(r"[a-z][\w-]*", word) or len(names) < 2:
+        return False
+    return len(names) > 2 or not names[1].startswith("*")
 
 
 def _is_unlimited(rule: Rule) -> bool:
@@ -307,9 +318,9 @@ def _may_match(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
     )
 
 
-_RECURSIVE = re.compile(r"-[A-Za-z]*[rR][A-Za-z]*|--(?:dereference-)?recursive")
-_ARCHIVES = re.compile(r"-[A-Za-z]*a[A-Za-z]*|--archive")
-_EXTRACTS = re.compile(r"-?[A-Za-z]*x[A-Za-z]*|--extract|--get")
+_EXTRACTS = frozenset(("-x", "--extract", "--get"))
+_IN_COMMIT = re.compile(r"[^:]*:[^*?\[$`]+")
+"""A path in a commit, written out: git shows that file alone."""
 
 
 def whole_folders(
@@ -333,19 +344,19 @@ def _handled_folders(
     reading = read_command(command.words)
     row, words = reading.row, command.words[1:]
     operands = [word for word in words if not word.startswith("-")]
-    is_recursive = any(map(_RECURSIVE.fullmatch, words))
-    runs_on_files = row.checked_as == "find" and not only_reads(command.words) and (reads or writes)
-    if runs_on_files or (reads and row.walks and _reads_below(reading, is_recursive=is_recursive)):
+    goes_deep = is_recursive(reading)
+    runs_on_files = bool(row.wraps_until) and not only_reads(command.words) and (reads or writes)
+    if runs_on_files or (reads and _reads_below(reading)):
         yield from ((folder, True) for folder in _walked(reading, workspace))
     if row.handles == "copies":
-        is_deep = is_recursive or reading.name == "rsync" or any(map(_ARCHIVES.fullmatch, words))
+        is_deep = goes_deep or reading.name == "rsync"
         yield from ((word, is_deep) for word in operands[:-1])
         if writes and is_deep:
             yield from ((word, True) for word in operands[-1:])
     elif row.handles in ("removes", "changes", "packs"):
-        is_deep = is_recursive or row.checked_as == "tar"
+        is_deep = goes_deep or row.checked_as == "tar"
         yield from ((word, is_deep) for word in operands)
-    extracts = row.checked_as == "tar" and any(map(_EXTRACTS.fullmatch, (*words[:1], *reading.options)))
+    extracts = row.checked_as == "tar" and (not reading.is_plain or not _EXTRACTS.isdisjoint(reading.names))
     if writes and (row.handles == "unpacks" or extracts):
         yield "", True
     if writes and row.handles == "tree" and not only_reads(command.words):
@@ -357,17 +368,19 @@ def _handled_folders(
 def _searches_folders(command: SimpleCommand) -> bool:
     """Whether it goes into the folders that it is given."""
     reading = read_command(command.words)
-    is_recursive = any(map(_RECURSIVE.fullmatch, command.words[1:]))
-    return reading.row.walks == "always" or (reading.row.walks == "recursive" and is_recursive)
+    return reading.row.walks == "always" or (reading.row.walks == "recursive" and is_recursive(reading))
 
 
-def _reads_below(reading: Reading, *, is_recursive: bool) -> bool:
+def _reads_below(reading: Reading) -> bool:
     """Whether it reads what is in files below a folder, and does not only show their names."""
-    if reading.name == "git log":
-        return any(re.match(r"-[A-Za-z]*[pu]|--patch|--cc", word) for word in reading.options)
-    if reading.name == "git show" and any(":" in word for word in reading.operands):
+    if (
+        reading.name == "git show"
+        and reading.is_plain
+        and all(map(_IN_COMMIT.fullmatch, reading.operands or ("",)))
+    ):
         return False
-    return reading.row.reads == "contents" and (reading.row.walks == "always" or is_recursive)
+    goes_deep = reading.row.walks == "always" or (reading.row.walks == "recursive" and is_recursive(reading))
+    return goes_deep and shows_contents(reading)
 
 
 def _walked(reading: Reading, workspace: str) -> Iterable[str]:
@@ -375,7 +388,7 @@ def _walked(reading: Reading, workspace: str) -> Iterable[str]:
     arguments = reading.arguments
     if reading.name.startswith("git "):
         return arguments[arguments.index("--") + 1 :] if "--" in arguments else (workspace,)
-    if reading.row.checked_as == "find":
+    if reading.row.wraps_until:
         return tuple(takewhile(lambda word: word[:1] not in "-(!", arguments)) or ("",)
     # The first operand may be what it searches for; without another it searches where it is.
     return (*reading.operands, *([""] if len(reading.operands) <= 1 else []))

@@ -16,7 +16,7 @@ from policy.matching import command_folders, unclear_reason
 from policy.rules import Grant, InvalidRule, Rule, granted_rules, parse_rule
 from policy.shell.arguments import offered_prefix
 from policy.shell.commands import without_assignments
-from policy.shell.programs import program_named
+from policy.shell.program_table import program_named
 from policy.shell.shell_text import ShellText
 from policy.shell.words import SimpleCommand
 

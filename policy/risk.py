@@ -13,8 +13,9 @@ from policy.facts import CallFacts, PolicySettings, Risk
 from policy.matching import unclear_reason
 from policy.protected import is_protected_in
 from policy.shell.arguments import Reading, dangerous_options, file_operands, is_dry_run, only_reads, read_command
-from policy.shell.commands import without_assignments, wrapped_commands
-from policy.shell.programs import RSYNC_REMOVES, RUN_AS_CODE, Effect, describe_program, steers_programs
+from policy.shell.commands import changes_folder, without_assignments, wrapped_commands
+from policy.shell.programs import RUN_AS_CODE, Effect, describe_program, steers_programs
+from policy.shell.project_table import RSYNC_REMOVES
 from policy.shell.shell_text import ShellText
 
 __all__ = ["CallRisk", "call_risk", "contacting_program", "describe_programs"]
@@ -93,91 +94,20 @@ def _risk_of_text(facts: CallFacts, text: ShellText) -> CallRisk:
     return max(found, key=lambda one: _ORDER.index(one.level), default=CallRisk("low", "only reads"))
 
 
-_PLAIN_BUNDLE = re.compile(r"-(?:[A-Za-z]|[abcehilnqrsvwxABCEFHIRS1-9]{2,5}|[nABCcmU]?\d+)")
-"""Short options of which none hides a value: a bundle such as `-vfNAME` names a file."""
-_PLAIN_LONG = frozenset(
-    (
-        "all", "cached", "color", "colour", "count", "exclude", "exclude-dir", "files",
-        "fixed-strings", "get", "glob", "graph", "help", "hidden", "human-readable", "ignore-case",
-        "include", "invert-match", "line-number", "lines", "list", "max-count", "max-depth",
-        "name-only", "name-status", "no-color", "no-pager", "numeric-sort", "numstat", "oneline",
-        "porcelain", "reverse", "short", "shortstat", "staged", "stat", "summary", "tags", "type",
-        "unique", "version", "word-regexp",
-    )
-)  # fmt: skip
-"""Long options in full that change what is shown. An abbreviation may mean another one."""
-_PLAIN_GIT = frozenset(
-    ("blame", "describe", "diff", "grep", "log", "ls-files", "rev-parse", "shortlog", "show", "status")
-)
-_LISTING_GIT = frozenset(("branch", "remote", "stash", "tag"))
-"""Commands of git that list something, if they are given no operands."""
-_SED_OPTIONS = frozenset(("-n", "-E", "-r", "-nE", "-En", "-nr", "-rn", "-e", "-s"))
-
-
 def _doubts(commands: Sequence[tuple[str, ...]], facts: CallFacts, text: ShellText) -> Iterator[str]:
-    """Why commands that the table takes for readers may do more, as far as their spelling goes.
-
-    Their parsers differ in abbreviations, bundles and the values of options, so only plain spellings are LOW.
-    """
-    own = [words for words in map(without_assignments, commands) if words]
-    names = {PurePath(words[0]).name for words in own}
-    is_elsewhere = bool(names & {"cd", "pushd"}) or (facts.cwd is not None and facts.cwd != facts.workspace)
-    if "git" in names and is_elsewhere:
+    """Why commands that only read may do more where they stand."""
+    readings = [read_command(words) for words in map(without_assignments, commands) if words]
+    is_elsewhere = any(map(changes_folder, commands)) or (facts.cwd is not None and facts.cwd != facts.workspace)
+    if is_elsewhere and any(reading.row.obeys_folder for reading in readings):
         yield "git in another folder, whose settings may run programs"
-    if any(read_command(words).row.walks for words in own) and text.patterns:
+    if text.patterns and any(reading.row.walks for reading in readings):
         yield "a search of what a pattern matches"
     if any(re.match(r"[/~]|\.\./", one) or re.search(r"(?:^|/)\.[*?\[]|\[[:.=]", one) for one in text.patterns):
         yield "a pattern that may leave the workspace"
-    for words in own:
-        yield from _spelling_doubts(PurePath(words[0]).name, words[1:])
-
-
-def _spelling_doubts(name: str, arguments: Sequence[str]) -> Iterator[str]:
-    options = [word for word in arguments if word.startswith("-") and word not in ("-", "--")]
-    operands = [word for word in arguments if not word.startswith("-")]
-    row = read_command((name, *arguments)).row
-    if row.wraps or (name in _VERSIONED and list(arguments) == ["--version"]):
-        # What a wrapper runs is evaluated separately; options of env may change its folder or hold a command.
-        if name == "env" and options:
-            yield f"env {options[0]}"
-        return
-    if name in ("date", "tree", "xxd") and (options or len(operands) > 1 or not _is_plain_operand(name, operands)):
-        yield name
-    if name == "sed":
-        yield from _sed_doubts(arguments, options)
-    elif name == "git":
-        yield from _git_doubts([word for word in arguments if word != "--no-pager"])
-    elif not row.only_reads and name not in ("cd", "find", "true", "false", "pwd"):
-        yield name
-    for option in options:
-        long = option[2:].partition("=")[0] if option.startswith("--") else ""
-        is_plain = long in _PLAIN_LONG if long else _PLAIN_BUNDLE.fullmatch(option)
-        if name not in ("sed", "find", "cut", "test", "[") and not is_plain:
-            yield f"{name} {option}"
-
-
-_VERSIONED = frozenset(("gcc", "git", "go", "java", "node", "perl", "python", "python3", "ruby", "rustc"))
-"""Programs that print their version and look at no file of the project for it."""
-
-
-def _is_plain_operand(name: str, operands: Sequence[str]) -> bool:
-    return name != "date" or all(one.startswith("+") for one in operands)
-
-
-def _sed_doubts(arguments: Sequence[str], options: Sequence[str]) -> Iterator[str]:
-    if "--" in arguments or any(one not in _SED_OPTIONS for one in options):
-        yield "options of sed"
-    if any(one.startswith("-") for one in arguments[len(options) + 1 :]):
-        yield "options behind what sed works on"
-
-
-def _git_doubts(arguments: Sequence[str]) -> Iterator[str]:
-    subcommand, *rest = (*arguments, "")
-    given = [word for word in rest if word]
-    lists = subcommand in _LISTING_GIT and (given == ["list"] or all(word.startswith("-") for word in given))
-    shows = subcommand == "config" and given[:1] in (["--list"], ["-l"], ["--get"])
-    if not (subcommand in _PLAIN_GIT or lists or shows):
-        yield f"git {subcommand}".strip()
+    for reading in readings:
+        # What a wrapper runs is evaluated separately; its option may change the folder or hold a command.
+        if reading.row.wraps and reading.row.code == "words" and reading.options:
+            yield f"{reading.name} {reading.options[0]}"
 
 
 def _unwrapped(words: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, ...]]:
@@ -324,7 +254,7 @@ def _effect_of(reading: Reading) -> Effect:
 
 def _own_effect(reading: Reading) -> Effect:
     name, row, arguments = reading.name, reading.row, reading.arguments
-    if name in ("find", "gfind") and "-delete" in arguments:
+    if row.wraps_until and "-delete" in arguments:
         return "deletes"
     if name == "rsync":
         if any(map(_REMOTE.fullmatch, reading.operands)):

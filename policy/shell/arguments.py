@@ -1,29 +1,51 @@
 """What the arguments of a program make of it: which of them write, run or delete, and which are files.
 
-`policy.shell.programs` holds the table; here one command is read by its row.
+`policy.shell.program_table` finds the row of a program; here one command is read by it.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from posixpath import basename, dirname
 from typing import NamedTuple
 
-from policy.shell.programs import RSYNC_REMOVES, Program, program_named, subcommand_named
+from policy.shell.program_table import USUAL, program_named, subcommand_named
+from policy.shell.programs import Program, WrapperSyntax
+from policy.shell.project_table import RSYNC_REMOVES
 
 __all__ = [
     "GIT_VALUED",
+    "Option",
     "Reading",
     "dangerous_options",
     "expand_abbreviations",
     "file_operands",
+    "harmful_options",
     "is_dry_run",
+    "is_recursive",
     "offered_prefix",
     "only_reads",
     "read_command",
+    "shows_contents",
     "shows_names",
     "takes_code_from_input",
     "uncovered_arguments",
 ]
+
+_MAX_READINGS = 2048
+"""Commands of which the reading is kept: the same few words are read many times for one decision, and again for
+the next one."""
+
+
+class Option(NamedTuple):
+    """An option, or a bundle of short ones, with the words that it takes; an operand has no names."""
+
+    names: tuple[str, ...]
+    words: tuple[str, ...]
+    value: str = ""
+    """That of the last name."""
+    is_harmless: bool = True
+    """Every name is one that the row lists as harmless, in a spelling that every parser reads alike."""
 
 
 class Reading(NamedTuple):
@@ -32,25 +54,57 @@ class Reading(NamedTuple):
     name: str
     """The program's bare name, and its subcommand if that has a row of its own: `git push`."""
     row: Program
+    program: Program
+    """The row of the program itself, also where its subcommand has one."""
     arguments: tuple[str, ...]
     """What follows the program, or the subcommand."""
-    options: tuple[str, ...]
-    """Of these, options with the values that are known to belong to them."""
-    operands: tuple[str, ...]
+    parts: tuple[Option, ...]
+    """The arguments, options with the values that are known to belong to them."""
+    own: tuple[Option, ...] = ()
+    """Options before the subcommand."""
+    passed_on: tuple[str, ...] = ()
+    """The end of the arguments that is a command, or a script, with arguments of its own."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The words of the options with their values."""
+        return tuple(word for part in self.parts if part.names for word in part.words)
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The other words."""
+        return tuple(part.words[0] for part in self.parts if not part.names)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all its options."""
+        return frozenset(name for part in self.parts for name in part.names)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all options are known to be harmless."""
+        return all(part.is_harmless for part in (*self.own, *self.parts))
 
 
 def read_command(words: Sequence[str]) -> Reading:
     """Read the words of a command from its program on."""
+    return _read(tuple(words))
+
+
+@lru_cache(maxsize=_MAX_READINGS)
+def _read(words: tuple[str, ...]) -> Reading:
     name = basename(words[0])
-    row, arguments = program_named(name), tuple(words[1:])
+    program, arguments = program_named(name), words[1:]
     at = _subcommand_position(name, arguments)
-    if at is not None and (inner := subcommand_named(name, arguments[at])) is not None:
-        name, row, arguments = f"{name} {arguments[at]}", inner, arguments[at + 1 :]
-    options: list[str] = []
-    operands: list[str] = []
-    for one in _split(row, arguments):
-        (options if one.is_option else operands).extend(one.words)
-    return Reading(name, row, arguments, tuple(options), tuple(operands))
+    row = subcommand_named(name, arguments[at]) if at is not None else None
+    if at is None or row is None:
+        parts, rest = _split((program,), arguments)
+        return Reading(name, program, program, arguments, parts, passed_on=rest)
+    # Git has options of its own; other programs take theirs on either side of the subcommand.
+    own, _ = _split((program,), arguments[:at])
+    following = arguments[at + 1 :]
+    parts, rest = _split((row,) if name == "git" else (row, program), following)
+    return Reading(f"{name} {arguments[at]}", row, program, following, parts, own, rest)
 
 
 GIT_VALUED = frozenset(
@@ -70,69 +124,130 @@ def _subcommand_position(name: str, arguments: Sequence[str]) -> int | None:
     return at if at < len(arguments) else None
 
 
-class _Option(NamedTuple):
-    """An option, or an operand where both names are empty, with the words that it takes."""
-
-    letters: str
-    """The short options in the word, the last of which may have a value."""
-    long: str
-    words: tuple[str, ...]
-
-    @property
-    def is_option(self) -> bool:
-        """Whether it is one, and no operand."""
-        return bool(self.letters or self.long)
-
-
-def _split(row: Program, arguments: Sequence[str]) -> Iterator[_Option]:
-    """The arguments one by one, options together with a value that follows them."""
-    at, only_operands = 0, False
+def _split(rows: tuple[Program, ...], arguments: tuple[str, ...]) -> tuple[tuple[Option, ...], tuple[str, ...]]:
+    """The arguments one by one, and the end of them that is a command of its own."""
+    row = rows[0]
+    if any(one.passes_on for one in rows) or not any(one.is_listed for one in rows):
+        rows = (*rows, USUAL)
+    parts: list[Option] = []
+    at, ends, only_operands, rest = 0, row.options_first, not row.has_options, len(arguments)
     while at < len(arguments):
         word = arguments[at]
-        at += 1
         if only_operands or not word.startswith("-") or word == "-":
-            yield _Option("", "", (word,))
+            is_bundle = at == 0 and row.bundle_first and word.isalpha()
+            part = _bundle(rows, f"-{word}", arguments[1:2]) if is_bundle else Option((), (word,))
+            if ends and not only_operands:
+                only_operands, rest = True, at
+            ends = ends or word in row.wraps_after
         elif word == "--":
-            only_operands = True
-        elif word.startswith("--"):
-            name = word[2:].partition("=")[0]
-            takes_next = "=" not in word and name in row.valued_long
-            yield _Option("", name, tuple(arguments[at - 1 : at + takes_next]))
-            at += takes_next
+            # Only what is known to end its options here does.
+            part = Option((), ())
+            only_operands = row.is_listed and not row.passes_on
+            at += 1
+        elif word in row.wraps_until:
+            end = next((end for end in range(at, len(arguments)) if arguments[end] in (";", "+")), len(arguments))
+            part = Option((word,), arguments[at : end + 1], is_harmless=False)
         else:
-            letters, has_value_after = _letters(row, word[1:])
-            yield _Option(letters, "", tuple(arguments[at - 1 : at + has_value_after]))
-            at += has_value_after
+            part = _option(rows, word, arguments[at + 1 : at + 2])
+        parts += [part] if part.words else []
+        at += len(part.words)
+    return tuple(parts), arguments[rest:]
 
 
-def _letters(row: Program, bundle: str) -> tuple[str, bool]:
-    """The options in a bundle up to the first that takes a value, and whether that is the next word."""
-    for index, letter in enumerate(bundle):
-        if letter in row.valued and letter not in row.short_options:
-            return bundle[: index + 1], index == len(bundle) - 1
-    return bundle, False
+_OUTPUTS = frozenset(("-o", "-O", "--output", "--output-document", "--output-file"))
+_NOWHERE = ("-", "/dev/null", "/dev/stdout")
+_SWITCH = re.compile(r"\d+|[yn]|yes|no|true|false|on|off", re.IGNORECASE)
+_NUMBERED = re.compile(r"-[A-Za-np-z]\d+")
+
+
+def _option(rows: tuple[Program, ...], word: str, following: tuple[str, ...]) -> Option:
+    """A word that is an option, with its value."""
+    name, sign, value = word.partition("=")
+    for row in rows:
+        takes_value = row.harmless_options.get(name)
+        if takes_value is not None:
+            after = following if takes_value and not sign else ()
+            return Option((name,), (word, *after), value or "".join(after))
+    if not word.startswith("--"):
+        return _bundle(rows, word, following)
+    if rows[0].effect == "network" and name in _OUTPUTS and (value or "".join(following)) in _NOWHERE:
+        return Option((name,), (word, *(() if sign else following)))
+    usual = USUAL in rows and (name.startswith("--no-") or (bool(sign) and _SWITCH.fullmatch(value) is not None))
+    return Option((name,), (word,), value, is_harmless=usual)
+
+
+def _bundle(rows: tuple[Program, ...], word: str, following: tuple[str, ...]) -> Option:
+    """A bundle of short options: as many letters as there are before one that has a value."""
+    letters = word[1:]
+    if letters.isdigit():
+        return Option((word,), (word,), is_harmless=any("#" in row.harmless_letters for row in rows))
+    if USUAL in rows and _NUMBERED.fullmatch(word):
+        return Option((word[:2],), (word,), word[2:])
+    is_harmless = True
+    for at, letter in enumerate(letters):
+        names = tuple(f"-{one}" for one in letters[: at + 1])
+        colons, is_listed = _meaning(rows, letter)
+        attached = letters[at + 1 :]
+        value = attached or ("".join(following) if colons == ":" else "")
+        goes_nowhere = (
+            rows[0].effect == "network" and f"-{letter}" in _OUTPUTS and bool(colons) and value in _NOWHERE
+        )
+        is_harmless = is_harmless and (is_listed or goes_nowhere)
+        if colons:
+            # Behind several letters a value may be read as more letters.
+            is_clear = at == 0 or not attached or goes_nowhere or re.fullmatch(r"[\d,.]+", attached) is not None
+            taken = () if attached or colons != ":" else following
+            return Option(names, (word, *taken), value, is_harmless=is_harmless and is_clear)
+    return Option(tuple(f"-{one}" for one in letters), (word,), is_harmless=is_harmless)
+
+
+def _meaning(rows: tuple[Program, ...], letter: str) -> tuple[str, bool]:
+    """Whether a short option has a value, as colons, and whether it is harmless."""
+    for row in rows:
+        for letters, is_harmless in ((row.harmful_letters, False), (row.harmless_letters, True)):
+            if letter in letters:
+                return letters[letter], is_harmless
+    return "", False
+
+
+def harmful_options(words: Sequence[str]) -> tuple[Option, ...]:
+    """The options that are known to make this program write a file, or run another."""
+    reading = read_command(words)
+    is_dry = reading.name == "rsync" and is_dry_run(reading.arguments)
+    return tuple(
+        part
+        for part in (*reading.own, *reading.parts)
+        if not part.is_harmless and part.names and _is_harmful(part, reading, is_dry=is_dry)
+    )
+
+
+def _is_harmful(part: Option, reading: Reading, *, is_dry: bool) -> bool:
+    rows = (reading.row, reading.program)
+    letters = [row.harmful_letters for row in rows if row is reading.row or not reading.name.startswith("git ")]
+    letters = [reading.program.harmful_letters] if part in reading.own else letters
+    if any(name[1:] in known for name in part.names for known in letters):
+        return True
+    if part.names[0] in reading.row.wraps_until:
+        return True
+    [name, *_] = part.names
+    bare, is_long = part.words[0].partition("=")[0].lstrip("-"), name.startswith("--")
+    known = {option for row in rows for option in row.harmful_options}
+    if is_dry:
+        known.difference_update(f"--{removes}" for removes in RSYNC_REMOVES)
+    # An abbreviation may mean any of them.
+    return any(option.lstrip("-") == bare or (is_long and option.startswith(name)) for option in known)
 
 
 def dangerous_options(program: str, arguments: Sequence[str]) -> tuple[str, ...]:
     """The arguments that make this program write a file, or run another, where it would not do so by nature."""
-    name = basename(program)
-    row = program_named(name)
-    is_dry = name == "rsync" and is_dry_run(arguments)
-    found: list[str] = []
-    for option in _split(row, arguments):
-        word = option.words[0]
-        if not option.is_option:
-            continue
-        bare = word.lstrip("-").partition("=")[0]
-        listed = option.long and any(known.startswith(option.long) for known in row.long_options)
-        if option.long and is_dry and any(known.startswith(option.long) for known in RSYNC_REMOVES):
-            listed = False
-        listed = listed or any(letter in option.letters for letter in row.short_options) or bare in row.word_options
-        if listed and not (row.effect == "network" and _writes_to_output(word, row, arguments)):
-            found.append(word)
-    if row.checked_as:
-        found += _CHECKS[row.checked_as](row, arguments)
-    return tuple(dict.fromkeys(found))
+    words = (program, *arguments)
+    found = [option.words[0] for option in harmful_options(words)]
+    return tuple(dict.fromkeys((*found, *_beyond_options(read_command(words)))))
+
+
+def _beyond_options(reading: Reading) -> Iterable[str]:
+    check = _CHECKS.get(reading.row.checked_as)
+    return check(reading) if check else ()
 
 
 def is_dry_run(arguments: Iterable[str]) -> bool:
@@ -140,81 +255,104 @@ def is_dry_run(arguments: Iterable[str]) -> bool:
     return any(re.fullmatch(r"--dry-run|-[A-Za-z]*n[A-Za-z]*", word) for word in arguments)
 
 
-_OUTPUT = re.compile(r"(?:-[A-Za-z]*[oO]|--output|--output-document|--output-file)=?")
-_NOWHERE = ("-", "/dev/null", "/dev/stdout")
-
-
-def _writes_to_output(word: str, row: Program, arguments: Sequence[str]) -> bool:
-    """Whether the file that an option names is the standard output or nothing: `curl -o /dev/null`, `wget -qO-`."""
-    if any(word.endswith(name) and _OUTPUT.fullmatch(word.removesuffix(name)) for name in _NOWHERE):
-        return True
-    at = list(arguments).index(word)
-    is_apart = _OUTPUT.fullmatch(word) is not None and not word.endswith("=")
-    remote = "O" in word and not word.startswith("--") and "output" in row.long_options
-    return is_apart and not remote and "".join(arguments[at + 1 : at + 2]) in _NOWHERE
-
-
 def expand_abbreviations(program: str, arguments: Iterable[str]) -> tuple[str, ...]:
     """The arguments with abbreviated options of this kind in full, as GNU programs and git take them."""
     row = program_named(program)
     expanded: list[str] = []
     for word in arguments:
-        option, sign, value = word.removeprefix("--").partition("=")
-        is_long = word.startswith("--") and option
-        full = next((known for known in row.long_options if known.startswith(option)), option)
-        expanded.append(f"--{full}{sign}{value}" if is_long else word)
+        option, sign, value = word.partition("=")
+        is_long = word.startswith("--") and len(option) > 2 and option not in row.harmless_options
+        full = next((known for known in row.harmful_options if known.startswith(option)), option)
+        expanded.append(f"{full}{sign}{value}" if is_long else word)
     return tuple(expanded)
+
+
+def uncovered_arguments(words: Sequence[str]) -> tuple[str, ...]:
+    """The arguments that a star in an allow rule does not stand for, because they may make the program do more.
+
+    These are all options that are not known to be harmless, and what else the row says.
+    """
+    return _uncovered(tuple(words))
+
+
+@lru_cache(maxsize=_MAX_READINGS)
+def _uncovered(words: tuple[str, ...]) -> tuple[str, ...]:
+    reading = read_command(words)
+    row, found = reading.row, []
+    is_dry = reading.name == "rsync" and is_dry_run(reading.arguments)
+    # The operands of an interpreter are code already.
+    if not (row.options_first and row.code in ("shell", "language")):
+        found += [
+            part.words[0]
+            for part in (*reading.own, *reading.parts)
+            if not part.is_harmless and not (is_dry and part.names[0][2:] in RSYNC_REMOVES)
+        ]
+    found += _beyond_options(reading)
+    if reading.passed_on and not isinstance(row.syntax, WrapperSyntax):
+        found += uncovered_arguments(reading.passed_on)
+    return tuple(dict.fromkeys(found))
 
 
 _SYSTEM_FOLDERS = frozenset(("", "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"))
 
 
 def only_reads(words: Sequence[str]) -> bool:
-    """Whether the command is known to write no file, run nothing and contact nobody."""
+    """Whether the command is a plain, fully understood spelling of one that reads.
+
+    It then writes no file, runs nothing and contacts nobody. Rules that allow, deny and ask, "always" and risk all
+    go by this.
+    """
+    return _only_reads(tuple(words))
+
+
+@lru_cache(maxsize=_MAX_READINGS)
+def _only_reads(words: tuple[str, ...]) -> bool:
     if not words or dirname(words[0]) not in _SYSTEM_FOLDERS:
         return False
     reading = read_command(words)
-    if reading.name == "command" and any(re.fullmatch(r"-p?[vV]", word) for word in words[1:2]):
+    if words[1:] == ("--version",) and reading.row.prints_version:
         return True
-    if tuple(words[1:]) == ("--version",) and reading.row != Program():
-        return True
-    changes = _GIT_CHANGES.get(reading.name.removeprefix("git ")) if reading.name.startswith("git ") else None
-    return (
-        reading.row.only_reads
-        and not dangerous_options(words[0], words[1:])
-        and not any(word.startswith("--files0") for word in words)
-        and not (changes and changes(reading.arguments))
-    )
+    syntax = reading.row.syntax
+    if isinstance(syntax, WrapperSyntax) and syntax.queries:
+        return re.fullmatch(f"-[{syntax.flags}]*[{syntax.queries}]", "".join(words[1:2])) is not None
+    if not reading.row.only_reads or uncovered_arguments(words):
+        return False
+    changes = _GIT_CHANGES.get(reading.name.removeprefix("git ")) if reading.program.checked_as == "git" else None
+    return not (changes and changes(reading))
 
 
-_LISTS = re.compile(r"-[lnarv]+\d*|--(?:list|contains|no-contains|merged|no-merged|points-at)(?:=.*)?")
-_QUERIES = frozenset(("get", "list", "-l", "--list", "--get", "--get-all", "--get-regexp", "--get-urlmatch"))
-_LIST_CHANGES = re.compile(
-    r"-[A-Za-z]*[dDmMcCfutsFA].*|--(?:delete|move|copy|force|track|set-up|unset|edit|create|recurse|annotate|sign"
-    r"|local-user|file|message|cleanup|trailer).*"
+_LISTED_BY = frozenset(
+    ("--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at", "-l", "-n", "--all", "-r")
 )
-
-
-def _changes_names(arguments: Sequence[str]) -> bool:
-    """Whether `git branch` or `git tag` does more than list."""
-    has_operand = any(not word.startswith("-") for word in arguments)
-    return any(map(_LIST_CHANGES.fullmatch, arguments)) or (
-        has_operand and not any(map(_LISTS.fullmatch, arguments))
+_QUERIES = frozenset(("get", "list", "-l", "--list", "--get", "--get-all", "--get-regexp", "--get-urlmatch"))
+_CHANGING = frozenset(
+    (
+        "-d", "-D", "-f", "-m", "-M", "-c", "-C", "-t", "-u", "-F", "--delete", "--force", "--create-reflog",
+        "--move", "--copy", "--track", "--no-track", "--set-upstream-to", "--unset-upstream", "--annotate",
+        "--message", "--file",
     )
+)  # fmt: skip
 
 
-def _first_is_not(*queries: str, may_be_missing: bool = False) -> Callable[[Sequence[str]], bool]:
-    def changes(arguments: Sequence[str]) -> bool:
-        first = next((word for word in arguments if not word.startswith("-")), "")
+def _changes_names(reading: Reading) -> bool:
+    """Whether `git branch` or `git tag` does more than list; `-a` lists branches and makes a tag."""
+    lists = _LISTED_BY | ({"-a"} if reading.name == "git branch" else frozenset())
+    changes = _CHANGING | ({"-a"} if reading.name == "git tag" else frozenset())
+    return bool(reading.names & changes) or (bool(reading.operands) and not reading.names & lists)
+
+
+def _first_is_not(*queries: str, may_be_missing: bool = False) -> Callable[[Reading], bool]:
+    def changes(reading: Reading) -> bool:
+        first = next(iter(reading.operands), "")
         return first not in queries and not (may_be_missing and not first)
 
     return changes
 
 
-_GIT_CHANGES: Mapping[str, Callable[[Sequence[str]], bool]] = {
-    "bisect": _first_is_not("log", "view"),
+_GIT_CHANGES: Mapping[str, Callable[[Reading], bool]] = {
+    "bisect": _first_is_not("log"),
     "branch": _changes_names,
-    "config": lambda arguments: not (arguments and arguments[0] in _QUERIES),
+    "config": lambda reading: not (reading.arguments and reading.arguments[0] in _QUERIES),
     "notes": _first_is_not("list", "show"),
     "reflog": _first_is_not("show", may_be_missing=True),
     "remote": _first_is_not("get-url", may_be_missing=True),
@@ -226,14 +364,29 @@ _GIT_CHANGES: Mapping[str, Callable[[Sequence[str]], bool]] = {
 """Commands of git that list or change: whether these arguments change anything."""
 
 
+def shows_contents(reading: Reading) -> bool:
+    """Whether it may show or copy what is in files: with these options, as far as they are known."""
+    only_by_options = set(reading.row.content_options.split())
+    if not only_by_options or not reading.is_plain:
+        return reading.row.reads == "contents"
+    return not only_by_options.isdisjoint(reading.names)
+
+
 def shows_names(words: Sequence[str]) -> bool:
     """Whether it shows no more of its files than their names and properties."""
-    reading = read_command(words)
-    return only_reads(words) and reading.row.reads != "contents"
+    return only_reads(words) and not shows_contents(read_command(words))
 
 
-_SHORT_PATTERN = re.compile(r"-[^-]*[ef].*")
-_LONG_PATTERN = re.compile(r"--(?:e\w*|f|fi\w*|files|r|re\w*|fr\w*|from-file)(?:=.*)?")
+_RECURSIVE = frozenset(("-r", "-R", "--recursive", "--dereference-recursive", "-a", "--archive"))
+
+
+def is_recursive(reading: Reading) -> bool:
+    """Whether it goes into folders; an option that is not known may make it do so."""
+    names = reading.names - ({"-a"} if reading.row.handles != "copies" else frozenset())
+    return not reading.is_plain or not _RECURSIVE.isdisjoint(names)
+
+
+_GIVES_PATTERN = frozenset(("-e", "-f", "--regexp", "--file", "--files", "--expression", "--from-file"))
 
 
 def file_operands(words: Sequence[str]) -> tuple[str, ...]:
@@ -242,22 +395,17 @@ def file_operands(words: Sequence[str]) -> tuple[str, ...]:
     if reading.row.only_reads and reading.row.reads == "nothing":
         return ()
     operands = reading.operands
-    given = any(_SHORT_PATTERN.fullmatch(word) or _LONG_PATTERN.fullmatch(word) for word in reading.options)
-    if reading.row.pattern_first and not given:
+    if reading.row.pattern_first and reading.is_plain and _GIVES_PATTERN.isdisjoint(reading.names):
         operands = operands[1:]
     return (*_without_messages(reading), *operands)
 
 
-_MESSAGE = re.compile(r"-[A-Za-z]*m|--message")
-
-
 def _without_messages(reading: Reading) -> Iterator[str]:
-    """The options, but for the text that git takes for a message."""
-    is_text = False
-    for word in reading.options:
-        if not is_text and not (reading.name.startswith("git") and _MESSAGE.match(word)):
-            yield word
-        is_text = reading.name.startswith("git") and _MESSAGE.fullmatch(word) is not None
+    """The words of the options, but for the text that git takes for a message."""
+    for part in reading.parts:
+        is_message = reading.program.checked_as == "git" and part.names[-1:] in (("-m",), ("--message",))
+        if part.names and not is_message:
+            yield from part.words
 
 
 def takes_code_from_input(words: Sequence[str]) -> bool:
@@ -267,50 +415,6 @@ def takes_code_from_input(words: Sequence[str]) -> bool:
         return False
     is_language = row.code == "language" and all(word.startswith("-") for word in words[1:])
     return row.code in ("shell", "stdin") or is_language or (row.code == "editor" and row.runs_any)
-
-
-_RISKY_NAMES = frozenset(
-    (
-        "browser", "cmd", "command", "conf", "config", "configuration", "dir", "editor", "eval", "exec",
-        "execute", "file", "filter", "hook", "hooks", "import", "interpreter", "launcher", "linker", "loader",
-        "logfile", "options", "out", "outfile", "output", "pager", "plugin", "plugins", "preload", "program",
-        "proxy", "rcfile", "require", "rsh", "run", "runner", "script", "sh", "shell", "toolexec", "url",
-        "wrapper",
-    )
-)  # fmt: skip
-"""Last parts of the names of options that take a file, a command or a URL."""
-_NAME_PARTS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
-_ELSEWHERE = re.compile(r"[/~]|\.\./|.*://")
-
-
-def uncovered_arguments(words: Sequence[str]) -> tuple[str, ...]:
-    """The arguments that a star in an allow rule does not stand for, because they make the program do more.
-
-    Of a program without options in the table, those that take a file, a command or an address by their name.
-    """
-    reading = read_command(words)
-    found = dangerous_options(words[0], words[1:])
-    row = program_named(basename(words[0]))
-    is_listed = row.only_reads or row.long_options or row.word_options or row.short_options or row.checked_as
-    # What such a program runs is given some of its arguments.
-    passes_on = row.effect == "script" and not row.word_options and not row.checked_as
-    if (is_listed and not passes_on) or reading.row.only_reads:
-        return found
-    return tuple(dict.fromkeys((*found, *filter(_is_risky_option, words[1:]))))
-
-
-def _is_risky_option(word: str) -> bool:
-    name, sign, value = word.lstrip("-").partition("=")
-    if not word.startswith("-") or not name:
-        return False
-    if word == "-o" or (re.match(r"-o[\w./]*[./]", word) is not None):
-        return True
-    is_long = word.startswith("--") or len(name) > 2
-    parts = _NAME_PARTS.findall(name)
-    if not is_long or name.startswith("no-") or name.endswith("dry-run") or not parts:
-        return False
-    is_named = parts[-1].lower() in _RISKY_NAMES
-    return is_named or (word.startswith("--") and bool(sign) and _ELSEWHERE.match(value) is not None)
 
 
 _PREFIXES: Mapping[str, frozenset[str]] = {
@@ -339,49 +443,33 @@ def offered_prefix(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words[:3]) if names_script else ()
 
 
-_FIND = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fprint0?|fprintf|fls|files0-from)")
-_GIT_GLOBAL = re.compile(
-    r"-[cCp].*|--(?:git-dir|work-tree|namespace|exec-path|config-env|paginate|shallow-file|attr-source|super-prefix|bare).*"
-)
-_GIT_RUNNING_LETTERS: Mapping[str, str] = {"clone": "uc", "difftool": "x", "filter-branch": "x", "rebase": "x"}
-"""Commands of git with short options that run a program."""
 _SED_SAFE = re.compile(
     r"(?:(?:\d+|\$|/[^/\\;\n]*/)(?:,(?:\d+|\$|\+\d+|/[^/\\;\n]*/))?!?)?[pdqQ=]"
     r"|s(?P<d>[/|,#:@])(?:(?!(?P=d)|\n|\\).|\\.)*(?P=d)(?:(?!(?P=d)|\n|\\).|\\.)*(?P=d)[gpiI0-9]*"
 )
 
 
-def _git_words(_: Program, arguments: Sequence[str]) -> list[str]:
-    at = next((index for index, word in enumerate(arguments) if not word.startswith("-")), len(arguments))
-    found = [word for word in arguments[:at] if _GIT_GLOBAL.fullmatch(word)]
-    # The value of an option of git itself looks like the subcommand; such options have been found already.
-    subcommand = arguments[at] if at < len(arguments) else ""
-    following = arguments[at + 1 :]
-    if subcommand == "grep":
-        found += [word for word in following if re.match(r"-[A-Za-z]*O", word)]
-    letters = _GIT_RUNNING_LETTERS.get(subcommand, "")
-    found += [word for word in following if re.match(r"-[A-Za-z]", word) and any(one in word for one in letters)]
-    if subcommand in ("filter-branch", "difftool", "mergetool", "hook"):
-        found.append(subcommand)
-    if subcommand == "config" and not (following and following[0] in _QUERIES):
+def _git_arguments(reading: Reading) -> list[str]:
+    """A command that is not known, or may run a program; words that make a known one run something."""
+    if reading.row is reading.program:
+        return list(reading.operands[:1])
+    subcommand = reading.name.removeprefix("git ")
+    found = [subcommand] if reading.row.runs_any else []
+    if subcommand == "config" and not (reading.arguments and reading.arguments[0] in _QUERIES):
         found.append(subcommand)
     if subcommand in ("bisect", "submodule"):
-        found += [word for word in following if word in ("run", "foreach")]
-    if subcommand == "cat-file":
-        found += [word for word in following if word.startswith("--filt")]
-    if subcommand in ("archive", "format-patch"):
-        found += [word for word in following if word.startswith("-o")]
-    return found
+        # `view` runs a program to look at history with.
+        found += [word for word in reading.operands if word in ("run", "foreach", "view", "visualize")]
+    return found + [word for word in reading.operands if "::" in word]
 
 
-def _sed_scripts(_: Program, arguments: Sequence[str]) -> list[str]:
+def _sed_arguments(reading: Reading) -> list[str]:
     """Of what sed may take for its script, which is the first operand or the value of every -e, the unsafe ones."""
-    scripts: list[str] = []
-    for index, word in enumerate(arguments):
-        if word.startswith("-") and not word.startswith("--") and "e" in word:
-            after = word.partition("e")[2]
-            scripts += [after] if after else list(arguments[index + 1 : index + 2])
-    scripts = scripts or [word for word in arguments if not word.startswith("-")][:1]
+    given = [part.value for part in reading.parts if part.names[-1:] in (("-e",), ("--expression",))]
+    first_operand = next((at for at, part in enumerate(reading.parts) if not part.names), len(reading.parts))
+    # Behind an operand some take an option for a file.
+    is_mixed = any(part.names for part in reading.parts[first_operand:])
+    scripts = [*given, *(reading.operands[:1] if is_mixed or not given else ())]
     return [text for text in scripts if not all(_SED_SAFE.fullmatch(part.strip()) for part in text.split(";"))]
 
 
@@ -393,11 +481,6 @@ _BEFORE_A_DIVISION = re.compile(r"(?!length$)\w+|\]")
 _AWK_RISKY = re.compile(
     r"system|getline|@|#|\"|close|fflush|ENVIRON|ARG[VC]|\bprint.*>|\|(?!\|)(?<!\|\|)", re.DOTALL
 )
-
-
-def _awk_words(_: Program, arguments: Sequence[str]) -> list[str]:
-    """Words that write, run or read more, if they are a program of awk: `>` is a comparison outside of print."""
-    return [word for word in arguments if _AWK_RISKY.search(_without_literals(word))]
 
 
 def _without_literals(program: str) -> str:
@@ -423,57 +506,58 @@ def _without_literals(program: str) -> str:
 
 
 _FLAG_VALUE = re.compile(r"\d*|[yn]|yes|no|true|false|on|off|debug|release", re.IGNORECASE)
+_ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*)(?:[:+?!]*=)(.*)", re.DOTALL)
 
 
-def _make_words(_: Program, arguments: Sequence[str]) -> list[str]:
-    """Variables that makefiles may run; a number or a switch is none."""
-    pairs = ((word, word.partition("=")) for word in arguments if re.match(r"[\w.]+[:+?!]*=", word))
-    return [word for word, (name, _, value) in pairs if "SHELL" in name or not _FLAG_VALUE.fullmatch(value)]
-
-
-def _tar_words(_: Program, arguments: Sequence[str]) -> list[str]:
-    """A first word of letters without a dash: `tar xIf program archive`."""
-    first = "".join(arguments[:1])
-    return [first] if re.fullmatch(r"[A-Za-z]+", first) and re.search("[IFgT]", first) else []
-
-
-_PYTEST = re.compile(
-    r"--(?:basetemp|confcutdir|config-file|cov-config|junit-?xml|log-file|override-ini|pdbcls|rootdir)(?:=.*)?"
-)
-
-
-def _pytest_words(_: Program, arguments: Sequence[str]) -> list[str]:
-    found = [word for word in arguments if _PYTEST.fullmatch(word)]
-    for at, word in enumerate(arguments):
-        plugin = (
-            "".join(arguments[at + 1 : at + 2]) if word == "-p" else word[2:] if word.startswith("-p") else "no:"
-        )
-        found += [] if plugin.startswith("no:") else [word]
+def _make_arguments(reading: Reading) -> list[str]:
+    """Variables that makefiles may run, in any spelling; a number or a switch is none."""
+    found: list[str] = []
+    for word in reading.operands:
+        pair = _ASSIGNED.fullmatch(word)
+        is_switch = pair is not None and "SHELL" not in pair[1] and _FLAG_VALUE.fullmatch(pair[2]) is not None
+        if re.search(r"[=$:\s]", word) and not is_switch:
+            found.append(word)
     return found
 
 
-def _operands(row: Program, arguments: Sequence[str]) -> list[str]:
-    return [option.words[0] for option in _split(row, arguments) if not option.is_option]
+def _tar_arguments(reading: Reading) -> list[str]:
+    """An archive on another host, which tar lets another program fetch."""
+    archives = (part for part in reading.parts if part.names[-1:] in (("-f",), ("--file",)))
+    return [part.value for part in archives if ":" in part.value]
 
 
-_CHECKS: Mapping[str, Callable[[Program, Sequence[str]], list[str]]] = {
-    "awk": _awk_words,
-    "curl": lambda _, arguments: [word for word in arguments if re.search(r"(?:^|=|^-[dFwHb])[@<]|^file:", word)],
-    "date": lambda row, arguments: [word for word in _operands(row, arguments) if not word.startswith("+")],
-    "find": lambda _, arguments: [word for word in arguments if _FIND.fullmatch(word)],
-    "git": _git_words,
-    "jq": lambda _, arguments: [word for word in arguments if re.search(r"\b(?:import|include)\b", word)],
-    "make": _make_words,
-    "operands": _operands,
-    "printf": lambda _, arguments: [word for word in arguments[:1] if word.startswith("-v")],
-    "pytest": _pytest_words,
-    "sed": _sed_scripts,
-    "set": lambda _, arguments: [
-        word for word in arguments if not re.fullmatch(r"[-+][eux]+o?|[-+]o|pipefail|errexit|nounset", word)
+def _pytest_arguments(reading: Reading) -> list[str]:
+    plugins = (part for part in reading.parts if part.names[-1:] == ("-p",) and not part.value.startswith("no:"))
+    return [part.words[0] for part in plugins] + [word for word in reading.operands if word.startswith("@")]
+
+
+_SENDS_FILE = re.compile(r"@|<|.*=[@<]")
+
+
+def _curl_arguments(reading: Reading) -> list[str]:
+    """What sends or reads a file: `@name` behind an option, and an address of a file."""
+    sent = [part.words[0] for part in reading.parts if part.names and _SENDS_FILE.match(part.value)]
+    return sent + [word for word in reading.arguments if re.match(r"(?:--url=)?file:", word, re.IGNORECASE)]
+
+
+_CHECKS: Mapping[str, Callable[[Reading], list[str]]] = {
+    # Words that write, run or read more, if they are a program of awk: `>` is a comparison outside of print.
+    "awk": lambda reading: [word for word in reading.arguments if _AWK_RISKY.search(_without_literals(word))],
+    "cargo": lambda reading: [word for word in reading.operands if word.startswith("+")],
+    "curl": _curl_arguments,
+    "date": lambda reading: [word for word in reading.operands if not word.startswith("+")],
+    "git": _git_arguments,
+    "jq": lambda reading: [word for word in reading.arguments if re.search(r"\b(?:import|include)\b", word)],
+    "make": _make_arguments,
+    "operands": lambda reading: list(reading.operands),
+    "printf": lambda reading: [word for word in reading.arguments[:1] if word.startswith("-v")],
+    "pytest": _pytest_arguments,
+    "sed": _sed_arguments,
+    "set": lambda reading: [
+        word for word in reading.arguments if not re.fullmatch(r"[-+][eux]+o?|[-+]o|pipefail|errexit|nounset", word)
     ],
-    "tar": _tar_words,
+    "tar": _tar_arguments,
     # A second operand is the file that uniq writes.
-    "uniq": lambda row, arguments: _operands(row, arguments)[1:],
-    "zip": lambda _, arguments: [word for word in arguments if re.match(r"-[A-Za-z]*T[A-Za-z]*T|-TT", word)],
+    "uniq": lambda reading: list(reading.operands[1:]),
 }
 """The rules beyond options: which arguments are dangerous, by `Program.checked_as`."""

@@ -11,15 +11,10 @@ from itertools import dropwhile
 from posixpath import basename
 from typing import assert_never
 
-from policy.shell.arguments import GIT_VALUED, dangerous_options, expand_abbreviations, only_reads
-from policy.shell.programs import (
-    GIT_COMMANDS_THAT_RUN,
-    RUN_AS_CODE,
-    Program,
-    WrapperSyntax,
-    program_named,
-    steers_programs,
-)
+from policy.shell.arguments import GIT_VALUED, expand_abbreviations, harmful_options, only_reads
+from policy.shell.git_table import GIT_COMMANDS_THAT_RUN
+from policy.shell.program_table import program_named
+from policy.shell.programs import RUN_AS_CODE, Program, WrapperSyntax, steers_programs
 from policy.shell.words import SimpleCommand, holds_code
 
 __all__ = [
@@ -41,7 +36,6 @@ ShellPath = tuple[int | str, ...]
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _CHANGES_FOLDER = frozenset(("cd", "dirs", "popd", "pushd"))
 _MAX_DEPTH = 8
-_FIND_EXEC = ("-exec", "-execdir", "-ok", "-okdir")
 
 
 def without_assignments(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -149,9 +143,9 @@ def _run_in_turn(command: SimpleCommand, parse: ParseCode, depth: int) -> Iterat
     elif program.wraps_after:
         at = next((index for index, word in enumerate(words) if word in program.wraps_after), len(words))
         yield from _run_by_wrapper(words[at:], shell, parse, depth)
-    elif name == "find":
+    elif program.wraps_until:
         for index, word in enumerate(words):
-            if word in _FIND_EXEC:
+            if word in program.wraps_until:
                 yield from expand_commands((SimpleCommand(words[index + 1 :], shell=shell),), parse, depth)
 
 
@@ -183,10 +177,10 @@ def _shell_code(name: str, program: Program, words: tuple[str, ...], stdin: str)
 
 def _code_in_options(name: str, words: tuple[str, ...]) -> Iterator[str]:
     """What a shell runs for `--to-command=…`, `-P …` and similar options, `NAME=VALUE` of make, commands of git."""
-    options = dangerous_options(name, words[1:])
-    for index, word in enumerate(words):
-        if word in options:
-            yield word.partition("=")[2].removeprefix("exec=").lstrip("!") if "=" in word else word[2:]
+    for option in harmful_options((name, *words[1:])):
+        yield option.value.removeprefix("exec=").lstrip("!")
+        if not option.value:
+            index = words.index(option.words[0])
             yield from words[index + 1 : index + 2]
     if name in ("git", "make", "gmake"):
         values = [word.partition("=")[2].lstrip("!") for word in words[1:] if "=" in word]
@@ -239,12 +233,12 @@ def _run_by_wrapper(
 
 def wrapped_commands(words: tuple[str, ...]) -> tuple[tuple[str, ...], ...] | None:
     """The commands a wrapper, or `find`, would run; empty for other programs, None where that is not certain."""
-    name = basename(words[0])
-    if name == "find":
-        starts = [index + 1 for index, word in enumerate(words) if word in _FIND_EXEC]
+    program = program_named(basename(words[0]))
+    if program.wraps_until:
+        starts = [index + 1 for index, word in enumerate(words) if word in program.wraps_until]
         ends = [next((at for at in range(start, len(words)) if words[at] in (";", "+")), None) for start in starts]
         return tuple(words[start:end] for start, end in zip(starts, ends, strict=True))
-    syntax = program_named(name).syntax
+    syntax = program.syntax
     if syntax is None:
         return ()
     if syntax != "unknown" and syntax.queries and _only_looks_up(syntax, words):
@@ -322,7 +316,7 @@ _CHANGES_NAMES = frozenset(("enable", "hash"))
 def _computed_by_wrapper(command: SimpleCommand, name: str, program: Program) -> str:
     """The same for the command that a wrapper runs."""
     reason = f"{name} runs a program that is computed"
-    if name == "find":
+    if program.wraps_until:
         return reason if any("{}" in inner[0] for inner in wrapped_commands(command.words) or () if inner) else ""
     if not (program.wraps or program.wraps_after.intersection(command.words)):
         return ""

@@ -5,7 +5,8 @@ from posixpath import normpath
 
 from policy.rules import globs_overlap
 from policy.shell.folders import placed
-from policy.shell.programs import Program, program_named
+from policy.shell.program_table import program_named
+from policy.shell.programs import Program
 from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = ["destructive_reason"]
@@ -70,7 +71,7 @@ def _overwritten(program: Program, arguments: list[str]) -> list[str]:
 
 def _wipes(program: Program, arguments: list[str], place: str) -> bool:
     """Whether the program goes through all of the system, or of a home folder, and removes or changes it."""
-    if program.checked_as == "find":
+    if program.wraps_until:
         removes = "-delete" in arguments or "rm" in arguments
         return removes and not _FIND_FILTERS.intersection(arguments) and _is_system(place)
     match program.handles:

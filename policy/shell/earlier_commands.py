@@ -10,7 +10,7 @@ from typing import NamedTuple
 from policy.shell.arguments import dangerous_options, only_reads
 from policy.shell.commands import builtin_words, changes_folder, without_assignments, wrapped_commands
 from policy.shell.folders import names_folder
-from policy.shell.programs import program_named
+from policy.shell.program_table import program_named
 from policy.shell.words import SimpleCommand
 
 __all__ = ["Paths", "changed_shell_reason", "follow_paths"]

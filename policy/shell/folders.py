@@ -11,7 +11,7 @@ from itertools import dropwhile
 from posixpath import basename, join
 
 from policy.shell.commands import builtin_words, changes_folder, without_assignments
-from policy.shell.programs import program_named
+from policy.shell.program_table import program_named
 from policy.shell.words import SimpleCommand
 
 __all__ = ["names_folder", "placed", "with_folders"]

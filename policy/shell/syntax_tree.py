@@ -13,7 +13,7 @@ from posixpath import basename
 from typing import Any, NamedTuple
 
 from policy.shell.commands import changes_folder
-from policy.shell.programs import program_named
+from policy.shell.program_table import program_named
 from policy.shell.words import (
     Node,
     Position,

@@ -1,7 +1,8 @@
 import pytest
 
 from policy.shell.arguments import dangerous_options, expand_abbreviations
-from policy.shell.programs import RUN_AS_CODE, Program, program_named
+from policy.shell.program_table import program_named
+from policy.shell.programs import RUN_AS_CODE, Program
 
 
 @pytest.mark.parametrize(
