@@ -13,13 +13,10 @@ from policy.matching import (
     covers_any_part,
     find_allow_rule,
     matches_tool,
-    names_host,
-    names_path,
-    program_as_argument,
     unclear_reason,
-    whole_folders,
 )
 from policy.protected import is_protected_in
+from policy.reach import names_host, names_path, program_as_argument, whole_folders
 from policy.risk import call_risk
 from policy.rules import Grant, Rule, globs_overlap, grant_applies, minimal_grants
 from policy.shell.destructive import destructive_reason

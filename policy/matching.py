@@ -2,32 +2,24 @@
 
 import re
 import shlex
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import PurePath
-from posixpath import basename, join, normpath
+from posixpath import join, normpath
 from typing import Literal, NamedTuple
-from urllib.parse import unquote
 
 from policy.facts import CallFacts, PathFact, PolicySettings
-from policy.rules import Rule, globs_overlap, matches_host, spellings
+from policy.rules import Rule, matches_host, spellings
 from policy.shell.arguments import (
-    Reading,
     file_operands,
-    is_recursive,
     only_reads,
     read_command,
-    shows_contents,
-    shows_names,
     takes_code_from_input,
     uncovered_arguments,
 )
 from policy.shell.commands import without_assignments, wrapped_commands
-from policy.shell.folders import placed
-from policy.shell.program_table import program_named
 from policy.shell.shell_text import ShellText, SimpleCommand
 
 __all__ = [
@@ -36,18 +28,18 @@ __all__ = [
     "absolute_path",
     "closed_paths",
     "command_folders",
+    "covers_any_name",
     "covers_any_part",
+    "covers_any_path",
     "exact_rule_paths",
     "find_allow_rule",
     "hidden_tools",
+    "is_about_access",
     "matches_tool",
-    "names_host",
-    "names_path",
-    "program_as_argument",
     "rule_covers",
     "rule_folders",
+    "split_pattern",
     "unclear_reason",
-    "whole_folders",
 ]
 
 _FILE_TOOLS = frozenset(("read_file", "write_file", "edit_file", "ls", "grep", "glob"))
@@ -58,8 +50,6 @@ ACCESS_RULES = (*_READ_RULES, *_WRITE_RULES, "web_fetch", "bash")
 one, contacting a host, running a command."""
 _WILDCARD = re.compile(r"[*?]")
 _MAX_DEPTH = 8
-_SHOWS_DOTS = re.compile("dotglob|GLOBIGNORE")
-"""Shell settings that make a star match names that begin with a dot."""
 
 
 def matches_tool(rule: Rule, tool: str) -> bool:
@@ -94,14 +84,14 @@ def covers_any_part(rule: Rule, facts: CallFacts, settings: PolicySettings, text
     hosts = facts.hosts if is_about or matches_tool(rule, "web_fetch") else ()
     if any(rule.pattern is None or matches_host(rule.pattern, host, is_strict=True) for host in hosts):
         return True
-    paths = [path for path in facts.paths if is_about or _is_about_access(rule, path.access)]
-    if paths and (rule.pattern is None or _covers_any_path(rule, paths, facts, settings)):
+    paths = [path for path in facts.paths if is_about or is_about_access(rule, path.access)]
+    if paths and (rule.pattern is None or covers_any_path(rule, paths, facts, settings)):
         return True
     declares_nothing = text is None and not facts.hosts and not facts.paths
     return is_about and declares_nothing and any(_covers_text(rule, form) for form in spellings(facts.signature))
 
 
-def _is_about_access(rule: Rule, access: Literal["read", "write", "edit"]) -> bool:
+def is_about_access(rule: Rule, access: Literal["read", "write", "edit"]) -> bool:
     """Whether a rule is about reading, or about writing, where a path is accessed in this way."""
     names = {"read": _READ_RULES, "write": _WRITE_RULES, "edit": (*_READ_RULES, *_WRITE_RULES)}[access]
     return any(matches_tool(rule, name) for name in names)
@@ -208,6 +198,12 @@ def _stars_are_harmless(rule: Rule, own: tuple[str, ...], command: SimpleCommand
             return False
     if only_reads(own):
         return True
+    # What a script is given from elsewhere may be run as well.
+    runs_outside = read_command(own).row.effect == "script" and any(
+        word in facts.outside_words and word not in named for word in own[1:]
+    )
+    if runs_outside:
+        return False
     if (command.is_piped or command.stdin) and takes_code_from_input(own):
         return False
     return not any(word in facts.protected_words and word not in named for word in file_operands(own))
@@ -248,234 +244,19 @@ def _text_pattern(pattern: str, *, is_literal: bool) -> re.Pattern[str]:
 # Paths
 
 
-class _Folder(NamedTuple):
-    """A folder that a command works on with what is below it."""
-
-    path: str
-    is_deep: bool
-    """Certainly with all that is below; otherwise only if it is a folder, and not a file."""
-
-
-def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
-    """Whether a command names a path that a rule about files covers: by a word, a pattern, a redirection.
-
-    A rule without a pattern closes every path. A word is then no proof of a path, so a rule about reading holds for
-    every command that has arguments, and a rule about writing for redirections.
-    """
-    closes_reading, closes_writing = _is_about_access(rule, "read"), _is_about_access(rule, "write")
-    if rule.pattern is None:
-        has_arguments = any(len(command.words) > 1 for command in text.commands) or bool(text.read)
-        return (closes_writing and bool(facts.redirects)) or (closes_reading and has_arguments)
-    if not (closes_reading or closes_writing):
-        return False
-    if _covers_any_path(rule, facts.redirects, facts, settings) or (closes_writing and text.unknown_target):
-        return True
-    if not closes_reading and not text.unclear_reason and all(map(_only_reads, text.commands)):
-        return False
-    words = {word for command in (*text.runs, *text.commands) for word in command.words}
-    words.update(text.read, text.named)
-    spellings = {form for word in words for form in (word, word.rpartition("=")[2]) if form}
-    places = (*map(str, facts.mentions), *(absolute_path(form, facts, settings) for form in spellings))
-    if _covers_any_name(rule, places, facts, settings):
-        return True
-    folders = whole_folders(text, facts, settings, reads=closes_reading, writes=closes_writing)
-    return _is_in_any(rule, folders, facts, settings) or _may_match(rule, facts, settings, text)
-
-
-def _is_in_any(rule: Rule, folders: Iterable[_Folder], facts: CallFacts, settings: PolicySettings) -> bool:
-    """Whether what a rule names may be in one of the folders."""
-    base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
-    plain = tuple(takewhile(lambda part: not _WILDCARD.search(part), PurePath(relative).parts))
-    closed, known = str(base / relative), base.joinpath(*plain)
-    return any(
-        (bool(plain) and known.is_relative_to(folder))
-        or (is_deep and any(globs_overlap(closed, one) for one in (folder, f"{folder.rstrip('/')}/**")))
-        for place, is_deep in folders
-        for folder in spellings(place)
-    )
-
-
-def _may_match(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
-    """Whether a pattern of a command may match what a rule names."""
-    base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
-    found = (*(absolute_path(word, facts, settings) for word in text.patterns), *map(str, facts.patterns))
-    names = {form for name in found for form in spellings(name)}
-    hides_dots = not _SHOWS_DOTS.search(facts.command or "")
-    closed = str(base / relative)
-    if "nocaseglob" in (facts.command or ""):
-        names, closed = {name.casefold() for name in names}, closed.casefold()
-    if any(globs_overlap(name, closed, hides_dots=hides_dots) for name in names):
-        return True
-    # What only reads files does not go into a folder that a pattern matches.
-    within = closed.removesuffix("/**")
-    return within != closed and any(
-        globs_overlap(
-            absolute_path(placed(command.folder, command.words[at]), facts, settings), within, hides_dots=True
-        )
-        for command in text.runs
-        for at in command.patterns
-        if not _only_reads(command) or _searches_folders(command)
-    )
-
-
-_EXTRACTS = frozenset(("-x", "--extract", "--get"))
-_IN_COMMIT = re.compile(r"[^:]*:[^*?\[$`]+")
-"""A path in a commit, written out: git shows that file alone."""
-
-
-def whole_folders(
-    text: ShellText, facts: CallFacts, settings: PolicySettings, *, reads: bool = False, writes: bool = False
-) -> frozenset[_Folder]:
-    """What a text removes, changes, copies or packs with all that is in it.
-
-    With `reads` also where it reads files that it finds in folders, and with `writes` where it writes such files.
-    """
-    return frozenset(
-        _Folder(absolute_path(placed(command.folder, word), facts, settings), is_deep)
-        for command in text.runs
-        for word, is_deep in _handled_folders(command, str(facts.workspace), reads=reads, writes=writes)
-    )
-
-
-def _handled_folders(
-    command: SimpleCommand, workspace: str, *, reads: bool, writes: bool
-) -> Iterator[tuple[str, bool]]:
-    """The words for such folders; "" is the current one."""
-    reading = read_command(command.words)
-    row, words = reading.row, command.words[1:]
-    operands = [word for word in words if not word.startswith("-")]
-    goes_deep = is_recursive(reading)
-    runs_on_files = bool(row.wraps_until) and not only_reads(command.words) and (reads or writes)
-    if runs_on_files or (reads and _reads_below(reading)):
-        yield from ((folder, True) for folder in _walked(reading, workspace))
-    if row.handles == "copies":
-        is_deep = goes_deep or reading.name == "rsync"
-        yield from ((word, is_deep) for word in operands[:-1])
-        if writes and is_deep:
-            yield from ((word, True) for word in operands[-1:])
-    elif row.handles in ("removes", "changes", "packs"):
-        is_deep = goes_deep or row.checked_as == "tar"
-        yield from ((word, is_deep) for word in operands)
-    extracts = row.checked_as == "tar" and (not reading.is_plain or not _EXTRACTS.isdisjoint(reading.names))
-    if writes and (row.handles == "unpacks" or extracts):
-        yield "", True
-    if writes and row.handles == "tree" and not only_reads(command.words):
-        yield workspace, True
-    if (reads or writes) and _takes_names_from_input(command, reading):
-        yield "/", True
-
-
-def _searches_folders(command: SimpleCommand) -> bool:
-    """Whether it goes into the folders that it is given."""
-    reading = read_command(command.words)
-    return reading.row.walks == "always" or (reading.row.walks == "recursive" and is_recursive(reading))
-
-
-def _reads_below(reading: Reading) -> bool:
-    """Whether it reads what is in files below a folder, and does not only show their names."""
-    if (
-        reading.name == "git show"
-        and reading.is_plain
-        and all(map(_IN_COMMIT.fullmatch, reading.operands or ("",)))
-    ):
-        return False
-    goes_deep = reading.row.walks == "always" or (reading.row.walks == "recursive" and is_recursive(reading))
-    return goes_deep and shows_contents(reading)
-
-
-def _walked(reading: Reading, workspace: str) -> Iterable[str]:
-    """The folders that it goes through."""
-    arguments = reading.arguments
-    if reading.name.startswith("git "):
-        return arguments[arguments.index("--") + 1 :] if "--" in arguments else (workspace,)
-    if reading.row.wraps_until:
-        return tuple(takewhile(lambda word: word[:1] not in "-(!", arguments)) or ("",)
-    # The first operand may be what it searches for; without another it searches where it is.
-    return (*reading.operands, *([""] if len(reading.operands) <= 1 else []))
-
-
-def _takes_names_from_input(command: SimpleCommand, reading: Reading) -> bool:
-    """Whether it works on files that are named in its input or in another file, and the text does not show them."""
-    if any(re.match(r"--files0?-from", word) for word in command.words):
-        return True
-    if reading.name not in ("xargs", "parallel", "cpio", "pax") or command.stdin:
-        return False
-    inner = wrapped_commands(command.words)
-    return not (inner and all(shows_names(words) for words in inner))
-
-
-def _only_reads(command: SimpleCommand) -> bool:
-    """Whether the command is known to write no file that its arguments name."""
-    return only_reads(without_assignments(command.words))
-
-
-_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[\w-]+(?:\.[\w-]+)*))\.?(?::(?P<port>\d+))?")
-_IPV6 = re.compile(r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*")
-_USUAL_PORTS = ("80", "443")
-
-
-def names_host(rule: Rule, text: ShellText) -> bool:
-    """Whether a command names a host that a rule about hosts covers, in a URL or alone."""
-    if not matches_tool(rule, "web_fetch"):
-        return False
-    words = {word for command in (*text.runs, *text.commands) for word in command.words}
-    inputs = {command.stdin for command in text.runs if not _only_reads(command)}
-    words.update(text.read, text.written, text.named, *map(str.split, inputs))
-    if rule.pattern is None:
-        return any("://" in word or word.startswith("/dev/tcp/") for word in words)
-    # Programs decode a host before they look it up.
-    words.update([unicodedata.normalize("NFKC", unquote(word)).replace("\u3002", ".") for word in words])
-    if any(matches_host(rule.pattern, f"[{word}]", is_strict=True) for word in words if _IPV6.fullmatch(word)):
-        return True
-    for host in (match for word in words for match in _HOST.finditer(word)):
-        name = f"[{host['address']}]" if host["address"] else host["name"]
-        has_port = host["port"] and host["port"] not in _USUAL_PORTS
-        if matches_host(rule.pattern, f"{name}:{host['port']}" if has_port else name, is_strict=True):
-            return True
-    return False
-
-
-_BEFORE_A_PROGRAM = re.compile(r"[=:(,](?=\S)")
-"""Signs after which an option may go on with a command: `--run=…`, `EXEC:…`."""
-
-
-def program_as_argument(rule: Rule, text: ShellText) -> str:
-    """The word by which a command names the program that a rule is about, and may run it; empty if none does.
-
-    Programs that only read are left out, and those whose arguments are subcommands, such as `git rm`.
-    """
-    program, _, following = (rule.pattern or "").strip().partition(" ")
-    program, following = basename(program.removesuffix("*")), following.partition(" ")[0].rstrip("*")
-    if not program or _WILDCARD.search(program):
-        return ""
-    for command in text.commands:
-        if program not in command.text:
-            continue
-        words = without_assignments(command.words)
-        row = program_named(basename(words[0])) if words else None
-        if row is None or (only_reads(words) and not row.names_programs) or row.wraps_after:
-            continue
-        for at, word in enumerate(words[1:], start=2):
-            parts = (part.split() for part in (word, *_BEFORE_A_PROGRAM.split(word)))
-            names_it = any(basename(part[0]) == program for part in parts if part)
-            if names_it and any(one.startswith(following) for one in (*words[at:], "")):
-                return word
-    return ""
-
-
-def _covers_any_path(rule: Rule, paths: Iterable[PathFact], facts: CallFacts, settings: PolicySettings) -> bool:
+def covers_any_path(rule: Rule, paths: Iterable[PathFact], facts: CallFacts, settings: PolicySettings) -> bool:
     """Under its resolved name, the name it was given by, or another name of the same object."""
     names = (
         name
         for path in paths
         for name in (str(path.resolved), absolute_path(path.given, facts, settings), *map(str, path.aliases))
     )
-    return _covers_any_name(rule, names, facts, settings)
+    return covers_any_name(rule, names, facts, settings)
 
 
-def _covers_any_name(rule: Rule, names: Iterable[str], facts: CallFacts, settings: PolicySettings) -> bool:
+def covers_any_name(rule: Rule, names: Iterable[str], facts: CallFacts, settings: PolicySettings) -> bool:
     """Whether a deny or ask rule covers a path, in any spelling that some file system takes for the same."""
-    base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
+    base, relative = split_pattern(rule.pattern or "", facts.workspace, settings.home)
     patterns = _path_patterns(base, relative, is_literal=rule.is_literal)
     return any(pattern.fullmatch(form) for name in names for form in spellings(name) for pattern in patterns)
 
@@ -504,12 +285,12 @@ def _expand_home(text: str, home: PurePath | None) -> str:
 
 
 def _path_pattern(rule: Rule, facts: CallFacts, settings: PolicySettings) -> re.Pattern[str]:
-    base, relative = _split_pattern(rule.pattern or "", facts.workspace, settings.home)
+    base, relative = split_pattern(rule.pattern or "", facts.workspace, settings.home)
     return _compiled_path(str(base).rstrip("/"), relative, is_literal=rule.is_literal)
 
 
 @lru_cache(maxsize=512)
-def _split_pattern(pattern: str, workspace: PurePath, home: PurePath | None) -> tuple[PurePath, str]:
+def split_pattern(pattern: str, workspace: PurePath, home: PurePath | None) -> tuple[PurePath, str]:
     """The folder that a rule's path is relative to, and the path from there, without `.` and `..`."""
     path = _expand_home(pattern.strip(), home)
     base = PurePath("/") if path.startswith("/") else workspace
@@ -556,7 +337,7 @@ def _rule_places(
     patterns = (
         rule.pattern for rule in rules if rule.pattern and any(matches_tool(rule, tool) for tool in _FILE_TOOLS)
     )
-    return (_split_pattern(pattern, workspace, home) for pattern in patterns)
+    return (split_pattern(pattern, workspace, home) for pattern in patterns)
 
 
 class ClosedPath(NamedTuple):
@@ -589,10 +370,10 @@ def closed_paths(deny: Iterable[Rule], workspace: PurePath, home: PurePath | Non
     """What deny rules close; one without a path takes a tool away and says nothing about files."""
     found: dict[ClosedPath, None] = {}
     for rule in deny:
-        is_for_reading = _is_about_access(rule, "read")
-        if rule.pattern is None or not (is_for_reading or _is_about_access(rule, "write")):
+        is_for_reading = is_about_access(rule, "read")
+        if rule.pattern is None or not (is_for_reading or is_about_access(rule, "write")):
             continue
-        base, relative = _split_pattern(rule.pattern, workspace, home)
+        base, relative = split_pattern(rule.pattern, workspace, home)
         parts = PurePath(relative).parts
         plain = tuple(takewhile(lambda part: not _WILDCARD.search(part), parts))
         access: Literal["read", "write"] = "read" if is_for_reading else "write"

@@ -82,7 +82,7 @@ def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Prop
     """
     exact = _exact(facts, suggestion)
     if not exact.objection:
-        exact = _tried(exact, facts, settings)
+        exact = _with_coverage(exact, facts, settings)
     prefix = _prefix(facts, facts.shell) if facts.shell is not None else None
     if prefix is not None and _objection(prefix.rules, prefix.folders, prefix.prefixes, facts, settings):
         prefix = None
@@ -97,7 +97,7 @@ def _exact(facts: CallFacts, suggestion: str) -> Proposal:
     return Proposal((suggestion,))
 
 
-def _tried(proposal: Proposal, facts: CallFacts, settings: PolicySettings) -> Proposal:
+def _with_coverage(proposal: Proposal, facts: CallFacts, settings: PolicySettings) -> Proposal:
     """The proposal with what it covers; the objection alone where its rules would not let the call run."""
     if objection := _objection(proposal.rules, proposal.folders, (), facts, settings):
         return Proposal(objection=objection)
@@ -140,11 +140,11 @@ def _for_command(facts: CallFacts, text: ShellText) -> Proposal:
     for simple in text.commands:
         if runner := _runner(simple):
             return Proposal(objection=f"{runner} runs other commands: a rule would allow more than was shown.")
-    rules, folders = _placed([_exact_rule(facts.tool, simple) for simple in text.commands], facts, text)
+    rules, folders = _by_folder([_exact_rule(facts.tool, simple) for simple in text.commands], facts, text)
     return Proposal(rules, folders=folders)
 
 
-def _placed(rules: Sequence[str], facts: CallFacts, text: ShellText) -> tuple[tuple[str, ...], _Folders]:
+def _by_folder(rules: Sequence[str], facts: CallFacts, text: ShellText) -> tuple[tuple[str, ...], _Folders]:
     """The rules for the simple commands, each once for the same folders, and these; see `Proposal.folders`."""
     places = (tuple(sorted(command_folders(simple, facts))) for simple in text.commands)
     placed = dict.fromkeys(zip(rules, places, strict=True))
@@ -187,14 +187,14 @@ def _prefix(facts: CallFacts, text: ShellText) -> PrefixProposal | None:
             exact.append(shlex.join(simple.words))
     if not beginnings:
         return None
-    placed, folders = _placed(rules, facts, text)
+    placed, folders = _by_folder(rules, facts, text)
     place = _AS_SHOWN if folders else _HERE
-    coverage = COVERAGE["prefix"].format(commands=_listed(beginnings.values()), place=place)
+    coverage = COVERAGE["prefix"].format(commands=_enumerated(beginnings.values()), place=place)
     if exact:
         coverage += f" And exactly: {', '.join(dict.fromkeys(exact))}."
     return PrefixProposal(placed, tuple(beginnings), coverage, folders)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _enumerated(names: Iterable[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last

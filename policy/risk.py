@@ -79,11 +79,11 @@ _ADDRESS = re.compile(r"\b[a-z][a-z0-9+]*://", re.IGNORECASE)
 
 def _risk_of_text(facts: CallFacts, text: ShellText) -> CallRisk:
     exact = [words for command in text.commands for words in _unwrapped(command.words)]
-    found = list(_of_redirections(facts, text))
-    found += [one for words in exact for one in _of_command(words, facts)]
+    found = list(_redirection_risks(facts, text))
+    found += [one for words in exact for one in _command_risks(words, facts)]
     if any(map(_may_run_more, exact)):
         # What inline code would run is found too, and more than that: only the worst of it counts.
-        found += [one for run in text.runs for one in _of_command(run.words, facts) if one.level == "high"]
+        found += [one for run in text.runs for one in _command_risks(run.words, facts) if one.level == "high"]
     if reason := text.unclear_reason or text.computed_reason:
         found.append(CallRisk("high", f"is not known before it runs: {reason}"))
     elif reason := unclear_reason(facts, text):
@@ -130,7 +130,7 @@ def _may_run_more(words: tuple[str, ...]) -> bool:
     return not only_reads(own) and (takes_code or is_unknown_wrapper or bool(dangerous_options(own[0], own[1:])))
 
 
-def _of_redirections(facts: CallFacts, text: ShellText) -> Iterator[CallRisk]:
+def _redirection_risks(facts: CallFacts, text: ShellText) -> Iterator[CallRisk]:
     for path in facts.redirects:
         if not path.inside:
             yield CallRisk("high", f"writes {path.given}, outside the workspace")
@@ -151,7 +151,7 @@ def _named(words: Iterable[str]) -> str:
     return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"
 
 
-def _of_command(words: tuple[str, ...], facts: CallFacts) -> Iterator[CallRisk]:
+def _command_risks(words: tuple[str, ...], facts: CallFacts) -> Iterator[CallRisk]:
     own = without_assignments(words)
     for assignment in words[: len(words) - len(own)]:
         name = re.split(r"[+=]", assignment, maxsplit=1)[0]
@@ -163,14 +163,14 @@ def _of_command(words: tuple[str, ...], facts: CallFacts) -> Iterator[CallRisk]:
         return
     reading = read_command(own)
     if reading.row.wraps and reading.row.syntax is not None:
-        yield from _of_wrapper(own, reading)
+        yield from _wrapper_risks(own, reading)
     elif only_reads(own):
-        yield from _of_reader(own, reading, facts)
+        yield from _reader_risks(own, reading, facts)
     else:
-        yield _of_effect(own, reading, facts)
+        yield _effect_risk(own, reading, facts)
 
 
-def _of_wrapper(words: tuple[str, ...], reading: Reading) -> Iterator[CallRisk]:
+def _wrapper_risks(words: tuple[str, ...], reading: Reading) -> Iterator[CallRisk]:
     if reading.row.effect:
         yield CallRisk("high", _EFFECTS[reading.row.effect].format(reading.name))
     inner = wrapped_commands(words)
@@ -180,7 +180,7 @@ def _of_wrapper(words: tuple[str, ...], reading: Reading) -> Iterator[CallRisk]:
         yield CallRisk("medium", "runs a command with arguments it reads from its input: xargs")
 
 
-def _of_reader(words: tuple[str, ...], reading: Reading, facts: CallFacts) -> Iterator[CallRisk]:
+def _reader_risks(words: tuple[str, ...], reading: Reading, facts: CallFacts) -> Iterator[CallRisk]:
     if outside := [word for word in file_operands(words) if word in facts.outside_words]:
         yield _read_outside(outside)
     if reading.row.follows and any(re.fullmatch(reading.row.follows, word) for word in reading.options):
@@ -202,7 +202,7 @@ _EFFECTS: dict[Effect, str] = {
 """Reasons of HIGH risk."""
 
 
-def _of_effect(words: tuple[str, ...], reading: Reading, facts: CallFacts) -> CallRisk:
+def _effect_risk(words: tuple[str, ...], reading: Reading, facts: CallFacts) -> CallRisk:
     """The risk of a command that does more than read."""
     name, operands = reading.name, reading.operands
     effect = _effect_of(reading)
@@ -213,7 +213,7 @@ def _of_effect(words: tuple[str, ...], reading: Reading, facts: CallFacts) -> Ca
     if protected := next((word for word in files if word in facts.protected_words), ""):
         return CallRisk("high", f"may change {protected}, which decides what runs later")
     if effect != "writes":
-        return _of_unknown(words, reading, effect, facts)
+        return _unknown_risk(words, reading, effect, facts)
     if outside := next((word for word in files if word in facts.outside_words), ""):
         return CallRisk("high", f"names {outside}, outside the workspace: {name}")
     if name == "git" or name.startswith("git "):
@@ -227,7 +227,7 @@ def _deleted(reading: Reading) -> str:
     return _named(reading.operands)
 
 
-def _of_unknown(words: tuple[str, ...], reading: Reading, effect: Effect, facts: CallFacts) -> CallRisk:
+def _unknown_risk(words: tuple[str, ...], reading: Reading, effect: Effect, facts: CallFacts) -> CallRisk:
     """The risk of a program of which the table does not say what it does."""
     name, row = reading.name, reading.row
     if row.code == "index":

@@ -156,7 +156,7 @@ def _split(rows: tuple[Program, ...], arguments: tuple[str, ...]) -> tuple[tuple
 
 _OUTPUTS = frozenset(("-o", "-O", "--output", "--output-document", "--output-file"))
 _NOWHERE = ("-", "/dev/null", "/dev/stdout")
-_SWITCH = re.compile(r"\d+|[yn]|yes|no|true|false|on|off", re.IGNORECASE)
+_SWITCH = re.compile(r"\d+|yes|no|true|false|on|off", re.IGNORECASE)
 _NUMBERED = re.compile(r"-[A-Za-np-z]\d+")
 
 
@@ -172,15 +172,15 @@ def _option(rows: tuple[Program, ...], word: str, following: tuple[str, ...]) ->
         return _bundle(rows, word, following)
     if rows[0].effect == "network" and name in _OUTPUTS and (value or "".join(following)) in _NOWHERE:
         return Option((name,), (word, *(() if sign else following)))
-    usual = USUAL in rows and (name.startswith("--no-") or (bool(sign) and _SWITCH.fullmatch(value) is not None))
-    return Option((name,), (word,), value, is_harmless=usual)
+    is_switch = re.match("--no-[a-z]", name) or (sign and _SWITCH.fullmatch(value))
+    return Option((name,), (word,), value, is_harmless=USUAL in rows and bool(is_switch))
 
 
 def _bundle(rows: tuple[Program, ...], word: str, following: tuple[str, ...]) -> Option:
     """A bundle of short options: as many letters as there are before one that has a value."""
     letters = word[1:]
-    if letters.isdigit():
-        return Option((word,), (word,), is_harmless=any("#" in row.harmless_letters for row in rows))
+    if letters.isdigit() and any("#" in row.harmless_letters for row in rows):
+        return Option((word,), (word,))
     if USUAL in rows and _NUMBERED.fullmatch(word):
         return Option((word[:2],), (word,), word[2:])
     is_harmless = True

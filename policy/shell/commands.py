@@ -196,8 +196,11 @@ def _guess_in_other_languages(
     name: str, program: Program, words: tuple[str, ...], stdin: str
 ) -> Iterator[SimpleCommand]:
     if program.code == "language":
-        for code in (*words[1:], stdin):
-            yield from guess_commands(code)
+        for guess in (one for code in (*words[1:], stdin) for one in guess_commands(code)):
+            yield guess
+            if program_named(guess.words[0]).wraps:
+                # Tcl runs a program with a word of its own: `exec rm x`.
+                yield from (SimpleCommand(guess.words[at:]) for at in range(1, len(guess.words)))
     elif program.code == "editor":
         for code in (*(word for word in words[1:] if re.search(r"[\s!]", word)), stdin):
             yield from guess_command_suffixes(code)

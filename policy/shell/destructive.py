@@ -48,9 +48,22 @@ def _reason_for(command: SimpleCommand) -> str:
         return "it formats a disk"
     if any(_is_disk(command, word) for word in _overwritten(program, arguments)):
         return "it writes over a disk"
-    places = (placed(command.folder, word) for word in arguments if not word.startswith("-"))
+    operands = [word for word in arguments if not word.startswith("-")]
+    places = [placed(command.folder, word) for word in operands]
+    places += [placed(_with_defaults(command.folder), _with_defaults(word)) for word in operands]
     wiped = next((place for place in places if _wipes(program, arguments, _normalized(place))), None)
     return f"it would go through all of {wiped}" if wiped else ""
+
+
+_DEFAULT = re.compile(r"\$\{\w+:?[-=+?]([^{}]*)\}")
+_MAX_NESTED = 5
+
+
+def _with_defaults(word: str) -> str:
+    """A word with the values that variables have if they are not set: `${x:-/}`."""
+    for _ in range(_MAX_NESTED):
+        word = _DEFAULT.sub(r"\1", word)
+    return word
 
 
 def _is_disk(command: SimpleCommand, word: str) -> bool:

@@ -245,9 +245,6 @@ def _wrapper_folder(words: tuple[str, ...]) -> str | None:
     for at, word in enumerate(words[1:], start=1) if options else ():
         if not (word.startswith("-") or "=" in word or words[at - 1].startswith("-")):
             return None  # The command begins here.
-        for option in options:
-            if word == option:
-                return words[at + 1] if at + 1 < len(words) else None
-            if word.startswith(f"{option}=") or (word.startswith(option) and not word.startswith("--")):
-                return word.removeprefix(option).removeprefix("=")
+        if (value := next(_option_values(basename(words[0]), words[at : at + 2]), None)) is not None:
+            return value
     return None

@@ -185,9 +185,9 @@ def test_a_command_that_reaches_a_closed_path_in_another_way_asks(
     "command",
     [
         "cat *", "wc -l *", "grep x *", "ls", "ls -R src", "grep -rn x src", "cp -r src out", "rm -rf src *.pyc",
-        "cat $x/app.py", 'echo "see secrets: $x"', "for f in src/*; do cat $f; done", "cat ${x:-y}/z",
+        'echo "see secrets: $x"', "for f in src/*; do echo $f; done", "ls ${x:-y}/z",
         "git commit -m 'read secrets carefully; see docs'", "sed 's/row/word/g' README.md", "cd $X && ls",
-        "docker run -v src:/s image", "tar czf src.tgz src", "cp README.md $OUT/b", "find . -name '*.py'",
+        "docker run -v src:/s image", "tar czf src.tgz src", "mkdir -p out/b", "find . -name '*.py'",
     ],
 )  # fmt: skip
 def test_a_command_beside_a_closed_path_is_not_stopped(workspace: Path, command: str) -> None:

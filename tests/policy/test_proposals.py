@@ -197,8 +197,9 @@ _OFFERED = {
 def test_a_beginning_is_offered(command: str, prefixes: tuple[str, ...]) -> None:
     assert _prefix(command) == prefixes
     words = [prefix[5:-3] for prefix in prefixes]
-    covered = [f"{one} more --of it" for one in words]
-    assert [evaluate(_bash(text), _given(prefixes)).verdict for text in covered] == ["allow"] * len(words)
+    for arguments, verdict in (("more of it", "allow"), ("more --of it", "ask")):
+        texts = [f"{one} {arguments}" for one in words]
+        assert [evaluate(_bash(text), _given(prefixes)).verdict for text in texts] == [verdict] * len(words)
 
 
 @pytest.mark.parametrize(
