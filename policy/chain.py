@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
@@ -37,21 +38,39 @@ StepSource = Literal["built in", "allow", "ask", "deny", "granted"]
 """What a step reads: the program itself, one of the three lists of rules, or the grants."""
 
 
-class _Case(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Case:
     """A call to be decided."""
 
     facts: CallFacts
     settings: PolicySettings
-    text: ShellText | None
-    """Its command, parsed or not; None where the call has no command."""
+
+    @cached_property
+    def text(self) -> ShellText | None:
+        """Its command, parsed or not; None where the call has no command."""
+        facts = self.facts
+        is_unparsed = facts.shell is None and facts.command is not None
+        return unparsed_shell(facts.command or "") if is_unparsed else facts.shell
+
+    def __hash__(self) -> int:
+        return hash((self.facts.tool, self.facts.command, self.facts.mode))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all that a decision depends on is equal, with the very same parsed text."""
+        if not isinstance(other, _Case):
+            return NotImplemented
+        is_same_text = self.facts.shell is other.facts.shell
+        return is_same_text and self.facts == other.facts and self.settings == other.settings
 
 
 def evaluate(facts: CallFacts, settings: PolicySettings) -> Decision:
     """Decide about a call. Pure: the same facts and settings give the same decision."""
-    text = facts.shell
-    if text is None and facts.command is not None:
-        text = unparsed_shell(facts.command)
-    case = _Case(facts, settings, text)
+    case = _Case(facts, settings)
+    return _decide(case) if facts.command is None else _decide_command(case)
+
+
+def _decide(case: _Case) -> Decision:
+    facts = case.facts
     for step in _CHAIN:
         if decision := step.decide(case):
             break
@@ -60,6 +79,10 @@ def evaluate(facts: CallFacts, settings: PolicySettings) -> Decision:
     if decision.verdict == "ask" and facts.mode == "dontAsk":
         return Decision("deny", f"dontAsk: {decision.rule}", f"{decision.reason} This mode never asks.")
     return decision
+
+
+_decide_command = lru_cache(maxsize=256)(_decide)
+"""Agents repeat their commands. What the file system says is among the facts, which are looked up anew."""
 
 
 def _hard_refusals(case: _Case) -> Decision | None:

@@ -310,14 +310,16 @@ def _compiled_path(base: str, pattern: str, *, is_literal: bool) -> re.Pattern[s
     return re.compile(prefix + "".join(regex.get(piece, re.escape(piece)) for piece in pieces), re.DOTALL)
 
 
-def exact_rule_paths(rules: Iterable[Rule], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
+@lru_cache(maxsize=64)
+def exact_rule_paths(rules: tuple[Rule, ...], workspace: PurePath, home: PurePath | None) -> tuple[PurePath, ...]:
     """The paths that rules name without a wildcard, absolute."""
     places = _rule_places(rules, workspace, home)
     return tuple(base / relative for base, relative in places if relative and not _WILDCARD.search(relative))
 
 
+@lru_cache(maxsize=64)
 def rule_folders(
-    rules: Iterable[Rule], workspace: PurePath, home: PurePath | None
+    rules: tuple[Rule, ...], workspace: PurePath, home: PurePath | None
 ) -> tuple[tuple[PurePath, tuple[str, ...]], ...]:
     """The folders below which rules name paths, absolute, each with the names that follow.
 

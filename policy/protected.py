@@ -1,5 +1,6 @@
 """Names of files that decide what runs later or hold keys: every write to them asks, whatever rule allows it."""
 
+from functools import lru_cache
 from pathlib import PurePath
 
 __all__ = ["PROTECTED_FILES", "PROTECTED_FOLDERS", "PROTECTED_IN_PROJECTS", "is_protected", "is_protected_in"]
@@ -60,6 +61,7 @@ def is_protected(path: PurePath) -> bool:
     return name in PROTECTED_FILES or is_environment or name.endswith(_KEY_ENDINGS)
 
 
+@lru_cache(maxsize=2048)
 def is_protected_in(path: PurePath, workspace: PurePath) -> bool:
     """The same for a path seen from a workspace, which may itself be below a protected name."""
     return is_protected(path.relative_to(workspace) if path.is_relative_to(workspace) else path)

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tools.result import ToolErrorType, ToolResult, failure
@@ -89,23 +90,28 @@ def resolve_target(given: str, base: str) -> Path:
 
 def _expand_home(given: str) -> str:
     """The text with `~` replaced; refused if no path can be written like this."""
-    refusal = ""
+    if refusal := _refused_text(given):
+        raise PathRefused(ToolErrorType.VALIDATION, refusal)
+    return os.path.expanduser(given) if given.startswith("~") else given  # noqa: PTH111 - Path() would drop a trailing "/.."
+
+
+@lru_cache(maxsize=2048)
+def _refused_text(given: str) -> str:
+    """Why no path can be written like this; empty if one can."""
     try:
         raw = os.fsencode(given)
     except UnicodeEncodeError:
-        raw, refusal = b"", f"The path {quoted_path(given)} contains characters that no file name can have."
+        return f"The path {quoted_path(given)} contains characters that no file name can have."
     if not given.strip():
-        refusal = "The path is empty; name a file or folder."
-    elif "\0" in given:
-        refusal = f"The path {quoted_path(given)} contains a NUL character, which no file name may contain."
-    elif len(raw) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in raw.split(b"/")):
-        refusal = (
+        return "The path is empty; name a file or folder."
+    if "\0" in given:
+        return f"The path {quoted_path(given)} contains a NUL character, which no file name may contain."
+    if len(raw) > _MAX_PATH_BYTES or any(len(part) > _MAX_NAME_BYTES for part in raw.split(b"/")):
+        return (
             f"The path {quoted_path(given[:60])}… is too long ({len(raw)} bytes); "
             f"at most {_MAX_NAME_BYTES} bytes per name and {_MAX_PATH_BYTES} in total are possible."
         )
-    if refusal:
-        raise PathRefused(ToolErrorType.VALIDATION, refusal)
-    return os.path.expanduser(given) if given.startswith("~") else given  # noqa: PTH111 - Path() would drop a trailing "/.."
+    return ""
 
 
 _UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
@@ -301,7 +307,7 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
             current = os.path.dirname(current)  # noqa: PTH120 - text on purpose: current is resolved already
             continue
         candidate = f"{current.rstrip('/')}/{part}"
-        exposes_process |= _PROCESS_INTERNALS.match(candidate) is not None
+        exposes_process |= candidate.startswith("/proc/") and _PROCESS_INTERNALS.match(candidate) is not None
         try:
             target = os.readlink(candidate)  # noqa: PTH115 - text in, text out
         except OSError as error:
@@ -317,7 +323,11 @@ def _follow(given: str, start: str, current: str) -> tuple[Path, bool]:
             )
         current = "/" if target.startswith("/") else current
         pending.extendleft(reversed(target.split("/")))
-    return Path(current), exposes_process
+    return _path(current), exposes_process
+
+
+_path = lru_cache(maxsize=2048)(Path)
+"""The same words of commands are looked up again and again; making a path of the text costs more than the look."""
 
 
 def _refusal(given: str, error: OSError) -> PathRefused:

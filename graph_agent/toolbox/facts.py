@@ -403,17 +403,25 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
 
 def _may_be_protected(word: str, paths: Iterable[PurePath], context: PolicyContext) -> bool:
     """Whether a word leads to a protected name, or is a pattern that may match one."""
-    hidden = (name for name in PurePath(word).parts if name.startswith(".") and _PATTERN.search(name))
-    return any(is_protected_in(path, context.workspace) for path in paths) or any(
-        globs_overlap(name, known) for name in hidden for known in (*PROTECTED_FOLDERS, *PROTECTED_FILES)
-    )
+    return any(is_protected_in(path, context.workspace) for path in paths) or _may_match_protected(word)
+
+
+@lru_cache(maxsize=2048)
+def _may_match_protected(word: str) -> bool:
+    hidden = [name for name in word.split("/") if name.startswith(".") and _PATTERN.search(name)]
+    return any(globs_overlap(name, known) for name in hidden for known in (*PROTECTED_FOLDERS, *PROTECTED_FILES))
 
 
 def _leaves_workspace(word: str, paths: Iterable[PurePath], links: Iterable[Path], context: PolicyContext) -> bool:
     """Whether a word leads out of the workspace; a pattern does if a link does that patterns match."""
     found = (*paths, *(links if _PATTERN.search(word) else ()))
     roots = (context.workspace, *context.roots)
-    return word not in _NOWHERE and not all(any(path.is_relative_to(root) for root in roots) for path in found)
+    return word not in _NOWHERE and not all(any(_is_within(path, root) for root in roots) for path in found)
+
+
+@lru_cache(maxsize=2048)
+def _is_within(path: PurePath, root: PurePath) -> bool:
+    return path.is_relative_to(root)
 
 
 def _glob_start(pattern: PurePath) -> tuple[PurePath, tuple[str, ...]]:
@@ -479,8 +487,8 @@ class _PathFinder:
 
     def paths(self, word: str) -> tuple[PurePath, ...]:
         """The paths that any part of a word may mean; of no word the folders themselves."""
-        spellings = _path_spellings(word) if word else {"."}
-        return tuple(dict.fromkeys(path for spelling in sorted(spellings) for path in self._resolved(spelling)))
+        spellings = _path_spellings(word) if word else (".",)
+        return tuple(dict.fromkeys(path for spelling in spellings for path in self._resolved(spelling)))
 
     def _resolved(self, spelling: str) -> tuple[PurePath, ...]:
         if spelling not in self._known:
@@ -493,14 +501,15 @@ class _PathFinder:
         return self._known[spelling]
 
 
-def _path_spellings(word: str) -> set[str]:
+@lru_cache(maxsize=2048)
+def _path_spellings(word: str) -> tuple[str, ...]:
     """The parts of a word that may be a path: `--file=PATH`, `@PATH`, `-fPATH`, `PATH:place` name one too."""
     word = _HERE.sub(".", _HOME_VARIABLE.sub("~", word))
     ends = {word, *(word.rpartition(sign)[2] for sign in "=@:,"), *_PATH_SIGNS.split(word)[:_MAX_PARTS]}
     ends.update(word[found.end() :] for found in islice(_SED_FILE.finditer(word), _MAX_PARTS))
     is_bundle = re.match(r"-[A-Za-z]", word) is not None
     ends.update(word[at:] for at in range(2, _MAX_BUNDLE + 2) if is_bundle)
-    return {end for end in ends if end}
+    return tuple(sorted(end for end in ends if end))
 
 
 def format_command(facts: CallFacts, text: ShellText) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from posixpath import isabs, join
 from typing import Any
@@ -65,12 +66,12 @@ class ShellText:
     is_parsed: bool = True
     """Whether it was parsed, and the code within it; if not, some of the commands are guesses."""
 
-    @property
+    @cached_property
     def reads_contents(self) -> bool:
         """Whether a command may read what is in its files, and does not only show their names."""
         return any(not shows_names(command.words) for command in self.runs)
 
-    @property
+    @cached_property
     def patterns(self) -> tuple[str, ...]:
         """Words that may become other words when the text runs; what an expansion adds to a name is a star.
 

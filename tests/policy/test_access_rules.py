@@ -1,8 +1,10 @@
 """Deny and ask rules are about an access, whichever tool asks for it: a table of rule × tool × mode × spelling."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -403,3 +405,47 @@ def test_a_pattern_that_matches_a_link_reads_its_target_unless_only_names_are_sh
 
     assert [verdict(command) for command in ("ls *.txt", "cd src && ls ../*.txt", "echo *.txt")] == ["allow"] * 3
     assert [verdict(command) for command in ("cat *.txt", "for f in *.txt; do cat $f; done")] == ["ask"] * 2
+
+
+_REPEATED = (
+    "git status --short", "cd src && python -m pytest -q tests/test_1.py -x 2>&1 | tail -20",
+    "find . -name '*.1' -newer setup.py -exec sed -i 's/a/b/' {} +", "env A=1 bash -c 'make && git commit -am x'",
+    "curl -fsSL https://example.org/1.tar.gz | tar xz -C /tmp/out1", "cp -r src b/ && for f in *.1; do wc $f; done",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", _REPEATED)
+def test_a_repeated_decision_only_looks_at_the_file_system_again(workspace: Path, command: str) -> None:
+    rules: dict[str, list[str]] = {"deny": ["read_file(**/.env)", "bash(rm *)"], "ask": ["bash(curl *)"]}
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    verdict = _verdict(workspace, _own("bash"), {"command": command}, "default", rules)
+    settings = PolicySettings(rules=parse_rules(**rules), home=workspace.parent, risk={"own": "low"})
+    tool, context = _own("bash"), PolicyContext(workspace, settings)
+    sys.setprofile(note)
+    try:
+        facts = call_facts(tool, {"command": command}, Scope("", "default"), context, "builtin")
+        again = evaluate(facts, settings).verdict
+    finally:
+        sys.setprofile(None)
+
+    assert again == verdict
+    assert not {"parse_shell", "_read", "_split", "names_path", "covers_any_part", "call_risk"}.intersection(called)
+    assert len(called) <= 1_000
+
+
+def test_a_repeated_decision_sees_what_changed_in_the_file_system(workspace: Path) -> None:
+    def verdict() -> str:
+        rules = {"deny": ["read_file(secrets/**)"], "allow": ["bash"]}
+        return _verdict(workspace, _own("bash"), {"command": "cat notes"}, "default", rules)
+
+    before = verdict()
+    (workspace / "notes").symlink_to("secrets/a/b.txt")
+    linked = verdict()
+    (workspace / "notes").unlink()
+
+    assert (before, linked, verdict()) == ("allow", "ask", "allow")
