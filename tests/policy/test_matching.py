@@ -12,7 +12,8 @@ from policy import (
     parse_rules,
     parse_shell,
 )
-from policy.matching import covers_any_part, find_allow_rule, matches_tool, names_path
+from policy.matching import covers_any_part, find_allow_rule, matches_tool
+from policy.reach import names_path
 from tools.shell_ops.bash_parser import parse_bash
 
 _WS = PurePath("/w/proj")
