@@ -357,7 +357,6 @@ _GIT_CHANGES: Mapping[str, Callable[[Reading], bool]] = {
     "reflog": _first_is_not("show", may_be_missing=True),
     "remote": _first_is_not("get-url", may_be_missing=True),
     "stash": _first_is_not("list", "show"),
-    "submodule": _first_is_not("status", "summary"),
     "tag": _changes_names,
     "worktree": _first_is_not("list"),
 }
@@ -532,11 +531,18 @@ def _pytest_arguments(reading: Reading) -> list[str]:
 
 
 _SENDS_FILE = re.compile(r"@|<|.*=[@<]")
+_ENCODES = frozenset(("--data-urlencode",))
+"""Options whose value may name a file behind a name of its own: `name@file`."""
 
 
 def _curl_arguments(reading: Reading) -> list[str]:
     """What sends or reads a file: `@name` behind an option, and an address of a file."""
-    sent = [part.words[0] for part in reading.parts if part.names and _SENDS_FILE.match(part.value)]
+    sent = [
+        part.words[0]
+        for part in reading.parts
+        if part.names
+        and (_SENDS_FILE.match(part.value) or ("@" in part.value and _ENCODES.intersection(part.names)))
+    ]
     return sent + [word for word in reading.arguments if re.match(r"(?:--url=)?file:", word, re.IGNORECASE)]
 
 

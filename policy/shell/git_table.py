@@ -101,7 +101,7 @@ _ROWS: tuple[tuple[str, Program], ...] = (
             _BROWSE,
             "cdmoiskutvfzx:",
             "--cached --deleted --modified --others --ignored --stage --unmerged --killed --directory --exclude= "
-            "--exclude-standard --error-unmatch --full-name --eol --abbrev --deduplicate --recurse-submodules",
+            "--exclude-standard --error-unmatch --full-name --eol --abbrev --deduplicate",
         ),
     ),
     ("ls-tree", _git(_BROWSE, "drtlz", "--name-only --name-status --long --full-name --full-tree --abbrev")),
@@ -152,11 +152,11 @@ _ROWS: tuple[tuple[str, Program], ...] = (
         _git(
             replace(_CONTENTS, pattern_first=True),
             "aiIwvhHEGPFnlLoczpWqrA:B:C:e:m:#",
-            "--cached --untracked --exclude-standard --recurse-submodules --count --line-number --column "
-            "--name-only --files-with-matches --files-without-match --only-matching --heading --break "
-            "--show-function --function-context --color --no-color --context= --after-context= --before-context= "
-            "--max-depth= --max-count= --and --or --not --all-match --quiet --ignore-case --word-regexp "
-            "--extended-regexp --fixed-strings --perl-regexp --basic-regexp --invert-match --text --full-name",
+            "--cached --untracked --exclude-standard --count --line-number --column --name-only "
+            "--files-with-matches --files-without-match --only-matching --heading --break --show-function "
+            "--function-context --color --no-color --context= --after-context= --before-context= --max-depth= "
+            "--max-count= --and --or --not --all-match --quiet --ignore-case --word-regexp --extended-regexp "
+            "--fixed-strings --perl-regexp --basic-regexp --invert-match --text --full-name",
         ),
     ),
     # what lists something or changes it
@@ -194,7 +194,7 @@ _ROWS: tuple[tuple[str, Program], ...] = (
             _SHOWS_CHANGES,
         ),
     ),
-    ("submodule", _git(replace(_TREE, only_reads=True), "qb:", "--quiet --cached --recursive --init --depth=")),
+    ("submodule", _git(_TREE, "qb:", "--quiet --cached --recursive --init --depth=")),
     (
         "worktree",
         _git(replace(_TREE, only_reads=True), "fb:B:dqvz", "--force --detach --quiet --porcelain --verbose"),

@@ -150,7 +150,14 @@ _ROWS: tuple[tuple[str, Program], ...] = (
     ("valgrind xvfb-run", _WRAPS),
     ("bundle direnv", _runs_after("exec", effect="script")),
     ("conda hatch pdm pipenv poetry uv", _runs_after("run", effect="script")),
-    ("docker podman", _runs_after("run", "exec", runs_any=True, risks="--entrypoint", effect="outside")),
+    (
+        "docker podman",
+        replace(
+            _runs_after("run", "exec", runs_any=True, risks="--entrypoint", effect="outside"),
+            letters="aqitdn:",
+            options="--all --quiet --interactive --tty --detach --rm --no-cache --follow --tail= --format= --help",
+        ),
+    ),
     ("kubectl", _runs_after("exec", "run", "--", runs_any=True, effect="network")),
     ("mise", _runs_after("exec", "x", effect="script")),
     ("nix", _runs_after("-c", "--command")),

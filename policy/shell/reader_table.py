@@ -17,7 +17,7 @@ _SEARCH = Program(
     only_reads=True,
     pattern_first=True,
     walks="recursive",
-    letters="EFGPiwxvcLlqsonHhbTUzZrRaIyA:B:C:e:f:m:d:D:#",
+    letters="EFGPiwxvcLlqsonHhbTUzZrRaIyA:B:C:e:f:m:#",
     options=(
         "--help --version --extended-regexp --fixed-strings --perl-regexp --basic-regexp --ignore-case "
         "--word-regexp --line-regexp --invert-match --count --color --colour --files-with-matches "
@@ -83,7 +83,7 @@ READERS: tuple[tuple[str, Program], ...] = (
     (
         "file",
         Program(
-            letters="bhikLNnprF:e:P:",
+            letters="bhikLNnrF:e:P:",
             options=("--brief --mime --mime-type --mime-encoding --dereference --no-dereference --help --version"),
             risky_letters="C",
             risky_options="--compile",
@@ -161,7 +161,7 @@ READERS: tuple[tuple[str, Program], ...] = (
     (
         "tree",
         Program(
-            letters="adfpsugDFiqrtcCAShlxQNnJX",
+            letters="adfpsugDFiqrtcCAShxQNnJX",
             options=(
                 "-L= -I= -P= --dirsfirst --filelimit= --gitignore --noreport --prune --du --si --inodes --help "
                 "--version"
@@ -246,9 +246,9 @@ READERS: tuple[tuple[str, Program], ...] = (
         Program(
             letters="cCMnrRsSejah",
             options=(
-                "--arg= --argjson= --slurpfile= --rawfile= --args --jsonargs --indent= --tab --raw-output "
-                "--raw-input --slurp --compact-output --null-input --exit-status --sort-keys --color-output "
-                "--monochrome-output --join-output --ascii-output --from-file= --help --version"
+                "--arg= --argjson= --args --jsonargs --indent= --tab --raw-output --raw-input --slurp "
+                "--compact-output --null-input --exit-status --sort-keys --color-output --monochrome-output "
+                "--join-output --ascii-output --from-file= --help --version"
             ),
             only_reads=True,
             pattern_first=True,
