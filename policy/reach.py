@@ -161,7 +161,7 @@ def _may_read(words: tuple[str, ...]) -> bool:
 def _may_write(words: tuple[str, ...]) -> bool:
     """Whether a command may write files that it is given; what scripts write is not seen."""
     row = read_command(words).row
-    return not only_reads(words) and row.effect != "script" and row.code != "index"
+    return not only_reads(words) and row.effect != "script" and row.code != "index" and row.reads != "nothing"
 
 
 def _is_in_any(rule: Rule, folders: Iterable[_Folder], facts: CallFacts, settings: PolicySettings) -> bool:
@@ -251,7 +251,8 @@ def _handled_folders(
 
 def _is_unknown(row: Program) -> bool:
     """Whether the table does not say what a program does with the folders that it is given."""
-    return not (row.effect or row.code or row.only_reads or row.wraps or row.wraps_after or row.handles)
+    is_known = row.effect or row.code or row.only_reads or row.wraps or row.wraps_after or row.handles
+    return not is_known and row.reads == "contents"
 
 
 def _searches_folders(command: SimpleCommand) -> bool:

@@ -117,6 +117,11 @@ _ROWS: tuple[tuple[str, Program], ...] = (
         ),
     ),
     ("declare export let local read readonly typeset unset wait", Program("index", has_options=False)),
+    # What these do concerns no file.
+    (
+        "break continue exit jobs kill return shift sleep times tty umask",
+        Program(reads="nothing", has_options=False),
+    ),
     ("[ test", Program("index", only_reads=True, reads="names", has_options=False)),
     # wrappers whose syntax is known
     ("builtin", _wrapper(runs_here=True)),

@@ -201,6 +201,7 @@ _BESIDE = {
         "pytest -q", "cat ~/x", "cat $HOME/x", "for f in src/*; do echo $f; done", "git diff -- src",
         "git log --oneline", "git log -5 --stat", "git stash list", "git status", "git show HEAD:a",
         "mkdir -p $OUT", "git push origin $b", "git checkout $b", "[ -f $x ]", "export A=$x", "tar xf a",
+        "sleep $n", "kill $!", "ls; exit $?",
     ),
     "write_file(src/**)": ("cat $x", "mv other/y .", "cp -t other a", "ls $x", "git commit -m \"$m\"", "make $T"),
     "web_fetch(evil.example)": ("cat $x", "make $T", "curl 'http://[::1]/'", "curl -d '{{\"a\":1}}' http://h/"),
