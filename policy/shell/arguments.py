@@ -35,6 +35,8 @@ __all__ = [
 _MAX_READINGS = 2048
 """Commands of which the reading is kept: the same few words are read many times for one decision, and again for
 the next one."""
+_MAX_WORDS = 64
+"""Of such a command."""
 
 
 class Option(NamedTuple):
@@ -88,7 +90,7 @@ class Reading(NamedTuple):
 
 def read_command(words: Sequence[str]) -> Reading:
     """Read the words of a command from its program on."""
-    return _read(tuple(words))
+    return _read(tuple(words)) if len(words) <= _MAX_WORDS else _read.__wrapped__(tuple(words))
 
 
 @lru_cache(maxsize=_MAX_READINGS)
@@ -212,6 +214,9 @@ def _meaning(rows: tuple[Program, ...], letter: str) -> tuple[str, bool]:
 
 def harmful_options(words: Sequence[str]) -> tuple[Option, ...]:
     """The options that are known to make this program write a file, or run another."""
+    program = program_named(basename(words[0]))
+    if not (program.harmful_letters or program.harmful_options or program.wraps_until):
+        return ()
     reading = read_command(words)
     is_dry = reading.name == "rsync" and is_dry_run(reading.arguments)
     return tuple(
@@ -272,7 +277,7 @@ def uncovered_arguments(words: Sequence[str]) -> tuple[str, ...]:
 
     These are all options that are not known to be harmless, and what else the row says.
     """
-    return _uncovered(tuple(words))
+    return _uncovered(tuple(words)) if len(words) <= _MAX_WORDS else _uncovered.__wrapped__(tuple(words))
 
 
 @lru_cache(maxsize=_MAX_READINGS)
@@ -302,7 +307,7 @@ def only_reads(words: Sequence[str]) -> bool:
     It then writes no file, runs nothing and contacts nobody. Rules that allow, deny and ask, "always" and risk all
     go by this.
     """
-    return _only_reads(tuple(words))
+    return _only_reads(tuple(words)) if len(words) <= _MAX_WORDS else _only_reads.__wrapped__(tuple(words))
 
 
 @lru_cache(maxsize=_MAX_READINGS)

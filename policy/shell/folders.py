@@ -245,6 +245,7 @@ def _wrapper_folder(words: tuple[str, ...]) -> str | None:
     for at, word in enumerate(words[1:], start=1) if options else ():
         if not (word.startswith("-") or "=" in word or words[at - 1].startswith("-")):
             return None  # The command begins here.
-        if (value := next(_option_values(basename(words[0]), words[at : at + 2]), None)) is not None:
+        values = _option_values(basename(words[0]), words[at : at + 2]) if word.startswith("-") else iter(())
+        if (value := next(values, None)) is not None:
             return value
     return None

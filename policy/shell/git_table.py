@@ -150,7 +150,7 @@ _ROWS: tuple[tuple[str, Program], ...] = (
     (
         "grep",
         _git(
-            replace(_CONTENTS, pattern_first=True),
+            replace(_CONTENTS, pattern_first=True, risky_letters="O::"),
             "aiIwvhHEGPFnlLoczpWqrA:B:C:e:m:#",
             "--cached --untracked --exclude-standard --count --line-number --column --name-only "
             "--files-with-matches --files-without-match --only-matching --heading --break --show-function "
