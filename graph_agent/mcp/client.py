@@ -42,6 +42,7 @@ from pydantic import FileUrl, RootModel, TypeAdapter, ValidationError
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.errors import ServerNotReady
+from graph_agent.mcp.resources import RESOURCE_TOOLS, call_resource_tool, has_resources
 from graph_agent.mcp.transport import ServerLog, Streams, open_streams, parse_message
 from tools.sandbox import Sandbox
 
@@ -85,14 +86,31 @@ class Signals:
 class McpSession(ClientSession):
     """The session of the SDK; it also tells the server when a call is cancelled."""
 
+    _resource_tools: frozenset[str] = frozenset()
+    """The tools of `resources.py` that were listed."""
+
     async def tools(self) -> list[Tool]:
-        """All tools of the server, over all pages, at most `MAX_TOOLS` + 1; none where it has no tools at all."""
+        """All tools of the server, over all pages, at most `MAX_TOOLS` + 1, and those for its resources."""
+        found = await self._own_tools()
+        names = {tool.name for tool in found}
+        capabilities = self.get_server_capabilities()
+        offers = capabilities is not None and capabilities.resources is not None
+        added = [tool for tool in RESOURCE_TOOLS if tool.name not in names] if offers else []
+        if added and not await has_resources(self._ask):
+            added = []
+        self._resource_tools = frozenset(tool.name for tool in added)
+        return [*found, *added]
+
+    async def _ask(self, request: ClientRequest) -> Mapping[str, Any]:
+        return (await self.send_request(request, RawResult)).root
+
+    async def _own_tools(self) -> list[Tool]:
         found: list[Tool] = []
         cursor: str | None = None
         try:
             for _ in range(_MAX_PAGES):
                 params = PaginatedRequestParams(cursor=cursor) if cursor else None
-                page = (await self.send_request(ClientRequest(ListToolsRequest(params=params)), RawResult)).root
+                page = await self._ask(ClientRequest(ListToolsRequest(params=params)))
                 found += parse_tools(page, MAX_TOOLS + 1 - len(found))
                 cursor = page.get("nextCursor")
                 if not isinstance(cursor, str) or not cursor or len(found) > MAX_TOOLS:
@@ -111,6 +129,8 @@ class McpSession(ClientSession):
         request_id = self._request_id
         request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
         try:
+            if tool in self._resource_tools:
+                return parse_call_result(await call_resource_tool(tool, arguments, self._ask))
             answer = await self.send_request(ClientRequest(request), RawResult, progress_callback=progress)
             return parse_call_result(answer.root)
         except asyncio.CancelledError:

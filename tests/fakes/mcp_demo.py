@@ -19,6 +19,7 @@ _OPTIONS = argparse.ArgumentParser()
 _OPTIONS.add_argument("--wait", type=float, default=0)
 _OPTIONS.add_argument("--http", type=int)
 _OPTIONS.add_argument("--trace", type=Path)
+_OPTIONS.add_argument("--resources", action="store_true")
 _GIVEN = _OPTIONS.parse_args()
 
 server = FastMCP("demo", port=_GIVEN.http or 8000, log_level="ERROR")
@@ -88,6 +89,24 @@ async def grow(ctx: Context) -> str:  # type: ignore[type-arg]  # the SDK finds 
     server.add_tool(lambda: "grown", name="grown", description="came later")
     await ctx.session.send_tool_list_changed()
     return "there is one more"
+
+
+if _GIVEN.resources:
+
+    @server.resource("memo://today", description="what is due")
+    def memo() -> str:
+        """A text."""
+        return "feed the cat"
+
+    @server.resource("logo://small", mime_type="image/png")
+    def logo() -> bytes:
+        """Bytes."""
+        return b"\x89PNG"
+
+    @server.resource("memo://of/{day}")
+    def memo_of(day: str) -> str:
+        """A text for each address of this form."""
+        return f"nothing on {day}"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.server import McpEnvironment, ServerFailed, ServerState
 from graph_agent.mcp.servers import McpServerGroup
+from graph_agent.mcp.tools import result_text
 from tests.cases.processes import running_with
 from tests.fakes.mcp_servers import McpTestServers, demo, odd
 from tests.fakes.waiting import until
@@ -41,6 +42,43 @@ async def test_a_server_that_dies_in_a_call_is_restarted_once_and_the_call_is_no
         "it exited. Restarting it once.",
         "it exited. Its tools are not available.",
     ]
+
+
+async def test_resources_are_listed_and_read_by_two_tools_of_a_server_that_has_some(tmp_path: Path) -> None:
+    harbour = McpTestServers(tmp_path)
+    async with harbour.fleet(plain=demo(), demo=demo("--resources")) as fleet:
+        await fleet.wait_until_ready()
+        _, server = fleet.servers
+        listed, memo, logo, day, bad = [
+            await server.call(tool, arguments, _ignore)
+            for tool, arguments in (
+                ("list_resources", {}),
+                ("read_resource", {"uri": "memo://today"}),
+                ("read_resource", {"uri": "logo://small"}),
+                ("read_resource", {"uri": "memo://of/monday"}),
+                ("read_resource", {"uri": "no address"}),
+            )
+        ]
+        with pytest.raises(ServerFailed, match="'demo' returned an error: Unknown resource: memo://never"):
+            await server.call("read_resource", {"uri": "memo://never"}, _ignore)
+        names = [name for name in harbour.registry.names() if "resource" in name]
+
+    assert names == ["mcp__demo__list_resources", "mcp__demo__read_resource"]
+    assert result_text(listed).split("\n") == [
+        "memo://today  memo  what is due  text/plain",
+        "logo://small  logo  Bytes.  image/png",
+        "memo://of/{day}  memo_of  A text for each address of this form.  text/plain",
+    ]
+    texts = [result_text(one, lambda data: f"blob:{len(data)}") for one in (memo, logo, day)]
+    assert texts == [
+        "[memo://today]\nfeed the cat",
+        "[logo://small, 4 bytes, kept as blob:4]",
+        "[memo://of/monday]\nnothing on monday",
+    ]
+    assert (bad.isError, result_text(bad)) == (
+        True,
+        "'no address' is no address of a resource. list_resources lists them.",
+    )
 
 
 async def test_an_invalid_answer_and_an_error_are_told_apart(tmp_path: Path) -> None:
