@@ -57,6 +57,10 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _SNIFFED_BYTES = 8192
+_BYTES_PER_NUL = 16
+"""A text has at most one NUL in so many bytes."""
+_CONTROLS = re.compile(rb"[\x01-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+"""What hardly any text holds: all control characters but white space and ESC."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +96,20 @@ def decode(data: bytes) -> tuple[str, TextForm]:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether the beginning of a file does not look like text."""
+    """Whether the beginning of a file does not look like text; a source file may have a few NUL characters."""
     if any(data.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS):
         return False
-    return b"\0" in data[:_SNIFFED_BYTES]
+    start = data[:_SNIFFED_BYTES]
+    zeros = start.count(0)
+    if not zeros:
+        return False
+    if zeros * _BYTES_PER_NUL > len(start) or _CONTROLS.search(start):
+        return True
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return True
+    return False
 
 
 def to_newline(text: str, newline: str | None) -> str:

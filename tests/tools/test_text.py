@@ -22,7 +22,18 @@ def test_the_form_of_a_text_is_found(data: bytes, text: str, form: TextForm) -> 
 
 
 @pytest.mark.parametrize(
-    ("data", "binary"), [(b"text", False), (b"\x7fELF\x00", True), (b"\xff\xfea\x00", False), (b"", False)]
+    ("data", "binary"),
+    [
+        (b"text", False),
+        (b"\x7fELF\x00", True),
+        (b"\xff\xfea\x00", False),
+        (b"", False),
+        (b's = "a\x00b"  # a NUL\n', False),
+        (b"\0short", True),
+        (b"caf\xe9 and more words \0 in Latin-1", True),
+        (b"MZ\x90\0\x03 with words behind that make it long", True),
+        (b"x" + "\0 é".encode() + "é".encode() * 5000, False),
+    ],
 )
 def test_a_nul_byte_outside_marked_text_makes_a_file_binary(data: bytes, binary: bool) -> None:
     assert is_binary(data) is binary

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -27,7 +27,7 @@ from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all, sha256_hex
 from tools.paths import PathRefused, open_regular, quoted_path
 from tools.running import head_and_tail, run_in_thread
-from tools.text import decode, is_binary
+from tools.text import TextForm, decode, is_binary
 
 __all__ = [
     "ReadFileArgs",
@@ -42,6 +42,7 @@ _BLOB = "blob:"
 _MAX_CHARS = 90_000
 _REPEATED_CHARS = 2_000
 """Results up to this length are simply given again: looking back costs a model more than it would save."""
+_NUL, _SHOWN_NUL = "\0", r"\x00"
 _CHUNK = 1024 * 1024
 _PIECE = 64 * 1024
 """Characters whose lines are counted at once."""
@@ -86,7 +87,9 @@ class ReadFileTool(BaseTool):
             return refused.as_result()
         if sha256 is None:
             return result
-        shown = {"path": path, "sha256": sha256, "offset": offset, "limit": limit}
+        lines = result.metadata.get("lines")
+        until = offset - 1 + lines if isinstance(lines, int) else None
+        shown = {"path": path, "sha256": sha256, "offset": offset, "limit": limit, "until": until}
         if shown in context.shown and len(result.output) > _REPEATED_CHARS:
             result = ToolResult(
                 f"[{file_path} is unchanged since you read these lines: see that earlier result, above.]",
@@ -146,17 +149,25 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
         if room < 0 and number:
             del lines[number:]
             break
+    notes = _notes(lines, offset, total, form, is_notebook=cells is not None)
+    body = numbered(lines, offset, line_chars) if lines else "(the file is empty)"
+    output = f"{body}\n[{'; '.join(notes)}]" if notes else body
+    display = f"{Path(given).name}: {len(lines)} lines" + (f" of {total}" if total != len(lines) else "")
+    return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": total})
+
+
+def _notes(lines: Sequence[str], offset: int, total: int, form: TextForm, *, is_notebook: bool) -> list[str]:
+    """What to know beside the lines."""
     notes, end = [], offset - 1 + len(lines)
     if len(lines) < total:
         notes.append(f"lines {offset} to {end} of {total}" + (f"; continue with offset={end + 1}" * (end < total)))
     if form.encoding != "utf-8":
         notes.append(f"encoding {form.encoding}, kept when the file is written")
-    if cells is not None:
+    if is_notebook:
         notes.append("a notebook, shown as its cells; in the file it is JSON, which is what edit_file changes")
-    body = numbered(lines, offset, line_chars) if lines else "(the file is empty)"
-    output = f"{body}\n[{'; '.join(notes)}]" if notes else body
-    display = f"{Path(given).name}: {len(lines)} lines" + (f" of {total}" if total != len(lines) else "")
-    return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": total})
+    if any("\0" in line for line in lines):
+        notes.append(r"NUL characters are shown as \x00")
+    return notes
 
 
 def _show_far_lines(fd: int, size: int, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
@@ -174,7 +185,7 @@ def _show_far_lines(fd: int, size: int, given: str, offset: int, limit: int, con
 def numbered(lines: Iterable[str], first: int, line_chars: int) -> str:
     """The lines with their numbers, `first` being that of the first one; long lines are cut with a notice."""
     return "\n".join(
-        f"{number:>6}\t{line}"
+        f"{number:>6}\t{line.replace(_NUL, _SHOWN_NUL)}"
         if len(line) <= line_chars
         else f"{number:>6}\t{line[:line_chars]} [… line cut, it has {len(line)} characters]"
         for number, line in enumerate(lines, first)

@@ -40,8 +40,10 @@ _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _NUMBERED = re.compile(r"(?m)\A\s*\d+\t")
 
 
-_BLANK = "[ \\t\\u00a0]"
-_ALIKE = ('"“”„‟«»', "'‘’‚‛`´", "-‐‑‒–—−", " \u00a0")
+_SPACES = " \u00a0\u2007\u202f\u3000"
+"""A blank and those that look like one: no-break, figure, narrow no-break, ideographic."""
+_BLANK = f"[\\t{_SPACES}]"
+_ALIKE = ('"“”„‟«»', "'‘’‚‛`´", "-‐‑‒–—−", _SPACES)
 _CLASS_OF = {char: f"[{re.escape(group)}]" for group in _ALIKE for char in group}
 
 

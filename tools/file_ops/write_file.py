@@ -1,13 +1,15 @@
 """Writing a whole file: atomically, and only over content that this thread has read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
 from tools.base import ToolContext, ToolErrorType, ToolResult
 from tools.file_ops.change import FileChange, FileChangeTool, encode_text, plan_change
-from tools.files import read_snapshot
+from tools.file_ops.read_file import range_of_lines
+from tools.files import Snapshot, read_snapshot
 from tools.paths import PathRefused, quoted_path
 from tools.text import TextForm, decode, is_binary
 
@@ -46,7 +48,14 @@ class WriteFileTool(FileChangeTool):
 
     async def execute(self, *, file_path: str, content: str, context: ToolContext | None = None) -> ToolResult:
         args = {"file_path": file_path, "content": content}
-        return await self.change_file(args, self.context_or_default(context), needs_earlier_read=True)
+        context = self.context_or_default(context)
+        result = await self.change_file(args, context, needs_earlier_read=True)
+        change = context.cache.get("change")
+        if result.error is not None or not isinstance(change, FileChange):
+            return result
+        unread = _unread_lines(change.before, context.shown)
+        note = f" {unread} of its earlier content were never read in this conversation." if unread else ""
+        return replace(result, output=result.output + note)
 
     def report(self, change: FileChange, file_path: str) -> ToolResult:
         """What was written."""
@@ -55,3 +64,21 @@ class WriteFileTool(FileChangeTool):
         diff, verb = change.diff, "Created" if change.before.data is None else "Wrote"
         output = f"{verb} {file_path} ({len(change.after)} bytes, +{diff.added} -{diff.removed} lines)."
         return self.result(output, f"{file_path} +{diff.added} -{diff.removed}", change)
+
+
+def _unread_lines(before: Snapshot, shown: Sequence[Mapping[str, Any]]) -> str:
+    """The lines of the old content that no result has shown, where others were shown; else empty."""
+    ranges = [
+        (int(one["offset"]), int(one["until"]))
+        for one in shown
+        if one.get("sha256") == before.sha256 and isinstance(one.get("until"), int)
+    ]
+    if not ranges or before.data is None or before.resolved.path.suffix == ".ipynb":
+        return ""
+    _, total = range_of_lines(decode(before.data)[0], 1, 0)
+    gaps, last = [], 0
+    for first, until in sorted([*ranges, (total + 1, total + 1)]):
+        if first > last + 1:
+            gaps.append(str(last + 1) if first == last + 2 else f"{last + 1} to {first - 1}")
+        last = max(last, until)
+    return f"Lines {', '.join(gaps)}" if gaps else ""

@@ -65,7 +65,7 @@ async def test_an_early_read_is_not_used_if_the_model_has_the_same_content_alrea
     reply = Reply(tmp_path)
     digest = hashlib.sha256(b"early\n").hexdigest() if is_same else "another's"
     plan = await reply.world.plan(READ[0], **READ[1])
-    shown = {"path": str(reply.file.resolve()), "sha256": digest, "offset": 1, "limit": 2000}
+    shown = {"path": str(reply.file.resolve()), "sha256": digest, "offset": 1, "limit": 2000, "until": 1}
     await reply.stream(READ)
 
     outcome = await reply.box.run(call_of(plan.tool_name, plan.arguments), Scope("t1", "default", shown=(shown,)))

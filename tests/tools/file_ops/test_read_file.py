@@ -34,7 +34,7 @@ async def test_lines_come_numbered_and_the_whole_is_remembered(around: ToolEnvir
     result = await _read(around, "f.txt")
 
     path, sha256 = str(around.workspace / "f.txt"), sha256_hex(b"one\ntwo\r\nthree")
-    shown = {"path": path, "sha256": sha256, "offset": 1, "limit": 2000}
+    shown = {"path": path, "sha256": sha256, "offset": 1, "limit": 2000, "until": 3}
     assert result == ToolResult(
         "     1\tone\n     2\ttwo\n     3\tthree",
         display="f.txt: 3 lines",
@@ -85,9 +85,10 @@ _TOO_SMALL = "Invalid arguments: {} (integer), expected greater than or equal to
         (b"", {}, "(the file is empty)"),
         (b"x" * 3000, {}, f"     1\t{'x' * 2000} [… line cut, it has 3000 characters]"),
         ("\ufeffé\n".encode("utf-16-le"), {}, "     1\té\n[encoding utf-16-le, kept when the file is written]"),
+        (b'a = "x\0y"  # a NUL\n', {}, '     1\ta = "x\\x00y"  # a NUL\n[NUL characters are shown as \\x00]'),
         (b"\x7fELF\0\0", {}, "'f.x' is a binary file (6 bytes); use a program that knows its format."),
     ],
-    ids=["range", "beyond-the-end", "offset-0", "limit-below-0", "empty", "long-line", "utf-16", "binary"],
+    ids=["range", "beyond-the-end", "offset-0", "limit-below-0", "empty", "long-line", "utf-16", "NUL", "binary"],
 )  # fmt: skip
 async def test_lines_or_the_reason_why_there_are_none(
     around: ToolEnvironment, data: bytes, asked: dict[str, int], shown: str

@@ -201,6 +201,9 @@ def test_indentation_is_carried_over_by_one_rule_or_not_at_all(
     [
         ('say "hi"', "say “hi”", [True, True, True]),
         ("a - b", "a\u00a0– b", [True, True, True]),
+        ("one two", "one\u2007two", [True, True, True]),
+        ("one two", "one\u202ftwo", [True, True, True]),
+        ("one two", "one\u3000two", [True, True, True]),
         ("a\nb", "a  \nb", [False, True, True]),
         ("f(a,  b)", "f(a, b)", [False, False, True]),
         ("  a\n  b", "\ta\n\tb", [False, False, True]),

@@ -193,3 +193,29 @@ async def test_default_tools_share_what_they_have_read_without_a_context(tmp_pat
     written = await write.execute(file_path="f", content="new")
 
     assert (refused.error is None, written.error, (tmp_path / "f").read_text()) == (False, None, "new")
+
+
+@pytest.mark.parametrize(
+    ("reads", "unread"),
+    [
+        ([(1, 1)], "Lines 2 to 5 of its earlier content were never read in this conversation."),
+        ([(2, 1), (4, 1)], "Lines 1, 3, 5 of its earlier content were never read in this conversation."),
+        ([(1, 3), (3, 9)], ""),
+        ([], ""),
+    ],
+)
+async def test_what_was_never_read_of_a_file_is_said_when_it_is_overwritten(
+    around: ToolEnvironment, reads: list[tuple[int, int]], unread: str
+) -> None:
+    (around.workspace / "f").write_text("1\n2\n3\n4\n5\n")
+    results = [
+        await ReadFileTool().execute(file_path="f", offset=first, limit=count, context=around.context())
+        for first, count in reads
+    ]
+    if not reads:
+        await around.file_states.set("t1", str(around.workspace / "f"), sha256_hex(b"1\n2\n3\n4\n5\n"))
+    context = around.context(shown=[one.metadata["shown"] for one in results])
+
+    result = await WriteFileTool().execute(file_path="f", content="x\n", context=context)
+
+    assert result.output.partition("lines).")[2].strip() == unread
