@@ -1,5 +1,6 @@
 """Fix what `doctor` finds and can fix; a damaged file is kept beside its repaired copy."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +18,7 @@ from graph_agent.storage.private_files import exposed_files, restrict_permission
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database, release_free_pages
 from graph_agent.storage.sqlite.health import back_up, check_database, require_own_database
-from graph_agent.storage.sqlite.integrity import count_unreadable_values, drop_incomplete_checkpoints
+from graph_agent.storage.sqlite.integrity import drop_incomplete_checkpoints, find_damage, restore_thread
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.pruning import collect_garbage, find_garbage, should_prune
 from graph_agent.storage.sqlite.repair import salvage
@@ -144,26 +145,34 @@ def _newest(path: Path, end: str) -> Path | None:
 async def _drop_unreadable(path: Path) -> Messages:
     """Treat a value that cannot be decoded like one that is lost: SQLite finds nothing wrong with the file."""
     async with await Database.open(path) as database:
-        found = await database.run(count_unreadable_values)
+        found = Counter(one.thread_id for one in await database.run(find_damage))
         if not found:
             return
         copy = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
         values = ", ".join(f"{count} of thread {thread_id}" for thread_id, count in found.items())
-        yield RepairMessage("values", "will", f"copy the database, then drop unreadable values: {values}")
+        yield RepairMessage("values", "will", f"copy the database, then drop damaged checkpoints: {values}")
         await database.run(lambda _: back_up(path, copy))
         yield RepairMessage("values", "done", f"the copy is {copy}")
         for thread_id in found:
             dropped: dict[str, int] = {}
-            problem = await _with_lock(database, thread_id, partial(_drop_of_thread, database, thread_id, dropped))
+            restored: list[str] = []
+            work = partial(_drop_of_thread, database, thread_id, dropped, restored)
+            problem = await _with_lock(database, thread_id, work)
+            if restored:
+                text = f"thread {thread_id} has its conversation and its calls from transcript and call log"
+                yield RepairMessage("values", "done", text)
             for name, count in dropped.items():
                 yield RepairMessage("values", "left", _format_lost(name, count))
             if problem:
                 yield RepairMessage("values", "left", problem)
 
 
-async def _drop_of_thread(database: Database, thread_id: str, dropped: dict[str, int]) -> None:
-    dropped.update(await database.write(lambda connection: drop_incomplete_checkpoints(connection, thread_id)))
-    await CheckpointSaver(database).rebuild_projections(thread_id)
+async def _drop_of_thread(database: Database, thread_id: str, dropped: dict[str, int], restored: list[str]) -> None:
+    is_restored, count = await database.write(lambda connection: restore_thread(connection, thread_id))
+    dropped.update(count)
+    restored.extend([thread_id] if is_restored else [])
+    if not restored:  # Else the tables say what the checkpoint was given.
+        await CheckpointSaver(database).rebuild_projections(thread_id)
 
 
 async def _rebuild_projections(path: Path) -> Messages:
@@ -182,6 +191,9 @@ async def _rebuild_projections(path: Path) -> Messages:
             problem = await _with_lock(database, thread_id, partial(saver.rebuild_projections, thread_id))
         with read_database(path) as reader:
             left = [problem] if problem else reader.inconsistencies(thread_id)
+            is_empty = not problem and reader.is_without_checkpoints(thread_id)
+        if is_empty:
+            left = ["all its checkpoints are gone: its messages and calls can be read, and it starts anew"]
         text = f"thread {thread_id}: {left[0] if left else 'its tables match its checkpoints'}"
         yield RepairMessage("projections", "left" if left else "done", text)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from graph_agent.calls import REPLACES, merge_calls, replace_entries
 from graph_agent.ports.checkpoint_values import are_messages, is_message
-from graph_agent.ports.read_store import ReadStore
+from graph_agent.ports.read_store import ReadStore, StoredCheckpoint
 
 __all__ = ["channel_values"]
 
@@ -19,44 +19,23 @@ _ALL = "__remove_all__"
 """Id of a message that removes all others."""
 
 
-def channel_values(
-    store: ReadStore,
-    thread_id: str,
-    parent_id: str | None,
-    checkpoint: Mapping[str, Any],
-    metadata: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The state that the graph had at a decoded checkpoint, without the writes that wait at the checkpoint itself.
+def channel_values(store: ReadStore, thread_id: str, stored: StoredCheckpoint) -> dict[str, Any]:
+    """The state that the graph had at a checkpoint, without the writes that wait at the checkpoint itself.
 
     How another program's deltas are folded is not documented: messages are merged by their ids, lists are joined,
     mappings merged, and of anything else all the writes are shown.
     """
+    checkpoint = stored.checkpoint
     if "channel_values" not in checkpoint and "__type__" in checkpoint:
         return {"checkpoint": dict(checkpoint)}  # Encrypted, or in a form of its own.
-    stored: dict[str, Any] = checkpoint.get("channel_values") or {}
-    values = {name: _unwrap(value) for name, value in stored.items() if not name.startswith(_INTERNAL)}
+    held: dict[str, Any] = checkpoint.get("channel_values") or {}
+    values = {name: _unwrap(value) for name, value in held.items() if not name.startswith(_INTERNAL)}
     versions = checkpoint.get("channel_versions") or {}
-    deltas = dict.fromkeys((*(() if store.is_foreign else _DELTAS), *(metadata.get(_COUNTERS) or ())))
+    deltas = dict.fromkeys((*(() if store.is_foreign else _DELTAS), *(stored.metadata.get(_COUNTERS) or ())))
     missing = [name for name in deltas if name in versions and name not in values]
-    # The nearest stored value of each among the ancestors, and the writes since, those of each ancestor together.
-    seeds: dict[str, Any] = {}
-    batches: dict[str, list[list[Any]]] = {name: [] for name in missing}
-    for ancestor in store.ancestors(thread_id, parent_id) if missing else ():
-        wanted = [name for name in missing if name not in seeds]
-        if not wanted:
-            break
-        written: dict[str, list[Any]] = {name: [] for name in wanted}
-        for write in store.writes(thread_id, ancestor.id, wanted):
-            written[write.channel].append(write.value)
-        held = ancestor.checkpoint.get("channel_values") or {}
-        for name in wanted:
-            batches[name].append(written[name])
-            if name in held:
-                seeds[name] = _unwrap(held[name])
-    for name in missing:
-        writes = [write for batch in reversed(batches[name]) for write in batch]
+    for name, history in store.delta_history(thread_id, stored.id, missing).items() if missing else ():
         merge = _merge_by_shape if store.is_foreign else _merge_calls if name == "calls" else _merge_messages
-        values[name] = _fold(seeds.get(name), writes, merge)
+        values[name] = _fold(_unwrap(history.seed), history.writes, merge)
     return values
 
 

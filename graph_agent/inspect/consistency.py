@@ -30,10 +30,15 @@ def _differences(store: ReadStore, thread_id: str) -> Iterator[str]:
     if listed is None:
         yield "it is missing in the list of threads"
         return
+    yield from store.missing_rows(thread_id)
+    damaged = store.damaged_checkpoints(thread_id)
+    if damaged:
+        first = next(iter(damaged))
+        yield f"{len(damaged)} of its checkpoints are damaged, the first one {first}: {damaged[first]}"
     head = listed.checkpoint_id
     newest = store.newest_checkpoint(thread_id)
     if head is None or _is_wrong_head(store, thread_id, head, newest):
-        yield f"its head is {head or 'none'}, but the newest checkpoint is {newest}"
+        yield f"its head is {head or 'none'}, but the newest checkpoint is {newest or 'missing'}"
         return
     state = read_state(store, thread_id, head, is_head=True)
     if {task.node for task in state.tasks} != set(listed.next_nodes):

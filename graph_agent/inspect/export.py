@@ -87,8 +87,10 @@ def _rows(store: ReadStore, thread_id: str, redaction: "_Redaction") -> Iterator
                             for column, stored in zip(columns, row, strict=True)
                         }
                     except InvalidValue as error:
+                        whose = f"thread {member or thread_id} in {store.path}"
                         raise DamagedDatabase(
-                            f"a row of {table} of thread {thread_id!r} cannot be read: {error}"
+                            f"A row of {table} of {whose} is damaged: {error}. "
+                            "`graph-agent doctor --repair` keeps a copy and recovers what it can."
                         ) from error
                     yield member, table, values
 

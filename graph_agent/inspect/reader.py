@@ -262,6 +262,10 @@ class Reader:
         """Every thread that has a checkpoint, the last stored first; also one that the list lacks."""
         return self._store.checkpointed_threads()
 
+    def is_without_checkpoints(self, thread_id: str) -> bool:
+        """Whether nothing is left of a thread to continue from."""
+        return not self._store.newest_checkpoint(thread_id)
+
     def inconsistencies(self, thread_id: str) -> list[str]:
         """Where list, transcript and call log of a thread differ from its checkpoints; empty: nowhere."""
         return inconsistencies(self._store, thread_id)

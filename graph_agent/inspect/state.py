@@ -96,7 +96,7 @@ def read_state(store: ReadStore, thread_id: str, checkpoint_id: str, *, is_head:
             stored.parent_id,
             checkpoint.get("ts", ""),
             metadata,
-            channel_values(store, thread_id, stored.parent_id, checkpoint, metadata),
+            channel_values(store, thread_id, stored),
             tuple(_task(task, writes) for task in planned),
             writes,
             is_head,

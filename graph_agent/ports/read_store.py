@@ -3,7 +3,7 @@
 Checkpoints come decoded to JSON values; whatever version of the program wrote them, names are today's.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Attempt",
     "CallRow",
+    "DeltaHistory",
     "IdKind",
     "Lease",
     "ReadStore",
@@ -142,6 +143,15 @@ class StoredWrite:
     value: Any
 
 
+class DeltaHistory(NamedTuple):
+    """What the value of a channel at a checkpoint is derived from."""
+
+    seed: Any
+    """The nearest stored value among the ancestors; None where there is none."""
+    writes: list[Any]
+    """What was written since, oldest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
     """One message of a conversation."""
@@ -256,6 +266,12 @@ class ReadStore(Protocol):
 
     # Checkpoints
 
+    def damaged_checkpoints(self, thread_id: str) -> dict[str, str]:
+        """By id, oldest first, what is wrong with checkpoints or with what they depend on."""
+
+    def missing_rows(self, thread_id: str) -> list[str]:
+        """What other rows of a thread show to be missing, a phrase each."""
+
     def checkpointed_threads(self) -> list[str]:
         """Every thread that has a checkpoint, the last stored first; also one that the list lacks."""
 
@@ -270,9 +286,12 @@ class ReadStore(Protocol):
     def ancestors(self, thread_id: str, checkpoint_id: str | None) -> Iterator[StoredCheckpoint]:
         """The checkpoint and its ancestors, nearest first, read as they are asked for; a loop ends."""
 
-    def writes(
-        self, thread_id: str, checkpoint_id: str, channels: Iterable[str] | None = None
-    ) -> list[StoredWrite]:
+    def delta_history(
+        self, thread_id: str, checkpoint_id: str, channels: Sequence[str]
+    ) -> "dict[str, DeltaHistory]":
+        """What these channels, which the checkpoint does not hold itself, are derived from."""
+
+    def writes(self, thread_id: str, checkpoint_id: str) -> list[StoredWrite]:
         """The writes stored at a checkpoint, in the order in which they apply."""
 
     def written_channels(self, thread_id: str, checkpoint_id: str) -> list[tuple[str, str]]:

@@ -109,11 +109,13 @@ def encode_value(column: Column, stored: Any) -> Any:
             case "json" | "json bytes":
                 return json.loads(stored)
             case "text" | "number":
-                return stored
+                if isinstance(stored, str if column.kind == "text" else int):
+                    return stored
             case _ as never:
                 assert_never(never)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidValue(f"{column.name} is not {_KINDS[column.kind]}") from error
+    raise InvalidValue(f"{column.name} is not {_KINDS[column.kind]}")
 
 
 def decode_value(column: Column, value: Any) -> Any:

@@ -20,7 +20,7 @@ from graph_agent.storage.legacy_names import (
     current_value,
 )
 
-__all__ = ["FIELDS", "MESSAGE", "SEND", "SNAPSHOT", "Decoder", "PlainDecoder", "Snapshot"]
+__all__ = ["FIELDS", "MESSAGE", "SEND", "SNAPSHOT", "Decoder", "PlainDecoder", "Snapshot", "UnreadableValue"]
 
 SEND, FIELDS, MESSAGE, SNAPSHOT = 1, 2, 5, 7
 """Codes of the extension types, as LangGraph's serializer numbers them."""
@@ -29,6 +29,14 @@ _KNOWN = range(8)
 _MESSAGES = "langchain_core.messages."
 _SEND_TYPE = ("langgraph.types", "Send")
 _INTERRUPT_TYPE = ("langgraph.types", "Interrupt")
+
+
+class UnreadableValue(DamagedDatabase):
+    """A stored value cannot be decoded; `problem` is the rest of a sentence about it."""
+
+    def __init__(self, message: str, problem: str) -> None:
+        super().__init__(message)
+        self.problem = problem
 
 
 class Snapshot(NamedTuple):
@@ -116,9 +124,11 @@ class PlainDecoder(Decoder):
         try:
             return _plain(json.loads(content) if kind == "json" else self.unpack(content))
         except (ValueError, TypeError, RecursionError) as error:
-            raise DamagedDatabase(
-                f"A stored value of {len(content)} bytes cannot be decoded ({error}): the database is damaged, or "
-                "another program wrote it. Restore a backup, or name another file with --db."
+            problem = f"cannot be decoded ({error})"
+            raise UnreadableValue(
+                f"A stored value of {len(content)} bytes {problem}: the database is damaged, or another program "
+                "wrote it. Restore a backup, or name another file with --db.",
+                problem,
             ) from error
 
     def extension(self, code: int, content: bytes) -> Any:

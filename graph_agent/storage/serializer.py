@@ -21,9 +21,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Overwrite, Send
 
-from graph_agent.errors import DamagedDatabase, InternalError
+from graph_agent.errors import InternalError
 from graph_agent.ports.stored_text import storable
-from graph_agent.storage.decoder import FIELDS, MESSAGE, SEND, SNAPSHOT, Decoder
+from graph_agent.storage.decoder import FIELDS, MESSAGE, SEND, SNAPSHOT, Decoder, UnreadableValue
 
 __all__ = ["BoundedCache", "MessageDecoder", "StrictSerializer", "unwrap_value", "wrap_snapshot"]
 
@@ -98,11 +98,11 @@ class MessageDecoder(Decoder):
                 try:
                     return self.unpack(content)
                 except (ValueError, TypeError, KeyError, IndexError) as error:
-                    raise DamagedDatabase(
-                        f"A stored value {self._refusal or f'cannot be read: {error}'}"
-                    ) from error
+                    problem = self._refusal or f"cannot be read: {error}"
+                    raise UnreadableValue(f"A stored value {problem}", problem) from error
             case _:
-                raise DamagedDatabase(f"A stored value has the type {kind!r}, which this program never writes.")
+                problem = f"has the type {kind!r}, which this program never writes"
+                raise UnreadableValue(f"A stored value {problem}.", problem)
 
     def extension(self, code: int, content: bytes) -> Any:
         if code == MESSAGE and (known := self._messages.get(content)) is not None:

@@ -21,18 +21,29 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
-    PendingWrite,
     get_checkpoint_id,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.base import id as framework_ids
 
 from graph_agent.errors import InternalError
-from graph_agent.storage.legacy_names import current_channel
 from graph_agent.storage.serializer import StrictSerializer
+from graph_agent.storage.sqlite.checkpoint_rows import (
+    DEPENDS_ON,
+    BrokenCheckpoint,
+    named_writes,
+    read_checkpoint,
+    without_names,
+)
 from graph_agent.storage.sqlite.database import Database, release_free_pages
-from graph_agent.storage.sqlite.deltas import delta_history
-from graph_agent.storage.sqlite.projections import Projections, StoredCheckpoint, delete_thread_rows, nodes_after
+from graph_agent.storage.sqlite.deltas import delta_history, pending_writes
+from graph_agent.storage.sqlite.projections import (
+    Projections,
+    StoredCheckpoint,
+    applied_writes,
+    delete_thread_rows,
+    nodes_after,
+)
 from graph_agent.storage.sqlite.pruning import (
     PruneResult,
     copy_checkpoints,
@@ -64,13 +75,16 @@ INSERT OR {what} INTO writes
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _ONE = """
-SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
+SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB) FROM checkpoints
 WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
 """
 _NEWEST = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
-_WRITES = """
-SELECT task_id, channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
-ORDER BY task_path, task_id, idx
+# The list of threads remembers the head of the root graph: it tells a lost head from a thread that has none yet.
+_HEADS = """
+SELECT (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ?1 AND checkpoint_ns = ?2),
+    (SELECT checkpoint_id FROM threads t WHERE thread_id = ?1 AND ?2 = '' AND NOT EXISTS (
+        SELECT 1 FROM checkpoints c WHERE c.thread_id = ?1 AND c.checkpoint_ns = ?2
+        AND c.checkpoint_id = t.checkpoint_id))
 """
 _IDS = ("thread_id", "checkpoint_ns", "checkpoint_id")
 _LAST_TIME = "_last_v6_timestamp"
@@ -119,9 +133,11 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         key = _key(config)
 
         def read(connection: sqlite3.Connection) -> tuple[CheckpointTuple | None, str]:
-            newest = str(connection.execute(_NEWEST, key[:2]).fetchone()[0] or "")
+            newest, lost = connection.execute(_HEADS, key[:2]).fetchone()
+            if lost is not None and not key[2]:
+                raise BrokenCheckpoint(key[0], lost, "it is the newest one, and is missing")
             row = connection.execute(_ONE, (*key[:2], key[2] or newest)).fetchone()
-            return None if row is None else self._tuple(connection, row), newest
+            return None if row is None else self._tuple(connection, key[:2], row), str(newest or "")
 
         found, newest = await self._database.run(read)
         # The framework takes the next id from the clock. Where that was set back, the next id would sort below what
@@ -153,7 +169,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
             if limit is not None and given >= limit:
                 return
             # Compared in Python, so that no name from outside becomes part of a statement.
-            metadata = json.loads(text or b"{}")
+            metadata, _ = without_names(json.loads(text or b"{}"))
             if any(name not in metadata or metadata[name] != value for name, value in (filter or {}).items()):
                 continue
             found = await self.aget_tuple(_config(*key))
@@ -171,17 +187,19 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         """Store a checkpoint and what is projected from it, in one transaction."""
         thread_id, namespace, parent_id = _key(config)
         about = get_checkpoint_metadata(config, metadata)
-        text = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
         content = self._serializer.dumps_typed(checkpoint)
-        row = (thread_id, namespace, checkpoint["id"], parent_id or None, *content, text)
+        row = (thread_id, namespace, checkpoint["id"], parent_id or None, *content)
         stored = StoredCheckpoint(thread_id, parent_id or None, checkpoint, about)
 
         def store(connection: sqlite3.Connection) -> None:
-            connection.execute(_PUT, row)
+            applied = applied_writes(connection, stored) if not namespace else []
+            noted = {**about, DEPENDS_ON: named_writes(applied)} if applied else about
+            text = json.dumps(noted, ensure_ascii=False).encode("utf-8", "replace")
+            connection.execute(_PUT, (*row, text))
             if not namespace and about.get("source") == "fork":
                 connection.execute(_COPY_IS_IMPORTED, {"thread": thread_id, "id": row[2], "parent": row[3]})
             if not namespace:
-                self._projections.fold(connection, stored)
+                self._projections.fold(connection, stored, applied)
 
         self._last_history = None
         following = nodes_after(checkpoint)
@@ -284,7 +302,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         def walk(connection: sqlite3.Connection) -> Mapping[str, DeltaChannelHistory]:
             target = checkpoint_id or connection.execute(_NEWEST, (thread_id, namespace)).fetchone()[0] or ""
-            histories = delta_history(connection, (thread_id, namespace, target), channels, self._decoder)
+            place = (thread_id, namespace, target)
+            histories = delta_history(connection.execute, place, channels, self._decoder)
             return cast("Mapping[str, DeltaChannelHistory]", histories)
 
         found = await self._database.run(walk)
@@ -304,18 +323,15 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         self._last_history = None
         return await self._database.write(work, synced=synced)
 
-    def _tuple(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> CheckpointTuple:
-        thread_id, namespace, checkpoint_id, parent_id, tag, content, metadata = row
-        writes: list[PendingWrite] = [
-            (task_id, current_channel(channel), self._decoder.write(channel, kind, value))
-            for task_id, channel, kind, value in connection.execute(_WRITES, row[:3])
-        ]
+    def _tuple(self, connection: sqlite3.Connection, place: tuple[str, str], row: Sequence[Any]) -> CheckpointTuple:
+        thread_id, namespace = place
+        found = read_checkpoint(self._decoder, thread_id, row)
         return CheckpointTuple(
-            _config(thread_id, namespace, checkpoint_id),
-            self._decoder.checkpoint(tag, content),
-            json.loads(metadata or b"{}"),
-            _config(thread_id, namespace, parent_id) if parent_id else None,
-            writes,
+            _config(thread_id, namespace, found.id),
+            cast("Checkpoint", found.checkpoint),
+            cast("CheckpointMetadata", found.metadata),
+            _config(thread_id, namespace, found.parent_id) if found.parent_id else None,
+            pending_writes(connection.execute, (thread_id, namespace, found.id), self._decoder),
         )
 
 

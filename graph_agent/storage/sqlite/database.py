@@ -8,7 +8,7 @@ rows that wait for neither are read or written directly: waking a thread takes l
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import Any, Self, TypeVar, cast
 
 from graph_agent.errors import InternalError, StorageError
+from graph_agent.storage.sqlite.checkpoint_rows import BrokenCheckpoint, explain_damage
 from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, is_busy, translate_error
 from graph_agent.storage.sqlite.migrations import Migration
 from graph_agent.storage.sqlite.schema import open_connection
@@ -143,6 +144,8 @@ class Database:
         try:
             self._require_same_file()
             return _without_cursor(work(connection))
+        except BrokenCheckpoint as broken:
+            raise explain_damage(self.path, self._execute, broken) from broken
         except _FAULTS as error:
             if not is_busy(error):
                 raise translate_error(self.path, error) from error
@@ -179,6 +182,9 @@ class Database:
         if self._connection is None:
             raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
         return self._connection
+
+    def _execute(self, sql: str, values: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
+        return self._open_connection().execute(sql, values)
 
     def _file_identity(self) -> tuple[int, int] | None:
         """Distinguishes the file from others that may take its name; None where there is none."""
@@ -223,6 +229,9 @@ class Database:
             with self._in_use:
                 try:
                     result = _without_cursor(work())
+                except BrokenCheckpoint as broken:
+                    fault = explain_damage(self.path, self._execute, broken)
+                    fault.__cause__ = broken
                 except _FAULTS as error:
                     fault = translate_error(self.path, error)
                     fault.__cause__ = error

@@ -7,77 +7,142 @@ of the transcript up to where it left the branch before.
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from graph_agent.storage.decoder import Decoder
+from graph_agent.storage.legacy_names import current_channel
+from graph_agent.storage.sqlite.checkpoint_rows import (
+    BrokenCheckpoint,
+    Execute,
+    Link,
+    missing_writes,
+    read_checkpoint,
+    read_write,
+)
 
-__all__ = ["NEWEST_SHOWN", "VISIBLE", "ancestors", "begin_branch", "count_turns", "delta_history"]
+__all__ = ["NEWEST_SHOWN", "VISIBLE", "begin_branch", "count_turns", "delta_history", "line", "pending_writes"]
 
 _LINE = """
-WITH RECURSIVE line (id, parent, type, checkpoint) AS (
-    SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint FROM checkpoints
+WITH RECURSIVE line (id, parent, type, checkpoint, metadata) AS (
+    SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB) FROM checkpoints
     WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND checkpoint_id = ?3
     UNION ALL
-    SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint FROM line CROSS JOIN checkpoints c
+    SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint, CAST(c.metadata AS BLOB)
+    FROM line CROSS JOIN checkpoints c
     ON c.thread_id = ?1 AND c.checkpoint_ns = ?2 AND c.checkpoint_id = line.parent)
-SELECT id, type, checkpoint FROM line
+SELECT id, parent, type, checkpoint, metadata FROM line
 """
 _WRITES = """
-SELECT checkpoint_id, task_id, type, value FROM writes
+SELECT checkpoint_id, task_id, task_path, idx, type, value FROM writes
 WHERE thread_id = ? AND checkpoint_ns = ? AND channel = ?
     AND checkpoint_id IN (SELECT value FROM json_each(?)) ORDER BY task_path, task_id, idx
 """
+_PENDING = """
+SELECT task_id, channel, type, value FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
+ORDER BY task_path, task_id, idx
+"""
+Reader = Callable[[Decoder, str, Sequence[Any]], Link]
+"""Makes a checkpoint of a row: `read_checkpoint`, or one that also takes those of another program."""
 
 
-def ancestors(
-    connection: sqlite3.Connection, key: tuple[str, str, str], decoder: Decoder
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Id and stored channel values of each ancestor, nearest first; the checkpoint itself is left out."""
+def line(
+    execute: Execute, key: tuple[str, str, str], decoder: Decoder, read: Reader = read_checkpoint
+) -> Iterator[Link]:
+    """A checkpoint and its ancestors, nearest first.
+
+    Raises:
+        BrokenCheckpoint: one of them is not whole.
+    """
     # One statement however long the line is; what is not asked for is not read. A checkpoint that was stored again
     # under one of its descendants makes the line a loop.
     walked: set[str] = set()
-    for ancestor, kind, content in connection.execute(_LINE, key):
-        if ancestor in walked:
+    for row in execute(_LINE, key):
+        if row[0] in walked:
             return
-        walked.add(ancestor)
-        if ancestor != key[2]:
-            yield ancestor, decoder.checkpoint(kind, content).get("channel_values") or {}
+        walked.add(row[0])
+        yield read(decoder, key[0], row)
 
 
 def delta_history(
-    connection: sqlite3.Connection, key: tuple[str, str, str], channels: Sequence[str], decoder: Decoder
+    execute: Execute,
+    key: tuple[str, str, str],
+    channels: Sequence[str],
+    decoder: Decoder,
+    read: Reader = read_checkpoint,
 ) -> dict[str, dict[str, Any]]:
     """Per channel its `writes`, oldest first, and its `seed` where an ancestor holds a value of it.
 
     Writes stored on the checkpoint itself belong to the next step and are left out. Within one checkpoint they come
     in the order of task path, task and index, which is the one the running graph applied them in.
+
+    Raises:
+        BrokenCheckpoint: something that the state of the checkpoint depends on is missing.
     """
-    lines: dict[str, list[str]] = {channel: [] for channel in channels}
+    lines: dict[str, list[tuple[Link, Link]]] = {channel: [] for channel in channels}
     seeds: dict[str, Any] = {}
-    for checkpoint_id, values in ancestors(connection, key, decoder):
-        sought = [channel for channel in channels if channel not in seeds]
-        if not sought:
+    child: Link | None = None
+    for link in line(execute, key, decoder, read):
+        if child is not None:
+            sought = [channel for channel in channels if channel not in seeds]
+            for channel in sought:
+                lines[channel].append((child, link))
+            seeds.update({channel: link.values[channel] for channel in sought if channel in link.values})
+        child = link
+        if child.id != key[2] and len(seeds) == len(channels):
             break
-        for channel in sought:
-            lines[channel].append(checkpoint_id)
-        seeds.update({channel: values[channel] for channel in sought if channel in values})
+    if child is not None and read is read_checkpoint:
+        _require_beginning(key[0], child, [channel for channel in channels if channel not in seeds])
     return {
-        channel: {"writes": _writes(connection, key, channel, line, decoder)}
+        channel: {"writes": _writes(execute, key, channel, steps, decoder, is_checked=read is read_checkpoint)}
         | ({"seed": seeds[channel]} if channel in seeds else {})
-        for channel, line in lines.items()
+        for channel, steps in lines.items()
     }
 
 
+def _require_beginning(thread_id: str, last: Link, unseen: Sequence[str]) -> None:
+    """Refuse a line that ends before a channel that has a value got it."""
+    if last.parent_id is not None and any(name in last.versions and name not in last.values for name in unseen):
+        raise BrokenCheckpoint(thread_id, last.id, f"its parent {last.parent_id} is missing")
+
+
 def _writes(
-    connection: sqlite3.Connection, key: tuple[str, str, str], channel: str, line: Sequence[str], decoder: Decoder
+    execute: Execute,
+    key: tuple[str, str, str],
+    channel: str,
+    steps: Sequence[tuple[Link, Link]],
+    decoder: Decoder,
+    *,
+    is_checked: bool,
 ) -> list[tuple[str, str, Any]]:
-    """What was written to the channel on a line of checkpoints, given nearest first."""
-    by_checkpoint: dict[str, list[tuple[str, str, Any]]] = {}
-    rows = connection.execute(_WRITES, (*key[:2], channel, json.dumps(line)))
-    for checkpoint_id, task_id, kind, value in rows:
-        by_checkpoint.setdefault(checkpoint_id, []).append((task_id, channel, decoder.write(channel, kind, value)))
-    return [write for checkpoint_id in reversed(line) for write in by_checkpoint.get(checkpoint_id, ())]
+    """What was written to the channel on a line of checkpoints, each with its child, given nearest first."""
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    for checkpoint_id, *row in execute(_WRITES, (*key[:2], channel, json.dumps([own.id for _, own in steps]))):
+        rows.setdefault(checkpoint_id, []).append(tuple(row))
+    found: list[tuple[str, str, Any]] = []
+    for child, own in reversed(steps):
+        there = rows.get(own.id, [])
+        if is_checked and channel not in child.values and (lost := missing_writes(child, own, channel, there)):
+            text = f"of the writes to {channel} that it depends on, {lost} at {own.id} are missing or changed"
+            raise BrokenCheckpoint(key[0], child.id, text)
+        place = (*key[:2], own.id)
+        for task_id, _, _, *row in there:
+            stored = (channel, *row)
+            value = read_write(decoder, place, stored) if is_checked else decoder.write(*stored)
+            found.append((task_id, channel, value))
+    return found
+
+
+def pending_writes(execute: Execute, key: tuple[str, str, str], decoder: Decoder) -> list[tuple[str, str, Any]]:
+    """The writes that are stored at a checkpoint and take effect with the next one: task, channel and value.
+
+    Raises:
+        BrokenCheckpoint: one of them cannot be read.
+    """
+    return [
+        (task_id, current_channel(channel), read_write(decoder, key, (channel, kind, value)))
+        for task_id, channel, kind, value in execute(_PENDING, key)
+    ]
 
 
 VISIBLE = """

@@ -1,4 +1,4 @@
-"""Finds checkpoints that are complete: readable, with everything that their state depends on.
+"""Finds the checkpoints that are not whole, restores the newest one, and deletes those that cannot be rebuilt.
 
 A state that lacks a step in the middle looks valid and reports to the model what never happened: it is better
 removed.
@@ -7,107 +7,159 @@ removed.
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from graph_agent.errors import DamagedDatabase
-from graph_agent.storage.decoder import Decoder
-from graph_agent.storage.serializer import MessageDecoder
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-__all__ = ["count_unreadable_values", "drop_incomplete_checkpoints"]
+from graph_agent.ports.stored_text import json_text
+from graph_agent.storage.serializer import MessageDecoder, StrictSerializer, wrap_snapshot
+from graph_agent.storage.sqlite.checkpoint_rows import (
+    DELTAS,
+    DEPENDS_ON,
+    BrokenCheckpoint,
+    Survey,
+    read_checkpoint,
+    survey,
+)
+from graph_agent.storage.sqlite.deltas import VISIBLE
 
-_DELTAS = ("messages", "calls")
-_ALL = """
-SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB)
-FROM checkpoints
-WHERE ?1 IS NULL OR thread_id = ?1 ORDER BY rowid
-"""
+__all__ = ["drop_incomplete_checkpoints", "find_damage", "restore_thread"]
+
 _THERE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
-_WRITTEN = f"SELECT channel, type, value FROM writes WHERE {_THERE}"  # noqa: S608 - names only
+_LINK = f"SELECT parent_checkpoint_id, metadata FROM checkpoints WHERE {_THERE}"  # noqa: S608 - names only
+_COUNT = f"SELECT count(*) FROM writes WHERE {_THERE} AND idx >= 0"  # noqa: S608 - names only
+_NOTE_GONE = """
+INSERT OR IGNORE INTO pruned_checkpoints (thread_id, checkpoint_id) SELECT ?1, ?2 WHERE NOT EXISTS (
+    SELECT 1 FROM checkpoints WHERE thread_id = ?1 AND checkpoint_ns = '' AND checkpoint_id = ?2)
+"""
 
 
-class _Complete(NamedTuple):
-    """A checkpoint that is complete."""
+def find_damage(connection: sqlite3.Connection, thread_id: str | None = None) -> list[Survey]:
+    """The checkpoints of a thread, or of all, that are not whole or depend on something that is gone.
 
-    versions: Mapping[str, Any]
-    written: frozenset[str] | None
-    """The channels that were written at it; None where a write cannot be read."""
-
-
-def count_unreadable_values(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many checkpoints and writes cannot be read, by thread. SQLite finds nothing wrong with such a row."""
-    decoder = MessageDecoder()
-    found: Counter[str] = Counter()
-    for thread_id, _, checkpoint_id, _, *stored in connection.execute(_ALL, (None,)):
-        found[thread_id] += _checkpoint(checkpoint_id, stored, decoder) is None
-    for thread_id, kind, value in connection.execute("SELECT thread_id, type, value FROM writes"):
-        found[thread_id] += not _is_readable(kind, value, decoder)
-    return {thread_id: count for thread_id, count in found.items() if count}
+    SQLite finds nothing wrong with such rows.
+    """
+    return [found for found in survey(connection.execute, MessageDecoder(), thread_id) if found.problem]
 
 
 def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str | None = None) -> dict[str, int]:
     """Delete the checkpoints whose state cannot be rebuilt, of one thread or of all; returns how many, by thread.
 
-    The writes of an unfinished step that cannot be read are deleted too, and counted: the step runs again.
+    The writes of an unfinished step that cannot be read are deleted too, and counted: the step runs again. Of what
+    else is gone it is noted that it is, so that only new damage is found later.
     """
-    decoder = MessageDecoder()
-    complete: dict[tuple[str, str, str], _Complete] = {}
     dropped: Counter[str] = Counter()
-    for thread, namespace, checkpoint_id, parent_id, *stored in connection.execute(_ALL, (thread_id,)).fetchall():
-        key = (thread, namespace, checkpoint_id)
-        parent = complete.get((thread, namespace, parent_id or ""))
-        checkpoint = _checkpoint(checkpoint_id, stored, decoder)
-        written: frozenset[str] | None = None
-        if checkpoint is None or not (parent_id is None or _has_its_deltas(checkpoint, parent)):
+    damage = find_damage(connection, thread_id)
+    for found in damage:
+        key = (found.thread_id, found.namespace, found.id)
+        if not found.is_whole:
             connection.execute(f"DELETE FROM checkpoints WHERE {_THERE}", key)  # noqa: S608 - names only
-        else:
-            rows = connection.execute(_WRITTEN, key).fetchall()
-            if all(_is_readable(kind, value, decoder) for _, kind, value in rows):
-                written = frozenset(channel for channel, _, _ in rows)
-            complete[key] = _Complete(checkpoint["channel_versions"], written)
-        if written is None:
-            dropped[thread] += 1
+        if not (found.is_whole and found.has_writes):
+            dropped[found.thread_id] += 1
             connection.execute(f"DELETE FROM writes WHERE {_THERE}", key)  # noqa: S608 - names only
+    for found in find_damage(connection, thread_id) if damage else ():
+        _accept(connection, (found.thread_id, found.namespace, found.id))
     return dict(dropped)
 
 
-def _checkpoint(checkpoint_id: str, stored: list[Any], decoder: Decoder) -> Mapping[str, Any] | None:
-    """A checkpoint with what LangGraph and every reader rely on; None where it cannot be read or is not valid."""
-    kind, content, metadata = stored
+def _accept(connection: sqlite3.Connection, key: tuple[str, str, str]) -> None:
+    """Note of a checkpoint with a state of its own that what came before it is gone."""
+    parent_id, metadata = connection.execute(_LINK, key).fetchone()
+    connection.execute(_NOTE_GONE, (key[0], parent_id))
+    about = json.loads(metadata)
+    if DEPENDS_ON in about:
+        about[DEPENDS_ON] = {"writes": connection.execute(_COUNT, (*key[:2], parent_id)).fetchone()[0]}
+        values = (json_text(about).encode(), *key)
+        connection.execute(f"UPDATE checkpoints SET metadata = ? WHERE {_THERE}", values)  # noqa: S608 - names only
+
+
+_HEAD = """
+SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint, CAST(c.metadata AS BLOB)
+FROM checkpoints c JOIN threads USING (thread_id, checkpoint_id) WHERE thread_id = ? AND checkpoint_ns = ''
+    AND checkpoint_id = (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '')
+"""
+_SHOWN = f"""
+{VISIBLE} SELECT t.seq, t.branch, t.message_id, t.role, t.body FROM transcript t
+JOIN line ON t.branch = line.branch AND t.seq <= line.upto WHERE t.thread_id = :thread_id ORDER BY t.seq
+"""  # noqa: S608 - names only
+_RECORDS = """
+SELECT call_id, CASE WHEN json_type(record, '$.result') IS NOT NULL THEN record ELSE json_set(record, '$.result', (
+    SELECT json_extract(outcome, '$.output') FROM journal j
+    WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id AND outcome IS NOT NULL
+    ORDER BY attempt DESC LIMIT 1)) END
+FROM call_log l WHERE thread_id = ? AND call_id IN (SELECT value FROM json_each(?)) ORDER BY seq
+"""
+_IS_COMPLETE = "SELECT count(*) = coalesce(max(seq), 0) FROM transcript WHERE thread_id = ?"
+_NOTE_POINT = "INSERT OR REPLACE INTO prune_points (thread_id, checkpoint_id, branch, seq) VALUES (?, ?, ?, ?)"
+_COUNTERS = "counters_since_delta_snapshot"
+_ROLES = ("user", "assistant", "tool", "system")
+
+
+def restore_thread(connection: sqlite3.Connection, thread_id: str) -> tuple[bool, dict[str, int]]:
+    """Restore the newest checkpoint if possible, and drop what is not whole: whether, and how many by thread."""
+    is_restored = _restore_head(connection, thread_id, StrictSerializer())
+    return is_restored, drop_incomplete_checkpoints(connection, thread_id)
+
+
+def _restore_head(connection: sqlite3.Connection, thread_id: str, serializer: StrictSerializer) -> bool:
+    """Give the newest checkpoint of a thread the conversation and calls that transcript and call log know.
+
+    Those were written in its transaction, and say the same as the writes that are gone. False where they are
+    incomplete too, or the checkpoint itself cannot be read.
+    """
+    row = connection.execute(_HEAD, (thread_id, thread_id)).fetchone()
     try:
-        checkpoint = decoder.checkpoint(kind, content)
-        about = json.loads(metadata or b"{}")
-    except (DamagedDatabase, ValueError):
-        return None
-    if not (isinstance(checkpoint, Mapping) and isinstance(about, Mapping)):
-        return None
-    values, seen = checkpoint.get("channel_values"), checkpoint.get("versions_seen")
-    is_sound = (
-        checkpoint.get("id") == checkpoint_id
-        and isinstance(checkpoint.get("ts"), str)
-        and isinstance(checkpoint.get("channel_versions"), Mapping)
-        and isinstance(values, Mapping)
-        and isinstance(values.get("__pregel_tasks", []), list)
-        and isinstance(seen, Mapping)
-        and all(isinstance(one, Mapping) for one in seen.values())
-    )
-    return checkpoint if is_sound else None
-
-
-def _has_its_deltas(checkpoint: Mapping[str, Any], parent: _Complete | None) -> bool:
-    """Whether the parent is complete, and has the writes of each delta channel that changed since."""
-    values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
-    missing = [name for name in _DELTAS if name in versions and name not in values]
-    return not missing or (
-        parent is not None
-        and parent.written is not None
-        and all(versions[name] == parent.versions.get(name) or name in parent.written for name in missing)
-    )
-
-
-def _is_readable(kind: str, value: bytes, decoder: Decoder) -> bool:
-    try:
-        decoder.value(kind, value)
-    except DamagedDatabase:
+        head = read_checkpoint(serializer.decoder, thread_id, row) if row else None
+        missing = [] if head is None else [one for one in DELTAS if one in head.versions and one not in head.values]
+        if head is None or not missing:
+            return False
+        shown = connection.execute(_SHOWN, {"thread_id": thread_id}).fetchall()
+        messages = [_message(*entry[2:]) for entry in shown if entry[3] in _ROLES]
+    except (BrokenCheckpoint, LookupError, TypeError, ValueError):
         return False
+    if not connection.execute(_IS_COMPLETE, (thread_id,)).fetchone()[0] or not _fit_together(messages):
+        return False
+    asked = messages[-1].tool_calls if isinstance(messages[-1], AIMessage) else []
+    found = connection.execute(_RECORDS, (thread_id, json_text([one["id"] for one in asked]))).fetchall()
+    values = {"messages": messages, "calls": {call_id: json.loads(record) for call_id, record in found}}
+    state = {**head.values, **{name: wrap_snapshot(values[name]) for name in missing}}
+    about = {name: value for name, value in head.metadata.items() if name != _COUNTERS}
+    connection.execute(
+        f"UPDATE checkpoints SET type = ?, checkpoint = ?, metadata = ? WHERE {_THERE}",  # noqa: S608 - names only
+        (
+            *serializer.dumps_typed({**head.checkpoint, "channel_values": state}),
+            json_text(about).encode(),
+            *(thread_id, "", head.id),
+        ),
+    )
+    seq, branch, *_ = shown[-1]
+    connection.execute(_NOTE_POINT, (thread_id, head.id, branch, seq))
     return True
+
+
+def _message(message_id: str, role: str, body: str) -> BaseMessage:
+    """A message as the transcript tells it."""
+    stored = json.loads(body)
+    named = {"content": stored["content"], "id": message_id, "name": stored.get("name")}
+    if role == "assistant":
+        usage = stored.get("usage")
+        return AIMessage(**named, tool_calls=stored.get("tool_calls") or [], usage_metadata=usage)
+    if role == "tool":
+        return ToolMessage(**named, tool_call_id=stored["tool_call_id"], status=stored.get("status") or "success")
+    return HumanMessage(**named) if role == "user" else SystemMessage(**named)
+
+
+def _fit_together(messages: Sequence[BaseMessage]) -> bool:
+    """Whether each call has its result right behind it; those of the newest message may still be open."""
+    open_calls: list[Any] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in open_calls:
+                return False
+            open_calls.remove(message.tool_call_id)
+        elif open_calls:
+            return False
+        elif isinstance(message, AIMessage):
+            open_calls = [call["id"] for call in message.tool_calls]
+    return bool(messages) and (not open_calls or isinstance(messages[-1], AIMessage))

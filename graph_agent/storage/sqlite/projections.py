@@ -9,19 +9,19 @@ messages and calls of every branch: a compaction adds its summary and removes no
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage
 
 from graph_agent.calls import NEW_MESSAGE, REPLACES, SHORTENED, merge_calls
-from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import normalize_time
 from graph_agent.ports.checkpoint_values import planned_tasks
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.serializer import unwrap_value
+from graph_agent.storage.sqlite.checkpoint_rows import read_checkpoint
 from graph_agent.storage.sqlite.deltas import VISIBLE, begin_branch, delta_history
 from graph_agent.storage.sqlite.search_index import update_search_index
 
@@ -29,6 +29,7 @@ __all__ = [
     "Place",
     "Projections",
     "StoredCheckpoint",
+    "applied_writes",
     "delete_thread_rows",
     "delete_threads",
     "fold_calls",
@@ -41,10 +42,10 @@ __all__ = [
 ]
 
 _STEP = """
-SELECT channel, type, value FROM writes
-WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel IN ('messages', 'calls', 'mode')
-ORDER BY task_path, task_id, idx
+SELECT task_id, task_path, idx, channel, type, CASE WHEN channel IN ('messages', 'calls', 'mode') THEN value END
+FROM writes WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? ORDER BY task_path, task_id, idx
 """
+_FOLDED = ("messages", "calls", "mode")
 _MOVE = """
 UPDATE threads SET checkpoint_id = :checkpoint_id, next_nodes = :next_nodes, outcome = :outcome, usage = :usage,
     updated_at = :at
@@ -57,7 +58,7 @@ _NO_HEAD = (
     "UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', usage = NULL WHERE thread_id = ?"
 )
 _STORED = """
-SELECT parent_checkpoint_id, type, checkpoint, CAST(metadata AS TEXT)
+SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB)
 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY
 """
 
@@ -100,14 +101,30 @@ class StoredCheckpoint:
         }
 
 
+def applied_writes(connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[tuple[Any, ...]]:
+    """The writes at its parent: task, path, number there, channel, type, and the value where it is folded."""
+    if stored.parent_id is None:
+        return []
+    return connection.execute(_STEP, (stored.thread_id, stored.parent_id)).fetchall()
+
+
 class Projections:
     """Folds checkpoints into the tables."""
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
 
-    def fold(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> None:
-        """Bring the tables up to this checkpoint; folding one a second time changes nothing."""
+    def fold(
+        self,
+        connection: sqlite3.Connection,
+        stored: StoredCheckpoint,
+        applied: Sequence[tuple[Any, ...]] | None = None,
+    ) -> None:
+        """Bring the tables up to this checkpoint; folding one a second time changes nothing.
+
+        Args:
+            applied: its `applied_writes`, if they have been read.
+        """
         place, head = stored.place, stored.head()
         is_branch = False
         if not connection.execute(_ADVANCE, head).rowcount:
@@ -124,11 +141,11 @@ class Projections:
         # step that it does not repeat.
         brings_values = stored.parent_id is None or stored.metadata.get("source") != "loop"
         own = stored.values if brings_values else {}
-        rows = connection.execute(_STEP, (place.thread_id, stored.parent_id)).fetchall() if stored.parent_id else []
+        rows = applied_writes(connection, stored) if applied is None else applied
         changes = [
             (channel, self.decoder.write(channel, kind, value))
-            for channel, kind, value in rows
-            if channel not in own
+            for _, _, _, channel, kind, value in rows
+            if channel in _FOLDED and channel not in own
         ]
         changes += [(name, own[name]) for name in ("messages", "calls") if name in own]
         for channel, change in changes:
@@ -170,22 +187,16 @@ class Projections:
         return self._stored(connection, thread_id, "rowid")
 
     def _stored(self, connection: sqlite3.Connection, thread_id: str, order: str) -> Iterator[StoredCheckpoint]:
-        for parent_id, kind, content, metadata in connection.execute(f"{_STORED} {order}", (thread_id,)).fetchall():
-            try:
-                noted = json.loads(metadata or "{}")
-            except ValueError as error:
-                raise DamagedDatabase(
-                    f"The metadata of a checkpoint of thread {thread_id} cannot be read ({error}). "
-                    "`graph-agent doctor --repair` recovers what it can."
-                ) from error
-            yield StoredCheckpoint(thread_id, parent_id, self.decoder.checkpoint(kind, content), noted)
+        for row in connection.execute(f"{_STORED} {order}", (thread_id,)).fetchall():
+            found = read_checkpoint(self.decoder, thread_id, row)
+            yield StoredCheckpoint(thread_id, found.parent_id, found.checkpoint, found.metadata)
 
     def _calls_so_far(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[Any]:
         """All writes that the calls of the checkpoint depend on, oldest first."""
         if "calls" in stored.values:
             return [unwrap_value(stored.values["calls"])]
         key = (stored.thread_id, "", stored.place.checkpoint_id)
-        history = delta_history(connection, key, ["calls"], self.decoder)["calls"]
+        history = delta_history(connection.execute, key, ["calls"], self.decoder)["calls"]
         writes = [unwrap_value(value) for _, _, value in history["writes"]]
         return [unwrap_value(history["seed"]), *writes] if "seed" in history else writes
 

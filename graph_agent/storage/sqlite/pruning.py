@@ -20,7 +20,8 @@ from graph_agent.calls import merge_calls, merge_messages
 from graph_agent.errors import StorageError
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.decoder import Decoder
-from graph_agent.storage.sqlite.deltas import NEWEST_SHOWN, VISIBLE, ancestors, delta_history
+from graph_agent.storage.sqlite.checkpoint_rows import DEPENDS_ON, read_checkpoint
+from graph_agent.storage.sqlite.deltas import NEWEST_SHOWN, VISIBLE, delta_history, line
 from graph_agent.storage.sqlite.rewinds import release_contents
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ _SPARE_SNAPSHOTS = 3
 _BIG_BYTES = 32 * 1024
 """A checkpoint longer than this holds a snapshot of the conversation."""
 
-# A turn's message enters the state with a checkpoint that rests on the turn's input, and that on the turn before.
+# A turn's message enters the state with a checkpoint that depends on the turn's input, and that on the turn before.
 _FIRST_KEPT = f"""
 {VISIBLE} SELECT t.checkpoint_id FROM transcript t JOIN line ON t.branch = line.branch AND t.seq <= line.upto
 WHERE t.thread_id = :thread_id AND t.role = 'user' ORDER BY t.seq DESC LIMIT 1 OFFSET :skipped
@@ -78,7 +79,7 @@ WITH RECURSIVE line (id) AS (
 )
 {NEWEST_SHOWN}"""  # noqa: S608 - names only
 _ONE = """
-SELECT type, checkpoint, metadata FROM checkpoints
+SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB) FROM checkpoints
 WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
 """
 _STORE = """
@@ -166,19 +167,17 @@ def _store_snapshots(
     """Give a checkpoint a snapshot of every delta channel that it has none of."""
     from graph_agent.storage.serializer import unwrap_value, wrap_snapshot  # noqa: PLC0415 - it loads LangGraph
 
-    kind, content, metadata = connection.execute(_ONE, (key[0], key[2])).fetchone()
-    checkpoint = serializer.decoder.checkpoint(kind, content)
-    values = checkpoint.get("channel_values") or {}
-    versions = checkpoint.get("channel_versions") or {}
-    missing = [channel for channel in _REDUCERS if channel in versions and channel not in values]
-    history = delta_history(connection, key, missing, serializer.decoder) if missing else {}
+    here = read_checkpoint(serializer.decoder, key[0], connection.execute(_ONE, (key[0], key[2])).fetchone())
+    values = here.values
+    missing = [channel for channel in _REDUCERS if channel in here.versions and channel not in values]
+    history = delta_history(connection.execute, key, missing, serializer.decoder) if missing else {}
     for channel, found in history.items():
         seed = unwrap_value(found["seed"]) if "seed" in found else _EMPTY[channel]
         writes = [unwrap_value(value) for _, _, value in found["writes"]]
         values[channel] = wrap_snapshot(_REDUCERS[channel](seed, writes))
-    about = json.loads(metadata or b"{}")
-    about.pop(_COUNTERS, None)
-    _store(connection, (key[0], key[2]), {**checkpoint, "channel_values": values}, about, serializer)
+    about = {name: value for name, value in here.metadata.items() if name != _COUNTERS}
+    # What it depends on is deleted next.
+    _store(connection, (key[0], key[2]), {**here.checkpoint, "channel_values": values}, about, serializer)
 
 
 def _remove_spare_snapshots(connection: sqlite3.Connection, thread_id: str, serializer: "StrictSerializer") -> int:
@@ -198,15 +197,15 @@ def _remove_spare_snapshots(connection: sqlite3.Connection, thread_id: str, seri
         del rebuildable[0]
     removed = 0
     for checkpoint_id, _ in rebuildable:
-        kind, content, metadata = connection.execute(_ONE, (thread_id, checkpoint_id)).fetchone()
-        checkpoint = serializer.decoder.checkpoint(kind, content)
-        values = checkpoint.get("channel_values") or {}
-        if "messages" not in values:
+        row = connection.execute(_ONE, (thread_id, checkpoint_id)).fetchone()
+        here = read_checkpoint(serializer.decoder, thread_id, row)
+        if "messages" not in here.values:
             continue
-        left = {channel: value for channel, value in values.items() if channel != "messages"}
-        about = json.loads(metadata or b"{}")
-        about[_COUNTERS] = {**(about.get(_COUNTERS) or {}), "messages": [1, 1]}
-        _store(connection, (thread_id, checkpoint_id), {**checkpoint, "channel_values": left}, about, serializer)
+        left = {channel: value for channel, value in here.values.items() if channel != "messages"}
+        about = {**here.metadata, _COUNTERS: {**(here.metadata.get(_COUNTERS) or {}), "messages": [1, 1]}}
+        about |= {} if here.depends_on is None else {DEPENDS_ON: here.depends_on}
+        state = {**here.checkpoint, "channel_values": left}
+        _store(connection, (thread_id, checkpoint_id), state, about, serializer)
         removed += 1
     return removed
 
@@ -258,11 +257,13 @@ def keep_latest(connection: sqlite3.Connection, thread_id: str, decoder: Decoder
         # Here the framework counts, for each delta channel, the steps since its last snapshot; absent: a snapshot.
         sought = set(json.loads(metadata or b"{}").get(_COUNTERS) or {})
         kept = {head}
-        for checkpoint_id, values in ancestors(connection, key, decoder):
+        for ancestor in line(connection.execute, key, decoder):
+            if ancestor.id == head:
+                continue
             if not sought:
                 break
-            kept.add(checkpoint_id)
-            sought -= values.keys()
+            kept.add(ancestor.id)
+            sought -= ancestor.values.keys()
         rows = connection.execute(
             "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?", key[:2]
         ).fetchall()

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from graph_agent import ports
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports.read_store import (
     CallRow,
+    DeltaHistory,
     IdKind,
     Lease,
     RunningShell,
@@ -22,6 +24,15 @@ from graph_agent.ports.read_store import (
     TranscriptEntry,
 )
 from graph_agent.storage.decoder import PlainDecoder
+from graph_agent.storage.sqlite.checkpoint_rows import (
+    BrokenCheckpoint,
+    Link,
+    explain_damage,
+    read_checkpoint,
+    read_write,
+    survey,
+)
+from graph_agent.storage.sqlite.deltas import delta_history, line
 from graph_agent.storage.sqlite.read_connection import ReadConnection
 from graph_agent.storage.sqlite.row_values import (
     OWN_INTENT,
@@ -34,6 +45,7 @@ from graph_agent.storage.sqlite.row_values import (
     intent_of,
     json_or,
     load_json,
+    read_foreign_checkpoint,
 )
 
 __all__ = ["SqliteReadStore"]
@@ -104,20 +116,10 @@ _THREADS = f"""WITH open AS MATERIALIZED (
         AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls, t.usage
     FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
 
-# Found by the links, not by the order of the ids: ids rise within one process only.
-_ANCESTORS = """WITH RECURSIVE line(id, parent, type, checkpoint, metadata) AS (
-    SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
-    WHERE thread_id = ?1 AND checkpoint_ns = '' AND checkpoint_id = ?2
-    UNION ALL
-    SELECT c.checkpoint_id, c.parent_checkpoint_id, c.type, c.checkpoint, c.metadata
-    FROM line CROSS JOIN checkpoints c
-    ON c.thread_id = ?1 AND c.checkpoint_ns = '' AND c.checkpoint_id = line.parent)
-SELECT id, parent, type, checkpoint, metadata FROM line"""
-_CHECKPOINTS = """SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
-    WHERE thread_id = ? AND checkpoint_ns = ''"""
+_CHECKPOINTS = """SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB)
+    FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"""
 _WRITES = """SELECT task_id, task_path, channel, type, value FROM writes
-    WHERE thread_id = ?1 AND checkpoint_ns = '' AND checkpoint_id = ?2
-    AND (?3 IS NULL OR channel IN (SELECT value FROM json_each(?3))) ORDER BY task_path, task_id, idx"""
+    WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? ORDER BY task_path, task_id, idx"""
 
 # The head's branch and those it came from, each with the last row that the head shows of it.
 _BRANCHES = """WITH RECURSIVE line (branch, upto) AS (
@@ -187,6 +189,20 @@ _EXPORT_ORDER = {
 }
 
 
+# What other tables bear witness to: rows of the transcript are numbered, calls that ran are in the journal.
+_MISSING = {
+    "messages are missing in the transcript": """
+        SELECT coalesce(max(seq), 0) - count(*) FROM transcript WHERE thread_id = ?""",
+    "calls that ran are missing in the journal": """
+        SELECT count(*) FROM call_log l WHERE thread_id = ? AND status IN ('success', 'error')
+        AND json_valid(record) AND json_extract(record, '$.started_at') IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM journal j WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id)""",
+    "branches of the transcript are missing": """
+        SELECT count(DISTINCT branch) FROM transcript t WHERE thread_id = ? AND branch > 0 AND NOT EXISTS (
+            SELECT 1 FROM branches b WHERE b.thread_id = t.thread_id AND b.branch = t.branch)""",
+}
+
+
 class SqliteReadStore:
     """The port `ReadStore`."""
 
@@ -197,6 +213,7 @@ class SqliteReadStore:
         self.path = connection.path
         self.note = connection.note
         self.is_foreign = connection.is_foreign
+        self._read = read_foreign_checkpoint if connection.is_foreign else read_checkpoint
 
     @classmethod
     def open(cls, path: Path) -> "SqliteReadStore":
@@ -357,8 +374,24 @@ class SqliteReadStore:
 
     def checkpointed_threads(self) -> list[str]:
         return self._column(
-            "SELECT thread_id FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY max(rowid) DESC"
+            """SELECT thread_id FROM (
+                SELECT thread_id, max(rowid) AS number FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id
+                UNION ALL SELECT thread_id, 0 FROM threads t WHERE checkpoint_id IS NOT NULL AND NOT EXISTS (
+                    SELECT 1 FROM checkpoints c WHERE c.thread_id = t.thread_id AND c.checkpoint_ns = ''))
+            ORDER BY number DESC"""
         )
+
+    def damaged_checkpoints(self, thread_id: str) -> dict[str, str]:
+        found = survey(self._connection.stream, self._decoder, thread_id)
+        return {one.id: one.problem for one in found if one.problem}
+
+    def missing_rows(self, thread_id: str) -> list[str]:
+        return [
+            f"{number} {what}"
+            for what, statement in _MISSING.items()
+            for (number,) in self._rows(statement, (thread_id,))
+            if number
+        ]
 
     def newest_checkpoint(self, thread_id: str) -> str:
         statement = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
@@ -367,28 +400,33 @@ class SqliteReadStore:
 
     def checkpoint(self, thread_id: str, checkpoint_id: str) -> StoredCheckpoint | None:
         rows = self._rows(f"{_CHECKPOINTS} AND checkpoint_id = ?", (thread_id, checkpoint_id))
-        return CheckpointRow(*rows[0]) if rows else None
+        return CheckpointRow(rows[0], partial(self._decoded, thread_id)) if rows else None
 
     def checkpoints(self, thread_id: str) -> list[StoredCheckpoint]:
-        return [CheckpointRow(*row) for row in self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id", (thread_id,))]
+        rows = self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id", (thread_id,))
+        return [CheckpointRow(row, partial(self._decoded, thread_id)) for row in rows]
 
     def ancestors(self, thread_id: str, checkpoint_id: str | None) -> Iterator[StoredCheckpoint]:
-        seen = set()
-        for row in self._connection.stream(_ANCESTORS, (thread_id, checkpoint_id)):
-            found = CheckpointRow(*row)
-            if found.id in seen:
-                return
-            seen.add(found.id)
-            yield found
+        key = (thread_id, "", checkpoint_id or "")
+        with self._naming_damage():
+            yield from line(self._connection.stream, key, self._decoder, self._read)
 
-    def writes(
-        self, thread_id: str, checkpoint_id: str, channels: Iterable[str] | None = None
-    ) -> list[StoredWrite]:
-        wanted = None if channels is None else json.dumps(list(channels))
-        return [
-            StoredWrite(task_id, path, channel, self._decoder.write(channel, kind, content))
-            for task_id, path, channel, kind, content in self._rows(_WRITES, (thread_id, checkpoint_id, wanted))
-        ]
+    def delta_history(self, thread_id: str, checkpoint_id: str, channels: Sequence[str]) -> dict[str, DeltaHistory]:
+        key = (thread_id, "", checkpoint_id)
+        with self._naming_damage():
+            found = delta_history(self._connection.stream, key, channels, self._decoder, self._read)
+        return {
+            channel: DeltaHistory(one.get("seed"), [value for _, _, value in one["writes"]])
+            for channel, one in found.items()
+        }
+
+    def writes(self, thread_id: str, checkpoint_id: str) -> list[StoredWrite]:
+        key = (thread_id, "", checkpoint_id)
+        with self._naming_damage():
+            return [
+                StoredWrite(task_id, path, channel, self._write(key, (channel, kind, content)))
+                for task_id, path, channel, kind, content in self._rows(_WRITES, key[::2])
+            ]
 
     def written_channels(self, thread_id: str, checkpoint_id: str) -> list[tuple[str, str]]:
         rows = self._rows(
@@ -405,8 +443,9 @@ class SqliteReadStore:
             ORDER BY checkpoint_id, task_path, idx""",
             (thread_id,),
         )
-        for checkpoint_id, kind, content in rows:
-            yield checkpoint_id, self._decoder.write("calls", kind, content)
+        with self._naming_damage():
+            for checkpoint_id, kind, content in rows:
+                yield checkpoint_id, self._write((thread_id, "", checkpoint_id), ("calls", kind, content))
 
     def messages(self, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
         rows = self._connection.stream(
@@ -500,6 +539,21 @@ class SqliteReadStore:
         order = _EXPORT_ORDER.get(table, "rowid")
         statement = f"SELECT {names} FROM {table} WHERE thread_id = ? ORDER BY {order}"  # noqa: S608 - names of our own
         return self._connection.stream(statement, (thread_id,))
+
+    def _decoded(self, thread_id: str, row: Sequence[Any]) -> Link:
+        with self._naming_damage():
+            return self._read(self._decoder, thread_id, row)
+
+    def _write(self, key: tuple[str, str, str], row: tuple[str, str, bytes]) -> Any:
+        return self._decoder.write(*row) if self.is_foreign else read_write(self._decoder, key, row)
+
+    @contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """An error about a checkpoint also says which file, what is whole, and what to do."""
+        try:
+            yield
+        except BrokenCheckpoint as broken:
+            raise explain_damage(self.path, self._connection.stream, broken) from broken
 
     def _column(self, statement: str, *values: str | None) -> list[Any]:
         return [row[0] for row in self._rows(statement, values)]

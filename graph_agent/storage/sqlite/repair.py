@@ -256,12 +256,27 @@ _DERIVED_REBUILDING = """
 thread_id = :thread_id AND checkpoint_id NOT IN (SELECT value FROM json_each(:edges)) AND checkpoint_id IN (
     SELECT checkpoint_id FROM checkpoints WHERE thread_id = :thread_id AND checkpoint_ns = '')
 """
-_STARTED = """
+_LOGGED = """
 SELECT thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at,
-    status NOT IN ('success', 'error', 'cancelled') FROM call_log
-WHERE thread_id = ?1 AND call_id IN (SELECT call_id FROM journal WHERE thread_id = ?1)
+    status NOT IN ('success', 'error', 'cancelled') FROM call_log WHERE thread_id = ?
 """
 _PUT_BACK = "INSERT OR IGNORE INTO call_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SAID = "SELECT message_id, role, body, checkpoint_id, at FROM transcript WHERE thread_id = ? ORDER BY seq"
+_KNOWN = "SELECT message_id FROM transcript WHERE thread_id = ?"
+# Shown on no branch that the head comes from.
+_APART = """
+INSERT INTO branches (thread_id, branch, parent_branch, from_seq, checkpoint_id, at)
+SELECT ?1, 1 + max((SELECT coalesce(max(branch), 0) FROM branches WHERE thread_id = ?1),
+    (SELECT coalesce(max(branch), 0) FROM transcript WHERE thread_id = ?1)), 0, 0, ?2, ?3
+"""
+_PUT_APART = """
+INSERT INTO transcript (thread_id, seq, branch, message_id, role, body, checkpoint_id, at)
+SELECT ?1, (SELECT coalesce(max(seq), 0) + 1 FROM transcript WHERE thread_id = ?1),
+    (SELECT max(branch) FROM branches WHERE thread_id = ?1), ?2, ?3, ?4, ?5, ?6
+"""
+_LOSE_CALLS = """
+UPDATE call_log SET abandoned = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
+"""
 _ONLY_IN_JOURNAL = """
 INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at, abandoned)
 SELECT thread_id, call_id,
@@ -277,6 +292,18 @@ FROM (SELECT thread_id, call_id, max(attempt) AS attempt, min(started_at) AS sta
         SELECT 1 FROM call_log l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)
     GROUP BY thread_id, call_id)
 """
+_ONLY_IN_CALL_LOG = """
+INSERT OR IGNORE INTO journal (thread_id, call_id, attempt, owner, status, started_at, ended_at, outcome)
+SELECT thread_id, call_id, coalesce(json_extract(record, '$.attempt'), 1), 'call log', status,
+    json_extract(record, '$.started_at'), json_extract(record, '$.ended_at'),
+    json_object('status', status, 'error', json_extract(record, '$.error_msg'), 'output', coalesce(
+        json_extract(record, '$.result'), (SELECT json_extract(body, '$.content') FROM transcript t
+            WHERE t.thread_id = l.thread_id AND role = 'tool' AND json_valid(body)
+            AND json_extract(body, '$.tool_call_id') = call_id AND json_type(body, '$.content') = 'text'), ''))
+FROM call_log l WHERE thread_id = ? AND status IN ('success', 'error') AND json_valid(record)
+    AND json_extract(record, '$.started_at') IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM journal j WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id)
+"""
 _LOST_NAME = "(lost)"
 """In place of the tool of a call of which nothing is left but what the journal knows."""
 _ANY = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
@@ -289,7 +316,8 @@ WHERE thread_id = ?
 def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: Projections) -> None:
     """Derive list entry, transcript, branches and call log again; what the user set (title, mode, ...) stays."""
     edges: dict[str, int] = dict(connection.execute(_EDGES, (thread_id,)).fetchall())
-    started = connection.execute(_STARTED, (thread_id,)).fetchall()
+    logged = connection.execute(_LOGGED, (thread_id,)).fetchall()
+    said = connection.execute(_SAID, (thread_id,)).fetchall()
     named = {"thread_id": thread_id, "edges": json_text(list(edges))}
     if connection.execute(_ANY, (thread_id,)).fetchone():
         # Where ancestors are gone, nothing shows whether all that was written about a call is left: its records are
@@ -297,6 +325,8 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
         for table in ("transcript", "branches", *(() if edges else ("call_log",))):
             condition = _DERIVED_REBUILDING if edges else "thread_id = :thread_id"
             connection.execute(f"DELETE FROM {table} WHERE {condition}", named)  # noqa: S608 - names only
+    else:
+        connection.execute(_LOSE_CALLS, (thread_id,))
     connection.execute(_RESET, (thread_id,))
     for stored in projections.stored(connection, thread_id):
         branch = edges.get(str(stored.checkpoint["id"]))
@@ -305,6 +335,17 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
         else:
             projections.fold_without_ancestors(connection, stored, branch)
     count_turns(connection, thread_id)
-    # What the journal holds is a fact, also where every checkpoint that showed it is gone.
-    connection.executemany(_PUT_BACK, started)
+    # What was asked, said and done stays known, also where every checkpoint that showed it is gone.
+    connection.executemany(_PUT_BACK, logged)
     connection.execute(_ONLY_IN_JOURNAL, (thread_id, _LOST_NAME))
+    connection.execute(_ONLY_IN_CALL_LOG, (thread_id,))
+    _put_apart(connection, thread_id, said)
+
+
+def _put_apart(connection: sqlite3.Connection, thread_id: str, said: Sequence[Row]) -> None:
+    """Put back messages that no checkpoint tells any more, on a branch that the head does not show."""
+    known = {message_id for (message_id,) in connection.execute(_KNOWN, (thread_id,))}
+    lost = [row for row in said if row[0] not in known]
+    if lost:
+        connection.execute(_APART, (thread_id, *lost[0][3:]))
+        connection.executemany(_PUT_APART, [(thread_id, *row) for row in {one[0]: one for one in lost}.values()])

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from graph_agent import ports
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports.read_store import Attempt, CallRow, StandingAnswer, StoredAnswer, TranscriptEntry
-from graph_agent.storage.decoder import PlainDecoder
+from graph_agent.storage.decoder import Decoder, PlainDecoder
 from graph_agent.storage.legacy_names import current_outcome
+from graph_agent.storage.sqlite.checkpoint_rows import Link
 
 __all__ = [
     "IMPORTED_OWNER",
@@ -28,6 +29,7 @@ __all__ = [
     "intent_of",
     "json_or",
     "load_json",
+    "read_foreign_checkpoint",
 ]
 
 IMPORTED_OWNER = "imported:"
@@ -49,23 +51,37 @@ def grant_of(row: Sequence[Any]) -> "ports.Grant":
     return replace(grant, folders=folders, prefixes=prefixes)
 
 
-@dataclass(frozen=True)
 class CheckpointRow:
     """A checkpoint that is decoded when it is asked for."""
 
-    id: str
-    parent_id: str | None
-    _kind: str
-    _content: bytes
-    _metadata: bytes | None
+    def __init__(self, row: Sequence[Any], decode: Callable[[Sequence[Any]], Link]) -> None:
+        self.id: str = row[0]
+        self.parent_id: str | None = row[1]
+        self._row = row
+        self._decode = decode
 
     @cached_property
+    def _link(self) -> Link:
+        return self._decode(self._row)
+
+    @property
     def checkpoint(self) -> dict[str, Any]:
-        return PlainDecoder().checkpoint(self._kind, self._content)
+        return self._link.checkpoint
 
-    @cached_property
+    @property
     def metadata(self) -> dict[str, Any]:
-        return PlainDecoder().metadata(self._metadata)
+        return self._link.metadata
+
+
+def read_foreign_checkpoint(decoder: Decoder, _thread_id: str, row: Sequence[Any]) -> Link:
+    """A checkpoint that another program stored, in whatever form.
+
+    Raises:
+        DamagedDatabase: it cannot be decoded, or is none.
+    """
+    checkpoint_id, parent_id, kind, content, metadata = row
+    checkpoint = decoder.checkpoint(kind, content)
+    return Link(checkpoint_id, parent_id, checkpoint, PlainDecoder().metadata(metadata), None)
 
 
 def calls_of(thread_id: str, calls: str, database: Path) -> list[CallRow]:

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.ports.storage import moved_sub_agent_id
 from graph_agent.ports.stored_text import json_text
+from graph_agent.storage.sqlite.checkpoint_rows import read_checkpoint
 from graph_agent.storage.sqlite.projections import Projections, timestamp
 
 __all__ = ["Fork", "fork_thread"]
 
 _ONE = """
-SELECT type, checkpoint FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
+SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB) FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?
 """
 _LINE = """
 WITH RECURSIVE line (id) AS (
@@ -129,7 +131,8 @@ def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Project
             f"Thread {source!r} has no checkpoint {checkpoint_id!r}, or it was pruned. "
             f"`graph-agent history {source}` lists the ones it has."
         )
-    named: dict[str, Any] = {**fork._asdict(), "then": timestamp(projections.decoder.checkpoint(*row).get("ts"))}
+    origin = read_checkpoint(projections.decoder, source, row)
+    named: dict[str, Any] = {**fork._asdict(), "then": timestamp(origin.checkpoint["ts"])}
     for statement in (_THREAD, _CHECKPOINTS, _WRITES, _IMPORTED):
         connection.execute(statement, named)
     shown = connection.execute(_SHOWN_AT_THE_CUT, named).fetchone()

@@ -31,6 +31,7 @@ from graph_agent.ports.thread_file import (
 )
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.legacy_names import CONTENTS, current_outcome, current_row
+from graph_agent.storage.sqlite.checkpoint_rows import read_checkpoint, read_write, rename_writes, survey
 from graph_agent.storage.sqlite.projections import usage
 from graph_agent.storage.sqlite.rewinds import read_rewind
 from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER
@@ -421,6 +422,11 @@ def _complete(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) 
     if threads != 1 or bool(checkpoints) != bool(has_head):
         raise invalid_file("its newest checkpoint is not in it")
     connection.execute(_NOTE, (thread_id,))
+    # Secrets were taken out of the file, and contents have other names here.
+    rename_writes(connection, thread_id)
+    for found in survey(connection.execute, decoder, thread_id):
+        if found.problem:
+            raise invalid_file(f"its checkpoint {found.id} is not whole: {found.problem}")
     for kind, content in connection.execute(_HEAD_STATE, (thread_id,)).fetchall():
         used = usage(decoder.checkpoint(kind, content))
         connection.execute("UPDATE threads SET usage = ? WHERE thread_id = ?", (used, thread_id))
@@ -466,13 +472,13 @@ _Values = Mapping[str, Any]
 
 
 def _is_checkpoint(values: _Values, _: Blobs, decoder: Decoder) -> bool:
-    state = decoder.checkpoint(values["type"], values["checkpoint"])
-    has_maps = all(isinstance(state.get(name, {}), dict) for name in ("channel_values", "channel_versions"))
-    return state["id"] == values["checkpoint_id"] and has_maps and isinstance(json.loads(values["metadata"]), dict)
+    row = [values[name] for name in ("checkpoint_id", "parent_checkpoint_id", "type", "checkpoint", "metadata")]
+    read_checkpoint(decoder, "", row)
+    return True
 
 
 def _is_write(values: _Values, _: Blobs, decoder: Decoder) -> bool:
-    decoder.write(values["channel"], values["type"], values["value"])
+    read_write(decoder, ("", "", values["checkpoint_id"]), [values[name] for name in ("channel", "type", "value")])
     return True
 
 

@@ -9,11 +9,16 @@ from tests.fakes.database_rows import START, Rows, record_of
 
 def _checkpoint(rows: Rows, checkpoint_id: str, node: str, status: str) -> None:
     content = {
+        "v": 4,
+        "id": checkpoint_id,
+        "ts": "",
+        "versions_seen": {},
         "channel_values": {f"branch:to:{node}": None, "calls": {"call_a": record_of(status)}},
         "channel_versions": {f"branch:to:{node}": "1", "calls": "1"},
     }
     rows.execute(
-        "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint) VALUES ('t1', ?, 'msgpack', ?)",
+        "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata)"
+        """ VALUES ('t1', ?, 'msgpack', ?, '{"step": 1, "source": "loop"}')""",
         checkpoint_id,
         ormsgpack.packb(content),
     )

@@ -183,7 +183,7 @@ async def test_torn_metadata_is_named_as_damage(asking: Path) -> None:
         connection.execute("UPDATE checkpoints SET metadata = substr(metadata, 1, 10)")
         connection.commit()
 
-    with read_database(asking) as reader, pytest.raises(DamagedDatabase, match="cannot be decoded"):
+    with read_database(asking) as reader, pytest.raises(DamagedDatabase, match="its metadata cannot be read"):
         reader.inspection("t1")
 
 
@@ -272,16 +272,16 @@ def test_two_values_that_differ_differ_somewhere(old: Any, new: Any) -> None:
     assert (diff_values(old, new) == []) == same
 
 
-_TARGET = {"channel_values": {}, "channel_versions": {"messages": "9", "calls": "9"}}
-
-
-def _checkpoint(rows: Rows, checkpoint_id: str, parent_id: str | None, **values: Any) -> None:
+def _checkpoint(
+    rows: Rows, checkpoint_id: str, parent_id: str | None, versions: Sequence[str] = (), **values: Any
+) -> None:
+    checkpoint = {"v": 4, "id": checkpoint_id, "ts": "", "versions_seen": {}, "channel_values": values}
     rows.execute(
-        "INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id, type, checkpoint)"
-        " VALUES ('t1', ?, ?, 'msgpack', ?)",
+        "INSERT INTO checkpoints (thread_id, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)"
+        """ VALUES ('t1', ?, ?, 'msgpack', ?, '{"step": 1, "source": "loop"}')""",
         checkpoint_id,
         parent_id,
-        ormsgpack.packb({"channel_values": values}),
+        ormsgpack.packb({**checkpoint, "channel_versions": dict.fromkeys(versions, "9")}),
     )
 
 
@@ -310,11 +310,14 @@ def _message(identifier: str, content: str = "", kind: str = "human") -> dict[st
     return {"type": kind, "id": identifier, "content": content}
 
 
-def _values(rows: Rows, parent_id: str, checkpoint: dict[str, Any] | None = None) -> dict[str, Any]:
-    database = SqliteReadStore.open(rows.path)
-    values = channel_values(database, "t1", parent_id, checkpoint or _TARGET, {})
-    database.close()
-    return values
+def _values(
+    rows: Rows, parent_id: str, stored: dict[str, Any] | None = None, versions: Sequence[str] = ("messages",)
+) -> dict[str, Any]:
+    _checkpoint(rows, "target", parent_id, versions, **(stored or {}))
+    with closing(SqliteReadStore.open(rows.path)) as database:
+        target = database.checkpoint("t1", "target")
+        assert target is not None
+        return channel_values(database, "t1", target)
 
 
 def test_deltas_are_replayed_over_the_nearest_snapshot_in_the_order_of_the_tasks(rows: Rows) -> None:
@@ -328,7 +331,7 @@ def test_deltas_are_replayed_over_the_nearest_snapshot_in_the_order_of_the_tasks
     _write(rows, "1-parent", "messages", [_message("b", kind="remove")], path="a", idx=0)
     _write(rows, "1-parent", "calls", {NEW_MESSAGE: {}, "call_a": record_of("pending")}, path="c")
 
-    assert _values(rows, "1-parent") == {
+    assert _values(rows, "1-parent", versions=("messages", "calls")) == {
         "messages": [_message("a", "changed"), _message("c"), _message("d"), _message("e")],
         "calls": {"call_a": record_of("pending")},
     }
@@ -347,7 +350,7 @@ def test_an_overwrite_starts_again(rows: Rows, reset: Any) -> None:
 def test_a_value_that_is_stored_needs_no_ancestors_and_the_engines_own_channels_are_left_out(rows: Rows) -> None:
     stored = {"messages": [_message("a")], "turn": {"steps": 1}, "branch:to:reasoning": None, "__pregel_tasks": []}
 
-    values = _values(rows, "none", {"channel_values": stored, "channel_versions": dict.fromkeys(stored, "1")})
+    values = _values(rows, "none", stored, versions=list(stored))
 
     assert values == {"messages": [_message("a")], "turn": {"steps": 1}}
 
@@ -361,5 +364,11 @@ def test_a_chain_that_bites_its_own_tail_ends(rows: Rows) -> None:
     assert _values(rows, "c1")["messages"] == [_message("b"), _message("a")]
 
 
-def test_without_ancestors_a_channel_that_was_written_is_empty(rows: Rows) -> None:
-    assert _values(rows, "pruned") == {"messages": [], "calls": {}}
+@pytest.mark.parametrize(
+    ("parent", "said"), [("gone", "its parent gone is missing"), ("c1", "1 at c1 are missing or changed")]
+)
+def test_without_what_it_depends_on_a_checkpoint_is_damaged(rows: Rows, parent: str, said: str) -> None:
+    _checkpoint(rows, "c1", None)
+
+    with pytest.raises(DamagedDatabase, match=rf"Checkpoint target of thread t1 .*{said}.* whole checkpoint is c1"):
+        _values(rows, parent)

@@ -43,13 +43,14 @@ async def work_and_die(folder: Path, fatal_statement: int, acknowledged: int) ->
     await database.run(lambda connection: connection.set_trace_callback(count))
     saver = CheckpointSaver(database)
     journal = SqliteJournal(database, FileBlobs(folder / "blobs"), SystemClock())
-    first: Any = {"v": 4, "id": "1", "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
-    parent = await saver.aput(config_of("t"), first, {"source": "input"}, {})
+    maps: Any = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}
+    first: Any = {"v": 4, "id": "1", "ts": "2026-01-01T00:00:00+00:00", **maps}
+    parent = await saver.aput(config_of("t"), first, {"source": "input", "step": -1}, {})
     os.write(acknowledged, b"checkpoint 1\n")
     await saver.aput_writes(parent, [("messages", HumanMessage("hi", id="m")), ("calls", {"c": _RECORD})], "task")
     os.write(acknowledged, b"writes\n")
     second: Any = {**first, "id": "2"}
-    await saver.aput(parent, second, {"source": "loop"}, {})
+    await saver.aput(parent, second, {"source": "loop", "step": 0}, {})
     os.write(acknowledged, b"checkpoint 2\n")
     await SqliteDecisions(database).insert("t", _QUESTION, Answer("approve", "chat", "now"))
     os.write(acknowledged, b"decision\n")

@@ -21,7 +21,8 @@ from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, c
 
 
 def _checkpoint(number: int) -> Any:
-    return {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
+    maps: Any = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}
+    return {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", **maps}
 
 
 async def _put(saver: CheckpointSaver, parent: Any = None) -> Any:
@@ -63,7 +64,7 @@ async def test_a_write_and_a_checkpoint_take_one_short_transaction(
     await _put(saver, config)
 
     assert of_writes == ["BEGIN", "INSERT", "INSERT", "COMMIT"]
-    assert seen == ["BEGIN", "INSERT", "UPDATE", "SELECT", "COMMIT"]
+    assert seen == ["BEGIN", "SELECT", "INSERT", "UPDATE", "COMMIT"]
 
 
 async def test_a_checkpoint_that_only_a_decision_follows_is_synced_by_the_next_one(database: Database) -> None:

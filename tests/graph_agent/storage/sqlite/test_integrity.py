@@ -77,13 +77,11 @@ async def test_checkpoints_that_depend_on_something_lost_are_dropped(stage: Stag
     assert left[-1] <= place
 
 
-async def test_a_call_that_ran_stays_in_the_call_log_when_its_checkpoints_are_gone(
+async def test_every_call_stays_in_the_call_log_when_its_checkpoints_are_gone(
     stage: Stage,
 ) -> None:
     async with await Database.open(stage.database) as database:
-        before = await rows(
-            database, "SELECT call_id, call_log.status FROM call_log JOIN journal USING (call_id) ORDER BY 1"
-        )
+        before = await rows(database, "SELECT call_id, status FROM call_log ORDER BY 1")
         await execute(database, "DELETE FROM checkpoints WHERE rowid > 1")
         saver = CheckpointSaver(database)
         await database.write(drop_incomplete_checkpoints)

@@ -55,8 +55,10 @@ async def test_a_pruned_thread_takes_the_next_turn(saver: CheckpointSaver, graph
 async def test_deleting_runs_leaves_the_checkpoints_of_others(database: Database, saver: CheckpointSaver) -> None:
     parent: Any = config_of("t")
     for number, run in enumerate(("first", "second"), 1):
-        checkpoint: Any = {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", "channel_values": {}}
-        parent = await saver.aput(parent, checkpoint, {"run_id": run}, {})
+        maps: Any = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}
+        checkpoint: Any = {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", **maps}
+        metadata: Any = {"run_id": run, "source": "loop", "step": number}
+        parent = await saver.aput(parent, checkpoint, metadata, {})
 
     await saver.adelete_for_runs(["first"])
 

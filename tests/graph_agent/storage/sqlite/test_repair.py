@@ -254,5 +254,5 @@ async def test_torn_metadata_of_a_checkpoint_is_named_as_damage(database: Databa
     await play_turn(compile_graph(saver), "t", "turn")
     await execute(database, "UPDATE checkpoints SET metadata = X'27'")
 
-    with pytest.raises(DamagedDatabase, match="thread t cannot be read"):
+    with pytest.raises(DamagedDatabase, match="its metadata cannot be read"):
         await saver.rebuild_projections("t")
