@@ -9,7 +9,7 @@ from typing import Any
 
 from graph_agent.app.instructions import skill_files
 from graph_agent.app.toolset import rules_of
-from graph_agent.config.paths import memory_file
+from graph_agent.config.paths import memory_file, plain_text
 from graph_agent.config.project import (
     FALLBACKS,
     PROJECT_AGENTS,
@@ -86,7 +86,7 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
         ProjectFile(
             name,
             digests[name],
-            content.decode(errors="replace"),
+            plain_text(content),
             "" if answer is None or known.get(name) == digests[name] else "changed" if name in known else "new",
         )
         for name, content in contents.items()

@@ -17,6 +17,7 @@ __all__ = [
     "find_similar",
     "find_similar_option",
     "is_piped_input",
+    "read_stdin",
 ]
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -114,6 +115,13 @@ def _run_arguments(line: _Line) -> list[str]:
         return [*line.options, *(["-"] if line.is_printing or is_piped_input() else [])]
     is_piped = line.is_printing and line.words != ["-"]
     return [*line.options, *(["--piped-input"] if is_piped else []), "--", *line.words]
+
+
+def read_stdin() -> str:
+    """All of stdin, as text in any encoding that editors write; see `plain_text`."""
+    from graph_agent.config.paths import plain_text
+
+    return plain_text(sys.stdin.buffer.read())
 
 
 def is_piped_input() -> bool:

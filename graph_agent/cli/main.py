@@ -18,7 +18,7 @@ from typer._click.exceptions import NoSuchOption
 from typer.core import TyperCommand
 from typer.main import get_command
 
-from graph_agent.cli.arguments import expand_arguments, find_similar, find_similar_option
+from graph_agent.cli.arguments import expand_arguments, find_similar, find_similar_option, read_stdin
 from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, RunCommand, write_examples
 from graph_agent.cli.commands import session
 from graph_agent.cli.commands.approvals import agents_app, approvals_app, policy_app, recover_command, tools_app
@@ -252,7 +252,7 @@ def root(
     # Without a command: the chat on a terminal, one run with text on stdin, else the usage.
     if sys.stdin.isatty() and sys.stdout.isatty():
         session.chat()
-    text = "" if sys.stdin.isatty() else sys.stdin.read()
+    text = "" if sys.stdin.isatty() else read_stdin()
     if text.strip():
         session.run(text)
     typer.echo(context.get_help(), err=True)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 __all__ = [
     "agent_paths",
@@ -22,6 +23,7 @@ __all__ = [
     "locked_folder",
     "make_private_folder",
     "memory_file",
+    "plain_text",
     "read_plain_text",
     "replace_text",
     "special_file_kind",
@@ -121,16 +123,45 @@ def make_private_folder(folder: Path) -> None:
         os.close(parent)
 
 
-def read_plain_text(path: Path, *, errors: str = "strict") -> str:
-    """The text of a file, without the mark that some editors begin it with.
+def read_plain_text(path: Path, *, errors: Literal["strict", "replace"] = "strict") -> str:
+    """The text of a file that a person wrote; see `plain_text`.
 
     Raises:
         OSError: it cannot be read, or is no plain file.
-        ValueError: it is not UTF-8, unless `errors` lets that pass.
+        ValueError: it is neither UTF-8 nor marked as UTF-16 or UTF-32, unless `errors` is "replace".
     """
     if kind := special_file_kind(path):
         raise OSError(f"it is {kind}, not a file")
-    return path.read_text(encoding="utf-8", errors=errors).removeprefix("\ufeff")
+    return plain_text(path.read_bytes(), errors=errors)
+
+
+def plain_text(data: bytes, *, errors: Literal["strict", "replace"] = "replace") -> str:
+    """The text of bytes as editors write them: UTF-8, or UTF-16 and UTF-32 with a mark, with any line ends.
+
+    With "replace", bytes in another encoding are read as the one that is likely, and a last line says so; a NUL
+    becomes the sign for it.
+
+    Raises:
+        ValueError: the encoding is another one, and `errors` is "strict".
+    """
+    try:
+        text, guessed = data.decode("utf-8-sig"), ""
+    except UnicodeDecodeError:
+        # Loaded late: a command that only reads needs none of the tools, and files are UTF-8 almost always.
+        from tools.text import decode  # noqa: PLC0415 - as above
+
+        text, form = decode(data)
+        guessed = "" if form.encoding in _UNICODE and form.errors == "strict" else form.encoding
+        if guessed and errors == "strict":
+            raise
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if errors == "strict":
+        return text
+    text = text.encode("utf-8", "replace").decode().replace("\0", "␀")
+    return f"{text}\n[This text is not UTF-8. It was read as {guessed}.]" if guessed else text
+
+
+_UNICODE = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from graph_agent.cli.arguments import is_piped_input
+from graph_agent.cli.arguments import is_piped_input, read_stdin
 from graph_agent.cli.options import Database, resolve_database
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _read_prompt(prompt: str | None, target: "Target", *, trusted_once: bool, ha
     from graph_agent.cli.chat.command_table import expand_command
 
     if prompt == "-":
-        prompt = sys.stdin.read()
+        prompt = read_stdin()
     if prompt is None and target.exists:
         return None
     if prompt is None or not prompt.strip():
@@ -285,7 +285,7 @@ def _read_piped() -> str:
             "`graph-agent run -` waits for all of stdin.\n"
         )
         return ""
-    return sys.stdin.read()
+    return read_stdin()
 
 
 def _open_chat(target: "Target", message: str | None) -> None:

@@ -182,9 +182,8 @@ def test_the_users_own_context_file_is_no_file_of_a_project(folder: Path, monkey
 def test_text_in_no_known_encoding_is_shown_as_the_model_would_get_it(folder: Path) -> None:
     (folder / "AGENTS.md").write_bytes(b"caf\xe9\n")
 
-    assert project_at(folder).files == (
-        ProjectFile("AGENTS.md", hashlib.sha256(b"caf\xe9\n").hexdigest(), "caf\ufffd\n"),
-    )
+    text = "café\n\n[This text is not UTF-8. It was read as iso-8859-1.]"
+    assert project_at(folder).files == (ProjectFile("AGENTS.md", hashlib.sha256(b"caf\xe9\n").hexdigest(), text),)
 
 
 def test_instructions_of_a_folder_below_are_shown_and_watched_like_the_rest(folder: Path) -> None:

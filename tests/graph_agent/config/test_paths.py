@@ -13,6 +13,7 @@ from graph_agent.config.paths import (
     lock_dir,
     locked_folder,
     make_private_folder,
+    plain_text,
     read_plain_text,
     replace_text,
 )
@@ -85,12 +86,31 @@ def test_a_pipe_is_refused_at_once_instead_of_waited_for(tmp_path: Path) -> None
         read_plain_text(tmp_path / "pipe")
 
 
-def test_bytes_that_are_no_text_are_refused_or_replaced(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"a\xff")
+@pytest.mark.parametrize(
+    "data",
+    [
+        "ä\nb\n".encode(),
+        "\ufeffä\nb\n".encode(),
+        "ä\r\nb\r\n".encode(),
+        "\ufeffä\nb\n".encode("utf-16-le"),
+        "\ufeffä\r\nb\r\n".encode("utf-16-be"),
+        "\ufeffä\rb\r".encode("utf-32-le"),
+    ],
+)
+def test_a_file_that_a_person_wrote_is_read_in_every_unicode_encoding(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "file").write_bytes(data)
+
+    assert [read_plain_text(tmp_path / "file"), plain_text(data)] == ["ä\nb\n", "ä\nb\n"]
+
+
+def test_bytes_in_another_encoding_are_refused_or_read_as_the_likely_one_with_a_line_that_says_so(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").write_bytes(b"caf\xe9\0")
 
     with pytest.raises(UnicodeDecodeError):
         read_plain_text(tmp_path / "file")
-    assert read_plain_text(tmp_path / "file", errors="replace") == "a\N{REPLACEMENT CHARACTER}"
+    assert plain_text(b"caf\xe9\0") == "café␀\n[This text is not UTF-8. It was read as iso-8859-1.]"
 
 
 @pytest.mark.usefixtures("no_umask")
