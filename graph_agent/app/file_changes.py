@@ -57,8 +57,11 @@ class Changes:
     """Oldest first; only of commands with files compared before and after, and changed."""
 
 
-def thread_changes(database: Path, text: str, here: str | None) -> Changes:
+def thread_changes(database: Path, text: str, here: str | None, since: str = "") -> Changes:
     """Compare the files. Of what commands changed only the names are known.
+
+    Args:
+        since: only what changed from this stored time on.
 
     Raises:
         UnknownId: no id matches the text, or several do.
@@ -68,7 +71,7 @@ def thread_changes(database: Path, text: str, here: str | None) -> Changes:
         thread = reader.thread(reader.resolve(text, here).thread_id)
         attempts = [one for member in reader.family(thread.thread_id) for one in reader.done(member.thread_id)]
         roots = [Path(root).resolve() for root in (thread.workspace, *reader.roots(thread.thread_id))]
-    attempts.sort(key=lambda one: one.started_at)
+    attempts = sorted((one for one in attempts if one.started_at >= since), key=lambda one: one.started_at)
     blobs = FileBlobs(blob_dir(database))
     files = (
         _compare(Path(path), changes, attempts, roots, blobs) for path, changes in changes_by_path(attempts).items()

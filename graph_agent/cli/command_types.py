@@ -142,7 +142,9 @@ class PlainGroup(TyperGroup):
         try:
             code = super().main(*arguments, **{**settings, "standalone_mode": False})
         except UsageError as error:
-            sys.stderr.write(f"{_describe_error(error)}\n")
+            from graph_agent.cli.views.table import wrap_message
+
+            sys.stderr.write(f"{wrap_message(_describe_error(error))}\n")
             code = error.exit_code
         except typer.Abort:
             sys.stderr.write("graph-agent: Aborted.\n")

@@ -141,8 +141,10 @@ def _print_unexpected(bug: Exception) -> None:
 
 
 def _print(safe: str) -> None:
+    from graph_agent.cli.views.table import wrap_message
+
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"graph-agent: {safe}\n")
+        sys.stderr.write(f"{wrap_message(f'graph-agent: {safe}')}\n")
 
 
 def _open_missing_streams() -> None:

@@ -205,7 +205,7 @@ async def choose_rewind(database: Path, thread_id: str, terminal: Terminal) -> t
     points = await asyncio.to_thread(_read_points, database, thread_id)
     if not points:
         raise UsageError("There is no earlier state to rewind to yet. /clear starts a new thread.")
-    picked = await terminal.choose(rewind_menu(points))
+    picked = await terminal.choose(rewind_menu(database, thread_id, points))
     if picked is None:
         raise UsageError("Nothing was changed.")
     scope = REWIND_SCOPES[picked.variant]

@@ -259,29 +259,35 @@ def inspect_command(
     watch_state(resolve_database(db), target, default_workspace(db), until=until, as_json=as_json, full=full)
 
 
+_Verbose = Annotated[bool, Option("-v", "--verbose", help="Print date and time instead of how long ago.")]
+
+
 def calls_command(
     thread: Annotated[str | None, Argument(help="Thread, checkpoint or call id. Default: all threads.")] = None,
     status: Annotated[str | None, Option("--status", help="Only calls with this status or outcome.")] = None,
     tool: Annotated[str | None, Option("--tool", help="Only calls of this tool.")] = None,
+    is_verbose: _Verbose = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the call log: every call with status, risk, time and attempt. With a call id, the whole call."""
     from graph_agent.cli.views.calls import list_calls
 
-    list_calls(resolve_database(db), thread, status=status, tool=tool, as_json=as_json)
+    list_calls(resolve_database(db), thread, status=status, tool=tool, is_verbose=is_verbose, as_json=as_json)
 
 
 def history_command(
     thread: Annotated[str, Argument(help="Thread, checkpoint or call id. Default: the newest thread here.")] = "",
     last: Annotated[int | None, Option("--last", min=1, help="Only the newest N.")] = None,
+    is_verbose: _Verbose = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """List the checkpoints of a thread, newest first. Resume, fork, rewind and inspect take their ids."""
     from graph_agent.cli.views.inspection import show_history
 
-    show_history(resolve_database(db), thread, default_workspace(db), last=last, as_json=as_json)
+    workspace = default_workspace(db)
+    show_history(resolve_database(db), thread, workspace, last=last, is_verbose=is_verbose, as_json=as_json)
 
 
 _ID = "Checkpoint id, or a thread id for its newest checkpoint."

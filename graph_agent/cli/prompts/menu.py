@@ -23,6 +23,8 @@ _SHOWN = 10
 """How many rows are shown at once."""
 _GAP = "  "
 _ESCAPE_S = 0.1
+_DETAILS = "d"
+_SIGNS = {"+": "ansigreen", "-": "ansired"}
 
 
 class Row(NamedTuple):
@@ -55,9 +57,12 @@ class Menu:
     """Keys that choose the selected row at once, and the variant of that choice; also without a filter."""
     preview: Callable[[str], Sequence[str]] = lambda _: ()
     """Lines about the selected row."""
+    details: Callable[[str], Sequence[str]] | None = None
+    """What the key d shows of the selected row."""
     _typed: str = ""
     _selected: int = 0
     _variant: str = ""
+    _has_details: bool = False
 
     def __post_init__(self) -> None:
         self._variant = next(iter(self.variants.values()), "")
@@ -78,7 +83,7 @@ class Menu:
             if all(w in f"{' '.join(row[1])} {row.words} {row.note}".casefold() for w in words)
         ]
 
-    def lines(self, width: int) -> list[tuple[str, str]]:
+    def lines(self, width: int, height: int = 24) -> list[tuple[str, str]]:
         """Each line with its style."""
         rows = self.matching
         first = min(max(self._selected - _SHOWN // 2, 0), max(len(rows) - _SHOWN, 0))
@@ -95,11 +100,24 @@ class Menu:
         elif about := self.preview(rows[self._selected].key):
             lines += [("ansibrightblack", f"   {truncate(escape(line), width - 4)}") for line in about]
         more = f" · {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
+        if self._has_details and rows:
+            lines += self._detail_lines(rows[self._selected].key, width, max(height - len(lines) - 2, _SHOWN))
+        show = " · d hide diff" if self._has_details else " · d show diff" if self.details else ""
         actions = "".join(f" · {key} {does}" for key, does in self.actions.items())
-        return [*lines, ("ansibrightblack", truncate(f"↑↓ Enter{actions} · esc to leave{more}", width - 1))]
+        return [*lines, ("ansibrightblack", truncate(f"↑↓ Enter{actions}{show} · esc to leave{more}", width - 1))]
+
+    def _detail_lines(self, key: str, width: int, room: int) -> list[tuple[str, str]]:
+        details = [escape(line.expandtabs()) for line in (self.details(key) if self.details else ())]
+        hidden = len(details) - room
+        more = [f"… {hidden + 1} more lines"] if hidden > 0 else []
+        shown = details[: room - 1] if more else details
+        return [(_SIGNS.get(line[:1], ""), truncate(f"   {line}", width - 1)) for line in (*shown, *more)]
 
     def press(self, key: str) -> None:
         """A character was typed."""
+        if key == _DETAILS and self.details is not None:
+            self._has_details = not self._has_details
+            return
         if key in self.variants:
             self._variant = self.variants[key]
             return
@@ -118,7 +136,7 @@ class Menu:
         """Select a row above or below."""
         self._selected = min(max(self._selected + steps, 0), max(len(self.matching) - 1, 0))
 
-    def rub_out(self) -> None:
+    def delete_last(self) -> None:
         """Delete the last typed character."""
         self._typed, self._selected = self._typed[:-1], 0 if self._has_filter else self._selected
 
@@ -139,7 +157,8 @@ class Menu:
         """What shows the menu until something is chosen; its result is None if the person leaves."""
 
         def fragments() -> StyleAndTextTuples:
-            lines = self.lines(output.get_size().columns)
+            size = output.get_size()
+            lines = self.lines(size.columns, size.rows)
             return [
                 (style, f"{text}\n" if number < len(lines) else text)
                 for number, (style, text) in enumerate(lines, 1)
@@ -185,7 +204,7 @@ class Menu:
             elif event.data.isprintable() and len(event.data) == 1:
                 self.press(event.data)
 
-        keys.add("backspace")(lambda _: self.rub_out())
+        keys.add("backspace")(lambda _: self.delete_last())
         return keys
 
 

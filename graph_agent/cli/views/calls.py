@@ -9,7 +9,7 @@ from typing import Any
 from graph_agent.app.reader import read_database
 from graph_agent.calls import OUTCOMES, STATUSES, outcome_of
 from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import call_end
+from graph_agent.cli.views.format import call_end, format_age
 from graph_agent.cli.views.table import (
     format_columns,
     format_time,
@@ -39,8 +39,19 @@ _MAX_COMMAND_WIDTH = 60
 _ANSWER_WORDS = {**OUTCOMES, "approve": "approved", "edit": "approved as edited", "answer": "answered"}
 
 
-def list_calls(database: Path, text: str | None, *, status: str | None, tool: str | None, as_json: bool) -> None:
+def list_calls(
+    database: Path,
+    text: str | None,
+    *,
+    status: str | None,
+    tool: str | None,
+    is_verbose: bool = False,
+    as_json: bool,
+) -> None:
     """Print the calls of one thread or of all. If `text` is a call id, that call is printed in full.
+
+    Args:
+        is_verbose: print times as date and time; so it does for one call.
 
     Raises:
         UsageError: the status is unknown.
@@ -68,7 +79,8 @@ def list_calls(database: Path, text: str | None, *, status: str | None, tool: st
     if not calls:
         print_lines(["No calls." if status is None and tool is None else "No matching calls."])
         return
-    print_lines(call_table(calls, log.shared, workspaces=log.workspaces))
+    is_exact = is_verbose or log.is_one_call
+    print_lines(call_table(calls, log.shared, workspaces=log.workspaces, is_exact=is_exact))
     if log.is_one_call:
         print_lines(format_call(calls[0]))
 
@@ -157,11 +169,13 @@ def call_table(
     *,
     workspaces: Mapping[str, str] | None = None,
     indent: int = 0,
+    is_exact: bool = False,
 ) -> Iterator[str]:
     """The calls as a table, with ids that commands accept.
 
     Args:
         workspaces: workspace by thread; adds a column for the thread, and one for the workspaces if they differ.
+        is_exact: times as date and time, instead of how long ago.
     """
     folders = {view.thread_id: (workspaces or {}).get(view.thread_id, "") for view in calls}
     short_thread = id_shortener(view.thread_id for view in calls)
@@ -174,7 +188,8 @@ def call_table(
 
     def format_when(view: CallView) -> str:
         record = view.record
-        return format_time(record.get("ended_at") or record.get("started_at") or record.get("asked_at"))
+        when = record.get("ended_at") or record.get("started_at") or record.get("asked_at")
+        return format_time(when) if is_exact else format_age(when)
 
     columns: dict[str, Callable[[CallView], str]] = {
         "THREAD": lambda view: short_thread(view.thread_id),

@@ -20,6 +20,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.format import (
+    format_age,
     format_count,
     format_message,
     format_omitted,
@@ -336,9 +337,20 @@ def _is_stdout_closed() -> bool:
 
 
 def show_history(
-    database: Path, text: str, workspace: str | None, *, last: int | None = None, as_json: bool
+    database: Path,
+    text: str,
+    workspace: str | None,
+    *,
+    last: int | None = None,
+    is_verbose: bool = False,
+    as_json: bool,
 ) -> None:
-    """Print the checkpoints of a thread, newest first; only the newest `last` ones if given."""
+    """Print the checkpoints of a thread, newest first.
+
+    Args:
+        last: only so many of the newest ones.
+        is_verbose: print times as date and time.
+    """
     with open_reader(database) as reader:
         thread_id = reader.resolve(text, workspace).thread_id
         entries = reader.history(thread_id)
@@ -347,7 +359,7 @@ def show_history(
     columns: dict[str, Callable[[HistoryEntry], str]] = {
         "CHECKPOINT": lambda entry: f"{short(entry.checkpoint_id)}{' *' if entry.is_head else ''}",
         "PARENT": lambda entry: short(entry.parent_id) if entry.parent_id else "-",
-        "WHEN": lambda entry: format_time(entry.created_at),
+        "WHEN": lambda entry: (format_time if is_verbose else format_age)(entry.created_at),
         "STEP": lambda entry: "" if entry.step is None else str(entry.step),
         "NODE": lambda entry: entry.node or _SOURCE_NAMES.get(entry.source, "-"),
         "CALLS": lambda entry: ", ".join(map(short_call, entry.calls)) or "-",

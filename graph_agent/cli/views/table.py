@@ -37,6 +37,7 @@ __all__ = [
     "text_width",
     "truncate",
     "wrap_line",
+    "wrap_message",
 ]
 
 T = TypeVar("T")
@@ -66,6 +67,8 @@ _SHORT_ID = 8
 _MIN_PATH_WIDTH = 10
 _MIN_LAST_WIDTH = 24
 _MIN_READABLE_WIDTH = 8
+_USUAL_WIDTH = 80
+"""Of a terminal that does not know its own."""
 _CHUNK_CHARS = 64 * 1024
 _CLUSTER = re.compile(
     "[\U0001f1e6-\U0001f1ff]{2}|.(?:[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0061-\U000e007f]|\u200d.)*", re.DOTALL
@@ -207,6 +210,18 @@ def wrap_line(line: str, width: int) -> list[str]:
         taken += size
     lines[-1] = lines[-1].rstrip(" ")
     return lines
+
+
+def wrap_message(text: str) -> str:
+    """A message for stderr; where that is a terminal, its lines are folded between words."""
+    if not sys.stderr.isatty():
+        return text
+    columns = os.environ.get("COLUMNS", "")
+    try:
+        width = int(columns) if columns.isdigit() else os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        return text
+    return "\n".join(piece for line in text.split("\n") for piece in wrap_line(line, width or _USUAL_WIDTH))
 
 
 def print_text(*lines: str) -> None:

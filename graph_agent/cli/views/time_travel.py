@@ -14,7 +14,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import confirm, format_age, format_count, format_names
 from graph_agent.cli.views.table import print_lines, print_result
-from graph_agent.errors import UsageError
+from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports.stored_text import plain_text
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def _checkpoint_before(checkpoint_id: str, history: "dict[str, HistoryEntry]") -
     return entry.parent_id if entry is not None and entry.parent_id in history else None
 
 
-def rewind_menu(points: list[RewindPoint]) -> "Menu":
-    """A menu of the messages; its variants are the scopes."""
+def rewind_menu(database: Path, thread_id: str, points: list[RewindPoint]) -> "Menu":
+    """A menu of the messages; its variants are the scopes, and its details what changed in files since then."""
     from graph_agent.cli.prompts.menu import Menu, Row  # the other commands need no keyboard
 
     rows = [
@@ -103,7 +103,29 @@ def rewind_menu(points: list[RewindPoint]) -> "Menu":
         )
         for point in points
     ]
-    return Menu("Rewind to before", rows, dict(zip("bcf", REWIND_SCOPES, strict=True)))
+    times = {point.checkpoint_id: point.at for point in points}
+    known: dict[str, list[str]] = {}
+
+    def diff_since(checkpoint_id: str) -> list[str]:
+        if checkpoint_id not in known:
+            known[checkpoint_id] = _diff_lines(database, thread_id, times[checkpoint_id])
+        return known[checkpoint_id]
+
+    scopes = dict(zip("bcf", REWIND_SCOPES, strict=True))
+    return Menu("Rewind to before", rows, scopes, details=diff_since)
+
+
+def _diff_lines(database: Path, thread_id: str, since: str) -> list[str]:
+    """What changed in files from a time on, as unified diffs."""
+    from graph_agent.app.file_changes import thread_changes  # reads files; the other commands do not
+
+    try:
+        changes = thread_changes(database, thread_id, None, since)
+    except AgentError as failure:
+        return [str(failure)]
+    lines = [line for file in changes.files for line in file.diff.splitlines()]
+    commands = [f"{', '.join(one.files)}: changed by $ {one.command}" for one in changes.by_commands]
+    return [*lines, *commands] or ["No files changed."]
 
 
 def choose_rewind_point(database: Path, text: str, here: str | None) -> "tuple[str, RewindScope]":
@@ -122,7 +144,7 @@ def choose_rewind_point(database: Path, text: str, here: str | None) -> "tuple[s
         raise UsageError(f"Thread {thread_id} has no message to rewind to: only its first one, or none.")
     terminal = Terminal()
     with terminal.held():
-        picked = asyncio.run(terminal.choose(rewind_menu(points)))
+        picked = asyncio.run(terminal.choose(rewind_menu(database, thread_id, points)))
     if picked is None:
         raise UsageError("Nothing was changed.")
     return f"{thread_id}:{picked.key}", REWIND_SCOPES[picked.variant]
