@@ -191,7 +191,7 @@ def _prefix(facts: CallFacts, text: ShellText) -> PrefixProposal | None:
     place = _AS_SHOWN if folders else _HERE
     coverage = COVERAGE["prefix"].format(commands=_enumerated(beginnings.values()), place=place)
     if exact:
-        coverage += f" And exactly: {', '.join(dict.fromkeys(exact))}."
+        coverage += f" It also allows, exactly as written: {', '.join(dict.fromkeys(exact))}."
     return PrefixProposal(placed, tuple(beginnings), coverage, folders)
 
 

@@ -24,6 +24,8 @@ _ORDER: tuple[Risk, ...] = ("low", "medium", "high")
 _MAX_DEPTH = 8
 _MAX_CHARS = 60
 """Of the names in a reason."""
+_MAX_REASONS = 3
+"""For a command that does several things of HIGH risk."""
 _HARMLESS = re.compile(r"LC_\w+|LANG|LANGUAGE|TZ|NO_COLOR|FORCE_COLOR|COLUMNS|LINES|CI|TERM")
 """Variables that change how something is shown, and nothing else."""
 
@@ -91,7 +93,11 @@ def _risk_of_text(facts: CallFacts, text: ShellText) -> CallRisk:
     if not exact and not found:
         found.append(CallRisk("medium", "runs no known program"))
     found += [CallRisk("medium", f"may do more than read: {doubt}") for doubt in _doubts(exact, facts, text)]
-    return max(found, key=lambda one: _ORDER.index(one.level), default=CallRisk("low", "only reads"))
+    worst = max(found, key=lambda one: _ORDER.index(one.level), default=CallRisk("low", "only reads"))
+    if worst.level != "high":
+        return worst
+    reasons = dict.fromkeys(one.reason for one in found if one.level == "high")
+    return worst._replace(reason=", ".join([*reasons][:_MAX_REASONS]))
 
 
 def _doubts(commands: Sequence[tuple[str, ...]], facts: CallFacts, text: ShellText) -> Iterator[str]:

@@ -22,7 +22,7 @@ from docs._generate.terminal import draw, lines_of
 
 __all__ = ["normalize", "play", "text_in"]
 
-_COLUMNS, _ROWS = 96, 48
+_COLUMNS, _ROWS = 80, 24
 _QUIET_SECONDS = 0.3
 _ROOT = Path(__file__).parents[2]
 _PROMPT = "list the files, then create hello.txt saying hi"
@@ -30,7 +30,7 @@ _PROMPT = "list the files, then create hello.txt saying hi"
 
 _STEPS = (
     (f"{_PROMPT}\r", ("sandbox", ">")),
-    ("y\r", ("[y]es",)),
+    ("y\r", ("y run",)),
     ("/calls\r", ("Created hello.txt", ">")),
     ("", ("hello.txt +1 -0", ">")),
 )

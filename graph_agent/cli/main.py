@@ -172,7 +172,7 @@ class _Root(LazyGroup):
                 f"Unknown command {words[0]}. Did you mean {commands}?\n"
                 f"To send it as a prompt: {ctx.command_path} -- {prompt}"
             )
-        return f"Put a prompt of several words into quotes: {ctx.command_path} {shlex.join([' '.join(words)])}"
+        return f"Put a prompt of several words in quotes: {ctx.command_path} {shlex.join([' '.join(words)])}"
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """The commands and options, also those of a session."""

@@ -74,7 +74,7 @@ class ModelChoice:
         begin = f"{self.reason.partition(' Offline mode')[0]} " if self.obstacle else "No model connected. "
         return (
             f"{begin}Set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for a local server, then start again. "
-            "Until then I understand a few commands: type `help`."
+            "Until then only a few commands work: type `help`."
         )
 
 

@@ -10,7 +10,7 @@ from tests.scenarios.command import Command
 
 __all__ = ["CTRL_D", "KEYS", "Bench", "Ran", "SetUp", "bash", "play", "tool_messages"]
 
-KEYS = "[s]top the turn > "
+KEYS = "? help"
 """What the prompt of an approval ends with."""
 CTRL_D = "\x04"
 

@@ -33,7 +33,7 @@ def test_answers_given_before_leaving_stay_with_the_calls_they_were_given_to(
     play(second, "echo c >> log.txt", (KEYS, "y"), ("done", CTRL_D))
 
     ended = second.ends()
-    question = second.output.split("Approval", 1)[-1].split(KEYS)[0]
+    question = second.output.split(KEYS)[0].split("· writes log.txt", 1)[-1]
     expected = {_CTRL_C: 3, signal.SIGHUP: 129}[leaving]
     assert (left, before, ended, bench.read("log.txt")) == (expected, None, 0, b"a\nc\n")
     assert ("echo a" in question, len(bench.server.bodies), bench.server.faults) == (False, 2, [])

@@ -47,7 +47,7 @@ def test_the_prompt_shows_risk_and_reason(set_up: SetUp) -> None:
     bench = set_up(TCS(*_CALLS), TXT("end"))
     chat = bench.chat("chat", "go", "--thread", "t1")
 
-    play(chat, "MEDIUM risk", "writes a", (KEYS, "n"), "HIGH risk", "deletes build", (KEYS, "n"), ("end", CTRL_D))
+    play(chat, "MEDIUM · writes a", (KEYS, "n"), "HIGH ·", "deletes build", (KEYS, "n"), ("end", CTRL_D))
 
     assert (chat.ends(), bench.read("a")) == (0, None)
 

@@ -15,7 +15,7 @@ from tests.fakes.pty_program import PtyProgram
 
 __all__ = ["TIMEOUT_S", "race_chat"]
 
-_KEYS = "[s]top the turn > "
+_KEYS = "? help"
 _WANT_IT = 7
 _POLL_S = 0.02
 TIMEOUT_S = 5.0

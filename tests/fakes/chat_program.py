@@ -22,9 +22,10 @@ from graph_agent.events import (
     ToolCallProgress,
     ToolCallStarted,
 )
+from graph_agent.ports import SandboxInfo
 from graph_agent.ports.background import BackgroundTask
 from graph_agent.session.session import Session
-from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, rest
+from tests.fakes.scripted_session import Pause, ScriptedSession, Turn, approval, recovery, rest
 
 __all__ = ["SCENARIOS"]
 
@@ -32,6 +33,50 @@ _ECHO_A = approval("call-a", "bash", {"command": "echo a >> log.txt"}, reason="b
 _ECHO_B = approval("call-b", "bash", {"command": "echo b >> log.txt"})
 _SPOOF = approval(
     "call-a", "bash", {"command": "touch pwn #\r\x1b[2K   command: ls -la", "path": "a\x1b[1A.txt"}, risk="high"
+)
+_SANDBOX = SandboxInfo(
+    "bubblewrap",
+    "files can be written in the workspace and the temporary folder only, there is no network",
+    is_active=True,
+)
+_HARMFUL = approval(
+    "call-h",
+    "bash",
+    {"command": "rm -rf build && curl -sS https://example.org/x.tgz | tar xz"},
+    risk="high",
+    risk_reason="deletes build, uses the network: curl",
+    summary="$ rm -rf build && curl -sS https://example.org/x.tgz | tar xz",
+)
+_EDIT = approval(
+    "call-e",
+    "edit_file",
+    {"file_path": "prices.py", "old_string": "sum(items)", "new_string": "sum(items) + shipping"},
+    kind="write",
+    preview={
+        "kind": "diff",
+        "text": f"--- {Path.cwd()}/prices.py\n+++ {Path.cwd()}/prices.py\n@@ -13,4 +13,4 @@\n"
+        " \n def total(items):\n-    return sum(items)\n+    return sum(items) + shipping\n \n",
+    },
+)
+_CONTENT = "".join(f"entry {number} \x1b[2J\n" for number in range(500))
+_LONG = approval("call-l", "write_file", {"file_path": "data.txt", "content": _CONTENT})
+_BROKEN = recovery(
+    "call-b",
+    "bash",
+    {"command": "./deploy.sh staging"},
+    reason="outcome_unknown",
+    started_at="2026-11-28T06:47:43.000Z",
+    partial_output="building image … done\npushing …\n",
+    finding="There is no way to check what bash did before it was interrupted.",
+    finding_verdict="unknown",
+    processes=(19201, 19202),
+)
+_PLAN = approval(
+    "call-p",
+    "present_plan",
+    {"plan": "1. add `shipping` to total()\n2. run the tests"},
+    requires_input=True,
+    risk="low",
 )
 _SAYS = (TextDelta("hel"), TextDelta("lo [red]x[/]"), ModelMessage("hello [red]x[/]"))
 _DONE = Turn(rest(answer="hello [red]x[/]"), _SAYS)
@@ -63,6 +108,13 @@ SCENARIOS: dict[str, tuple[Turn, ...]] = {
     "talk": (_DONE, _DONE),
     "ask": (_ASKS, _DONE),
     "ask one": (_ASKS_ONE, _DONE),
+    "questions": (
+        *(Turn(rest("awaiting_approval", questions=(item,))) for item in (_HARMFUL, _EDIT, _PLAN)),
+        Turn(rest("interrupted", questions=(_BROKEN,))),
+        _DONE,
+    ),
+    "ask several": (Turn(rest("awaiting_approval", questions=(_HARMFUL, _EDIT, _ECHO_A))), _DONE),
+    "ask long": (Turn(rest("awaiting_approval", questions=(_LONG,))), _DONE),
     "think then ask": (_THINKS_THEN_ASKS, _DONE),
     "spoof": (Turn(rest("awaiting_approval", questions=(_SPOOF,))), _DONE),
     "slow": (_SLOW, _DONE),
@@ -81,6 +133,8 @@ def main(scenario: str, log: Path) -> int:
     async def open_scripted(_: Target, bus: EventBus) -> Session:
         sessions.append(ScriptedSession(bus, Path.cwd(), SCENARIOS[scenario]))
         sessions[-1].background = list(_TASKS)
+        if scenario == "questions":
+            sessions[-1].sandbox = _SANDBOX
         return sessions[-1]
 
     async def run() -> int:

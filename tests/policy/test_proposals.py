@@ -74,7 +74,7 @@ _CONSENT: dict[RuleKind, tuple[CallFacts, str, str]] = {
         "",
         (
             "This allows npm test and git log with any arguments in this folder, except options that write a file "
-            "or run another program. And exactly: rm -r x."
+            "or run another program. It also allows, exactly as written: rm -r x."
         ),
     ),
     "host": (

@@ -15,8 +15,8 @@ from tests.cases.bench import Bench
 from tests.fakes.openai_server import TCS, TXT, FakeOpenAI
 from tests.scenarios.command import Command, Scripted, scripted
 
-_KEYS = "[s]top the turn > "
-_MORE = "[m]ore > "
+_KEYS = "? help"
+_MORE = "v view all"
 _CTRL_D = "\x04"
 
 
@@ -47,7 +47,7 @@ def test_a_call_killed_while_it_ran_is_asked_about_and_not_run_again(open_comman
     first.ends()
 
     second = command.chat("resume")
-    second.plays("The previous session", "Interrupted", "halfway", "[c]ancel", "<d", "sent to the model) ")
+    second.plays("The previous session", "outcome unknown", "halfway", "c cancel", "<d", "sent to the model) ")
     second.plays("<it was written once", "understood", f"^{_CTRL_D}")
 
     assert (second.ends(), _text(command, "log.txt")) == (0, "once\n")
@@ -136,7 +136,7 @@ def test_what_hides_or_misleads_stands_on_the_screen_as_an_escape_or_is_told(ope
     assert "a\\u202eb\\u200bc\\U000e0041d\\x1b[2Ke\\rf\\x07g\\u2066h\\xadi\\u3164j" in whole
     assert whole.count("x" * 10_000 + " END") >= 1
     assert "U+0456 CYRILLIC SMALL LETTER" in whole
-    assert any("HIGH risk" in line for line in shown)
+    assert any("HIGH" in line for line in shown)
     assert list(command.workspace.iterdir()) == []
 
 

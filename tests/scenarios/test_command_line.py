@@ -54,7 +54,7 @@ def test_a_mistyped_command_is_not_sent_to_a_model(tmp_path: Path) -> None:
     assert [one.stderr.splitlines()[0] for one in refused] == [
         "graph-agent: Unknown command theads. Did you mean `graph-agent threads`?",
         "graph-agent: Unknown command theads. Did you mean `graph-agent threads`?",
-        "graph-agent: Put a prompt of several words into quotes: graph-agent 'fix it'",
+        "graph-agent: Put a prompt of several words in quotes: graph-agent 'fix it'",
         "graph-agent: Unknown command approve. Did you mean `graph-agent approvals approve`?",
     ]
 

@@ -20,7 +20,7 @@ from tests.fakes.pty_program import PtyProgram
 from tests.scenarios.command import until
 
 _SAMPLE = Path(__file__).parents[2] / "docs" / "sample"
-_KEYS = "[s]top the turn > "
+_KEYS = "? help"
 _CTRL_D = "\x04"
 
 OLD, NEW = "fmt", "format_receipt"
@@ -100,9 +100,9 @@ class DaysWork:
     def resumed(self) -> ChatProcess:
         """Resume, end what still runs, run the tests again, read the answer."""
         chat = self._chat("resume", "rename")
-        chat.plays("Interrupted: ", "[c]ancel", "> ")
-        if "[e]nd what still runs" in chat.output:  # Without a sandbox the tests outlive the chat.
-            chat.plays("<e", "[c]ancel > ")
+        chat.plays("outcome unknown", "c cancel", "> ")
+        if "e end processes" in chat.output:  # Without a sandbox the tests outlive the chat.
+            chat.plays("<e", "c cancel")
         chat.plays("<r", "the tests pass", "> ", f"^{_CTRL_D}")
         return ChatProcess(chat.ends(), chat.output)
 

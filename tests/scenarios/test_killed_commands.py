@@ -27,7 +27,7 @@ def test_killed_at_the_approval_prompt_the_question_is_asked_again_and_the_call_
     script = [TC("c1", "bash", {"command": "echo x >> log"}), TXT("done")]
     with scripted(tmp_path, script) as command:
         chat = command.chat("chat", "go", "--thread", "t1")
-        chat.sees("[y]es")
+        chat.sees("y run")
         chat.signals(9)
         chat.ends()
         [waiting] = command.json("approvals", "list")["approvals"]

@@ -16,7 +16,7 @@ from tests.fakes.web_site import Answer, WebSite
 from tests.scenarios.command import Scripted, scripted
 
 _DEMO = Path(__file__).parents[1] / "fakes" / "mcp_demo.py"
-_NOTED = "noted for every conversation: likes tabs"
+_NOTED = "remembered for later conversations: likes tabs"
 
 
 def _save(fact: str = "likes tabs") -> Reply:
@@ -228,9 +228,9 @@ def test_a_sub_agent_asks_for_what_its_parent_read_and_always_does_not_stop_that
         task = TC("c0", "new_task", {"prompt": "note it", "description": "note"})
         with source.script(task, _save(), TXT("noted"), TXT("ok")) as command:
             chat = command.chat("resume", "t")
-            chat.plays("> ", "<go", "results of web_fetch", "[y]es")
-            chat.plays("<a", "cannot always be allowed", "[y]es")
-            chat.plays("<y", "sub-agent 'note' noted for every conversation: likes tabs", "ok")
+            chat.plays("> ", "<go", "results of web_fetch", "y run")
+            chat.plays("<a", "No rule can be saved", "y run")
+            chat.plays("<y", "sub-agent 'note' remembered for later conversations: likes tabs", "ok")
             chat.plays("</memory", "1  likes tabs", "</memory undo", "Removed: likes tabs", "</quit")
             ended = chat.ends()
 

@@ -86,7 +86,7 @@ def _recovered(*decision: str) -> Callable[[Scripted], _Events]:
 
 def _stopped_at_its_question(command: Scripted) -> _Events:
     chat = command.chat("chat", "--thread", "t1", "go")
-    chat.plays("[s]top the turn > ", "<s", "stopped by user", "> ", "^\x04")
+    chat.plays("? help", "<s", "stopped by user", "> ", "^\x04")
     chat.ends()
     return []
 

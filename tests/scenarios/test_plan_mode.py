@@ -67,11 +67,11 @@ def test_any_other_answer_keeps_planning(tmp_path: Path, decision: tuple[str, ..
 def test_a_plan_survives_a_kill_at_the_question_and_right_after_the_decision(tmp_path: Path) -> None:
     with scripted(tmp_path, [_PLAN, _WRITE, TXT("done")]) as command:
         first = command.chat("chat", "go", "--thread", "t1", "--mode", "plan")
-        first.sees("answer > ")
+        first.sees("? help")
         first.signals(9)
         first.ends()
         chat = command.chat("resume", "t1")
-        chat.plays("write a.txt", "keeps planning", "answer > ", "<a", "done")
+        chat.plays("write a.txt", "n keep planning", "<a", "done")
         until(lambda: command.json("threads", "list")["threads"][0]["status"] == "idle")
         chat.signals(9)
         chat.ends()

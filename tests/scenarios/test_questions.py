@@ -64,11 +64,11 @@ def test_a_question_survives_a_kill_of_the_chat_that_shows_it_and_an_answer_surv
 ) -> None:
     with scripted(tmp_path, [TC("c1", "ask_user", _ASK), TXT("good choice")]) as command:
         first = command.chat("chat", "go", "--thread", "t1")
-        first.sees("answer > ")
+        first.sees("? help")
         first.signals(9)
         first.ends()
         chat = command.chat("resume", "t1")
-        chat.plays("Which port?", "answer > ", "<2", "good choice")
+        chat.plays("Which port?", "? help", "<2", "good choice")
         until(lambda: command.json("threads", "list")["threads"][0]["status"] == "idle")
         chat.signals(9)
         chat.ends()

@@ -27,9 +27,9 @@ def test_a_command_is_let_out_by_one_answer_which_holds_for_it_alone_and_survive
     script = [TC("c1", "bash", {"command": _LEAK}), TC("c2", "bash", {"command": _LEAK}), TXT("done")]
     with scripted(tmp_path, script) as command:
         chat = command.chat("chat", "go", "--thread", "t1")
-        chat.plays("bubblewrap: files can be", "[o]utside  [s]top the turn > ", "<y", "kept in")
+        chat.plays("sandbox: files can be", "o outside", "<y", "kept in")
         was_kept_in = not _TARGET.exists()
-        chat.plays("[o]utside  [s]top the turn > ", "<o", "done")
+        chat.plays("o outside", "<o", "done")
         chat.signals(signal.SIGKILL)
         chat.ends()
         first, second = command.json("calls", "t1")["calls"]

@@ -69,7 +69,7 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
         chat = PtyProgram(["-m", "graph_agent", "chat", "--thread", "origin"], work, environment)
         chat.plays("> ", "<say something", "first answer", "</history", "CHECKPOINT")
         rest = re.search(r"([0-9a-f]{8}) \*", chat.output) or pytest.fail(chat.output)
-        chat.plays("<write it", "[y]es", "<y", "it is written")
+        chat.plays("<write it", "y run", "<y", "it is written")
         assert (work / "made.txt").exists()
 
         for line, shown in (

@@ -14,7 +14,7 @@ _SCRIPT = [_TASK, TC("c1", "bash", {"command": "sleep 0.7; echo a >> log.txt"}),
 def test_a_sub_agent_asks_in_the_chat_by_its_name_and_what_it_was_let_do_is_done_once(tmp_path: Path) -> None:
     with scripted(tmp_path, _SCRIPT) as command:
         chat = command.chat("chat", "go")
-        chat.plays("sub-agent 'keep the log' asks", "[s]top the turn > ")
+        chat.plays("sub-agent 'keep the log' asks", "? help")
         [waiting] = command.json("approvals", "list")["approvals"]
         elsewhere = command("run", "go on", "--resume", waiting["thread_id"])
         chat.plays("<y", "step 1: $ sleep 0.7", "it is kept", "all done", "^\x04")

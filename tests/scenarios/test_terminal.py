@@ -26,7 +26,7 @@ def _sends_every_key(chat: PtyChat) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("scenario", "running"), [("stream", "streamed words"), ("slow", "tick [bold]"), ("ask one", "[s]top the turn")]
+    ("scenario", "running"), [("stream", "streamed words"), ("slow", "tick [bold]"), ("ask one", "? help")]
 )
 def test_no_key_stops_a_turn_or_answers_a_question(tmp_path: Path, scenario: str, running: str) -> None:
     chat = PtyChat(scenario, tmp_path, (80, 24))
@@ -192,6 +192,105 @@ def test_plain_terminals_get_what_they_understand(
 
     assert (chat.ends(), missing in chat.output) == (0, False)
     assert re.search("esc to interrupt", chat.output) is None or "NO_COLOR" in environment
+
+
+_QUESTIONS = (
+    ("HIGH · deletes build, uses the network: curl", "y run", "\x1b[C\r"),
+    ("edit_file prices.py  +1 −1", "y run", "y\r"),
+    ("  1. add `shipping` to total()", "y start, a", "a\r"),
+    ("outcome unknown", "r retry", "c\r"),
+)
+"""A line of each page, how its keys begin, and the keys that answer it."""
+
+
+def _asks(chat: PtyChat, shown: str, keys: str, *, times: int) -> list[str]:
+    """Wait until the keys were shown so often below a page, and nothing is typed yet; returns page and keys."""
+    while True:
+        lines = chat.shows(shown)
+        page = lines[next(number for number, line in enumerate(lines) if shown in line) :]
+        if sum(line.startswith(keys) for line in page) == times and page[-1].endswith(" ›"):
+            return page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_question_takes_ten_lines_its_keys_take_one_and_enter_alone_answers_none(
+    tmp_path: Path, columns: int
+) -> None:
+    chat = PtyChat("questions", tmp_path, (columns, 24))
+    chat.plays("> ", "<go")
+
+    for shown, keys, answer in _QUESTIONS:
+        page = _asks(chat, shown, keys, times=1)
+        assert len(page) <= (10 if columns >= 80 else 12)
+        chat.types("\r")
+        _asks(chat, shown, keys, times=2)
+        chat.types("?\r")
+        page = _asks(chat, shown, keys, times=3)
+        assert any("explain the keys" in line for line in page)
+        assert max(map(len, page)) <= columns
+        chat.types(answer)
+
+    chat.plays("hello", f"^{_CTRL_D}")
+    chat.ends()
+    decided = [entry[1:3] for entry in chat.log() if entry[0] == "decide"]
+    assert decided == [["call-h", "approve"], ["call-e", "approve"], ["call-p", "answer"], ["call-b", "cancel"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_several_calls_are_a_list_from_which_one_is_chosen_or_all_are_answered(
+    tmp_path: Path, columns: int
+) -> None:
+    chat = PtyChat("ask several", tmp_path, (columns, 40))
+    chat.plays("> ", "<go")
+
+    lines = chat.shows("3 calls need approval", "  2  edit_file prices.py  +1", "1 of 3 · bash", "Y run all 3")
+    assert max(map(len, lines)) <= columns
+    assert [line for line in lines if "›" in line] == lines[-1:]
+    chat.types("\x1b[B\r")
+    chat.shows("2 of 3 · edit_file prices.py")
+    chat.types("n\r")
+    chat.shows("3 of 3 · bash", "Y run all 2")
+    chat.types("Y\r")
+    chat.plays("hello", f"^{_CTRL_D}")
+
+    chat.ends()
+    decided = [entry[1:3] for entry in chat.log() if entry[0] == "decide"]
+    assert decided == [["call-e", "reject"], ["call-h", "approve"], ["call-a", "approve"]]
+
+
+_LESS = pytest.param(
+    {"PAGER": ""}, marks=pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed"), id="less"
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "environment",
+    [
+        _LESS,
+        pytest.param({"PAGER": "cat"}, id="cat"),
+        pytest.param({"PAGER": "/no/pager"}, id="none"),
+        pytest.param({"TERM": "dumb"}, id="dumb"),
+    ],
+)
+def test_a_long_change_is_viewed_whole_before_it_can_be_approved(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    chat = PtyChat("ask long", tmp_path, (80, 24), **environment)
+    chat.plays("> ", "<go", "463 lines not shown", "v view all", "<y", "You have not seen all of it: v views it.")
+    chat.plays("v view all", "<v")
+    if environment.get("PAGER") == "":
+        chat.plays("entry 0", "^G", "entry 499", "^q")
+    while chat.sees_one_of("Enter continues", "y run · e edit") == 0:
+        chat.types("\r")
+
+    chat.plays("? help", "<y", "hello", f"^{_CTRL_D}")
+
+    is_in_less = environment.get("PAGER") == ""
+    assert (chat.ends(), is_in_less or "entry 250" in chat.output, "0 \x1b[2J" in chat.output) == (0, True, False)
+    assert ["decide", "call-l", "approve", ""] in chat.log()
 
 
 @pytest.mark.slow

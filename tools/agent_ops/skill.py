@@ -54,7 +54,7 @@ class SkillTool(BaseTool):
     def __init__(self, skills: Sequence[Skill], *, workspace: str | Path | None = None) -> None:
         self.workspace = workspace
         self._skills = {skill.name: skill for skill in skills}
-        self.description = "\n".join([_DESCRIPTION, "Skills:", *_listed(skills)])
+        self.description = "\n".join([_DESCRIPTION, "Skills:", *_skill_lines(skills)])
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
         if args["name"] in self._skills:
@@ -83,7 +83,7 @@ class SkillTool(BaseTool):
         return ToolResult(text, display=f"skill {name}: {file}")
 
 
-def _listed(skills: Sequence[Skill]) -> Iterator[str]:
+def _skill_lines(skills: Sequence[Skill]) -> Iterator[str]:
     room = _LIST_CHARS
     for skill in skills:
         text = " ".join(skill.description.split())

@@ -1,78 +1,168 @@
-"""The keys of a question, and which one a typed line stands for."""
+"""The keys of a question, the one line that shows them, and which one a typed line stands for."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from rich.cells import cell_len
+
 __all__ = [
-    "ALL",
-    "ALL_APPROVALS",
-    "ALL_RECOVERIES",
     "APPROVAL",
+    "BACK",
     "END",
-    "MORE",
+    "HELP",
+    "HIDDEN",
+    "OTHERS",
     "OUTSIDE",
+    "PLAN",
     "RECOVERY",
     "RULES",
     "SCOPES",
+    "VIEW",
     "Choice",
-    "choice_line",
+    "KeyLine",
+    "for_all",
     "match_choice",
 ]
+
+_TYPED = 3
+"""Room for what is typed behind the keys."""
+_SEPARATOR, _PROMPT = " · ", " › "
 
 
 class Choice(NamedTuple):
     """One answer a person may give."""
 
     key: str
-    word: str
-    """Also accepted when typed in full."""
     label: str
-    """How it is shown, with its key in brackets."""
+    """Behind the key, where there is room."""
+    short: str
+    """The same in a narrow terminal."""
+    explanation: str
+    words: tuple[str, ...] = ()
+    """Accepted too when typed in full."""
+    rank: int = 0
+    """0 is always on the line; the higher, the sooner it is left out where there is no room."""
 
 
 APPROVAL = (
-    Choice("y", "yes", "[y]es"),
-    Choice("a", "always", "[a]lways"),
-    Choice("e", "edit", "[e]dit"),
-    Choice("n", "no", "[n]o"),
-    Choice("r", "reason", "no, with a [r]eason"),
-    Choice("s", "stop", "[s]top the turn"),
+    Choice("y", "run", "run", "run it once", ("yes",)),
+    Choice("a", "always", "always", "allow it from now on; the rule is shown first", (), 3),
+    Choice("e", "edit", "edit", "change the arguments in your editor; you are asked again", (), 3),
+    Choice("n", "reject", "no", "do not run it", ("no",)),
+    Choice("r", "feedback", "reply", "do not run it, and tell the model why", ("reason",), 3),
+    Choice("s", "stop", "stop", "stop the turn; nothing that is pending runs", (), 5),
 )
-OUTSIDE = Choice("o", "outside", "[o]utside")
-"""Yes, outside the sandbox: offered for a command while one is on. The page explains the short label."""
-RECOVERY = (Choice("r", "retry", "[r]etry"), Choice("d", "done", "[d]one"), Choice("c", "cancel", "[c]ancel"))
-ALL = Choice("all", "together", "[all]")
-"""Offered while several questions of a kind are left: the others are shown, then one answer is for all."""
-_BACK = Choice("b", "back", "[b]ack")
-ALL_APPROVALS = (Choice("y", "yes", "[y]es to all"), Choice("n", "no", "[n]o to all"), _BACK)
-ALL_RECOVERIES = (*(choice._replace(label=f"{choice.label} all") for choice in RECOVERY), _BACK)
+OUTSIDE = Choice("o", "outside", "outside", "run it once outside the sandbox, with all your rights", (), 4)
+"""Offered for a command while a sandbox is on."""
+VIEW = Choice("v", "view all", "view", "show all of it in $PAGER, or page by page", ("view",), 1)
+OTHERS = Choice("↑↓", "choose", "choose", "show another of the calls; its number does too", (), 2)
+HELP = Choice("?", "help", "help", "explain the keys", ("help",))
+RECOVERY = (
+    Choice("r", "retry", "retry", "run it again, as a new attempt; what still runs of it is ended first"),
+    Choice("d", "mark as done", "done", "it happened; you may tell the model what", ("done",)),
+    Choice("c", "cancel", "cancel", "do not run it again; the model is told that its outcome is unknown"),
+)
+END = Choice("e", "end processes", "end", "end what still runs of it, and decide afterwards", ("end",), 4)
+"""Offered while processes of the earlier attempt are alive."""
+PLAN = (
+    Choice("y", "start, ask before changes", "start, ask", "leave plan mode; changes need approval"),
+    Choice("a", "start, accept edits", "start, edit", "leave plan mode; edits in the workspace run unasked"),
+    Choice("n", "keep planning", "keep planning", "stay in plan mode; any other text says what to change"),
+)
+BACK = Choice("b", "back", "back", "return to the question")
 RULES = (
-    Choice("1", "exact", "[1] exactly this, or Enter"),
-    Choice("2", "prefix", "[2] with any arguments"),
-    _BACK,
+    Choice("1", "exactly, or Enter", "exactly, or Enter", "this very call", ("exact", "exactly")),
+    Choice("2", "any arguments", "any arguments", "every command that begins like it", ("prefix",)),
+    BACK,
 )
 """Which rules an "always" stores, where there is a choice; Enter alone takes the narrower ones."""
 SCOPES = (
-    Choice("t", "thread", "in this [t]hread, or Enter"),
-    Choice("p", "project", "in this [p]roject"),
-    Choice("u", "user", "everywhere, as this [u]ser"),
-    _BACK,
+    Choice("t", "thread, or Enter", "thread, or Enter", "in this conversation", ("thread",)),
+    Choice("p", "project", "project", "in this folder, also in later conversations"),
+    Choice("u", "user", "user", "everywhere"),
+    BACK,
 )
 """The scope of an "always"; Enter alone takes the narrowest."""
-END = Choice("e", "end", "[e]nd its processes")
-"""Offered while processes of the earlier attempt are alive; the call is not retried before they have ended."""
-MORE = Choice("m", "more", "[m]ore")
-"""Offered while part of the page is hidden; nothing can be approved before all of it was shown."""
+HIDDEN = 9
+"""The rank of a key that is understood and never on the line."""
+
+
+def for_all(choices: Sequence[Choice], count: int, words: Mapping[str, tuple[str, str]]) -> list[Choice]:
+    """Each choice with the one beside it that answers all questions of the kind: its capital letter.
+
+    Args:
+        words: for a key the label, in which `{}` is how many there are, and the short label of the one for all.
+    """
+    found = []
+    for choice in choices:
+        found.append(choice)
+        if choice.key in words:
+            label, short = words[choice.key]
+            every = f"the same for all {count}; those not shown yet are shown first"
+            found.append(Choice(choice.key.upper(), label.format(count), short, every, (), 1))
+    return found
 
 
 def match_choice(line: str, choices: Sequence[Choice], default: str | None = None) -> str | None:
     """The key that a line stands for; None if it is none. An empty line stands for the default."""
-    typed = line.strip().casefold()
+    typed = line.strip()
     if not typed:
         return default
-    return next((choice.key for choice in choices if typed in (choice.key, choice.word)), None)
+    if any(choice.key == typed for choice in choices if choice is not OTHERS):
+        return typed
+    folded = typed.casefold()
+    return next((choice.key for choice in choices if folded in (choice.key, choice.label, *choice.words)), None)
 
 
-def choice_line(choices: Sequence[Choice]) -> str:
-    """The choices as the prompt shows them."""
-    return f"{'  '.join(choice.label for choice in choices)} > "
+@dataclass(frozen=True, slots=True)
+class KeyLine:
+    """The choices of a question, on one line of any terminal of 60 columns or more."""
+
+    choices: Sequence[Choice]
+    rows: tuple[str, ...] = ()
+    """What the arrows up and down put on the line, beside the keys: the numbers of a list."""
+    text: str = ""
+    """Ahead of the keys."""
+
+    def fragments(self, width: int, typed: str = "") -> list[tuple[str, str]]:
+        """The line in pieces with their styles; the choice that is typed is marked."""
+        pieces = [("", self.text)] if self.text else []
+        for number, (choice, label) in enumerate(self._fitting(width)):
+            pieces.append(("", _SEPARATOR if number else ""))
+            pieces.append(("reverse" if typed == choice.key else "", f"{choice.key} {label}".rstrip()))
+        return [*pieces, ("", _PROMPT)]
+
+    def line(self, width: int) -> str:
+        """The same as text."""
+        return "".join(text for _, text in self.fragments(width))
+
+    def next_key(self, typed: str, steps: int, *, is_row: bool) -> str | None:
+        """The key so many steps from the typed one, for the arrows; None if something else is typed."""
+        keys = [one.key for one in self.choices if one is not OTHERS and one.rank < HIDDEN]
+        if typed and typed not in (*keys, *self.rows):
+            return None
+        ring = list(self.rows) if is_row and self.rows else keys
+        if typed in ring:
+            return ring[(ring.index(typed) + steps) % len(ring)]
+        return ring[0 if steps > 0 else -1]
+
+    def explanations(self) -> list[str]:
+        """One line for each key."""
+        shown = [(f"{one.key} {one.label}", one.explanation) for one in self.choices if one.rank < HIDDEN]
+        room = max(len(name) for name, _ in shown)
+        return [f"  {name.ljust(room)}  {explanation}" for name, explanation in shown]
+
+    def _fitting(self, width: int) -> list[tuple[Choice, str]]:
+        """The choices that fit, with their labels: short labels before any of the usual keys is left out."""
+        ranks = sorted({0, *(one.rank for one in self.choices if one.rank < HIDDEN)}, reverse=True)
+        usual = 1 if self.rows else 3
+        tries = [(False, rank) for rank in ranks if rank >= usual] or [(False, ranks[0])]
+        tries += [(True, rank) for rank in ranks]
+        shown: list[tuple[Choice, str]] = []
+        for is_short, limit in tries:
+            shown = [(one, one.short if is_short else one.label) for one in self.choices if one.rank <= limit]
+            size = sum(len(one.key) + 1 + len(label) + len(_SEPARATOR) for one, label in shown) - len(_SEPARATOR)
+            if size + cell_len(self.text) + len(_PROMPT) + _TYPED <= width:
+                break
+        return shown

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graph_agent.app.project_trust import project_at, record_trust
 from graph_agent.app.reader import read_database
-from graph_agent.cli.prompts.choices import Choice, choice_line, match_choice
+from graph_agent.cli.prompts.choices import Choice, KeyLine, match_choice
 from graph_agent.cli.prompts.menu import Menu, Row
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.render.escape import escape
@@ -33,9 +33,9 @@ __all__ = [
 _MAX_LISTED = 40
 _PREVIEWED = 3
 _ANSWERS = (
-    Choice("y", "yes", "[y]es, trust it"),
-    Choice("n", "no", "[n]o, ignore these files"),
-    Choice("s", "show", "[s]how the files"),
+    Choice("y", "trust it", "trust", "use its settings, instructions, hooks and servers", ("yes", "trust")),
+    Choice("n", "ignore these files", "ignore", "work without them", ("no", "ignore")),
+    Choice("s", "show the files", "show", "print the files", ("show",)),
 )
 
 
@@ -54,7 +54,7 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
         terminal.drop_typed_ahead()
         key = None
         while key not in ("y", "n"):
-            answer = await terminal.answer(f"Trust this folder? {choice_line(_ANSWERS)}")
+            answer = await terminal.answer(KeyLine(_ANSWERS, text="Trust this folder?  "))
             key = match_choice(answer or "", _ANSWERS)
             for file in project.files if key == "s" else ():
                 say(escape(f"─── {file.name}"))

@@ -1,4 +1,4 @@
-"""Edit the arguments of a call, or a message, in the person's own editor."""
+"""The person's own programs: an editor for the arguments of a call or a message, and a pager."""
 
 import asyncio
 import json
@@ -14,11 +14,37 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.supervisor import catch_signals
 from graph_agent.errors import AgentError
 
-__all__ = ["EditFailed", "edit_arguments", "edit_text"]
+__all__ = ["EditFailed", "PagerFailed", "edit_arguments", "edit_text", "show_in_pager"]
 
 
 class EditFailed(AgentError):
     """The editor left nothing usable; the message says why."""
+
+
+class PagerFailed(AgentError):
+    """The text was not shown; the message says why."""
+
+
+async def show_in_pager(text: str, coloured: str) -> None:
+    """Show a text in $PAGER, else in less, until the person leaves it; less gets the coloured one.
+
+    Raises:
+        PagerFailed: the pager could not be run, or failed.
+    """
+    command = os.environ.get("PAGER") or "less -R"
+    try:
+        words = editor_words(command)
+        is_less = Path(words[0]).name == "less"
+        # Ctrl-C is a key of the pager and must not end the chat.
+        with catch_signals(lambda _: None, signal.SIGINT):
+            process = await asyncio.create_subprocess_exec(
+                *words, stdin=asyncio.subprocess.PIPE, env={"LESS": "R", **os.environ}
+            )
+            await process.communicate((coloured if is_less else text).encode(errors="backslashreplace"))
+    except (OSError, ValueError) as error:
+        raise PagerFailed(f"The pager {command!r} could not be started ({error}).") from error
+    if process.returncode:
+        raise PagerFailed(f"The pager {command!r} ended with code {process.returncode}.")
 
 
 async def edit_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ CTRL_ENTER = Keys.ControlF15
 """Stands for Ctrl-Enter, for which prompt_toolkit has no name; no terminal sends this one."""
 _LINE_BREAK = (Keys.Escape, Keys.ControlM)
 """Alt-Enter, and Shift-Enter where the terminal tells it."""
-_RUB_OUT: dict[int, _Keys] = {
+_BACKSPACE: dict[int, _Keys] = {
     **dict.fromkeys((0, _SHIFT), (Keys.ControlH,)),
     **dict.fromkeys((_ALT, _CTRL), (Keys.Escape, Keys.ControlH)),
 }
@@ -77,8 +77,8 @@ _NAMED: dict[str, dict[int, _Keys]] = {
         **dict.fromkeys((_SHIFT, _ALT, _SHIFT | _ALT, _SHIFT | _CTRL), _LINE_BREAK),
     },
     "\x1b": {0: (Keys.Escape,)},
-    "\x7f": _RUB_OUT,
-    "\b": _RUB_OUT,
+    "\x7f": _BACKSPACE,
+    "\b": _BACKSPACE,
 }
 """Keys without a character of their own, by their modifiers."""
 _KEYPAD = dict(zip(range(57399, 57417), "0123456789./*-+\r=,", strict=True))

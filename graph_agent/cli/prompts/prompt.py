@@ -1,19 +1,23 @@
-"""The prompt of one pending question: shows a page, reads a key, records the answer. A typo is not an answer.
+"""The prompt of one pending question: shows a page, reads a key, records the answer. A typing error is no answer.
 
 A question that another process answers meanwhile disappears, saying by whom.
 """
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from graph_agent.cli.prompts.choices import MORE, Choice, choice_line, match_choice
+from graph_agent.cli.prompts.choices import HELP, HIDDEN, VIEW, Choice, KeyLine, match_choice
+from graph_agent.cli.prompts.editor import PagerFailed, show_in_pager
 from graph_agent.cli.prompts.terminal import Terminal
-from graph_agent.cli.render.console import safe_text
+from graph_agent.cli.render.approval_page import Page
+from graph_agent.cli.render.console import fold, safe_text
+from graph_agent.cli.render.escape import is_plain_terminal
 from graph_agent.cli.render.turn_display import TurnDisplay
+from graph_agent.cli.views.format import format_count
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
 from graph_agent.ports import Answer
@@ -22,19 +26,27 @@ from graph_agent.session.turn_result import OpenQuestion
 if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
-__all__ = ["PAGE_LINES", "Prompt"]
-
-PAGE_LINES = 400
-"""A longer page is shown in parts; its rest must be opened before anything can be approved."""
+__all__ = ["Prompt", "Shown"]
 
 _POLL_INTERVAL_S = 0.3
-_APPROVING_KEYS = ("y", "a", "e", "o")
+_APPROVING_KEYS = {"approval": ("y", "a", "e", "o"), "recovery": ("r",)}
 _KIND_WORDS: dict[str, str] = {
     "approve": "yes",
     "edit": "yes, with edited arguments",
     "answer": "answered",
     "reject": "no",
 }
+
+
+@dataclass(slots=True)
+class Shown:
+    """A page, and what of it the person has seen."""
+
+    page: Page
+    is_seen: bool = False
+    """Whether all of it was shown."""
+    is_on_screen: bool = False
+    """Whether it is what was shown last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,39 +57,46 @@ class Prompt:
     terminal: Terminal
     display: TurnDisplay
 
-    async def key(self, item: OpenQuestion, page: list[Text], choices: Sequence[Choice]) -> str | None:
-        """Show the page and read a key; nothing is approved before all of the page was shown."""
+    async def key(self, item: OpenQuestion, shown: Shown, keys: KeyLine) -> str | None:
+        """Show the page and read a key; nothing is approved before all of the page was seen."""
         if await self.is_answered(item):
             return None
-        hidden = self.show(page)
-        while key := await self.pick((*choices, MORE) if hidden else choices, item):
-            if key == MORE.key:
-                hidden = self.show(hidden)
-            elif hidden and key in _APPROVING_KEYS:
-                self.say(f"You have not seen all of it yet: m shows the next of {len(hidden)} lines.", "yellow")
+        self.show(shown)
+        while key := await self.pick(_with_view(keys, shown), item):
+            if key == VIEW.key:
+                await self._view(shown)
+            elif key == HELP.key:
+                self._explain(keys, shown)
+            elif not shown.is_seen and key in _APPROVING_KEYS[item.question.kind]:
+                self.say("You have not seen all of it: v views it.", "yellow")
             else:
                 return key
         return None
 
     async def pick(
-        self, choices: Sequence[Choice], about: OpenQuestion | None = None, default: str | None = None
+        self, keys: KeyLine, about: OpenQuestion | None = None, default: str | None = None
     ) -> str | None:
-        """Read one of the keys; an empty line stands for the default."""
-        while (line := await self._line(choice_line(choices), about)) is not None:
-            if (key := match_choice(line, choices, default)) is not None:
+        """Read one of the keys, or a number of its rows; an empty line stands for the default."""
+        while (line := await self._line(keys, about)) is not None:
+            if line.strip() in keys.rows:
+                return line.strip()
+            if (key := match_choice(line, keys.choices, default)) is not None:
                 return key
-            self.say(f"Please answer with one of: {', '.join(choice.key for choice in choices)}", "yellow")
+            more = "; ? explains them" if any(one.key == HELP.key for one in keys.choices) else ""
+            self.say(f"Type one of these keys, or choose one with the arrows{more}.", "yellow")
         return None
 
-    async def sentence(self, item: OpenQuestion, page: list[Text], hint: str) -> str | None:
+    async def sentence(self, item: OpenQuestion, shown: Shown, keys: KeyLine) -> str | None:
         """Show the page and read a line of free text, never empty."""
         if await self.is_answered(item):
             return None
-        self.display.lines(page)
-        self.say(hint, "dim")
-        self.terminal.drop_typed_ahead()
-        while (line := await self._line("answer > ", item)) is not None:
-            if line.strip():
+        self.show(shown)
+        while (line := await self._line(keys, item)) is not None:
+            if line.strip() == HELP.key:
+                self._explain(keys, shown)
+            elif line.strip() == VIEW.key and not shown.is_seen:
+                await self._view(shown)
+            elif line.strip():
                 return line.strip()
         return None
 
@@ -103,20 +122,59 @@ class Prompt:
             self._show_elsewhere(item, answer)
         return True
 
-    def show(self, page: list[Text]) -> list[Text]:
-        """Print one part of the page; returns the rest. Keys typed until the prompt appears do not count."""
-        self.display.lines(page[:PAGE_LINES])
-        hidden = page[PAGE_LINES:]
-        if hidden:
-            self.say(f"… {len(hidden)} more lines: m shows them", "bold yellow")
+    def show(self, shown: Shown) -> None:
+        """Print the page if it is not on the screen. Keys typed until the prompt appears do not count."""
+        if not shown.is_on_screen:
+            lines, hidden = shown.page.excerpt()
+            self.display.lines(lines)
+            shown.is_seen = shown.is_seen or not hidden
+            shown.is_on_screen = True
         self.terminal.drop_typed_ahead()
-        return hidden
+
+    async def _view(self, shown: Shown) -> None:
+        """Show all of a page in a pager; where there is none, page by page."""
+        whole = shown.page.whole
+        try:
+            if is_plain_terminal():
+                is_seen = await self._turn_pages(whole)
+            else:
+                with self.terminal.given_away():
+                    await show_in_pager("\n".join(line.plain for line in whole) + "\n", self.display.encode(whole))
+                is_seen = True
+        except PagerFailed as failure:
+            self.say(str(failure), "yellow")
+            is_seen = await self._turn_pages(whole)
+        shown.is_seen = shown.is_seen or is_seen
+        self.display.lines(shown.page.head)
+        self.terminal.drop_typed_ahead()
+
+    async def _turn_pages(self, lines: Sequence[Text]) -> bool:
+        """Print the lines page by page; whether the person went on to the end."""
+        size = max(self.display.height - 2, 4)
+        for start in range(0, len(lines), size):
+            self.display.lines(lines[start : start + size])
+            left = len(lines) - start - size
+            if left > 0:
+                answer = await self.terminal.answer(
+                    f"{format_count(left, 'more line')}: Enter continues, q returns › "
+                )
+                if (answer or "").strip():
+                    return False
+        return True
+
+    def _explain(self, keys: KeyLine, shown: Shown) -> None:
+        width = self.display.width
+        lines = [
+            piece for line in keys.explanations() for piece in fold(Text(line), width, "", "    ", by_words=True)
+        ]
+        self.display.lines([*lines, *shown.page.details])
+        self.terminal.drop_typed_ahead()
 
     def say(self, line: str, style: str = "") -> None:
         """Print one line, made safe."""
         self.display.line(safe_text(line, style))
 
-    async def _line(self, prompt: str, about: OpenQuestion | None) -> str | None:
+    async def _line(self, prompt: KeyLine, about: OpenQuestion | None) -> str | None:
         if about is None:
             return await self.terminal.answer(prompt)
 
@@ -136,3 +194,11 @@ class Prompt:
         reason = f" ({answer.reason})" if answer.reason else ""
         kind = _KIND_WORDS.get(answer.kind, answer.kind)
         self.say(f"{item.call['tool_name']}: answered by {answer.by}: {kind}{reason}", "bold")
+
+
+def _with_view(keys: KeyLine, shown: Shown) -> KeyLine:
+    """The keys with the one that shows all; it is on the line where part of the page is hidden."""
+    first, *others = keys.choices
+    is_hidden = not shown.is_seen
+    view: Choice = VIEW if is_hidden else VIEW._replace(rank=HIDDEN)
+    return replace(keys, choices=(first, view, *others))

@@ -4,27 +4,32 @@ Nothing runs in here: the session continues only when every question has its ans
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.text import Text
 
 from graph_agent.calls import PLAN_TOOL, question_and_options
 from graph_agent.cli.prompts.choices import (
-    ALL,
-    ALL_APPROVALS,
-    ALL_RECOVERIES,
     APPROVAL,
+    BACK,
     END,
+    HELP,
+    HIDDEN,
+    OTHERS,
     OUTSIDE,
+    PLAN,
     RECOVERY,
     RULES,
     SCOPES,
     Choice,
+    KeyLine,
+    for_all,
 )
 from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
-from graph_agent.cli.prompts.prompt import PAGE_LINES, Prompt
-from graph_agent.cli.render.approval_page import approval_page, question_page, recovery_page
+from graph_agent.cli.prompts.prompt import Prompt, Shown
+from graph_agent.cli.render.approval_page import approval_page, call_rows, question_page, recovery_page
 from graph_agent.cli.render.console import fold, safe_text
+from graph_agent.cli.views.format import format_count
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
 from graph_agent.ports import AlwaysAllow, GrantScope, Proposal, ProposedRules, rules_with_folders
@@ -36,6 +41,13 @@ _ASK_RESULT = "What happened? (sent to the model) "
 _KINDS: Mapping[str, AnswerKind] = {"y": "approve", "n": "reject", "r": "retry", "c": "cancel", "d": "done"}
 _SCOPES: Mapping[str, GrantScope] = {"t": "thread", "p": "project", "u": "user"}
 _SKIP, _STOP = "/skip", "/stop"
+_LABEL = 15
+"""Columns of what each choice of rules is called."""
+_FOR_ALL: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "approval": {"y": ("run all {}", "all"), "n": ("reject all", "none")},
+    "recovery": {"r": ("retry all {}", "all"), "d": ("done all", "all"), "c": ("cancel all", "none")},
+}
+"""Beside which keys there is one for all questions of the kind, and its labels."""
 
 
 class StopTurn(Exception):
@@ -47,6 +59,9 @@ class PendingQuestions:
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
+        self._questions: Sequence[OpenQuestion] = ()
+        self._shown: dict[str, Shown] = {}
+        """The page of each call that was shown."""
         self.answered: set[str] = set()
         """Calls whose question has an answer by now, from here or elsewhere."""
 
@@ -57,112 +72,161 @@ class PendingQuestions:
             StopTurn: the person wants to stop the turn instead.
             InputInterrupted, InputClosed: the person leaves; given answers count, the others stay pending.
         """
-        prompt, count = self._prompt, len(questions)
-        if count > 1:
-            prompt.display.lines(_overview(questions, prompt.display.width))
-        for number, item in enumerate(questions, 1):
-            position = f"{number} of {count}" if count > 1 else ""
-            call_id, kind = item.question.call_id, item.question.kind
-            if _is_model_question(item):
-                await _ask_model_question(prompt, item, position)
-                self.answered.add(call_id)
-            ask = _ask_approval if kind == "approval" else _ask_recovery
-            while call_id not in self.answered:
-                alike = [
-                    other
-                    for other in questions[number - 1 :]
-                    if other.question.kind == kind
-                    and other.question.call_id not in self.answered
-                    and not _is_model_question(other)
-                ]
-                if await ask(prompt, item, position, offers_all=len(alike) > 1):
-                    self.answered.add(call_id)
-                else:
-                    await self._ask_together(alike)
+        self._questions = questions
+        if len(questions) > 1:
+            display, workspace = self._prompt.display, self._prompt.session.workspace
+            display.line(Text(f"{len(questions)} calls need {_needed(questions)}", "bold"))
+            display.lines(call_rows(questions, workspace, display.width))
+        number = 0
+        while pending := [other for other, item in enumerate(questions) if _id(item) not in self.answered]:
+            number = next((other for other in pending if other >= number), pending[0])
+            number = await self._ask(number, pending)
 
-    async def _ask_together(self, items: Sequence[OpenQuestion]) -> None:
-        """Show what was not shown yet (the first one was) and answer all at once, unless the person goes back.
+    async def _ask(self, number: int, pending: Sequence[int]) -> int:
+        """Ask one question; returns the number of the one to ask next, if it is still open."""
+        prompt, item = self._prompt, self._questions[number]
+        count = len(self._questions)
+        position = f"{number + 1} of {count}" if count > 1 else ""
+        if _is_model_question(item):
+            await _ask_model_question(prompt, item, position)
+            self.answered.add(_id(item))
+            return number
+        kind = item.question.kind
+        alike = [one for one in map(self._questions.__getitem__, pending) if one.question.kind == kind]
+        alike = [one for one in alike if not _is_model_question(one)]
+        # The next call comes first, then round: the arrows begin beside the one that is shown.
+        others = [*(other for other in pending if other > number), *(other for other in pending if other < number)]
+        offer = _Offer(position, len(alike), tuple(str(other + 1) for other in others))
+        shown = self._shown[_id(item)] = self._shown.get(_id(item)) or _page(prompt, item, position)
+        shown.is_on_screen = False
+        ask = _ask_approval if kind == "approval" else _ask_recovery
+        key = await ask(prompt, item, shown, offer)
+        if key is None:
+            self.answered.add(_id(item))
+        elif key in offer.rows:
+            return int(key) - 1
+        else:
+            await self._answer_all(alike, key.lower())
+        return number
 
-        A page too long for one screenful is left for its own question.
+    async def _answer_all(self, items: Sequence[OpenQuestion], key: str) -> None:
+        """Give all questions one answer; before one that may have effects, each page is shown.
+
+        A page of which not all was seen is left for its own question.
         """
         prompt = self._prompt
-        shown = [items[0]]
-        for item in items[1:]:
-            page = _page(prompt, item, "")
+        is_harmless = key in ("n", "c")
+        answered, is_new = [], False
+        for item in items:
             if await prompt.is_answered(item):
-                self.answered.add(item.question.call_id)
-            elif len(page) > PAGE_LINES:
-                prompt.say(f"{item.call['tool_name']} is long: you are asked about it separately.", "yellow")
+                self.answered.add(_id(item))
+                continue
+            shown = self._shown.get(_id(item))
+            if shown is None and not is_harmless:
+                shown = self._shown[_id(item)] = _page(prompt, item, "")
+                prompt.show(shown)
+                is_new = True
+            if is_harmless or (shown is not None and shown.is_seen):
+                answered.append(item)
             else:
-                prompt.display.lines(page)
-                shown.append(item)
-        is_approval = items[0].question.kind == "approval"
-        high = sum(item.call.get("risk") == "high" for item in shown)
-        risky = f", {high} of them HIGH risk" if high and is_approval else ""
-        prompt.say(f"One answer for the {len(shown)} calls shown{risky}:", "bold")
-        prompt.terminal.drop_typed_ahead()
-        kind = _KINDS.get(await prompt.pick(ALL_APPROVALS if is_approval else ALL_RECOVERIES) or "")
-        if kind is not None:
-            reason = await prompt.words(_ASK_RESULT) if kind == "done" else ""
-            for item in shown:
-                if await prompt.decide(item, kind, reason):
-                    self.answered.add(item.question.call_id)
+                prompt.say(f"{item.call['tool_name']} is long: you are asked about it separately.", "yellow")
+        if is_new and not await self._confirm_all(answered, key):
+            return
+        reason = await prompt.words(_ASK_RESULT) if key == "d" else ""
+        for item in answered:
+            if await prompt.decide(item, _KINDS[key], reason):
+                self.answered.add(_id(item))
+
+    async def _confirm_all(self, items: Sequence[OpenQuestion], key: str) -> bool:
+        kind = items[0].question.kind if items else "approval"
+        high = sum(item.call.get("risk") == "high" for item in items)
+        risky = f", {high} of them HIGH risk" if high and kind == "approval" else ""
+        self._prompt.say(f"One answer for the {format_count(len(items), 'call')} shown{risky}:", "bold")
+        self._prompt.terminal.drop_typed_ahead()
+        [choice] = [one for one in (*APPROVAL, *RECOVERY) if one.key == key and one in _CHOICES[kind]]
+        everything = choice._replace(label=f"{choice.label} all", short=f"{choice.label} all")
+        return await self._prompt.pick(KeyLine((everything, BACK))) == key
+
+
+class _Offer(NamedTuple):
+    """What a question offers beside its own answers."""
+
+    position: str
+    alike: int
+    """How many open questions of its kind there are."""
+    rows: tuple[str, ...]
+    """The numbers of the other open questions."""
+
+    def keys(self, kind: str, *more: Choice, without: str = "") -> KeyLine:
+        """The line of keys; `without` are keys that are understood and not shown."""
+        choices = [one._replace(rank=HIDDEN) if one.key in without else one for one in _CHOICES[kind]]
+        if self.alike > 1:
+            choices = for_all(choices, self.alike, _FOR_ALL[kind])
+        others = (OTHERS,) if self.rows else ()
+        return KeyLine((*choices, *more, *others, HELP), self.rows)
+
+
+_CHOICES: Mapping[str, Sequence[Choice]] = {"approval": APPROVAL, "recovery": RECOVERY}
+
+
+def _id(item: OpenQuestion) -> str:
+    return item.question.call_id
+
+
+def _needed(questions: Sequence[OpenQuestion]) -> str:
+    is_approval = all(item.question.kind == "approval" and not _is_model_question(item) for item in questions)
+    return "approval" if is_approval else "your decision"
 
 
 def _is_model_question(item: OpenQuestion) -> bool:
     return item.question.kind == "approval" and bool(item.call.get("requires_input"))
 
 
-def _overview(questions: Sequence[OpenQuestion], width: int) -> list[Text]:
-    lines = [Text(f"{len(questions)} calls need your decision before any of them runs:", "bold")]
-    for number, item in enumerate(questions, 1):
-        call = item.call
-        summary = call.get("summary") or call["tool_name"]
-        name = "" if summary.startswith(call["tool_name"]) else f"{call['tool_name']} "
-        risk = str(call.get("risk", "medium")).upper()
-        state = "" if item.question.kind == "approval" else ", interrupted"
-        lines += fold(safe_text(f"{number}. {name}{summary} ({risk}{state})"), width, "  ", "     ")
-    return lines
-
-
-def _page(prompt: Prompt, item: OpenQuestion, position: str, *, is_edited: bool = False) -> list[Text]:
+def _page(prompt: Prompt, item: OpenQuestion, position: str, *, is_edited: bool = False) -> Shown:
     """Everything there is to see before answering."""
+    session, width = prompt.session, prompt.display.width
     if item.question.kind != "approval":
-        return recovery_page(item, prompt.display.width, position)
-    session = prompt.session
-    return approval_page(
-        item, session.workspace, session.sandbox, prompt.display.width, position, is_edited=is_edited
-    )
+        return Shown(recovery_page(item, width, position, session.sandbox))
+    page = approval_page(item, session.workspace, session.sandbox, width, position, is_edited=is_edited)
+    return Shown(page)
 
 
-async def _ask_approval(prompt: Prompt, item: OpenQuestion, position: str, *, offers_all: bool) -> bool:
-    """Ask until the question has an answer, from here or elsewhere; False when all are to be answered at once.
+async def _ask_approval(prompt: Prompt, item: OpenQuestion, shown: Shown, offer: _Offer) -> str | None:
+    """Ask until the question has an answer, from here or elsewhere; else the key about others.
 
     Raises:
         StopTurn: the person wants to stop the turn instead.
     """
     edited: Mapping[str, Any] | None = None
-    page = _page(prompt, item, position)
     sandbox = prompt.session.sandbox
     outside = (OUTSIDE,) if sandbox.is_active and item.call["tool_name"] in sandbox.tools else ()
-    *answers, stop = APPROVAL
-    choices = (*answers, *outside, *((ALL,) if offers_all else ()), stop)
-    while key := await prompt.key(item, page, choices):
-        page = []
-        if key == ALL.key:
-            return False
-        if key == stop.key:
+    keys = offer.keys("approval", *outside, without="" if await _can_be_allowed(prompt, item) else "a")
+    while key := await prompt.key(item, shown, keys):
+        if key in offer.rows or key.isupper():
+            return key
+        if key == "s":
             raise StopTurn
         if key == "e":
             item, edited = await _edit(prompt, item, edited)
-            page = _page(prompt, item, position, is_edited=edited is not None)
+            shown = _page(prompt, item, offer.position, is_edited=edited is not None)
+            # One answer for all would be about the model's arguments.
+            keys = offer._replace(alike=1).keys("approval", *outside)
         elif key in ("n", "r"):
-            reason = await prompt.words("Reason: ") if key == "r" else ""
+            reason = await prompt.words("Feedback: ") if key == "r" else ""
             if await prompt.decide(item, "reject", reason):
                 break
         elif await _approve(prompt, item, edited, key):
             break
-    return True
+    return None
+
+
+async def _can_be_allowed(prompt: Prompt, item: OpenQuestion) -> bool:
+    """Whether there is a rule that would allow the call from now on."""
+    try:
+        proposal = await prompt.session.propose_grant(item.question)
+    except AnswerRefused:
+        return False  # It is not open any more, which the prompt finds out.
+    return any(proposal.choice(kind) is not None for kind in ("exact", "prefix"))
 
 
 async def _approve(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None, key: str) -> bool:
@@ -186,17 +250,17 @@ async def _ask_always(prompt: Prompt, item: OpenQuestion, proposal: Proposal) ->
     offered = {"1": proposal.choice("exact"), "2": proposal.choice("prefix")}
     choices = {key: rules for key, rules in offered.items() if rules is not None}
     if not choices:
-        prompt.say(f"This cannot always be allowed. {proposal.objection}", "yellow")
+        prompt.say(f"No rule can be saved for this call. {proposal.objection}", "yellow")
         return None
     has_folders = any(rules.folders for rules in choices.values())
     place = "" if has_folders or proposal.folder == "." else f" in {proposal.folder}"
-    note = (
-        f"Applies{place} in mode {prompt.session.mode} and more permissive modes. Revoke it with `policy revoke`."
-    )
-    prompt.show([*_rules_page(choices, prompt.display.width), *fold(safe_text(note), prompt.display.width)])
-    key = next(iter(choices)) if len(choices) == 1 else await prompt.pick(RULES, item, "1")
+    note = f"Applies{place} in mode {prompt.session.mode} and more permissive modes; `policy revoke` revokes it."
+    prompt.display.lines(_rules_page(choices, prompt.display.width))
+    prompt.say(note)
+    prompt.terminal.drop_typed_ahead()
+    key = next(iter(choices)) if len(choices) == 1 else await prompt.pick(KeyLine(RULES), item, "1")
     chosen = choices.get(key or "")
-    scope = None if chosen is None else _SCOPES.get(await prompt.pick(SCOPES, item, "t") or "")
+    scope = None if chosen is None else _SCOPES.get(await prompt.pick(KeyLine(SCOPES), item, "t") or "")
     if chosen is None or scope is None:
         return None
     return AlwaysAllow(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes)
@@ -204,17 +268,16 @@ async def _ask_always(prompt: Prompt, item: OpenQuestion, proposal: Proposal) ->
 
 def _rules_page(choices: Mapping[str, ProposedRules], width: int) -> list[Text]:
     """The rules of each choice, under its key, and what they cover."""
-    page = []
-    if len(choices) > 1:
-        page.append(Text("Allow from now on:", "bold"))
+    page = [Text("Allow from now on:", "bold")]
     for key, choice in choices.items():
-        count = len(choice.rules)
-        what = "this rule" if count == 1 else f"these {count} rules, all of which the call needs"
-        heading = f"  {key}  with {what}:" if len(choices) > 1 else f"Allow from now on, with {what}:"
-        page.append(Text(heading, "bold"))
-        for line in rules_with_folders(choice):
-            page += fold(safe_text(line), width, "  │ ")
-        page += fold(safe_text(choice.coverage, "yellow"), width, "  ")
+        is_one = len(choices) == 1
+        label = "" if is_one and not choice.prefixes else "any arguments" if choice.prefixes else "exactly"
+        gutter = f"  {'' if is_one else f'{key}  '}{label.ljust(_LABEL) if label else ''}"
+        indent = " " * len(gutter)
+        for number, line in enumerate(rules_with_folders(choice)):
+            page += fold(safe_text(line, "bold"), width, indent if number else gutter, f"{indent}│ ")
+        count = f"The call needs these {len(choice.rules)} rules together. " if len(choice.rules) > 1 else ""
+        page += fold(safe_text(f"{count}{choice.coverage}", "yellow"), width, "     ", by_words=True)
     return page
 
 
@@ -236,25 +299,28 @@ async def _edit(
     return shown, shown.call["arguments"]
 
 
-async def _ask_recovery(prompt: Prompt, item: OpenQuestion, position: str, *, offers_all: bool) -> bool:
-    """Ask what is to become of an interrupted call; False when all are to be decided at once."""
-    page = _page(prompt, item, position)
-    choices: tuple[Choice, ...] = (*RECOVERY, ALL) if offers_all else RECOVERY
-    choices_now = (*choices, END) if item.processes else choices
-    while key := await prompt.key(item, page, choices_now):
-        page = []
-        if key == ALL.key:
-            return False
-        if key == END.key:
-            left = await prompt.session.end_processes(item.question)
-            pids = ", ".join(map(str, left))
-            prompt.say(f"Could not end pid {pids}." if left else "All processes of the call have ended.")
-            choices_now = (*choices, END) if left else choices
-        else:
-            reason = await prompt.words(_ASK_RESULT) if key == "d" else ""
-            if await prompt.decide(item, _KINDS[key], reason):
-                break
-    return True
+async def _ask_recovery(prompt: Prompt, item: OpenQuestion, shown: Shown, offer: _Offer) -> str | None:
+    """Ask what is to become of an interrupted call, until it has an answer; else the key about others."""
+    has_processes = bool(item.processes)
+    while key := await prompt.key(item, shown, offer.keys("recovery", *((END,) if has_processes else ()))):
+        if key in offer.rows or key.isupper():
+            return key
+        if key in (END.key, "r") and has_processes:
+            has_processes = not await _end_processes(prompt, item)
+            if key == END.key or has_processes:
+                continue
+        reason = await prompt.words(_ASK_RESULT) if key == "d" else ""
+        if await prompt.decide(item, _KINDS[key], reason):
+            break
+    return None
+
+
+async def _end_processes(prompt: Prompt, item: OpenQuestion) -> bool:
+    """End what an interrupted call left running; whether nothing of it runs any more."""
+    left = await prompt.session.end_processes(item.question)
+    pids = ", ".join(map(str, left))
+    prompt.say(f"Could not end pid {pids}." if left else "All processes of the call have ended.")
+    return not left
 
 
 async def _ask_model_question(prompt: Prompt, item: OpenQuestion, position: str) -> None:
@@ -264,17 +330,26 @@ async def _ask_model_question(prompt: Prompt, item: OpenQuestion, position: str)
         StopTurn: the person wants to stop the turn instead.
     """
     options = question_and_options(item.call)[1]
-    page = question_page(item, prompt.display.width, position)
-    is_plan = item.call["tool_name"] == PLAN_TOOL
-    what = "a number, or what to change" if is_plan else "an answer, or a number" if options else "an answer"
-    skips = "keeps planning" if is_plan else "skips the question"
-    hint = f"Type {what}; {_SKIP} {skips}, {_STOP} stops the turn."
-    while line := await prompt.sentence(item, page, hint):
-        page = []
+    numbers = tuple(str(number) for number in range(1, len(options) + 1))
+    by_key = dict(zip(numbers, options, strict=True))
+    skip: tuple[str, ...] = (_SKIP,)
+    if item.call["tool_name"] == PLAN_TOOL:
+        by_key |= dict(zip("ya", options, strict=True))
+        keys, skip = KeyLine((*PLAN, HELP._replace(rank=4))), (*skip, "n")
+    else:
+        range_of_numbers = f"1-{len(options)}, or your own words · " if options else "your answer · "
+        keys = KeyLine((*_QUESTION, HELP), numbers, range_of_numbers)
+    shown = Shown(question_page(item, prompt.display.width, position))
+    while line := await prompt.sentence(item, shown, keys):
         if line == _STOP:
             raise StopTurn
-        is_number = line.isascii() and line.isdigit() and 1 <= int(line) <= len(options)
-        kind: AnswerKind = "reject" if line == _SKIP else "answer"
-        reason = "" if line == _SKIP else options[int(line) - 1] if is_number else line
+        kind: AnswerKind = "reject" if line in skip else "answer"
+        reason = "" if line in skip else by_key.get(line, line)
         if await prompt.decide(item, kind, reason):
             return
+
+
+_QUESTION = (
+    Choice(_SKIP, "", "", "answer nothing; the model carries on without"),
+    Choice(_STOP, "the turn", "", "stop the turn"),
+)

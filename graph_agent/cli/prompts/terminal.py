@@ -16,7 +16,7 @@ import termios
 import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from prompt_toolkit import PromptSession
@@ -26,6 +26,7 @@ from prompt_toolkit.clipboard import InMemoryClipboard
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions, is_searching
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
@@ -33,6 +34,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
+from graph_agent.cli.prompts.choices import KeyLine
 from graph_agent.cli.prompts.keyboard import CTRL_ENTER, Keyboard, typed_text
 from graph_agent.cli.prompts.menu import Menu, Picked, format_rows
 from graph_agent.cli.prompts.terminal_output import EchoedLine, full_reports, plain_input, terminal_output
@@ -132,6 +134,8 @@ class Terminal:
         self._drawn: Application[Any] | EchoedLine | None = None
         """The line or menu that is drawn now."""
         self._above: list[Callable[[], None]] = []
+        self._keys: KeyLine | None = None
+        """The keys of the question that is asked."""
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -170,17 +174,16 @@ class Terminal:
         finally:
             self._typing = None
 
-    async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None:
+    async def answer(self, prompt: str | KeyLine, gone: Awaitable[object] | None = None) -> str | None:
         """Read one line; None as soon as `gone` is done: then the question is not open any more.
 
-        A wide prompt is folded between words.
+        A wide prompt is folded between words. The arrows put the keys of a line of keys in turn on the line.
 
         Raises:
             InputInterrupted, InputClosed: Ctrl-C, Ctrl-D.
         """
-        width = max(terminal_output().get_size().columns - _INPUT_WIDTH, _INPUT_WIDTH)
-        folded = "\n".join(textwrap.wrap(prompt.rstrip(), width)) + " "
-        reading = asyncio.create_task(self._read(self._answers, folded))
+        self._keys = prompt if isinstance(prompt, KeyLine) else None
+        reading = asyncio.create_task(self._read(self._answers, prompt))
         waited: set[asyncio.Future[Any]] = {reading}
         if gone is not None:
             waited.add(asyncio.ensure_future(gone))
@@ -218,9 +221,12 @@ class Terminal:
         sys.stdout.write("\n".join([*lines, ""]))
         with contextlib.suppress(InputInterrupted, InputClosed):
             actions = "".join(f", NUMBER {key} to {does}" for key, does in menu.actions.items())
-            while typed := (await self.answer(f"Number{actions}, empty to leave > ") or "").strip():
+            diff = ", d NUMBER to show its diff" if menu.details else ""
+            while typed := (await self.answer(f"Number{actions}{diff}, empty to leave > ") or "").strip():
                 if (picked := menu.pick(typed)) is not None:
                     return picked
+                if menu.details and typed.startswith("d") and (one := menu.pick(typed[1:].strip())) is not None:
+                    sys.stdout.write("".join(f"{escape(line)}\n" for line in menu.details(one.key)))
         return None
 
     @contextlib.asynccontextmanager
@@ -326,14 +332,25 @@ class Terminal:
         if unfinished.text and self._typing is not None:
             self._typing.default_buffer.document = unfinished
 
-    async def _read(self, session: PromptSession[str], prompt: str, begin: Callable[[], None] | None = None) -> str:
+    async def _read(
+        self, session: PromptSession[str], prompt: str | KeyLine, begin: Callable[[], None] | None = None
+    ) -> str:
         # A prompt that ended within Ctrl-R would hand the keys of this one to that search.
         session.layout.focus(session.default_buffer)
+
+        def fragments() -> StyleAndTextTuples:
+            width = terminal_output().get_size().columns
+            if isinstance(prompt, str):
+                room = max(width - _INPUT_WIDTH, _INPUT_WIDTH)
+                return [(_PROMPT_STYLE, f"{chr(10).join(textwrap.wrap(prompt.rstrip(), room))} ")]
+            pieces = prompt.fragments(width, session.default_buffer.text)
+            return [(f"{_PROMPT_STYLE} {style}", text) for style, text in pieces]
+
         try:
             if not self._is_plain:
                 self._drawn = session.app
-                return self._expand(await session.prompt_async([(_PROMPT_STYLE, prompt)], pre_run=begin))
-            with EchoedLine(prompt, session.default_buffer) as echo:
+                return self._expand(await session.prompt_async(fragments, pre_run=begin))
+            with EchoedLine("".join(text for _, text, *_ in fragments()), session.default_buffer) as echo:
                 self._drawn = echo
                 return self._expand(await session.prompt_async(pre_run=begin))
         except EOFError:
@@ -376,7 +393,22 @@ class Terminal:
     def _answers(self) -> PromptSession[str]:
         keys = self._common_keys()
         keys.add("c-d")(lambda event: event.app.exit(exception=InputClosed, style="class:exiting"))
+        for names, steps in {("left", "s-tab"): -1, ("right", "tab"): 1, ("up",): -1, ("down",): 1}.items():
+            for name in names:
+                is_row = name in ("up", "down")
+                choose = keys.add(name, filter=Condition(self._is_choosing))
+                choose(partial(self._choose_key, steps, is_row=is_row))
         return self._session(keys)
+
+    def _is_choosing(self) -> bool:
+        """Whether the arrows choose one of the keys: nothing else is on the line."""
+        line = get_app().current_buffer.text
+        return self._keys is not None and self._keys.next_key(line, 1, is_row=False) is not None
+
+    def _choose_key(self, steps: int, event: KeyPressEvent, *, is_row: bool) -> None:
+        if self._keys is not None:
+            key = self._keys.next_key(event.current_buffer.text, steps, is_row=is_row)
+            event.current_buffer.document = _end_of(key or "")
 
     @cached_property
     def _busy(self) -> PromptSession[str]:

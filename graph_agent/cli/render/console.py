@@ -3,7 +3,8 @@
 import re
 import shutil
 import sys
-from typing import TextIO
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
@@ -11,10 +12,11 @@ from rich.text import Text
 
 from graph_agent.cli.render.escape import escape, is_plain_terminal, parts, supports_escapes
 
-__all__ = ["added_text", "block", "diff_lines", "fold", "make_console", "safe_text"]
+__all__ = ["Hunk", "block", "diff_lines", "fold", "hunk_lines", "make_console", "parse_diff", "safe_text"]
 
 _ESCAPED = "reverse"
 _NARROWEST = 8
+_GUTTER = " " * 7
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _STYLES = {"+": "green", "-": "red", " ": ""}
 _TAB = "→   "
@@ -47,16 +49,28 @@ def safe_text(text: str, style: str = "") -> Text:
     return shown
 
 
-def fold(line: Text, width: int, gutter: str = "", indent: str | None = None) -> list[Text]:
-    """The line folded by cells, not by words, behind the gutter; further pieces come behind `indent`."""
+def fold(
+    line: Text, width: int, gutter: str = "", indent: str | None = None, *, by_words: bool = False
+) -> list[Text]:
+    """The line folded by cells behind the gutter; further pieces come behind `indent`.
+
+    Args:
+        by_words: fold between words where there are blanks. What would run is folded by cells alone.
+    """
     following = gutter if indent is None else indent
     room = max(_NARROWEST, width - max(cell_len(gutter), cell_len(following)))
-    offsets, position = [], 0
-    for piece in chop_cells(line.plain, room)[:-1]:
-        position += len(piece)
+    offsets, position, rest = [], 0, line.plain
+    while len(piece := next(iter(chop_cells(rest, room)), "")) < len(rest):
+        size = len(piece)
+        if by_words:
+            size = size + 1 if rest[size] == " " else piece.rfind(" ") + 1 or size
+        position, rest = position + size, rest[size:]
         offsets.append(position)
     pieces = line.divide(offsets)
-    return [Text.assemble((following if number else gutter, "dim"), piece) for number, piece in enumerate(pieces)]
+    if by_words:
+        for one in pieces:
+            one.rstrip()
+    return [Text.assemble((following if number else gutter, "dim"), one) for number, one in enumerate(pieces)]
 
 
 def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> list[Text]:
@@ -65,34 +79,77 @@ def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> lis
     return [piece for line in lines for piece in fold(safe_text(line, style), width, gutter)]
 
 
-def diff_lines(diff: str, width: int) -> list[Text]:
-    """A unified diff as folded lines: old or new number, sign, text; file headers are dimmed."""
-    shown: list[Text] = []
-    old, new = 0, 0
-    in_hunk = False
+class Hunk(NamedTuple):
+    """One piece of a unified diff."""
+
+    old: int
+    """Number of its first line before the change."""
+    new: int
+    lines: tuple[str, ...]
+    """Each with its sign: a blank, a minus, a plus, or the backslash of a note."""
+
+    def side(self, sign: str) -> str:
+        """The text before (`-`) or after (`+`) the change."""
+        text, is_ours = "", False
+        for line in self.lines:
+            if line.startswith("\\"):
+                text = text.removesuffix("\n") if is_ours else text
+            elif is_ours := line[:1] in (" ", sign):
+                text += f"{line[1:]}\n"
+        return text
+
+    def trimmed(self, context: int) -> Iterator["Hunk"]:
+        """The same with at most so many unchanged lines around each change, in pieces where lines are left out."""
+        changed = [number for number, line in enumerate(self.lines) if line[:1] != " "]
+        old, new, begun = self.old, self.new, Hunk(self.old, self.new, ())
+        for number, line in enumerate(self.lines):
+            if any(abs(number - one) <= context for one in changed):
+                begun = begun._replace(lines=(*begun.lines, line)) if begun.lines else Hunk(old, new, (line,))
+            elif begun.lines:
+                yield begun
+                begun = Hunk(old, new, ())
+            old += line[:1] in (" ", "-")
+            new += line[:1] in (" ", "+")
+        if begun.lines:
+            yield begun
+
+
+def parse_diff(diff: str) -> tuple[list[str], list[Hunk]]:
+    """The lines ahead of the first hunk of a unified diff of one file, and its hunks."""
+    head: list[str] = []
+    starts: list[tuple[int, int]] = []
+    bodies: list[list[str]] = []
     for line in diff.removesuffix("\n").split("\n") if diff else ():
-        sign, gutter = line[:1], " " * 7
         if found := _HUNK.match(line):
-            old, new, in_hunk = int(found[1]), int(found[2]), True
-            text = safe_text(line, "cyan")
-        elif in_hunk and sign in _STYLES:
-            gutter = f"{old if sign == '-' else new:>6} "
-            text = safe_text(sign + line[1:].replace("\t", _TAB), _STYLES[sign])
-            old += sign != "+"
-            new += sign != "-"
+            starts.append((int(found[1]), int(found[2])))
+            bodies.append([])
         else:
-            text = safe_text(line, "dim")
-        shown += fold(text, width, gutter)
+            (bodies[-1] if bodies else head).append(line)
+    return head, [Hunk(*start, tuple(body)) for start, body in zip(starts, bodies, strict=True)]
+
+
+def diff_lines(diff: str, width: int) -> list[Text]:
+    """A unified diff as folded lines: old or new number, sign, text; its headers are dimmed."""
+    head, hunks = parse_diff(diff)
+    shown = [piece for line in head for piece in fold(safe_text(line, "dim"), width, _GUTTER)]
+    return [*shown, *hunk_lines(hunks, width)]
+
+
+def hunk_lines(hunks: Sequence[Hunk], width: int) -> list[Text]:
+    """Hunks as folded lines: old or new number, sign, text; a mark stands for the lines between two of them."""
+    shown: list[Text] = []
+    for number, hunk in enumerate(hunks):
+        old, new = hunk.old, hunk.new
+        if number:
+            shown.append(Text(f"{_GUTTER}⋮", "dim"))
+        for line in hunk.lines:
+            sign, gutter = line[:1], _GUTTER
+            if sign in _STYLES:
+                gutter = f"{old if sign == '-' else new:>6} "
+                text = safe_text(sign + line[1:].replace("\t", _TAB), _STYLES[sign])
+                old += sign != "+"
+                new += sign != "-"
+            else:
+                text = safe_text(line, "dim")
+            shown += fold(text, width, gutter)
     return shown
-
-
-def added_text(diff: str) -> str | None:
-    """The whole new content, if the diff shows all of it: only added lines, one hunk from line 1."""
-    lines = diff.removesuffix("\n").split("\n")
-    start = next((number for number, line in enumerate(lines) if _HUNK.match(line)), None)
-    if start is None or not lines[start].split("+", 1)[1].startswith(("1 ", "1,")):
-        return None
-    body = lines[start + 1 :]
-    if not all(line.startswith(("+", "\\")) for line in body):
-        return None
-    return "\n".join(line[1:] for line in body if line.startswith("+"))

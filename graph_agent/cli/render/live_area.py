@@ -64,7 +64,7 @@ class LiveArea:
         """Write lines that stay, and below them live lines."""
         if lines and self.is_drawn and (self._drawn or below):
             top = self._to_top()
-            stay = "".join(f"{self._encoded(line)}\r\n" for line in lines)
+            stay = "".join(f"{self.encode(line)}\r\n" for line in lines)
             self._fit(below)
             self._write(f"{top}{_BELOW}{stay}{_joined(self._drawn)}")
             return
@@ -88,7 +88,7 @@ class LiveArea:
         shown = [line.copy() for line in lines[-(height - 1) :]]
         for line in shown:
             line.truncate(width - 1, overflow="ellipsis")
-        self._drawn, self._width = [self._encoded(line) for line in shown], width
+        self._drawn, self._width = [self.encode(line) for line in shown], width
         self._cells = [line.cell_len for line in shown]
 
     def _to_top(self) -> str:
@@ -108,7 +108,8 @@ class LiveArea:
         width = min(self._console.width, columns or self._console.width)
         return max(width, 2), max(rows or self._console.height, 2)
 
-    def _encoded(self, line: Text) -> str:
+    def encode(self, line: Text) -> str:
+        """The line with its colours, as this console writes it."""
         with self._console.capture() as captured:
             self._console.print(line, end="", soft_wrap=True)
         return captured.get()

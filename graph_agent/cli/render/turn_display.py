@@ -90,6 +90,15 @@ class TurnDisplay:
         """Columns of the terminal."""
         return self._console.width
 
+    @property
+    def height(self) -> int:
+        """Rows of the terminal."""
+        return self._console.height
+
+    def encode(self, lines: Sequence[Text]) -> str:
+        """Lines as the terminal gets them, in colour."""
+        return "".join(f"{self._area.encode(line)}\n" for line in lines)
+
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         self._live.take(event)
@@ -264,9 +273,10 @@ class TurnDisplay:
         end = ended_call(event)
         mark, style = _MARKS.get(end.word, ("?", "yellow"))
         seconds = "" if took is None else f"{' after' if end.by else ''} {took:.1f} s"
-        reason = event.error or end.reason if event.status != "success" else ""
+        reason = event.error or end.reason if event.status not in ("success", "interrupted") else ""
+        phrase = f"{end.word}: {end.reason}" if event.status == "interrupted" and end.reason else end.phrase
         label = self._label(event.call_id, event.tool_name, event.summary)
-        line = Text.assemble((f"{mark} ", style), safe_text(label), safe_text(f"  {end.phrase}{seconds}", "dim"))
+        line = Text.assemble((f"{mark} ", style), safe_text(label), safe_text(f"  {phrase}{seconds}", "dim"))
         if reason:
             line.append("  ").append_text(safe_text(reason.split("\n", 1)[0], style))
         self.line(line)
@@ -278,7 +288,7 @@ class TurnDisplay:
         match event.metadata:
             case {"noted": str(fact)}:
                 # It is in the prompt of every later conversation, so it is shown even where it was approved.
-                line = safe_text(f"noted for every conversation: {fact}  (undo: /memory undo)", "dim")
+                line = safe_text(f"remembered for later conversations: {fact}  (undo: /memory undo)", "dim")
                 return fold(line, width, "  ")
             case {"diff": {"unified": str(diff)}} if diff:
                 # Who answered the question has seen the change there.

@@ -104,7 +104,7 @@ def ended_call(event: "ToolCallFinished") -> CallEnd:
 
 def _call_end(status: str, outcome: "CallOutcome | None", by: str, reason: str) -> CallEnd:
     if outcome is None:
-        return CallEnd(status, "", reason)
+        return CallEnd(status, "", reason.replace("_", " ") if status == "interrupted" else reason)
     if outcome != "stopped":
         return CallEnd(outcome, by, reason.replace("_", " ") if outcome == "cancelled" else reason)
     # A record of an older version names here whoever had approved the call before.
@@ -183,7 +183,8 @@ def parse_duration(text: str, option: str) -> float:
 
 def format_count(count: int, noun: str) -> str:
     """The number with its noun, in the plural unless it is one."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    ending = "" if count == 1 else "es" if noun.endswith(("s", "x", "ch")) else "s"
+    return f"{count:,} {noun}{ending}"
 
 
 def format_omitted(count: int, noun: str) -> str:

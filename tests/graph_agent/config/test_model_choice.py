@@ -16,7 +16,7 @@ from tests.fakes.gguf import LIBRARY
 
 _NOT_CONNECTED = (
     "No model connected. Set OPENAI_API_KEY, or GRAPH_AGENT_BASE_URL for a local server, then start again. "
-    "Until then I understand a few commands: type `help`."
+    "Until then only a few commands work: type `help`."
 )
 _UNSET = "neither a base URL nor a key is set"
 

@@ -12,7 +12,7 @@ from tests.fakes.pty_chat import PtyChat
 
 pytestmark = pytest.mark.slow
 
-_KEYS = "[s]top the turn > "
+_KEYS = "? help"
 _STATUS = "scripted model · mode default"
 _CTRL_C, _CTRL_D, _ESC = "\x03", "\x04", "\x1b"
 _GO = (["start"], ["send", "go"])
@@ -156,7 +156,7 @@ def test_nothing_of_the_arguments_reaches_the_terminal_raw_and_no_color_leaves_o
 ) -> None:
     chat = _chat("spoof", tmp_path, NO_COLOR=no_color)
 
-    code, _ = _play(chat, "<go", "HIGH risk", "touch pwn #", _KEYS, f"^{_CTRL_C}")
+    code, _ = _play(chat, "<go", "HIGH", "touch pwn #", _KEYS, f"^{_CTRL_C}")
 
     raw = [part in chat.output for part in ("\x1b[2K   command", "#\r", "\x1b[1A.txt")]
     colours = any(f"\x1b[{style}m" in chat.output for style in ("31", "32", "33", "36", "1;37;41", "0;36"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from graph_agent.cli.prompts.choices import APPROVAL, RECOVERY, choice_line
+from graph_agent.cli.prompts.choices import KeyLine
 from graph_agent.cli.prompts.prompt import Prompt
 from graph_agent.cli.prompts.questions import PendingQuestions, StopTurn
 from graph_agent.cli.render.turn_display import TurnDisplay
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 else:
     _Terminal = object
 
-KEYS = "[y]es  [a]lways  [e]dit  [n]o  no, with a [r]eason  [s]top the turn > "
-ALL_KEYS = KEYS.replace("[s]top", "[all]  [s]top")
-OUTSIDE_KEYS = KEYS.replace("[s]top", "[o]utside  [s]top")
-SCOPE_KEYS = "in this [t]hread, or Enter  in this [p]roject  everywhere, as this [u]ser  [b]ack > "
+KEYS = "y run · a always · e edit · n reject · r feedback · s stop · ? help › "
+FIRST_OF_TWO = "y run · Y run all 2 · n reject · N reject all · ↑↓ choose · ? help › "
+OUTSIDE_KEYS = "y run · a always · e edit · n reject · r feedback · o outside · ? help › "
+SCOPE_KEYS = "t thread, or Enter · p project · u user · b back › "
+TYPO = "Type one of these keys, or choose one with the arrows; ? explains them."
 A = approval("call-a", "bash", {"command": "echo a"})
 B = approval("call-b", "bash", {"command": "echo b"})
 HIGH = approval("call-c", "bash", {"command": "rm -rf d"}, risk="high")
@@ -41,6 +42,7 @@ QUESTION = approval(
     requires_input=True,
     risk="low",
 )
+PLAN_CALL = approval("call-p", "present_plan", {"plan": "1. add"}, requires_input=True, risk="low")
 
 
 class Typed(_Terminal):
@@ -50,8 +52,8 @@ class Typed(_Terminal):
         self._lines = list(lines)
         self._stream = stream
 
-    async def answer(self, prompt: str, gone: Awaitable[object] | None = None) -> str | None:
-        self._stream.write(f"{prompt}\n")
+    async def answer(self, prompt: str | KeyLine, gone: Awaitable[object] | None = None) -> str | None:
+        self._stream.write(f"{prompt if isinstance(prompt, str) else prompt.line(80)}\n")
         if self._lines:
             return self._lines.pop(0)
         assert gone is not None
@@ -137,16 +139,27 @@ def _decided(*decisions: tuple[str, ...]) -> list[tuple[str, ...]]:
         ),
         pytest.param(
             (A, B),
-            ("all", "", "all", "b", "n", "y"),
+            ("Y", "", "b", "n", "y"),
             [("call-a", "reject", ""), ("call-b", "approve", "")],
-            id="a bare all answers nothing and back asks one by one",
+            id="run all shows the others first and back asks one by one",
         ),
         pytest.param(
             (A, B, HIGH),
-            ("y", "all", "n"),
+            ("y", "N"),
             [("call-a", "approve", ""), ("call-b", "reject", ""), ("call-c", "reject", "")],
-            id="all from the second question on",
+            id="reject all from the second question on",
         ),
+        pytest.param(
+            (A, B, HIGH),
+            ("3", "y", "2", "n", "y"),
+            [("call-c", "approve", ""), ("call-b", "reject", ""), ("call-a", "approve", "")],
+            id="another one by its number, and round",
+        ),
+        pytest.param((A,), ("Y",), [("call-a", "approve", "")], id="a capital letter where there is only one"),
+        pytest.param((PLAN_CALL,), ("y",), [("call-p", "answer", "start, ask before changes")], id="a plan"),
+        pytest.param((PLAN_CALL,), ("?", "a"), [("call-p", "answer", "start, accept edits")], id="accept edits"),
+        pytest.param((PLAN_CALL,), ("n",), [("call-p", "reject", "")], id="keep planning"),
+        pytest.param((PLAN_CALL,), ("tests first",), [("call-p", "answer", "tests first")], id="what to change"),
     ],
 )
 async def test_what_is_typed_is_recorded(
@@ -180,39 +193,71 @@ async def test_a_typo_is_asked_again_and_answers_nothing(tmp_path: Path) -> None
 
     shown = await scene.ask("", "yy", "always yes", "approve", "n")
 
-    assert shown.count("Please answer with one of: y, a, e, n, r, s") == 4
+    assert shown.count(TYPO) == 4
     assert scene.session.log == _decided(("call-a", "reject", ""))
 
 
 async def test_the_page_comes_first_and_keys_typed_before_the_prompt_do_not_count(tmp_path: Path) -> None:
     shown = await Scene(tmp_path, A).ask("y")
 
-    assert (shown[0].startswith("Approval: bash"), shown[-2:]) == (True, ["<dropped>", KEYS])
-    assert [choice_line(APPROVAL), choice_line(RECOVERY)] == [KEYS, "[r]etry  [d]one  [c]ancel > "]
+    assert (shown[0].startswith("bash  "), shown[-2:]) == (True, ["<dropped>", KEYS])
 
 
-async def test_a_page_with_more_must_be_opened_before_it_can_be_approved(tmp_path: Path) -> None:
+async def test_a_long_page_must_be_viewed_before_it_can_be_approved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", f"tee {tmp_path / 'viewed'}")
     scene = Scene(tmp_path, LONG)
 
-    shown = await scene.ask("y", "m", "y")
+    shown = await scene.ask("y", "v", "y")
 
-    first_refusal = next(n for n, line in enumerate(shown) if line.startswith("You have not seen all of it yet"))
-    assert ("  │ line 499" in shown[:first_refusal], "  │ line 499" in shown) == (False, True)
-    assert KEYS.replace("> ", " [m]ore > ") in shown
+    assert shown.count("You have not seen all of it: v views it.") == 1
+    assert "  … 462 lines not shown" in shown
+    assert [line for line in shown if line.startswith("write_file ")] == [shown[0]] * 3
+    assert "y run · v view all · e edit · n reject · r feedback · s stop · ? help › " in shown
+    assert "  │ line 250" in (tmp_path / "viewed").read_text().splitlines()
     assert scene.session.log == _decided(("call-a", "approve", ""))
 
 
+@pytest.mark.parametrize("pager", ["", "false", "/no/pager"])
+async def test_without_a_pager_a_long_page_is_turned_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pager: str
+) -> None:
+    monkeypatch.setenv("PAGER", pager)
+    monkeypatch.setenv("GRAPH_AGENT_PLAIN", "" if pager else "1")
+    scene = Scene(tmp_path, LONG)
+
+    shown = await scene.ask("v", "", "q", "y", "v", *[""] * 22, "y")
+
+    assert any(line.endswith("more lines: Enter continues, q returns › ") for line in shown)
+    assert shown.count("You have not seen all of it: v views it.") == 1
+    assert "  │ line 250" in shown
+    assert scene.session.log == _decided(("call-a", "approve", ""))
+
+
+async def test_the_keys_are_explained_with_what_the_page_leaves_out(tmp_path: Path) -> None:
+    shown = await Scene(tmp_path, approval("call-a", "bash", {"command": "x"}, rule="risk x", reason="Why.")).ask(
+        "?", "n"
+    )
+
+    explained = shown[shown.index(KEYS) + 1 :]
+    assert explained[0] == "  y run       run it once"
+    assert [line for line in explained if line.startswith(("  call call-a, attempt 1, in", "  Why."))] != []
+    assert explained[-1] == KEYS
+
+
 async def test_several_questions_are_listed_before_the_first_and_the_last_offers_no_all(tmp_path: Path) -> None:
-    listed = approval("c1", "bash", {}, summary="$ ls\x1b[2J", risk="high")
+    listed = approval("c1", "bash", {"command": "ls"}, summary="$ ls\x1b[2J", risk="high")
 
     shown = await Scene(tmp_path, listed, B).ask("y", "y")
 
-    assert shown[:3] == [
-        "2 calls need your decision before any of them runs:",
-        "  1. bash $ ls\\x1b[2J (HIGH)",
-        "  2. bash (MEDIUM)",
+    assert [line.split() for line in shown[:3]] == [
+        ["2", "calls", "need", "approval"],
+        ["1", "bash", "ls\\x1b[2J", "HIGH"],
+        ["2", "bash", "MEDIUM"],
     ]
-    assert [line for line in shown if line.endswith("> ")] == [ALL_KEYS, KEYS]
+    assert [line for line in shown if line.endswith("› ")] == [FIRST_OF_TWO, KEYS]
+    assert [line.split("  ")[0] for line in shown if "of 2" in line] == ["1 of 2 · bash", "2 of 2 · bash"]
 
 
 @pytest.mark.parametrize("typed", [(), ("a",)])
@@ -233,7 +278,7 @@ async def test_a_question_answered_before_it_is_its_turn_is_not_asked(tmp_path: 
 
     shown = await scene.ask("y")
 
-    assert (shown.count(ALL_KEYS), shown[-1]) == (1, "bash: answered by cli pid 99: yes")
+    assert (shown.count(FIRST_OF_TWO), shown[-1]) == (1, "bash: answered by cli pid 99: yes")
 
 
 async def test_the_answer_that_was_first_is_shown_when_ours_came_too_late(tmp_path: Path) -> None:
@@ -255,9 +300,10 @@ async def test_always_shows_its_rules_and_stores_them_for_the_chosen_scope(tmp_p
     shown = await scene.ask("a", "x", "p")
 
     rules = ("bash(git status)", "bash(rm -rf ./tmp)")
-    assert [line for line in shown if line.startswith("  │ ")] == [f"  │ {rule}" for rule in rules]
+    start = shown.index("Allow from now on:")
+    assert shown[start + 1 : start + 3] == [f"  {rule}" for rule in rules]
     assert shown.count(SCOPE_KEYS) == 2
-    assert "<dropped>" in shown[shown.index(f"  │ {rules[1]}") :]
+    assert "<dropped>" in shown[start:]
     assert scene.session.log == _decided(("call-a", "approve", "", "always project", *rules))
 
 
@@ -266,16 +312,16 @@ async def test_a_call_of_which_no_rule_can_be_made_says_why_and_is_asked_again(t
 
     shown = await scene.ask("a", "y")
 
-    assert "This cannot always be allowed. It names no command." in shown
+    assert "No rule can be saved for this call. It names no command." in shown
     assert scene.session.log == _decided(("call-a", "approve", ""))
 
 
 @pytest.mark.parametrize(
     ("proposal", "said"),
     [
-        (Proposal(("edit_file(/w/a)",), coverage="This allows every change."), "  This allows every change."),
+        (Proposal(("edit_file(/w/a)",), coverage="This allows every change."), "     This allows every change."),
         (Proposal(("bash(rm -rf ./tmp)",), folder="sub\x1b[2J"), "Applies in sub\\x1b[2J in mode"),
-        (Proposal(("bash(make)",), folders=((".", "a\x1b[2J"),)), "  │ bash(make)  in . or a\\x1b[2J"),
+        (Proposal(("bash(make)",), folders=((".", "a\x1b[2J"),)), "  bash(make)  in . or a\\x1b[2J"),
     ],
 )
 async def test_a_rule_says_how_far_it_reaches(tmp_path: Path, proposal: Proposal, said: str) -> None:
@@ -288,7 +334,7 @@ async def test_a_rule_says_how_far_it_reaches(tmp_path: Path, proposal: Proposal
 _ANY = ProposedRules(
     ("bash(npm test *)", "bash(rm x)"),
     ("bash(npm test *)",),
-    "This allows npm test with any arguments. And exactly: rm x.",
+    "This allows npm test with any arguments.",
 )
 
 
@@ -315,18 +361,16 @@ async def test_always_stores_the_rules_that_were_chosen(
 
     assert scene.session.log == _decided(("call-a", "approve", "", *granted))
     start = shown.index("Allow from now on:")
-    assert shown[start : start + 9] == [
+    assert shown[start : start + 7] == [
         "Allow from now on:",
-        "  1  with these 2 rules, all of which the call needs:",
-        "  │ bash(npm test -q)",
-        "  │ bash(rm x)",
-        "  This allows these words.",
-        "  2  with these 2 rules, all of which the call needs:",
-        "  │ bash(npm test *)",
-        "  │ bash(rm x)",
-        "  This allows npm test with any arguments. And exactly: rm x.",
+        "  1  exactly        bash(npm test -q)",
+        "                    bash(rm x)",
+        "     The call needs these 2 rules together. This allows these words.",
+        "  2  any arguments  bash(npm test *)",
+        "                    bash(rm x)",
+        "     The call needs these 2 rules together. This allows npm test with any",
     ]
-    assert "[1] exactly this, or Enter  [2] with any arguments  [b]ack > " in "\n".join(shown)
+    assert "1 exactly, or Enter · 2 any arguments · b back › " in shown
 
 
 async def test_without_an_exact_rule_always_asks_for_the_scope_of_the_other(tmp_path: Path) -> None:
@@ -336,8 +380,8 @@ async def test_without_an_exact_rule_always_asks_for_the_scope_of_the_other(tmp_
     shown = "\n".join(await scene.ask("a", "p"))
 
     assert scene.session.log == _decided(("call-a", "approve", "", "always project", *_ANY.rules))
-    assert "[1]" not in shown
-    assert "with any arguments" in shown
+    assert "1 exactly" not in shown
+    assert "  any arguments  bash(npm test *)" in shown
 
 
 async def test_edited_arguments_are_shown_again_with_their_change(
@@ -349,13 +393,24 @@ async def test_edited_arguments_are_shown_again_with_their_change(
     shown = await scene.ask("e", "y")
 
     again = shown[shown.index(KEYS) + 1 :]
-    again = again[again.index("  command: echo mine") :]  # after a workspace that may take several lines
     assert [line for line in again if line.startswith("  ")] == [
-        "  command: echo mine",
+        "  $ echo mine",
         "  These are your edited arguments, not the model's.",
-        "  this would:",
-        "  │ as edited",
+        "  as edited",
     ]
+
+
+async def test_one_answer_for_all_is_not_offered_for_edited_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(tmp_path, A, B)
+    _edit_as(tmp_path, '{"command": "echo mine"}', monkeypatch)
+
+    await scene.ask("e", "Y", "n")
+
+    assert scene.session.log == _decided(
+        ("call-a", "edit", "", '{"command": "echo mine"}'), ("call-b", "reject", "")
+    )
 
 
 @pytest.mark.parametrize(
@@ -403,9 +458,7 @@ async def test_only_a_command_in_an_active_sandbox_may_be_let_out(tmp_path: Path
 
     shown = await scene.ask("o", "o", "y")
 
-    assert "  sandbox: bubblewrap: no network; o runs this command outside it" in shown
-    assert [line for line in shown if "[o]utside" in line] == [OUTSIDE_KEYS.replace("[s]top", "[all]  [s]top")]
-    assert "Please answer with one of: y, a, e, n, r, s" in shown
+    assert [TYPO in shown, any("o outside" in line for line in shown)] == [True, False]  # two calls: no room
     assert scene.session.log == _decided(("call-a", "approve", "", "outside"), ("call-b", "approve", ""))
 
 
@@ -417,31 +470,36 @@ async def test_without_a_sandbox_nothing_is_let_out_and_the_page_says_so(tmp_pat
     shown = await scene.ask("o", "y")
 
     assert KEYS in shown
-    assert any(line.startswith("  sandbox: ") and "all your rights" in line for line in shown)
+    assert any("all your rights" in line for line in shown)
     assert scene.session.log == _decided(("call-a", "approve", ""))
 
 
-async def test_a_long_command_cannot_be_let_out_unread(tmp_path: Path) -> None:
+async def test_a_long_command_cannot_be_let_out_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(tmp_path, LONG_COMMAND)
     scene.use_sandbox()
 
-    shown = await scene.ask("o", "m", "o")
+    monkeypatch.setenv("PAGER", "cat")
 
-    assert any(line.startswith("You have not seen all of it yet") for line in shown)
+    shown = await scene.ask("o", "v", "o")
+
+    assert "You have not seen all of it: v views it." in shown
     assert scene.session.log == _decided(("call-a", "approve", "", "outside"))
 
 
-async def test_what_still_runs_can_be_ended_before_the_call_is_tried_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("typed", [("e", "r"), ("r",)])
+async def test_what_still_runs_is_ended_before_the_call_is_tried_again(
+    tmp_path: Path, typed: tuple[str, ...]
+) -> None:
     scene = Scene(tmp_path, recovery("call-a", "bash", {"command": "make"}, processes=(7, 8)))
 
-    shown = await scene.ask("e", "r")
+    shown = await scene.ask(*typed)
 
     assert scene.session.log == [("end", "call-a"), *_decided(("call-a", "retry", ""))]
-    assert "  still running: pid 7, 8; a retry waits until they have exited" in shown
-    assert [line for line in shown if line.endswith("> ")] == [
-        "[r]etry  [d]one  [c]ancel  [e]nd its processes > ",
-        "[r]etry  [d]one  [c]ancel > ",
-    ]
+    assert "  2 processes still running (pid 7, 8); a retry ends them first" in shown
+    assert [line for line in shown if line.endswith("› ")] == [
+        "r retry · d mark as done · c cancel · e end processes · ? help › ",
+        "r retry · d mark as done · c cancel · ? help › ",
+    ][: len(typed)]
 
 
 async def test_a_question_of_the_model_is_shown_with_its_options_and_never_answered_with_all(
@@ -450,26 +508,32 @@ async def test_a_question_of_the_model_is_shown_with_its_options_and_never_answe
     shown = await Scene(tmp_path, QUESTION).ask("2")
     beside = await Scene(tmp_path, A, QUESTION).ask("y", "tabs")
 
-    assert shown[:6] == [
-        "Question call-q",
-        "  │ Tabs or\\x1b[2Jblanks?",
-        "  1. tabs",
-        "  2. blanks",
-        "Type an answer, or a number; /skip skips the question, /stop stops the turn.",
+    assert shown == [
+        "Question",
+        "  Tabs or\\x1b[2Jblanks?",
+        "  1  tabs",
+        "  2  blanks",
         "<dropped>",
+        "1-2, or your own words · /skip · /stop the turn · ? help › ",
     ]
-    assert [line for line in beside if line.endswith("> ")] == [KEYS, "answer > "]
+    assert [line for line in beside if line.endswith("› ")] == [
+        KEYS.replace("s stop · ?", "↑↓ choose · ?"),
+        "1-2, or your own words · /skip · /stop the turn · ? help › ",
+    ]
 
 
 async def test_one_answer_for_all_comes_after_each_was_shown_once(tmp_path: Path) -> None:
     scene = Scene(tmp_path, A, B, HIGH)
 
-    shown = await scene.ask("all", "y")
+    shown = await scene.ask("Y", "y")
 
     asked = shown.index("One answer for the 3 calls shown, 1 of them HIGH risk:")
-    titles = [line for line in shown[:asked] if line.startswith("Approval")]
-    assert [title.rpartition("  ")[2] for title in titles] == ["call-a", "call-b", "call-c"]
-    assert shown[asked + 1 :] == ["<dropped>", "[y]es to all  [n]o to all  [b]ack > "]
+    assert [line for line in shown[:asked] if line.startswith("  $ ")] == [
+        "  $ echo a",
+        "  $ echo b",
+        "  $ rm -rf d",
+    ]
+    assert shown[asked + 1 :] == ["<dropped>", "y run all · b back › "]
     assert scene.session.log == _decided(*((call, "approve", "") for call in ("call-a", "call-b", "call-c")))
     assert scene.answered == {"call-a", "call-b", "call-c"}
 
@@ -477,7 +541,7 @@ async def test_one_answer_for_all_comes_after_each_was_shown_once(tmp_path: Path
 async def test_a_call_too_long_to_be_seen_at_once_is_asked_about_by_itself(tmp_path: Path) -> None:
     scene = Scene(tmp_path, A, B, approval("call-d", "write_file", {"content": CONTENT}))
 
-    shown = await scene.ask("all", "y", "n")
+    shown = await scene.ask("Y", "y", "n")
 
     assert "write_file is long: you are asked about it separately." in shown
     assert scene.session.log == _decided(
@@ -489,7 +553,7 @@ async def test_what_was_answered_elsewhere_is_left_out_of_the_one_answer(tmp_pat
     scene = Scene(tmp_path, A, B, HIGH)
     scene.elsewhere.write_text('{"call-b": "reject"}')
 
-    shown = await scene.ask("all", "y")
+    shown = await scene.ask("Y", "y")
 
     assert "One answer for the 2 calls shown, 1 of them HIGH risk:" in shown
     assert [entry[1] for entry in scene.session.log] == ["call-a", "call-c"]
@@ -499,7 +563,7 @@ async def test_what_was_answered_elsewhere_is_left_out_of_the_one_answer(tmp_pat
 async def test_interrupted_calls_are_decided_together_and_approvals_stay_apart(tmp_path: Path) -> None:
     scene = Scene(tmp_path, A, *BROKEN)
 
-    shown = await scene.ask("y", "all", "d", "all done")
+    shown = await scene.ask("y", "D", "d", "all done")
 
     assert "One answer for the 2 calls shown:" in shown
     assert scene.session.log == _decided(

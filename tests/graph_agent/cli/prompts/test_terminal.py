@@ -11,7 +11,7 @@ import pytest
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
-from graph_agent.cli.prompts.choices import ALL, APPROVAL, OUTSIDE, choice_line
+from graph_agent.cli.prompts.choices import APPROVAL, HELP, OUTSIDE, VIEW, Choice, KeyLine
 from graph_agent.cli.prompts.keyboard import KeyDecoder, TypedHistory
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
 from tests.fakes.screen import Screen
@@ -347,20 +347,48 @@ async def test_a_question_left_within_a_search_does_not_hand_its_keys_to_the_nex
     assert await terminal.answer("? ") == "y"
 
 
-@pytest.mark.parametrize("columns", [40, 80])
-async def test_the_choices_of_a_question_are_folded_between_words(
-    keys: PipeInput, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("more", [(), (OUTSIDE,), (VIEW, OUTSIDE)])
+async def test_the_keys_of_a_question_are_one_line_at_any_width(
+    keys: PipeInput,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    more: tuple[Choice, ...],
 ) -> None:
     monkeypatch.setattr("os.get_terminal_size", lambda *_: os.terminal_size((columns, 24)))
-    choices = choice_line((*APPROVAL, OUTSIDE, ALL))
+    choices = KeyLine((*APPROVAL, *more, HELP))
     keys.send_text("y\r")
 
     answer = await Terminal(source=keys).answer(choices)
 
     screen = Screen(columns, 24)
     screen.feed(capfd.readouterr().out)
-    assert (answer, " ".join(screen.lines).split()) == ("y", [*choices.split(), "y"])
-    assert all(word in choices.split() for line in screen.lines for word in line.split()[:-1])
+    assert (answer, screen.lines) == ("y", [f"{choices.line(columns)}y"])
+    assert all(f" {one.key} " in f" {choices.line(columns)}" for one in choices.choices if one.rank == 0)
+
+
+@pytest.mark.usefixtures("any_terminal")
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("\r", ""),
+        ("\x1b[C\r", "y"),
+        ("\t\t\r", "a"),
+        ("\x1b[C\x1b[C\x1b[D\r", "y"),
+        ("\x1b[D\r", "?"),
+        ("\x1b[B\r", "2"),
+        ("\x1b[A\r", "3"),
+        ("\x1b[B\x1b[C\r", "y"),
+        ("yo\x1b[C\x7f\r", "y"),
+    ],
+)
+async def test_the_arrows_choose_among_the_keys_and_enter_alone_chooses_none(
+    keys: PipeInput, typed: str, answer: str
+) -> None:
+    keys.send_text(typed)
+
+    assert await Terminal(source=keys).answer(KeyLine((*APPROVAL, HELP), ("2", "3"))) == answer
 
 
 async def test_a_question_that_is_gone_gives_no_answer(keys: PipeInput) -> None:

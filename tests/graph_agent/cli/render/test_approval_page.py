@@ -1,116 +1,345 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
-from rich.text import Text
 
-from graph_agent.cli.render.approval_page import approval_page, mixed_alphabets, recovery_page
-from graph_agent.ports import no_sandbox_info
+from graph_agent.cli.render.approval_page import (
+    Page,
+    approval_page,
+    call_rows,
+    mixed_alphabets,
+    question_page,
+    recovery_page,
+)
+from graph_agent.ports import SandboxInfo, no_sandbox_info
+from graph_agent.session.turn_result import OpenQuestion
 from tests.fakes.scripted_session import approval, recovery
+from tools.diff import diff_texts
 
 _OFF = no_sandbox_info()
-_NEW_FILE = "--- /dev/null\n+++ a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n"
+_ON = SandboxInfo("bubblewrap", "files can be written in the workspace only, there is no network", is_active=True)
+_WORKSPACE = Path("/w")
+_OLD = "".join(f"line {number}\n" for number in range(1, 41))
+_NEW = _OLD.replace("line 20\n", "line twenty\n")
 
 
-def _plain(lines: list[Text]) -> list[str]:
+def _diff(before: str | None, after: str, path: str = "/w/a.txt") -> dict[str, Any]:
+    return {"kind": "diff", "text": diff_texts(path, before, after, digests=(None, "")).unified}
+
+
+def _plain(lines: Any) -> list[str]:
     return [line.plain for line in lines]
 
 
-def test_an_approval_shows_tool_risk_reason_folder_and_every_argument() -> None:
-    item = approval("c1", "bash", {"command": "a\nb", "timeout": 5, "x\ny": "z"}, reason="bash asks")
-
-    assert _plain(approval_page(item, Path("/w"), _OFF, 60, "1 of 2")) == [
-        "Approval 1 of 2: bash  MEDIUM risk  c1",
-        "  why: bash asks",
-        "  workspace: /w",
-        "  command: 2 lines, without a newline at the end",
-        "  │ a",
-        "  │ b",
-        "  timeout: 5",
-        "  x\\ny: z",
-    ]
+def _page(item: OpenQuestion, width: int = 80, sandbox: SandboxInfo = _OFF, **named: Any) -> Page:
+    return approval_page(item, _WORKSPACE, sandbox, width, "", **named)
 
 
-def test_high_risk_carries_a_highlighted_warning() -> None:
-    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), _OFF, 100, "")
-
-    assert page[0].plain == "Approval: bash  HIGH risk  c1"
-    assert page[1].plain.split(".")[0] == "  ! This may be impossible to undo"
-    assert "on red" in str(page[1].style)
+def _shown(item: OpenQuestion, width: int = 80, sandbox: SandboxInfo = _OFF, **named: Any) -> list[str]:
+    return _plain(_page(item, width, sandbox, **named).excerpt()[0])
 
 
-def test_the_warning_is_folded_between_words() -> None:
-    page = approval_page(approval("c1", "bash", {}, risk="high"), Path("/w"), _OFF, 50, "")
+_CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
+    "a command": (
+        approval(
+            "c1",
+            "bash",
+            {"command": "rm -rf build && make\nls", "description": "clean", "timeout": 5, "background": True},
+            risk="high",
+            risk_reason="deletes build",
+            rule="risk high",
+            reason="bash has high risk: it deletes build.",
+            preview={
+                "kind": "text",
+                "text": "runs    rm -rf build\nruns    make\nwrites  /etc/x  (not in it)\nin      /w",
+            },
+        ),
+        [
+            "bash                                                       HIGH · deletes build",
+            "  $ rm -rf build && make",
+            "  │ ls",
+            "  description: clean",
+            "  timeout: 5 · background: true",
+            "  writes  /etc/x  (not in it)",
+            "  sandbox: files can be written in the workspace only, there is no network (o:",
+            "  run outside)",
+        ],
+    ),
+    "a command in another folder that a rule asks about": (
+        approval(
+            "c1",
+            "bash",
+            {"command": "make"},
+            risk_reason="runs make",
+            rule="ask bash(make)",
+            reason="The rule 'bash(make)' asks.",
+            preview={"kind": "text", "text": "in      /w/sub"},
+        ),
+        [
+            "bash                                                         MEDIUM · runs make",
+            "  The rule 'bash(make)' asks.",
+            "  $ make",
+            "  in      /w/sub",
+        ],
+    ),
+    "a change": (
+        approval(
+            "c1",
+            "edit_file",
+            {"file_path": "a.txt", "old_string": "line 20\n", "new_string": "line twenty\n"},
+            kind="write",
+            preview=_diff(_OLD, _NEW),
+        ),
+        [
+            "edit_file a.txt  +1 −1                                          MEDIUM · writes",
+            "    19  line 19",
+            "    20 -line 20",
+            "    20 +line twenty",
+            "    21  line 21",
+        ],
+    ),
+    "a change with a line around it": (
+        approval(
+            "c1",
+            "edit_file",
+            {"file_path": "./a.txt", "edits": [{"old_string": "18\nline 19\nline 20", "new_string": "twenty"}]},
+            kind="write",
+            preview=_diff(_OLD, _NEW),
+        ),
+        [
+            "edit_file a.txt  +1 −1                                          MEDIUM · writes",
+            "  file_path: ./a.txt",
+            "    18  line 18",
+            "    19  line 19",
+            "    20 -line 20",
+            "    20 +line twenty",
+            "    21  line 21",
+            "    22  line 22",
+        ],
+    ),
+    "two changes far apart": (
+        approval(
+            "c1",
+            "write_file",
+            {"file_path": "/w/a.txt", "content": _NEW.replace("line 30\n", "")},
+            kind="write",
+            preview=_diff(_OLD, _NEW.replace("line 30\n", "")),
+        ),
+        [
+            "write_file a.txt  +1 −2                                         MEDIUM · writes",
+            "    19  line 19",
+            "    20 -line 20",
+            "    20 +line twenty",
+            "    21  line 21",
+            "       ⋮",
+            "    29  line 29",
+            "    30 -line 30",
+            "    30  line 31",
+        ],
+    ),
+    "a new file": (
+        approval(
+            "c1",
+            "write_file",
+            {"file_path": "a", "content": "x\ny"},
+            kind="write",
+            preview=_diff(None, "x\ny", "/w/a"),
+        ),
+        [
+            "write_file a                                                    MEDIUM · writes",
+            "  new file, 2 lines, 3 bytes",
+            "     1 +x",
+            "     2 +y",
+            "       \\ No newline at end of file",
+        ],
+    ),
+    "another tool": (
+        approval(
+            "c1",
+            "mcp__x",
+            {"a": {"b": 1}, "t": "x\ny\n", "x\ny": "z"},
+            risk="low",
+            preview={"kind": "text", "text": "y\nmore"},
+        ),
+        [
+            "mcp__x                                                                      LOW",
+            '  a: {"b": 1}',
+            "  t: 2 lines, 4 bytes",
+            "  │ x",
+            "  │ y",
+            "  x\\ny: z",
+            "  more",
+        ],
+    ),
+}
 
-    assert _plain(page)[1:3] == ["  ! This may be impossible to undo. Read all of ", "    it before you answer. "]
+
+@pytest.mark.parametrize("name", _CALLS)
+def test_the_page_of_an_ordinary_call_is_short_and_says_nothing_twice(name: str) -> None:
+    item, lines = _CALLS[name]
+
+    assert _shown(item, sandbox=_ON) == lines
+    assert len(lines) <= 9
+    for width in (60, 80, 120):
+        assert all(line.cell_len <= width for line in _page(item, width, _ON).excerpt()[0])
 
 
-def test_content_that_the_diff_shows_whole_is_not_shown_twice() -> None:
-    preview = {"kind": "diff", "text": _NEW_FILE}
-    item = approval("c1", "write_file", {"file_path": "a.txt", "content": "one\ntwo\n"}, preview=preview)
+@pytest.mark.parametrize("name", _CALLS)
+def test_every_byte_of_the_arguments_is_in_the_whole(name: str) -> None:
+    item, _ = _CALLS[name]
+    whole = "\n".join(_plain(_page(item, 1000, _ON).whole))
 
-    assert _plain(approval_page(item, Path("/w"), _OFF, 80, ""))[3:] == [
-        "  file_path: a.txt",
-        "  content: 8 bytes: the added lines below",
-        "       --- /dev/null",
-        "       +++ a.txt",
-        "       @@ -0,0 +1,2 @@",
-        "     1 +one",
-        "     2 +two",
-    ]
+    for value in item.call["arguments"].values():
+        for line in str(value).split("\n") if isinstance(value, str) else ():
+            assert line in whole
 
 
-def test_content_that_the_diff_does_not_show_whole_is_shown_in_full() -> None:
-    preview = {"kind": "diff", "text": _NEW_FILE}
-    item = approval("c1", "write_file", {"content": "one\nTWO\n"}, preview=preview)
+def test_content_that_the_diff_does_not_show_is_shown_in_full() -> None:
+    item = approval("c1", "write_file", {"content": "one\nTWO\n"}, preview=_diff(None, "one\ntwo\n"))
 
-    assert _plain(approval_page(item, Path("/w"), _OFF, 80, ""))[3:6] == [
-        "  content: 2 lines",
-        "  │ one",
-        "  │ TWO",
-    ]
+    assert _shown(item)[1:4] == ["  content: 2 lines, 8 bytes", "  │ one", "  │ TWO"]
+
+
+def test_a_content_that_differs_from_the_file_elsewhere_is_shown_in_full() -> None:
+    item = approval("c1", "write_file", {"content": f"more\n{_NEW}"}, preview=_diff(_OLD, _NEW))
+
+    assert "  │ more" in _shown(item)
+
+
+def test_a_long_new_file_whose_stored_diff_is_cut_is_shown_from_its_content() -> None:
+    content = "".join(f"line {number}\n" for number in range(1, 5029))
+    preview = {**_diff(None, "line 1\n"), "full": "blob:1"}
+    page = _page(approval("c1", "write_file", {"file_path": "a.txt", "content": content}, preview=preview))
+    lines, hidden = page.excerpt()
+
+    assert hidden == 4990
+    assert _plain(lines)[:3] == [_plain(page.head)[0], "  new file, 5,028 lines, 49 KB", "     1 +line 1"]
+    assert _plain(lines)[-3:] == ["  5027 +line 5027", "  5028 +line 5028", _plain(page.head)[0]]
+    assert "  … 4,990 lines not shown" in _plain(lines)
+    assert len(lines) == 42
 
 
 def test_arguments_edited_at_the_prompt_are_told_apart_from_the_models() -> None:
     item = approval("c1", "write_file", {"content": "mine"}, preview={"kind": "text", "text": "as edited"})
 
-    assert _plain(approval_page(item, Path("/w"), _OFF, 80, "", is_edited=True))[3:] == [
+    assert _shown(item, is_edited=True)[1:] == [
         "  content: mine",
         "  These are your edited arguments, not the model's.",
-        "  this would:",
-        "  │ as edited",
+        "  as edited",
     ]
 
 
 def test_a_long_argument_is_folded_and_never_cut() -> None:
     command = "x" * 500
 
-    page = _plain(approval_page(approval("c1", "bash", {"command": command}), Path("/w"), _OFF, 50, ""))
+    page = _shown(approval("c1", "bash", {"command": command}), 50)
 
-    assert "".join(line[11:] for line in page[3:]) == command
+    assert "".join(line[4:] for line in page[1:]) == command
 
 
-def test_a_recovery_shows_what_happened_times_output_and_finding() -> None:
-    item = recovery(
-        "c1",
-        "bash",
-        {"command": "make"},
-        reason="never_started",
-        approved_at="2026-11-28T01:00:00.000Z",
-        partial_output="half\n",
-        finding="the file is as before",
-        finding_verdict="not_applied",
+def test_a_risk_too_long_for_the_title_is_wrapped_below_it() -> None:
+    reason = "deletes what find finds, uses the network: curl"
+
+    shown = _shown(approval("c1", "bash", {"command": "x"}, risk="high", risk_reason=reason), 40)
+
+    assert shown[:3] == ["bash", "  HIGH · deletes what find finds, uses", "  the network: curl"]
+
+
+@pytest.mark.parametrize("name", ["off", "none"])
+def test_a_missing_sandbox_is_on_the_page_of_every_command(name: str) -> None:
+    sandbox = SandboxInfo(name, "commands run with all your rights")
+
+    assert (
+        "commands run with all your rights" in _shown(approval("c1", "bash", {"command": "x"}), sandbox=sandbox)[-1]
     )
 
-    assert _plain(recovery_page(item, 100, "")) == [
-        "Interrupted: bash  MEDIUM risk  c1",
-        "  It was approved but never started: nothing happened, and a retry is safe.",
-        "  attempt: 1",
-        "  approved: 2026-11-28T01:00:00.000Z",
-        "  command: make",
-        "  output so far:",
-        "  │ half",
-        "  finding: not applied: the file is as before",
+
+def test_several_calls_are_listed_in_columns_with_risk_and_reason() -> None:
+    items = [
+        approval(
+            "c1",
+            "bash",
+            {"command": "npm i"},
+            summary="$ npm i\x1b[2J",
+            risk="high",
+            risk_reason="uses the network",
+        ),
+        _CALLS["a change"][0],
+        approval("c3", "ask_user", {"question": "why?"}, summary="why?", requires_input=True),
+        recovery("c4", "bash", {"command": "make"}, summary="$ make", reason="never_started"),
     ]
+
+    assert [line.rstrip() for line in _plain(call_rows(items, _WORKSPACE, 80))] == [
+        "  1  bash  npm i\\x1b[2J                                 HIGH · uses the network",
+        "  2  edit_file a.txt  +1 −1                             MEDIUM",
+        "  3  ask_user  why?                                     question",
+        "  4  bash  make                                         never started",
+    ]
+
+
+def test_a_plan_is_shown_without_its_answers() -> None:
+    page = question_page(approval("c1", "present_plan", {"plan": "1. add it\n"}, requires_input=True), 80, "")
+
+    assert _plain(page.excerpt()[0]) == ["Plan", "  1. add it"]
+
+
+_STARTED = {"reason": "outcome_unknown", "started_at": "2026-11-28T01:00:00.000Z"}
+
+
+@pytest.mark.parametrize(
+    ("item", "state", "lines"),
+    [
+        (
+            recovery(
+                "c1",
+                "bash",
+                {"command": "make"},
+                **_STARTED,
+                partial_output="".join(f"{number}\n" for number in range(20)),
+                processes=(7, 8),
+                finding="There is no way to check.",
+                finding_verdict="unknown",
+            ),
+            "outcome unknown",
+            [
+                "  $ make",
+                "  2 processes still running (pid 7, 8); a retry ends them first",
+                "  output so far:",
+                "  │ … 12 lines before",
+                *(f"  │ {number}" for number in range(12, 20)),
+                "  There is no way to check.",
+            ],
+        ),
+        (
+            recovery(
+                "c1",
+                "write_file",
+                {"file_path": "a"},
+                **_STARTED,
+                finding="It is there.",
+                finding_verdict="already_applied",
+            ),
+            "outcome unknown",
+            ["  file_path: a", "  It is there. d marks it as done."],
+        ),
+        (
+            recovery("c1", "bash", {"command": "make"}, reason="never_started"),
+            "never started",
+            ["  $ make", "  It was approved and never started: a retry is safe."],
+        ),
+    ],
+)
+def test_a_recovery_shows_what_happened_times_output_and_finding(
+    item: OpenQuestion, state: str, lines: list[str]
+) -> None:
+    page = recovery_page(item, 80, "")
+    shown, _ = page.excerpt()
+
+    assert shown[0].plain == f"{item.call['tool_name']}{state.rjust(79 - len(item.call['tool_name']))}"
+    assert [line for line in _plain(shown[1:]) if "attempt 1" not in line] == lines
+    assert any("attempt 1" in line for line in _plain(shown))
+    if item.partial_output:
+        assert "  │ 0" in _plain(page.whole)
 
 
 @pytest.mark.parametrize(

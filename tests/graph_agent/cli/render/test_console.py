@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from graph_agent.cli.render.console import added_text, block, diff_lines, fold, make_console, safe_text
+from graph_agent.cli.render.console import block, diff_lines, fold, make_console, parse_diff, safe_text
 from graph_agent.cli.render.escape import escape
 
 
@@ -81,19 +81,12 @@ _CHANGE = """--- a.txt
 +new\t\x1b[2J
  tail
 """
-_NEW = """--- /dev/null
-+++ a.txt
-@@ -0,0 +1,2 @@
-+one
-+++ two
-"""
 
 
 def test_lines_carry_the_number_of_the_side_they_are_on() -> None:
     assert [line.plain for line in diff_lines(_CHANGE, 80)] == [
         "       --- a.txt",
         "       +++ a.txt",
-        "       @@ -3,3 +3,3 @@",
         "     3  same",
         "     4 -old [red]",
         "     4 +new→   \\x1b[2J",
@@ -107,15 +100,19 @@ def test_added_is_green_and_removed_is_red() -> None:
     assert ("red" in styles["-old"], "green" in styles["+new"], "green" in styles[" sam"]) == (True, True, False)
 
 
-def test_a_new_file_can_be_read_off_its_diff() -> None:
-    assert added_text(_NEW) == "one\n++ two"
+def test_the_sides_of_a_hunk_are_the_texts_before_and_after() -> None:
+    _, [hunk] = parse_diff("--- a\n+++ a\n@@ -1,2 +1,2 @@\n same\n-\\old\n\\ No newline at end of file\n+new\n")
+
+    assert (hunk.side("-"), hunk.side("+")) == ("same\n\\old", "same\nnew\n")
 
 
-def test_a_diff_that_shows_only_a_part_gives_no_text() -> None:
-    assert [added_text(_CHANGE), added_text(""), added_text("@@ -1,0 +2,1 @@\n+x\n")] == [None, None, None]
+def test_a_line_is_folded_between_words_without_blanks_at_its_ends() -> None:
+    pieces = fold(Text("one two three-and-more four"), 10, "  ", by_words=True)
+
+    assert [piece.plain for piece in pieces] == ["  one two", "  three-an", "  d-more", "  four"]
 
 
 def test_a_missing_last_line_feed_stays_visible() -> None:
     lines = diff_lines("@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n", 80)
 
-    assert [line.plain for line in lines][1:] == ["     1 +x", "       \\ No newline at end of file"]
+    assert [line.plain for line in lines] == ["     1 +x", "       \\ No newline at end of file"]
