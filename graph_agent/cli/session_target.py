@@ -158,8 +158,11 @@ def find_thread(thread_id: str, db: str | None) -> ResumePoint | None:
 def _resume_point(thread: "ThreadSummary", checkpoint_id: str | None) -> ResumePoint:
     lease, last_run = thread.last_lease, ""
     if thread.status != "idle" and lease is not None:
-        end = f"ended at {lease.ended_at}" if lease.ended_at else "ended unexpectedly"
-        last_run = f"The previous session (pid {lease.pid} on {lease.host}, started at {lease.since}) {end}."
+        from graph_agent.cli.views.format import format_time_and_age
+
+        end = f"ended {format_time_and_age(lease.ended_at)}" if lease.ended_at else "ended unexpectedly"
+        started = format_time_and_age(lease.since)
+        last_run = f"The previous session (pid {lease.pid} on {lease.host}, started {started}) {end}."
     return ResumePoint(thread.thread_id, Path(thread.workspace), checkpoint_id, last_run)
 
 

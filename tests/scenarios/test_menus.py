@@ -66,7 +66,11 @@ def test_a_rewind_of_a_thread_lists_its_messages_and_takes_files_alone(command: 
     program.types(_DOWN)
     program.shows("› 2")
     program.types("f")
-    program.shows("files (")
+    program.shows("files (", "d show diff")
+    program.types("d")
+    program.shows("-total = 1", "+total = 2", "d hide diff")
+    program.types("d")
+    program.shows("d show diff", hides=["-total = 1"])
     program.types("\r")
     program.shows("Done.")
 

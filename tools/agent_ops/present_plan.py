@@ -10,7 +10,7 @@ from tools.base import BaseTool, ToolContext, ToolErrorType, ToolKind, ToolResul
 __all__ = ["PresentPlanArgs", "PresentPlanTool"]
 
 _EMPTY = "plan: it is empty; list the steps, each with the files that it changes or the command that it runs."
-_NOBODY = "Nobody was asked: no user is here to decide about the plan. Give it as your answer instead."
+_NOBODY = "Nobody was asked: no user is present to decide on the plan. Give the plan as your answer instead."
 
 
 class PresentPlanArgs(BaseModel):
@@ -23,9 +23,9 @@ class PresentPlanArgs(BaseModel):
 class PresentPlanTool(BaseTool):
     name = "present_plan"
     description = (
-        "Present your plan and wait for the user's decision, however long that takes. Plan mode is on: only "
-        "reading is possible. Look at all you need first. If the user accepts the plan, plan mode ends and you "
-        "carry it out; otherwise the answer says what to change."
+        "Present your plan and wait for the user's decision. In plan mode you can only read: explore what you need "
+        "before you present it. If the user accepts the plan, plan mode ends and you carry it out; otherwise the "
+        "answer says what to change."
     )
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
@@ -54,4 +54,4 @@ class PresentPlanTool(BaseTool):
         answer = self.context_or_default(context).answer
         if answer is None:
             return failure(ToolErrorType.EXECUTION, _NOBODY)
-        return ToolResult(output=f"The user's decision about the plan: {answer}", display="decided")
+        return ToolResult(output=f"The user's decision on the plan: {answer}", display="decided")

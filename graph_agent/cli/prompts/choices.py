@@ -1,5 +1,6 @@
 """The keys of a question, the one line that shows them, and which one a typed line stands for."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,8 +24,11 @@ __all__ = [
     "KeyLine",
     "for_all",
     "match_choice",
+    "prompt_fragments",
 ]
 
+_INPUT_WIDTH = 8
+"""Room to type behind a text."""
 _TYPED = 3
 """Room for what is typed behind the keys."""
 _SEPARATOR, _PROMPT = " · ", " › "
@@ -61,7 +65,7 @@ HELP = Choice("?", "help", "help", "explain the keys", ("help",))
 RECOVERY = (
     Choice("r", "retry", "retry", "run it again, as a new attempt; what still runs of it is ended first"),
     Choice("d", "mark as done", "done", "it happened; you may tell the model what", ("done",)),
-    Choice("c", "cancel", "cancel", "do not run it again; the model is told that its outcome is unknown"),
+    Choice("c", "cancel", "cancel", "do not run it again; the model learns that its outcome is unknown"),
 )
 END = Choice("e", "end processes", "end", "end what still runs of it, and decide afterwards", ("end",), 4)
 """Offered while processes of the earlier attempt are alive."""
@@ -166,3 +170,11 @@ class KeyLine:
             if size + cell_len(self.text) + len(_PROMPT) + _TYPED <= width:
                 break
         return shown
+
+
+def prompt_fragments(prompt: str | KeyLine, width: int, typed: str) -> list[tuple[str, str]]:
+    """A prompt in pieces with their styles; a text that is too wide is folded between words."""
+    if isinstance(prompt, KeyLine):
+        return prompt.fragments(width, typed)
+    room = max(width - _INPUT_WIDTH, _INPUT_WIDTH)
+    return [("", "\n".join(textwrap.wrap(prompt.rstrip(), room)) + " ")]

@@ -33,12 +33,11 @@ async def show_in_pager(text: str, coloured: str) -> None:
     """
     command = os.environ.get("PAGER") or "less -R"
     try:
-        words = editor_words(command)
-        is_less = Path(words[0]).name == "less"
+        is_less = Path(editor_words(command)[0]).name == "less"
         # Ctrl-C is a key of the pager and must not end the chat.
         with catch_signals(lambda _: None, signal.SIGINT):
             process = await asyncio.create_subprocess_exec(
-                *words, stdin=asyncio.subprocess.PIPE, env={"LESS": "R", **os.environ}
+                *editor_words(command), stdin=asyncio.subprocess.PIPE, env={"LESS": "R", **os.environ}
             )
             await process.communicate((coloured if is_less else text).encode(errors="backslashreplace"))
     except (OSError, ValueError) as error:

@@ -147,6 +147,25 @@ class Menu:
             return None
         return Picked(self.rows[int(found[1]) - 1].key, self.actions.get(found[2], self._variant))
 
+    def as_text(self, width: int) -> str:
+        """All rows with their numbers, for where no keys are read."""
+        rows = (f"{number:>3}  {text}" for number, text in enumerate(format_rows(self.rows, width - 6), 1))
+        return "\n".join([self.title, *rows, ""])
+
+    @property
+    def question(self) -> str:
+        """What is asked below that."""
+        actions = "".join(f", NUMBER {key} to {does}" for key, does in self.actions.items())
+        details = f", {_DETAILS} NUMBER to show its diff" if self.details else ""
+        return f"Number{actions}{details}, empty to leave > "
+
+    def details_of(self, typed: str) -> str:
+        """What a line asks for that names a row and the key d."""
+        found = self.pick(typed.removeprefix(_DETAILS).strip()) if typed.startswith(_DETAILS) else None
+        if found is None or self.details is None:
+            return ""
+        return "".join(f"{escape(line.expandtabs())}\n" for line in self.details(found.key))
+
     @property
     def picked(self) -> Picked | None:
         """The selected row."""

@@ -13,7 +13,6 @@ import re
 import signal
 import sys
 import termios
-import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -34,9 +33,9 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from graph_agent.cli.prompts.choices import KeyLine
+from graph_agent.cli.prompts.choices import KeyLine, prompt_fragments
 from graph_agent.cli.prompts.keyboard import CTRL_ENTER, Keyboard, typed_text
-from graph_agent.cli.prompts.menu import Menu, Picked, format_rows
+from graph_agent.cli.prompts.menu import Menu, Picked
 from graph_agent.cli.prompts.terminal_output import EchoedLine, full_reports, plain_input, terminal_output
 from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 
@@ -44,8 +43,6 @@ __all__ = ["InputClosed", "InputInterrupted", "TakeBack", "Terminal", "TurnKeys"
 
 _PROMPT_STYLE = "ansicyan"
 """A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
-_INPUT_WIDTH = 8
-"""Room to type behind a prompt."""
 _ESCAPE_S = 0.1
 """A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
 _ALT_S = 0.05
@@ -213,20 +210,12 @@ class Terminal:
             finally:
                 self._drawn = None
                 self._show_above()
-        width = terminal_output().get_size().columns
-        lines = [
-            menu.title,
-            *(f"{number:>3}  {text}" for number, text in enumerate(format_rows(menu.rows, width - 6), 1)),
-        ]
-        sys.stdout.write("\n".join([*lines, ""]))
+        sys.stdout.write(menu.as_text(terminal_output().get_size().columns))
         with contextlib.suppress(InputInterrupted, InputClosed):
-            actions = "".join(f", NUMBER {key} to {does}" for key, does in menu.actions.items())
-            diff = ", d NUMBER to show its diff" if menu.details else ""
-            while typed := (await self.answer(f"Number{actions}{diff}, empty to leave > ") or "").strip():
+            while typed := (await self.answer(menu.question) or "").strip():
                 if (picked := menu.pick(typed)) is not None:
                     return picked
-                if menu.details and typed.startswith("d") and (one := menu.pick(typed[1:].strip())) is not None:
-                    sys.stdout.write("".join(f"{escape(line)}\n" for line in menu.details(one.key)))
+                sys.stdout.write(menu.details_of(typed))
         return None
 
     @contextlib.asynccontextmanager
@@ -339,12 +328,8 @@ class Terminal:
         session.layout.focus(session.default_buffer)
 
         def fragments() -> StyleAndTextTuples:
-            width = terminal_output().get_size().columns
-            if isinstance(prompt, str):
-                room = max(width - _INPUT_WIDTH, _INPUT_WIDTH)
-                return [(_PROMPT_STYLE, f"{chr(10).join(textwrap.wrap(prompt.rstrip(), room))} ")]
-            pieces = prompt.fragments(width, session.default_buffer.text)
-            return [(f"{_PROMPT_STYLE} {style}", text) for style, text in pieces]
+            width, typed = terminal_output().get_size().columns, session.default_buffer.text
+            return [(f"{_PROMPT_STYLE} {style}", text) for style, text in prompt_fragments(prompt, width, typed)]
 
         try:
             if not self._is_plain:

@@ -15,6 +15,7 @@ from graph_agent.cli.session_target import (
     require_folder,
     resolve_target,
 )
+from graph_agent.cli.views.format import format_time_and_age
 from graph_agent.errors import AgentError, NothingYet, UnknownId, UsageError
 from tests.fakes.database_rows import Rows
 
@@ -98,7 +99,8 @@ def test_an_unfinished_thread_names_the_previous_session(rows: Rows) -> None:
 
     shown = [find_resume_point(name, str(rows.path), Path("/")).last_run for name in ("cccc", "thread-aaaa")]
 
-    assert shown == ["The previous session (pid 1 on box, started at 2026-11-28T01:00:00Z) ended unexpectedly.", ""]
+    started = format_time_and_age("2026-11-28T01:00:00Z")
+    assert shown == [f"The previous session (pid 1 on box, started {started}) ended unexpectedly.", ""]
 
 
 def test_a_missing_workspace_is_an_error_with_a_hint(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ async def _presented(answer: str | None) -> ToolResult:
 
 async def test_the_decision_is_the_result_and_without_a_user_the_plan_is_the_answer() -> None:
     assert PresentPlanTool().display_call({"plan": "1. write\n2. test"}) == "plan: 1. write 2. test"
-    assert (await _presented("start")).output == "The user's decision about the plan: start"
+    assert (await _presented("start")).output == "The user's decision on the plan: start"
     assert str((await _presented(None)).error).startswith("Nobody was asked")
 
 
