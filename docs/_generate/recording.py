@@ -35,7 +35,11 @@ _STEADY: tuple[tuple[str, str], ...] = (
     (r"\S*graph-agent-demo-\w{8}", "/tmp/graph-agent-demo-k3v8x2qp"),  # noqa: S108 - only a text
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-11-28 10:00:00"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "2026-11-28T10:00:00.000Z"),
+    # A column of ages is as wide as they are, and what follows it is cut accordingly.
+    (r"WHEN +", "WHEN      "),
+    (r"(?:\d+ s ago|just now) +", "just now  "),
     (r"\d+ s ago", "just now"),
+    (r" \(outcome \w*…", " (outcome …"),
     (r"success \d+\.\d s", "success 0.0 s"),
     (r"(kill -9|pid) \d+", r"\1 4100"),
     (r'"by": "[0-9a-f]+', '"by": "4100'),

@@ -385,8 +385,8 @@ class SubAgents:
                     agent.call.report_step(agent.steps, summary or tool_name)
                 case ToolCallFinished(metadata={"noted": str(fact)}):
                     # It is in the prompt of every later conversation, so it is shown where the user looks.
-                    noted = f"sub-agent {agent.title!r} noted for every conversation: {fact}  (undo: /memory undo)"
-                    parent.bus.publish(WarningIssued(noted))
+                    noted = f"remembered for later conversations: {fact}  (undo: /memory undo)"
+                    parent.bus.publish(WarningIssued(f"sub-agent {agent.title!r} {noted}"))
                 case WarningIssued(text=text):
                     parent.bus.publish(WarningIssued(f"sub-agent {agent.title!r}: {text}"))
 

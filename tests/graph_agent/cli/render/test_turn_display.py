@@ -88,7 +88,7 @@ _PLAN = [{"content": f"step {number}", "status": "pending"} for number in range(
         ),
         pytest.param(
             [ToolCallFinished("c1", "bash", "interrupted", "ls", "half\n", reason="outcome_unknown")],
-            ["! bash ls  interrupted  outcome_unknown"],
+            ["! bash ls  interrupted: outcome unknown"],
             id="the output of an interrupted call is left to its question",
         ),
         pytest.param(
