@@ -92,7 +92,7 @@ class DaysWork:
         chat.plays("> ", f"<{_PROMPT}")
         for path in CHANGED:
             chat.plays(path, _KEYS, "<y")
-        chat.plays("it runs a script", _KEYS, "<y")
+        chat.plays("runs a script", _KEYS, "<y")
         until(lambda: "... ok" in self._written_by_commands())
         chat.signals(signal.SIGKILL)
         return ChatProcess(chat.ends(), chat.output)
@@ -100,7 +100,7 @@ class DaysWork:
     def resumed(self) -> ChatProcess:
         """Resume, end what still runs, run the tests again, read the answer."""
         chat = self._chat("resume", "rename")
-        chat.plays("outcome unknown", "c cancel", "> ")
+        chat.plays("outcome unknown", "c cancel")
         if "e end processes" in chat.output:  # Without a sandbox the tests outlive the chat.
             chat.plays("<e", "c cancel")
         chat.plays("<r", "the tests pass", "> ", f"^{_CTRL_D}")

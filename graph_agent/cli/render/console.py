@@ -151,5 +151,5 @@ def hunk_lines(hunks: Sequence[Hunk], width: int) -> list[Text]:
                 new += sign != "-"
             else:
                 text = safe_text(line, "dim")
-            shown += fold(text, width, gutter)
+            shown += fold(text, width, gutter, _GUTTER)
     return shown
