@@ -280,8 +280,10 @@ def host_permission(host: str, scope: Scope, context: PolicyContext) -> HostPerm
     )
 
 
-def path_fact(target: PathTarget, context: PolicyContext, base: Path | None = None) -> PathFact:
-    """The resolved path and what policy needs to know about it.
+def path_fact(
+    target: PathTarget, context: PolicyContext, base: Path | None = None, names: RuleNames | None = None
+) -> PathFact:
+    """The resolved path and what policy needs to know about it; `names` are those in the rules if they are known.
 
     Raises:
         PathRefused: it cannot be resolved.
@@ -292,7 +294,7 @@ def path_fact(target: PathTarget, context: PolicyContext, base: Path | None = No
     return PathFact(
         given=target.text,
         resolved=resolved.path,
-        aliases=other_names(resolved.path, names_in_rules(context)) if has_rules else (),
+        aliases=other_names(resolved.path, names or names_in_rules(context)) if has_rules else (),
         access=target.access,
         inside=resolved.inside,
         reserved=is_reserved(resolved.path, context.workspace, policy.reserved, policy.exempt_files),
@@ -384,7 +386,7 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
     return CommandFacts(
         target,
         text,
-        tuple(_redirect(path, start, context) for path in text.written),
+        tuple(_redirect(path, start, context, find.names) for path in text.written),
         tuple(
             dict.fromkeys(
                 (
@@ -397,7 +399,7 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
         patterns,
         frozenset(word for word, paths in places.items() if _may_be_protected(word, paths, context)),
         frozenset(word for word, paths in places.items() if _leaves_workspace(word, paths, links, context)),
-        tuple(_folders(text, start, context)),
+        tuple(_folders(text, start, context, find.names)),
     )
 
 
@@ -447,9 +449,9 @@ def _parse_cached(text: str) -> ShellText:
     return read
 
 
-def _redirect(path: str, start: Path, context: PolicyContext) -> PathFact:
+def _redirect(path: str, start: Path, context: PolicyContext, names: RuleNames) -> PathFact:
     try:
-        fact = path_fact(PathTarget(path, "write"), context, base=start)
+        fact = path_fact(PathTarget(path, "write"), context, start, names)
     except PathRefused:
         # What cannot be resolved is not inside anything that is known.
         return PathFact(path, PurePath("/"), "write", inside=False)
@@ -461,11 +463,11 @@ def _redirect(path: str, start: Path, context: PolicyContext) -> PathFact:
     return fact
 
 
-def _folders(text: ShellText, start: Path, context: PolicyContext) -> Iterator[PathFact]:
+def _folders(text: ShellText, start: Path, context: PolicyContext, names: RuleNames) -> Iterator[PathFact]:
     """The folders that the commands of a text work in, as far as it is certain where they lead."""
     for folder in dict.fromkeys(folder for command in text.commands for folder in command.folders if folder):
         with suppress(PathRefused, RuntimeError):
-            fact = path_fact(PathTarget(folder, "read"), context, base=start)
+            fact = path_fact(PathTarget(folder, "read"), context, start, names)
             # For a shell `link/..` is the folder that the link is in, for programs the one above its target.
             by_name = normpath(start / Path(folder).expanduser())
             is_certain = resolve_target(by_name, "/") == fact.resolved
