@@ -324,7 +324,8 @@ _ROWS: tuple[tuple[str, Program], ...] = (
         options="--stdout --signoff --cover-letter --numbered --no-numbered",
         risky_letters="o:",
     )),
-    ("bundle fast-export checkout-index", _git(_COPIES, "aufq", "--all --tags --quiet --progress")),
+    ("bundle fast-export", _git(_COPIES, "q", "--all --tags --quiet --progress")),
+    ("checkout-index", _git(replace(_COPIES, handles="tree"), "aufqn", "--all --force --quiet --index --no-create")),
     ("send-email", replace(_COPIES, effect="network", runs_any=True)),
     ("difftool mergetool hook", replace(_COPIES, runs_any=True, risky_letters="x:")),
     (
