@@ -263,6 +263,8 @@ def _searches_folders(command: SimpleCommand) -> bool:
 
 def _reads_below(reading: Reading) -> bool:
     """Whether it reads what is in files below a folder, and does not only show their names."""
+    if reading.name == "git" and not reading.operands:
+        return False
     if (
         reading.name == "git show"
         and reading.is_plain

@@ -325,7 +325,7 @@ _ROWS: tuple[tuple[str, Program], ...] = (
         risky_letters="o:",
     )),
     ("bundle fast-export", _git(_COPIES, "q", "--all --tags --quiet --progress")),
-    ("checkout-index", _git(replace(_COPIES, handles="tree"), "aufqn", "--all --force --quiet --index --no-create")),
+    ("checkout-index", _git(replace(_COPIES, handles="tree"), "aufqn", "--all --force --quiet --index")),
     ("send-email", replace(_COPIES, effect="network", runs_any=True)),
     ("difftool mergetool hook", replace(_COPIES, runs_any=True, risky_letters="x:")),
     (

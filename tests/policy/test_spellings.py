@@ -178,7 +178,7 @@ _REACHES = {
         "mv other/src .", "cp --target-directory=. other/src", "cp -t . other/src", "cp --target=. other/src",
         "cp -rt. other/src", "ln -sf x/src .", "ln -s x/src", "install other/src/x src", "rsync -a other/src .",
         "scp h:x/src .", "tar --ext -f a", "bsdtar xf a", "7z x a.7z", "gzip -r .", "zstd -rf --rm .",
-        "patch -i x", "echo x > $f", "tee $x", "cp README.md $OUT/b", "sort -uosrc/a b", "touch $x",
+        "patch -i x", "git checkout-index -a", "echo x > $f", "tee $x", "cp README.md $OUT/b", "sort -uosrc/a b", "touch $x",
     ),
     "web_fetch(evil.example)": (
         "curl http://evil.exa${{x}}mple/", "curl http://{{e}}vil.example", "curl 'http://{{e}}vil.example'",
@@ -201,7 +201,7 @@ _BESIDE = {
         "pytest -q", "cat ~/x", "cat $HOME/x", "for f in src/*; do echo $f; done", "git diff -- src",
         "git log --oneline", "git log -5 --stat", "git stash list", "git status", "git show HEAD:a",
         "mkdir -p $OUT", "git push origin $b", "git checkout $b", "[ -f $x ]", "export A=$x", "tar xf a",
-        "sleep $n", "kill $!", "ls; exit $?",
+        "sleep $n", "kill $!", "ls; exit $?", "git --version",
     ),
     "write_file(src/**)": ("cat $x", "mv other/y .", "cp -t other a", "ls $x", "git commit -m \"$m\"", "make $T"),
     "web_fetch(evil.example)": ("cat $x", "make $T", "curl 'http://[::1]/'", "curl -d '{{\"a\":1}}' http://h/"),
