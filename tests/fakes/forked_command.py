@@ -6,6 +6,7 @@ about starting itself (imports, the folder one stands in, streams of another enc
 """
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -16,10 +17,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tests.crash.forked_commands import load
 
@@ -95,6 +97,9 @@ def _serve(address: str) -> None:
     load()
     for part in _MORE:
         importlib.import_module(part)
+    # Collections in a command then leave alone what was loaded before, which they would copy page by page.
+    gc.collect()
+    gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
@@ -122,10 +127,23 @@ def _attend(line: socket.socket) -> None:
     if command == 0:
         line.close()
         _become(json.loads(body), descriptors)
-        sys.exit(importlib.import_module("graph_agent.__main__").main())
+        _end_as_a_process_does(importlib.import_module("graph_agent.__main__").main())
     _, status = os.waitpid(command, 0)
     line.sendall(str(os.waitstatus_to_exitcode(status)).encode())
     os._exit(0)
+
+
+def _end_as_a_process_does(code: int) -> NoReturn:
+    """End threads, run what was registered for the exit, and let what is forgotten complain.
+
+    Only the modules are not taken apart, which takes longer than most commands.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter calls itself
+    atexit._run_exitfuncs()
+    gc.collect()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _become(asked: Mapping[str, Any], descriptors: Sequence[int]) -> None:
