@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 from graph_agent.errors import AgentError
-from graph_agent.events import Event, ShellContinued, ShellEnded
+from graph_agent.events import Event, ShellContinued, ShellEnd, ShellEnded
 from graph_agent.ports import Blobs
 from graph_agent.ports.background import BackgroundTask, NewShell, ShellEnding, ShellRecord, ShellRecords, boot_id
 from graph_agent.toolbox.tool_context import ProcessTraces, find_processes, recorded_traces
@@ -23,7 +24,6 @@ from tools.shell_ops.background import (
     BackgroundCommand,
     NewOutput,
     ReattachedProcesses,
-    ShellEndReason,
     ShellExit,
     ShellView,
     TooManyShells,
@@ -44,6 +44,7 @@ _REASONS: Mapping[str, str] = {
     "user": "ended by the user",
     "sandbox_failed": "never ran, as its sandbox could not be set up",
 }
+_END_REASONS: Mapping[str, ShellEnd] = {reason: reason for reason in get_args(ShellEnd)}
 _START_S = 0.2
 """A command that cannot even begin has ended by then, and its result says so."""
 _SPOOL_END_BYTES = 4_000
@@ -200,7 +201,7 @@ class Shells:
     def _reattached(self, record: ShellRecord, traces: ProcessTraces) -> BackgroundCommand:
         path = self._spool(record)
 
-        def ending(why: ShellEndReason) -> ShellExit:
+        def ending(why: str) -> ShellExit:
             return ShellExit(why, read_exit_code(path))
 
         return BackgroundCommand(
@@ -231,7 +232,7 @@ class Shells:
             return
         if is_first and outcome.why != "kill":
             text = format_ending(ending, new.command)
-            self._publish(ShellEnded(_id(number), new.command, text, outcome.why))
+            self._publish(ShellEnded(_id(number), new.command, text, _END_REASONS[outcome.why]))
 
     async def _record(self, number: int) -> ShellRecord:
         found = await self._records.get(number)

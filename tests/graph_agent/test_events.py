@@ -19,7 +19,6 @@ from graph_agent.events import (
     ServerChanged,
     SessionOpened,
     ShellContinued,
-    ShellEnd,
     ShellEnded,
     StepStarted,
     TextDelta,
@@ -35,7 +34,6 @@ from graph_agent.events import (
     event_from_json,
     event_to_json,
 )
-from tools.shell_ops.background import ShellEndReason
 
 EXAMPLES: list[Event] = [
     SessionOpened("t", "c", "/w", "offline", "default"),
@@ -72,10 +70,6 @@ def test_every_kind_of_answer_answers_some_question() -> None:
     calls = [{"status": status, "requires_input": wants} for status in STATUSES for wants in (False, True)]
 
     assert set(chain.from_iterable(map(allowed_answers, calls))) == set(get_args(AnswerKind))
-
-
-def test_a_shell_that_ended_by_itself_ended_for_any_reason_but_a_call_of_bash_kill() -> None:
-    assert set(get_args(ShellEnd)) == set(get_args(ShellEndReason)) - {"kill"}
 
 
 def subscribed(bus: EventBus) -> list[tuple[int, Event]]:

@@ -44,7 +44,6 @@ __all__ = [
     "BackgroundShells",
     "NewOutput",
     "ReattachedProcesses",
-    "ShellEndReason",
     "ShellExit",
     "ShellView",
     "TooManyShells",
@@ -149,32 +148,12 @@ def background_unavailable() -> ToolResult:
     return failure(ToolErrorType.EXECUTION, message)
 
 
-ShellEndReason = Literal[
-    "exited",
-    "kill",
-    "output_limit",
-    "memory_limit",
-    "process_limit",
-    "session",
-    "found_dead",
-    "user",
-    "exited_unobserved",
-    "sandbox_failed",
-]
-"""Why a background shell ended.
-
-exited: on its own. kill: by bash_kill. output_limit: it wrote too much.
-memory_limit, process_limit: it exceeded a limit of the sandbox. session: with its session. found_dead: by
-the next session, because its own had died. user: by the person at the terminal. exited_unobserved: on its own
-while no session ran. sandbox_failed: its sandbox could not be set up.
-"""
-
-
 @dataclass(frozen=True)
 class ShellExit:
     """How a background shell ended."""
 
-    why: ShellEndReason
+    why: str
+    """exited, output_limit, memory_limit, process_limit, sandbox_failed; or the word of whoever ended it."""
     code: int | None = None
     """Exit code, or minus the signal; None if nobody observed it."""
     trouble: str = ""
@@ -201,7 +180,7 @@ class BackgroundCommand:
         processes: "ChildProcess | ReattachedProcesses",
         size: Callable[[], int],
         max_bytes: int,
-        ending: Callable[[ShellEndReason], ShellExit],
+        ending: Callable[[str], ShellExit],
         held: AsyncExitStack,
         exceeded: Callable[[], LimitStop | None] = lambda: None,
     ) -> None:
@@ -211,7 +190,7 @@ class BackgroundCommand:
         self._ending = ending
         self._held = held
         self._exceeded = exceeded
-        self._reason: ShellEndReason | None = None
+        self._reason: str | None = None
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -229,7 +208,7 @@ class BackgroundCommand:
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=seconds)
 
-    async def end(self, why: ShellEndReason) -> None:
+    async def end(self, why: str) -> None:
         """End it with everything it started; returns after `ended` has."""
         self._reason = self._reason or why
         if self._task is not None:
@@ -283,7 +262,7 @@ async def start_background_command(
         child = spawn(run, spool, report, launch)
         max_bytes = run.context.limits.spool_bytes
 
-        def ending(why: ShellEndReason) -> ShellExit:
+        def ending(why: str) -> ShellExit:
             if not child.has_started:
                 return ShellExit("sandbox_failed", trouble=sandbox_error(spool))
             if why == "output_limit":
