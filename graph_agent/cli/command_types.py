@@ -18,6 +18,7 @@ from typer._click.exceptions import BadOptionUsage, MissingParameter, NoArgsIsHe
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
+from graph_agent.cli.exit_codes import print_early_failure
 from graph_agent.cli.options import DATABASE_HELP, DEBUG_HELP, describe_exit_codes, find_examples
 from graph_agent.cli.render.escape import escape
 
@@ -144,7 +145,9 @@ class PlainGroup(TyperGroup):
         except UsageError as error:
             from graph_agent.cli.views.table import wrap_message
 
-            sys.stderr.write(f"{wrap_message(_describe_error(error))}\n")
+            described = _describe_error(error)
+            print_early_failure(described.partition("\n")[0].removeprefix("graph-agent: "))
+            sys.stderr.write(f"{wrap_message(described)}\n")
             code = error.exit_code
         except typer.Abort:
             sys.stderr.write("graph-agent: Aborted.\n")

@@ -3,6 +3,8 @@
 import atexit
 import contextlib
 import errno
+import itertools
+import json
 import os
 import signal
 import sys
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from graph_agent.session.turn_result import TurnResult, TurnStatus
 
 
-__all__ = ["MEANINGS", "ExitCode", "exit_code_of", "run_guarded"]
+__all__ = ["MEANINGS", "ExitCode", "exit_code_of", "print_early_failure", "run_guarded"]
 
 
 class ExitCode(IntEnum):
@@ -106,6 +108,7 @@ def _run(command: Callable[[], object], exit_codes_of_signals: list[int]) -> int
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else ExitCode.FAILED * (leaving.code is not None)
     except AgentError as failure:
+        print_early_failure(str(failure))
         _print(escape(str(failure), multiline=True))
         if os.environ.get("GRAPH_AGENT_DEBUG"):
             from graph_agent.cli.log_file import log_debug_traceback
@@ -122,6 +125,21 @@ def _run(command: Callable[[], object], exit_codes_of_signals: list[int]) -> int
         else:
             _print_unexpected(bug)
     return code
+
+
+def print_early_failure(error: str) -> None:
+    """Print the result object of a run that failed before it began, where `--output` asks for one."""
+    arguments = sys.argv[1:]
+    after = dict(itertools.pairwise(arguments))
+    output = after.get("--output") or next((one[9:] for one in arguments if one.startswith("--output=")), "")
+    if output not in ("json", "stream-json"):
+        return
+    from graph_agent.cli.headless.report import failure_report
+
+    report = failure_report("failed", error, None)
+    numbered = {"seq": 1, "type": "result"} if output == "stream-json" else {}
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.write(f"{json.dumps({**numbered, **report}, ensure_ascii=False)}\n")
 
 
 def _print_unexpected(bug: Exception) -> None:

@@ -59,6 +59,31 @@ def test_a_mistyped_command_is_not_sent_to_a_model(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "hi", "--workspace", "/nonexist"),
+        ("run", "hi", "--nope"),
+        ("run", "--resume", "ffffffff"),
+        ("-p", "hi", "--mode", "odd"),
+    ],
+    ids=" ".join,
+)
+def test_a_run_that_fails_before_it_begins_prints_its_result_object_too(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    with scripted(tmp_path, []) as bench:
+        plain = bench(*words)
+        one = bench(*words, "--output", "json")
+        stream = bench(*words, "--output=stream-json")
+
+    result, last = json.loads(one.stdout), json.loads(stream.stdout.splitlines()[-1])
+    assert (plain.stdout, plain.returncode) == ("", one.returncode)
+    assert (result["status"], last["type"], last["status"]) == ("failed", "result", "failed")
+    assert result["error"] == last["error"]
+    assert result["error"].split()[0] in one.stderr
+
+
 def test_a_prompt_on_a_terminal_starts_the_chat_with_it(tmp_path: Path) -> None:
     command = Command(tmp_path)
     (command.workspace / "notes.txt").touch()
