@@ -29,7 +29,7 @@ COVERAGE: Mapping[RuleKind, str] = {
     "tool": "This allows every call of the tool, whatever its arguments.",
     "command": "This allows exactly these words{place}, and nothing else.",
     "prefix": (
-        "This allows {commands} with any arguments{place}, except options that write a file or run another program."
+        "This allows {commands} with any arguments{place}, except options that are not known to be harmless."
     ),
     "host": "This allows every address on this host.",
     "change": "This allows every change that {tool} makes to this file, not only this one.",

@@ -73,8 +73,8 @@ _CONSENT: dict[RuleKind, tuple[CallFacts, str, str]] = {
         _bash("npm test -q; git log; rm -r x"),
         "",
         (
-            "This allows npm test and git log with any arguments in this folder, except options that write a file "
-            "or run another program. It also allows, exactly as written: rm -r x."
+            "This allows npm test and git log with any arguments in this folder, except options that are not "
+            "known to be harmless. It also allows, exactly as written: rm -r x."
         ),
     ),
     "host": (
