@@ -1,25 +1,47 @@
-"""What the user types and edits: slash commands of the user, file names in the workspace, the user's editor."""
+"""What the user types: slash commands of their own, file names in the workspace, images; and their editor."""
 
+import base64
 import contextlib
+import hashlib
 import os
 import shlex
+import subprocess
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from graph_agent.app.project_trust import project_at
-from graph_agent.config.paths import config_dir, read_plain_text
+from graph_agent.config.paths import (
+    config_dir,
+    make_private_folder,
+    pasted_dir,
+    read_plain_text,
+    special_file_kind,
+)
 from graph_agent.config.project import PROJECT_COMMANDS
 from graph_agent.config.user_commands import UserCommand, command_name, expand_user_command, parse_user_command
 from graph_agent.errors import UsageError
 from tools.base import ToolContext
+from tools.file_ops.images import MAX_BYTES, image_size, is_whole_image, media_type_of
 from tools.ignore_files import IgnoreRules, is_hidden
 from tools.paths import PathRefused, resolve
-from tools.programs import program_words
+from tools.programs import find_program, program_words
 from tools.walk import WalkSelection, walk
 
-__all__ = ["FileNames", "UserCommands", "editor_words", "read_tree", "user_commands"]
+__all__ = [
+    "FileNames",
+    "PastedImage",
+    "UserCommands",
+    "clipboard_image",
+    "dropped_images",
+    "editor_words",
+    "read_tree",
+    "user_commands",
+]
 
 _MAX_COMMANDS = 500
 _MAX_BYTES = 256 * 1024
@@ -162,3 +184,138 @@ def _rank(name: str, wanted: str) -> int:
     if name.startswith(wanted):
         return 0
     return 1 if last.startswith(wanted) else 2 if wanted in last else 3
+
+
+class PastedImage(NamedTuple):
+    """An image that goes with a message: a copy, so that it is the same whenever the message is sent."""
+
+    path: Path
+    label: str
+    """Name and size, for the mark on the line."""
+
+
+_POWERSHELL = (
+    "$i = Get-Clipboard -Format Image; if ($i) { $m = New-Object IO.MemoryStream; "
+    "$i.Save($m, [Drawing.Imaging.ImageFormat]::Png); [Convert]::ToBase64String($m.ToArray()) }"
+)
+_CLIPBOARD_PROGRAMS = (
+    ("wl-paste", "--no-newline", "--type", "image/png"),
+    ("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),
+    ("pngpaste", "-"),
+    (
+        "powershell.exe",
+        "-NoProfile",
+        "-Command",
+        _POWERSHELL,
+    ),
+)
+"""Each writes the image to its output, PowerShell as base64."""
+_CLIPBOARD_S = 5.0
+_KEPT_S = 7 * 24 * 3600.0
+"""How long copies are kept; what is sent is stored with the thread."""
+_NAME_CHARS = 40
+
+
+def clipboard_image() -> PastedImage:
+    """The image in the clipboard.
+
+    Raises:
+        UsageError: there is none, no program can read it, or it cannot be sent.
+    """
+    found = [command for command in _CLIPBOARD_PROGRAMS if find_program(command[0])]
+    if not found:
+        raise UsageError(
+            "No program can read images from the clipboard. Install wl-clipboard (Wayland), xclip (X11) or "
+            "pngpaste (macOS), or drop an image file."
+        )
+    for command in found:
+        if data := _output_of(command):
+            return _kept(data, "clipboard.png")
+    raise UsageError("The clipboard holds no image.")
+
+
+def dropped_images(text: str) -> list[PastedImage]:
+    """The images that a pasted text consists of: paths, quoted or with escaped blanks, or file:// URLs.
+
+    Empty if anything else is in it.
+
+    Raises:
+        UsageError: one of them cannot be sent.
+    """
+    whole = text.strip()
+    try:
+        words = shlex.split(whole)
+    except ValueError:
+        words = []
+    paths = [_dropped_path(word) for word in words]
+    if not paths or not all(path is not None and path.is_file() for path in paths):
+        paths = [_dropped_path(whole)]
+    found = []
+    for path in paths:
+        if path is None or special_file_kind(path) or not path.is_file():
+            return []
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if media_type_of(data) is None:
+            return []
+        found.append((data, path.name))
+    return [_kept(data, name) for data, name in found]
+
+
+def _dropped_path(word: str) -> Path | None:
+    """The absolute path that a word is, or that its URL names."""
+    path = Path(unquote(urlsplit(word).path) if word.startswith("file://") else word)
+    return path if path.is_absolute() and "\0" not in word else None
+
+
+def _output_of(command: Sequence[str]) -> bytes:
+    """What a clipboard program writes, as far as an image may be long; empty if it fails."""
+    try:
+        with subprocess.Popen(
+            program_words(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            timer = threading.Timer(_CLIPBOARD_S, process.kill)
+            timer.start()
+            try:
+                data = process.stdout.read(2 * MAX_BYTES) if process.stdout else b""
+            finally:
+                timer.cancel()
+                process.kill()
+    except OSError:
+        return b""
+    if command[0] == "powershell.exe":
+        with contextlib.suppress(ValueError):
+            return base64.b64decode(data)
+    return data
+
+
+def _kept(data: bytes, name: str) -> PastedImage:
+    media_type = media_type_of(data)
+    if media_type is None:
+        raise UsageError("The clipboard holds no PNG, JPEG, GIF or WebP image.")
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"{name} is larger than {MAX_BYTES // 1024 // 1024} MB. Attach a smaller copy.")
+    if not is_whole_image(data, media_type):
+        raise UsageError(f"{name} is broken or cut off. It was not attached.")
+    name = name if name.isprintable() and '"' not in name else f"image.{media_type.partition('/')[2]}"
+    folder = pasted_dir(os.environ)
+    path = folder / hashlib.sha256(data).hexdigest()[:16] / name
+    try:
+        _remove_old(folder)
+        make_private_folder(path.parent)
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"The image could not be kept in {folder}: {error.strerror or error}.") from error
+    size = image_size(data, media_type)
+    shown = name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 9]}…{name[-8:]}"
+    return PastedImage(path, f"{shown}, {size[0]}x{size[1]}" if size else shown)
+
+
+def _remove_old(folder: Path) -> None:
+    until = time.time() - _KEPT_S
+    for old in folder.glob("*/*"):
+        with contextlib.suppress(OSError):
+            if old.stat().st_mtime < until:
+                old.unlink()
+                old.parent.rmdir()

@@ -42,7 +42,7 @@ from graph_agent.app.toolset import (
 )
 from graph_agent.app.tracing import TurnTracer, trace_turns
 from graph_agent.config.model_choice import choose_model
-from graph_agent.config.paths import blob_dir, memory_file
+from graph_agent.config.paths import blob_dir, memory_file, pasted_dir
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import HookSettings, Settings
 from graph_agent.config.sources import load_settings, stricter_mode, with_model
@@ -340,7 +340,7 @@ async def session_dependencies(
         parts = replace(parts, is_sub_agent=True, has_auto_mode=False)
     parts = replace(parts, instructions=partial(_with_role_of, thread, parts.instructions))
     has_mentions = thread.depth == 0 and choose_model(settings).kind != "offline"
-    mentions = FileMentions(parts.toolbox, workspace, thread.roots, thread.attached)
+    mentions = FileMentions(parts.toolbox, workspace, thread.roots, thread.attached, pasted_dir(os.environ))
     shells = _open_shells(settings, store, bus, tools)
     saver = CheckpointSaver(database, DECIDING)
     tracer = None if thread.depth else trace_turns(settings, bus, lambda: model.label, os.environ)

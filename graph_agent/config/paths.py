@@ -23,6 +23,7 @@ __all__ = [
     "locked_folder",
     "make_private_folder",
     "memory_file",
+    "pasted_dir",
     "plain_text",
     "read_plain_text",
     "replace_text",
@@ -68,6 +69,11 @@ def database_path(env: Mapping[str, str], flag: str | None = None) -> Path:
     path = Path(named).expanduser().absolute() if named else data_dir(env) / "graph-agent.db"
     is_link = os.path.islink(path)  # noqa: PTH114 - of a folder that may not be looked into, the method raises
     return Path(os.path.realpath(path)) if is_link else path
+
+
+def pasted_dir(env: Mapping[str, str]) -> Path:
+    """Where images are kept that were pasted or dropped into a message; resolved."""
+    return Path(os.path.realpath(data_dir(env) / "pasted"))
 
 
 def blob_dir(database: Path) -> Path:

@@ -324,6 +324,12 @@ class Settings(Section):
     """What the status line of the chat shows, in this order; without it, all of these but the folder."""
     bell: bool = False
     """Whether the chat rings the bell for an approval, and at the end of a turn of 20 seconds or more."""
+    notify: Literal["auto", "osc9", "osc777", "bell", "off"] = "auto"
+    """How the chat notifies you of a question or the end of a turn while another window has the focus."""
+    theme: Literal["auto", "dark", "light", "high-contrast"] = "auto"
+    """Colours of the chat: auto goes by the terminal's background; where that is unknown, its own colours stay."""
+    editing_mode: Literal["emacs", "vi"] = "emacs"
+    """Keys that edit a message in the chat."""
     background_shells: Literal["end", "keep"] = "end"
     """What happens to background shells when the session ends: end them, or keep them for the next one."""
     max_steps: int = Field(default=200, ge=1)

@@ -40,6 +40,8 @@ class FileMentions:
     roots: Sequence[Path] = ()
     attached: frozenset[str] = frozenset()
     """Resolved files that the user named on the command line: a mention of one needs no other approval."""
+    pasted: Path | None = None
+    """The folder of images that the user pasted. It is among the agent's own files, which nothing else may read."""
 
     async def expand(self, text: str, scope: Scope) -> ExpandedMessage:
         """See the port."""
@@ -76,6 +78,11 @@ class FileMentions:
             notes.append(f"only the first {_MAX_FILES} of {len(found)} files are attached")
         return list(found)[:_MAX_FILES], notes
 
+    def _is_pasted(self, paths: Sequence[str]) -> bool:
+        return (
+            self.pasted is not None and bool(paths) and all(Path(one).is_relative_to(self.pasted) for one in paths)
+        )
+
     async def _read(self, mention: _Mention, scope: Scope) -> Outcome | str:
         """The result of the call that shows it, or why it is not shown."""
         tool, arguments = "read_file", dict[str, Any](file_path=mention.path)
@@ -87,7 +94,7 @@ class FileMentions:
         is_approved = bool(plan.paths) and self.attached.issuperset(plan.paths)
         if plan.verdict == "ask" and not is_approved:
             return "reading it needs approval; the model can ask for it"
-        if plan.verdict not in ("allow", "ask"):
+        if plan.verdict not in ("allow", "ask") and not self._is_pasted(plan.paths):
             return plan.reason.rstrip(".") or "it may not be read"
         call: Any = {"call_id": "", "tool_name": tool, "arguments": plan.arguments, "paths": list(plan.paths)}
         outcome = await self.toolbox.run(call, scope)

@@ -5,8 +5,11 @@ Arguments: the scenario, and a file for the session's log.
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
+
+from prompt_toolkit.enums import EditingMode
 
 from graph_agent.cli.chat.chat import Chat, ChatOptions
 from graph_agent.cli.exit_codes import run_guarded
@@ -141,6 +144,7 @@ def main(scenario: str, log: Path) -> int:
         return await chat.run(asyncio.create_task(terminal.message()))
 
     terminal = Terminal(None)
+    terminal.editing_mode = EditingMode(os.environ.get("EDITING_MODE", "EMACS"))
     options = ChatOptions(
         Target(Path.cwd()), open_scripted, log.with_name("none.db"), introduction=lambda: ["scripted"]
     )

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.app.model_trial import red_square
+from tests.fakes.openai_server import DELAY, TCS, TXT
 from tests.fakes.pty_chat import PtyChat
 from tests.fakes.pty_program import PtyProgram
 from tests.fakes.terminal_keys import KEYS
+from tests.scenarios.command import scripted, until
 
 _CTRL_D, _CTRL_U, _ESC = "\x04", "\x15", "\x1b"
 _AT_ONCE = 40
+_TERM = {"TERM": "xterm-256color"}
 _CLEAR = "x\x03"
 """Clears a line, also an empty one, and does not leave."""
 
@@ -131,6 +135,32 @@ def test_tasks_are_listed_stopped_and_shown(tmp_path: Path, columns: int, is_bus
     chat.ends()
     assert max(map(len, [*lines, *chat.screen.lines])) <= columns
     assert [entry for entry in chat.log() if entry[0] == "stop task"] == [["stop task", "c7"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_vi_keys_edit_the_line_at_the_prompt_and_during_a_turn(tmp_path: Path, columns: int) -> None:
+    chat = PtyChat("slow", tmp_path, (columns, 24), EDITING_MODE="VI")
+    chat.shows("mode default")
+
+    for shown in ("> two", "stopping"):
+        chat.types("one two")
+        chat.shows("> one two")
+        chat.types(_ESC)
+        chat.types_at_once("0dw")
+        chat.shows("> two", hides=["one", "stopping"])
+        chat.types("A three" + _ESC)
+        chat.shows("> two three", hides=["stopping"])
+        if shown == "stopping":
+            chat.types(_ESC)
+            chat.shows("Stopped.", "> two three")
+        else:
+            chat.types("\r")
+            chat.shows("esc to interrupt")
+    chat.plays(f"^{_CLEAR}", f"^{_CTRL_D}")
+
+    chat.ends()
+    assert [entry for entry in chat.log() if entry[0] in ("send", "stop")] == [["send", "two three"], ["stop"]]
 
 
 _SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -313,3 +343,99 @@ def test_in_tmux_keys_and_screen_are_the_same(tmp_path: Path) -> None:
     chat.shows("Stopped.")
     chat.types("\x15\x04")
     chat.ends()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("columns", "notify", "notified"),
+    [
+        (60, "osc9", "\x1b]9;approval needed in workspace\x07"),
+        (80, "osc777", "\x1b]777;notify;graph-agent;approval needed in workspace\x07"),
+        (120, "bell", "\a"),
+    ],
+)
+def test_who_looks_elsewhere_is_notified_and_the_title_is_restored(
+    tmp_path: Path, columns: int, notify: str, notified: str
+) -> None:
+    title, restored = "\x1b[22;2t\x1b]2;approval needed - graph-agent\x07", "\x1b]2;\x07\x1b[23;2t"
+    replies = [DELAY(0.5, TCS(("c1", "bash", {"command": "touch x"}))), TXT("bye")]
+    with scripted(tmp_path, replies, settings=f'notify = "{notify}"\n') as command:
+        chat = PtyProgram(["-m", "graph_agent"], command.workspace, {**command.env, **_TERM}, (columns, 24))
+        chat.shows("mode default")
+        chat.types("go\r")
+        chat.shows("esc to interrupt")
+        chat.types("\x1b[O")
+        chat.shows("touch x")
+        before = chat.output
+        chat.types("\x1b[I")
+        until(lambda: bool(chat.shows("touch x")) and restored in chat.output)
+        chat.types("n\r")
+        chat.shows("bye")
+        chat.types(_CTRL_D)
+        code = chat.ends()
+
+    assert (code, f"{title}{notified}" in before, restored in before) == (0, True, False)
+    assert (chat.output.count(title), chat.output.count(restored)) == (1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_images_are_attached_from_the_clipboard_and_by_dropping_them(tmp_path: Path, columns: int) -> None:
+    shot, programs = tmp_path / "my shot.png", tmp_path / "programs"
+    shot.write_bytes(red_square())
+    programs.mkdir()
+    (programs / "wl-paste").write_text(f"#!/bin/sh\nexec cat '{shot}'\n")
+    (programs / "wl-paste").chmod(0o755)
+    with scripted(tmp_path, [DELAY(1.0, TXT("red")), TXT("blue")]) as command:
+        environment = {**command.env, **_TERM, "PATH": f"{programs}:{command.env['PATH']}"}
+        chat = PtyProgram(["-m", "graph_agent"], command.workspace, environment, (columns, 24))
+        chat.shows("mode default")
+        chat.types("see \x16")
+        chat.shows("> see [image 1: clipboard.png, 32x32]")
+        chat.types(f"\x1b[200~'{shot}' \x1b[201~")
+        chat.shows("[image 2:", hides=["my shot.png'"])
+        chat.types("\x7f\r")
+        chat.shows("esc to interrupt")
+        chat.types("\x16")
+        chat.shows("> [image 3: clipboard.png, 32x32]")
+        chat.types("\x7fthen\x16")
+        chat.shows("> then[image 4: clipboard.png, 32x32]")
+        chat.types("\r")
+        chat.shows("red", "blue")
+        chat.types(_CTRL_D)
+        chat.ends()
+        sent = [body["messages"][-1]["content"] for body in command.server.bodies]
+
+    assert [[part["type"] for part in parts] for parts in sent] == [["text", "image_url"]] * 2
+    assert [parts[0]["text"].split("\n")[0].rstrip() for parts in sent] == [
+        "see [image 1: clipboard.png, 32x32]",
+        "then[image 4: clipboard.png, 32x32]",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("columns", "theme", "background", "color"),
+    [
+        (60, "auto", "1e1e/1e1e/2e2e", 81),
+        (80, "auto", "ffff/ffff/ffff", 24),
+        (120, "high-contrast", "ff/ff/ff", 17),
+    ],
+)
+def test_the_colours_go_by_the_background_and_an_answer_between_keys_loses_none(
+    tmp_path: Path, columns: int, theme: str, background: str, color: int
+) -> None:
+    with scripted(tmp_path, [TXT("`code`")], settings=f'theme = "{theme}"\n') as command:
+        environment = {**command.env, **_TERM}
+        chat = PtyProgram(["-m", "graph_agent"], command.workspace, environment, (columns, 24))
+        chat.shows("mode default")
+        chat.types(f"he\x1b]11;rgb:{background}\x1b\\llo")
+        chat.shows("> hello")
+        chat.types("\r")
+        chat.shows("code", hides=["esc to interrupt"])
+        chat.types(_CTRL_D)
+        code = chat.ends()
+
+    assert (code, chat.output.count("\x1b]11;?\x1b\\")) == (0, 1)
+    assert f"38;5;{color}mcode" in chat.output
+    assert f"38;5;{color}m> " in chat.output

@@ -7,7 +7,7 @@ from tools.base import BlobStore
 from tools.result import ToolResult
 from tools.running import store_blob
 
-__all__ = ["MAX_BYTES", "image_result", "is_whole_image", "media_type_of"]
+__all__ = ["MAX_BYTES", "image_result", "image_size", "is_whole_image", "media_type_of"]
 
 _PNG_HEAD = 8
 _PNG_FRAME = 12
@@ -63,6 +63,44 @@ def media_type_of(data: bytes) -> str | None:
     if data[:6] in (b"GIF87a", b"GIF89a"):
         return "image/gif"
     return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def image_size(data: bytes, media_type: str) -> tuple[int, int] | None:
+    """Width and height as the head of an image states them; None where it does not."""
+    try:
+        match media_type:
+            case "image/png":
+                width, height = struct.unpack_from(">II", data, 16)
+            case "image/gif":
+                width, height = struct.unpack_from("<HH", data, 6)
+            case "image/webp":
+                width, height = _webp_size(data)
+            case _:
+                width, height = _jpeg_size(data)
+    except (struct.error, IndexError):
+        return None
+    return width, height
+
+
+def _jpeg_size(data: bytes) -> tuple[int, int]:
+    position = 2
+    while True:
+        marker, length = struct.unpack_from(">HH", data, position)
+        if 0xFFC0 <= marker <= 0xFFCF and marker not in (0xFFC4, 0xFFC8, 0xFFCC):
+            height, width = struct.unpack_from(">HH", data, position + 5)
+            return width, height
+        position += 2 + length
+
+
+def _webp_size(data: bytes) -> tuple[int, int]:
+    match data[12:16]:
+        case b"VP8X":
+            return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
+        case b"VP8L":
+            bits = struct.unpack_from("<I", data, 21)[0]
+            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    width, height = struct.unpack_from("<HH", data, 26)
+    return width & 0x3FFF, height & 0x3FFF
 
 
 def image_result(data: bytes, media_type: str, given: str, blobs: BlobStore | None) -> ToolResult:

@@ -20,7 +20,6 @@ from graph_agent.app.reader import read_database
 from graph_agent.cli.chat.command_table import CYCLED_MODES
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
-from graph_agent.cli.chat.tasks import show_tasks
 from graph_agent.cli.chat.turn_runner import (
     FAILED,
     TurnRunner,
@@ -330,6 +329,9 @@ class Chat:
             self._shows_sent = False
 
     async def _show_tasks(self, session: "Session") -> str:
+        # with the views of a command of its own
+        from graph_agent.cli.chat.read_commands import show_tasks
+
         def say(text: str) -> None:
             self._terminal.show(lambda: self._say(text, "dim"))
 

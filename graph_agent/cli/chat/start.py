@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.utils import is_dumb_terminal
 
 from graph_agent.cli.chat.completion import ChatCompleter
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.prompts.keyboard import TypedHistory
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
+from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.session_target import Target, open_target
 from graph_agent.config.paths import data_dir, database_path, make_private_folder
@@ -49,7 +51,7 @@ def open_chat(target: Target, message: str | None) -> int:
     except OSError:
         kept = None  # The chat works without a history.
     terminal = Terminal(kept, ThreadedCompleter(completer))
-    with terminal.held():
+    with terminal.held(asks_background=not os.environ.get("NO_COLOR")):
         return asyncio.run(_chat(terminal, completer, target, message))
 
 
@@ -71,18 +73,33 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
     # These load what the prompt must not wait for.
     from graph_agent.app.project_trust import settings_at
     from graph_agent.cli.chat.chat import Chat, ChatOptions
-    from graph_agent.cli.chat.turn_runner import Bell
+    from graph_agent.cli.chat.turn_runner import Announcer
     from graph_agent.cli.log_file import log_to_file
     from graph_agent.cli.render.console import make_console
+    from graph_agent.cli.render.themes import choose_theme, use_theme
 
     log_to_file()
     # At a question or a turn's end the settings have been read without an error.
-    bell = Bell(lambda: not is_dumb_terminal() and settings_at(target.workspace).bell)
+    notifier = Notifier(lambda: terminal.is_focused, lambda: settings_at(target.workspace).notify)
+    terminal.focused = terminal.released = notifier.restore_title
+    announcer = Announcer(notifier, lambda: not is_dumb_terminal() and settings_at(target.workspace).bell)
+
+    console = make_console()
 
     async def open_session(target: Target, bus: "EventBus") -> "Session":
         bus.subscribe(completer)
-        bus.subscribe(bell)
-        return await open_target(replace(target, flags={**target.flags, "may_choose_model": True}), bus)
+        bus.subscribe(announcer)
+        session = await open_target(replace(target, flags={**target.flags, "may_choose_model": True}), bus)
+        # Now the settings are known to be right.
+        settings = await asyncio.to_thread(settings_at, target.workspace)
+
+        def choose_colors() -> None:
+            use_theme(choose_theme(settings.theme, terminal.background, os.environ), console)
+
+        choose_colors()
+        terminal.background_known = choose_colors
+        terminal.editing_mode = EditingMode(settings.editing_mode.upper())
+        return session
 
     database = database_path(os.environ, target.flags.get("db"))
     options = ChatOptions(
@@ -93,7 +110,7 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
         introduction=lambda: _introduction(target),
         status_items=lambda: settings_at(target.workspace).status_line,
     )
-    return Chat(terminal, make_console(), options)
+    return Chat(terminal, console, options)
 
 
 def _introduction(target: Target) -> tuple[str, ...]:

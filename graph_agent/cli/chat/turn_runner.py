@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.text import Text
@@ -15,6 +16,7 @@ from graph_agent.cli.exit_codes import ExitCode, exit_code_of
 from graph_agent.cli.prompts.prompt import Prompt
 from graph_agent.cli.prompts.questions import PendingQuestions, StopTurn
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
+from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
@@ -29,7 +31,7 @@ from graph_agent.session.turn_result import TurnResult
 if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
-__all__ = ["FAILED", "Bell", "TurnRunner", "format_result", "format_status", "has_fresh_budget"]
+__all__ = ["FAILED", "Announcer", "TurnRunner", "format_result", "format_status", "has_fresh_budget"]
 
 FAILED = ("model_error", "failed", "resumable")
 """How a turn ended after which queued messages are not sent."""
@@ -44,6 +46,13 @@ _HINTS = {
     "stopped": "Stopped.",
     "limit": "Send new instructions, or continue with /retry.",
 }
+_ANNOUNCED = {
+    "awaiting_approval": "approval needed",
+    "interrupted": "decision needed",
+    **dict.fromkeys(FAILED, "failed"),
+    "limit": "stopped at a limit",
+    "stopped": "stopped",
+}
 _TURN_BUDGETS = ("max_steps", "max_tokens", "max_cost")
 _Result = TypeVar("_Result", TurnResult, TurnResult | None)
 
@@ -56,7 +65,8 @@ class TurnRunner:
         self._display = display
         self.running: asyncio.Task[Any] | None = None
         """The last turn, whether it has ended or not."""
-        self.input_queue = InputQueue(self._say, terminal.remember)
+        terminal.say = self.say
+        self.input_queue = InputQueue(self.say, terminal.remember)
         """What was entered while turns ran."""
         self.has_new_input = False
         """Whether something was entered after the last turn had been stopped."""
@@ -190,27 +200,39 @@ class TurnRunner:
             return False
         return (answer or "").strip().lower() in ("y", "yes")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Show a line, also above what is drawn."""
         self._terminal.show(lambda: self._display.line(safe_text(text, "dim")))
 
 
-class Bell:
-    """A subscriber that rings the terminal's bell when a question waits or a long turn has ended."""
+class Announcer:
+    """A subscriber that notifies who looks elsewhere when a question waits or a turn has ended.
 
-    def __init__(self, is_wanted: Callable[[], bool]) -> None:
-        self._is_wanted = is_wanted
+    If wanted, the bell also rings for somebody who looks: for a question, and at the end of a long turn.
+    """
+
+    def __init__(self, notifier: Notifier, rings: Callable[[], bool]) -> None:
+        self._notifier = notifier
+        self._rings = rings
         """Asked only when there is a reason to ring: it reads the settings."""
         self._since = time.monotonic()
+        self._folder = ""
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
-        if isinstance(event, TurnEnded):
-            is_long = time.monotonic() - self._since >= _LONG_TURN_S
-            if (is_long or event.status in ("awaiting_approval", "interrupted")) and self._is_wanted():
-                sys.stdout.write("\a")
-                sys.stdout.flush()
-        if isinstance(event, TurnStarted | TurnEnded):
-            self._since = time.monotonic()
+        match event:
+            case SessionOpened(workspace=workspace):
+                self._folder = Path(workspace).name
+            case TurnStarted():
+                self._notifier.restore_title()
+                self._since = time.monotonic()
+            case TurnEnded(status=status):
+                is_long = time.monotonic() - self._since >= _LONG_TURN_S
+                if (is_long or status in ("awaiting_approval", "interrupted")) and self._rings():
+                    sys.stdout.write("\a")
+                    sys.stdout.flush()
+                self._notifier.notify(_ANNOUNCED.get(status, "finished"), self._folder)
+                self._since = time.monotonic()
 
 
 def has_fresh_budget(result: TurnResult) -> bool:

@@ -1,21 +1,28 @@
-"""The keyboard of one terminal: whole escape sequences, pastes, and the history file of what was typed.
+"""The keyboard of one terminal: whole escape sequences, pastes and their marks, completion, the history.
 
 prompt_toolkit hands on a sequence that it does not know as Escape and characters. Here each is decoded whole: it is
 the keys it stands for in xterm, rxvt, the Linux console or the kitty protocol, or no key at all.
 """
 
+import asyncio
 import contextlib
+import importlib
 import os
 import re
 import stat
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import History
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
@@ -24,7 +31,27 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
-__all__ = ["CTRL_ENTER", "KeyDecoder", "Keyboard", "TypedHistory", "typed_text"]
+from graph_agent.errors import AgentError
+
+__all__ = [
+    "BREAK_LINE",
+    "CTRL_ENTER",
+    "FOCUS_IN",
+    "FOCUS_OUT",
+    "KeyDecoder",
+    "Keyboard",
+    "Pastes",
+    "TakeBack",
+    "TurnKeys",
+    "TypedHistory",
+    "clear",
+    "complete_soon",
+    "end_of",
+    "ends_with_backslash",
+    "is_completed",
+    "is_empty",
+    "typed_text",
+]
 
 _PASTE_LENGTH = 32
 """So many characters at once are typed by nobody."""
@@ -38,6 +65,7 @@ _LINE_ENDS = (Keys.ControlM, Keys.ControlJ)
 
 _Keys = tuple[Keys | str, ...]
 _KEY_NAMES = frozenset(key.value for key in Keys)
+FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 _ESC, _PASTE_END = "\x1b", "\x1b[201~"
 _PASTE_BEGIN = "\x1b[200~"
 _SEQUENCE = re.compile(
@@ -61,10 +89,9 @@ _RELEASED = "3"
 _SHIFT, _ALT, _CTRL, _SUPER_HYPER, _META, _CAPS_LOCK = 1, 2, 4, 8 | 16, 32, 64
 _RXVT_MODIFIERS = {"^": _CTRL, "@": _SHIFT | _CTRL}
 _OTHER_KEY = "27"
-CTRL_ENTER = Keys.ControlF15
-"""Stands for Ctrl-Enter, for which prompt_toolkit has no name; no terminal sends this one."""
-_LINE_BREAK = (Keys.Escape, Keys.ControlM)
-"""Alt-Enter, and Shift-Enter where the terminal tells it."""
+CTRL_ENTER, BREAK_LINE = Keys.ControlF15, Keys.ControlF3
+"""Stand for Ctrl-Enter, and for Shift-Enter and Alt-Enter where the terminal tells them: prompt_toolkit has
+no names for them, and these two come from no terminal."""
 _BACKSPACE: dict[int, _Keys] = {
     **dict.fromkeys((0, _SHIFT), (Keys.ControlH,)),
     **dict.fromkeys((_ALT, _CTRL), (Keys.Escape, Keys.ControlH)),
@@ -74,7 +101,7 @@ _NAMED: dict[str, dict[int, _Keys]] = {
     "\r": {
         0: (Keys.ControlM,),
         _CTRL: (CTRL_ENTER,),
-        **dict.fromkeys((_SHIFT, _ALT, _SHIFT | _ALT, _SHIFT | _CTRL), _LINE_BREAK),
+        **dict.fromkeys((_SHIFT, _ALT, _SHIFT | _ALT, _SHIFT | _CTRL), (BREAK_LINE,)),
     },
     "\x1b": {0: (Keys.Escape,)},
     "\x7f": _BACKSPACE,
@@ -98,7 +125,9 @@ class Keyboard(Vt100Input):
 
     def __init__(self, stdin: TextIO) -> None:
         super().__init__(stdin)
-        self.vt100_parser = KeyDecoder(self._add)
+        self.vt100_parser = KeyDecoder(self._add, self._report)
+        self.take_report: Callable[[str], None] = lambda _: None
+        """Gets what the terminal says of itself: whether it has the focus, its colours."""
         self._pasted_at = 0.0
 
     def read_keys(self) -> list[KeyPress]:
@@ -111,6 +140,9 @@ class Keyboard(Vt100Input):
             self._pasted_at = time.monotonic()
         return _group_pastes(keys, is_rest=is_rest)
 
+    def _report(self, report: str) -> None:
+        self.take_report(report)
+
     def _add(self, press: KeyPress) -> None:
         self._buffer.append(press)
 
@@ -122,7 +154,16 @@ class Keyboard(Vt100Input):
 
 
 class KeyDecoder(Vt100Parser):
-    """Calls back with the keys that the characters stand for; what is incomplete is kept."""
+    """Calls back with the keys that the characters stand for, and with the reports between them.
+
+    What is incomplete is kept.
+    """
+
+    def __init__(
+        self, take_key: Callable[[KeyPress], None], take_report: Callable[[str], None] = lambda _: None
+    ) -> None:
+        super().__init__(take_key)
+        self._take_report = take_report
 
     def reset(self, request: bool = False) -> None:  # noqa: ARG002 - prompt_toolkit's
         """See prompt_toolkit."""
@@ -157,8 +198,11 @@ class KeyDecoder(Vt100Parser):
             self._is_pasting, self._kept = True, self._kept.removeprefix(_PASTE_BEGIN)
         elif found := _SEQUENCE.match(self._kept):
             self._kept = self._kept[found.end() :]
-            for key in _keys_of(found):
+            keys = _keys_of(found)
+            for key in keys:
                 self.feed_key_callback(KeyPress(key, key if len(key) == 1 else ""))
+            if not keys:
+                self._take_report(found[0])
         else:
             return self._take_beginning(is_last=is_last)
         return True
@@ -316,7 +360,7 @@ def typed_text(keys: Iterable[KeyPress]) -> str:
             text = text[:-1]
         elif press.key is Keys.BracketedPaste:
             text += press.data.replace("\r\n", "\n").replace("\r", "\n")
-        elif press.key in _LINE_ENDS:
+        elif press.key in (*_LINE_ENDS, BREAK_LINE):
             text += "\n"
         elif len(press.key) == 1:
             text += press.key
@@ -368,3 +412,163 @@ class TypedHistory(History):
             os.close(descriptor)
             raise OSError(f"{self._path} is not a plain file")
         return descriptor
+
+
+_OPENS_MENU = re.compile(r"^/[^\s/]*$|(?:^|[\s(\[{])@[^\s]*$")
+_COMPLETION_S, _LOOK_S = 1.0, 0.02
+
+_PASTE_LINES = 20
+"""A longer paste is shown as one word."""
+_ENDS_AS_IMAGE = re.compile(r"\.(?:png|jpe?g|gif|webp)['\"]?\s*\Z", re.IGNORECASE)
+_MAX_PATHS_CHARS = 10_000
+is_empty = Condition(lambda: not get_app().current_buffer.text)
+
+
+@Condition
+def is_completed() -> bool:
+    """Whether completion opens while typing: after a slash at the beginning, and within a word after an @."""
+    text = get_app().current_buffer.document.text_before_cursor
+    return _OPENS_MENU.search(text) is not None
+
+
+@Condition
+def ends_with_backslash() -> bool:
+    document = get_app().current_buffer.document
+    return document.text_before_cursor.endswith("\\") and not document.text_after_cursor
+
+
+TakeBack = Callable[[], Awaitable[str | None]]
+"""Removes the newest queued message, to edit it; None when none is queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnKeys:
+    """What the keys do while a turn runs that do not edit the line."""
+
+    stop: Callable[[], None]
+    """Esc and Ctrl-C."""
+    enter: Callable[[str, bool], bool] = lambda *_: False
+    """A line was entered, with Ctrl-Enter as an urgent one; whether it is taken. What is not taken is entered again
+    at the next prompt."""
+    changed: Callable[[str, int], None] = lambda *_: None
+    """The line that is typed, and where the cursor is."""
+    suspend: Callable[[], None] = lambda: None
+    """Ctrl-Z, before the job stops."""
+    pause: Callable[[bool], None] = lambda _: None
+    """Something else is drawn for a while, or no longer."""
+    take_back: TakeBack | None = None
+
+
+class Pastes:
+    """The marks of one terminal; a mark that is deleted sends nothing."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        """Shows why an image is not attached."""
+        self._attaching: set[asyncio.Task[None]] = set()
+        self._texts: dict[str, str] = {}
+        self._images: dict[str, str] = {}
+        """Paths of the copies, by mark."""
+
+    def shorten(self, text: str) -> str:
+        """The text, or what stands for it on the line until it is entered."""
+        lines = text.count("\n") + 1
+        if lines <= _PASTE_LINES:
+            return text
+        name = f"[pasted {lines} lines]"
+        number = 2
+        while self._texts.get(name, text) != text:
+            name = f"[pasted {lines} lines, {number}]"
+            number += 1
+        self._texts[name] = text
+        return name
+
+    def expand(self, line: str) -> str:
+        """The line with its pasted texts."""
+        for name, text in self._texts.items():
+            line = line.replace(name, text)
+        return line
+
+    def complete(self, line: str) -> str:
+        """The message that the line stands for: images are mentioned behind it."""
+        mentions = (f'@"{path}"' for mark, path in self._images.items() if mark in line)
+        return "\n\n".join([self.expand(line), *mentions])
+
+    def are_on_line(self) -> bool:
+        """Whether something on the line stands for more than it shows."""
+        line = get_app().current_buffer.text
+        return any(mark in line for mark in (*self._texts, *self._images))
+
+    def mark_before_cursor(self) -> str:
+        """The image mark that ends at the cursor; empty if none does."""
+        text = get_app().current_buffer.document.text_before_cursor
+        return next((mark for mark in self._images if text.endswith(mark)), "")
+
+    def attach_from_clipboard(self, buffer: Buffer) -> None:
+        """Attach the image of the clipboard at the cursor."""
+
+        async def attach() -> None:
+            chat_input: Any = await _chat_input()
+            image = await asyncio.to_thread(chat_input.clipboard_image)
+            buffer.insert_text(self._mark(image))
+
+        self._start(attach())
+
+    def attach_dropped(self, buffer: Buffer, text: str) -> None:
+        """Replace a pasted text that consists of paths of images: so terminals write files that are dropped."""
+        if len(text) > _MAX_PATHS_CHARS or _ENDS_AS_IMAGE.search(text) is None:
+            return
+
+        async def attach() -> None:
+            chat_input: Any = await _chat_input()
+            images = await asyncio.to_thread(chat_input.dropped_images, text)
+            before, found, after = buffer.text.partition(text)
+            if images and found:
+                marks = " ".join(map(self._mark, images))
+                behind = max(buffer.cursor_position - len(before) - len(text), 0)
+                buffer.document = Document(f"{before}{marks}{after}", len(before) + len(marks) + behind)
+
+        self._start(attach())
+
+    def _start(self, attaching: Coroutine[Any, Any, None]) -> None:
+        async def attach() -> None:
+            try:
+                await attaching
+            except AgentError as refusal:
+                self._say(str(refusal))
+
+        # Not a task of the line's: that may end meanwhile.
+        self._attaching.add(task := asyncio.ensure_future(attach()))
+        task.add_done_callback(self._attaching.discard)
+
+    def _mark(self, image: Any) -> str:
+        mark = f"[image {len(self._images) + 1}: {image.label}]"
+        self._images[mark] = str(image.path)
+        return mark
+
+
+async def _chat_input() -> Any:
+    """Loads what the prompt must not wait for."""
+    return await asyncio.to_thread(importlib.import_module, "graph_agent.app.chat_input")
+
+
+async def complete_soon(buffer: Buffer) -> None:
+    """Complete as soon as the completion that typing began is over: prompt_toolkit would ignore Tab meanwhile."""
+    text = buffer.text
+    for _ in range(round(_COMPLETION_S / _LOOK_S)):
+        if buffer.text != text:
+            return
+        if buffer.complete_state is not None and buffer.complete_state.completions:
+            buffer.complete_next()
+            return
+        buffer.start_completion(insert_common_part=True)
+        await asyncio.sleep(_LOOK_S)
+
+
+def clear(buffer: Buffer) -> None:
+    buffer.reset()
+    buffer.on_text_changed.fire()
+
+
+def end_of(text: str) -> Document:
+    return Document(text, len(text))

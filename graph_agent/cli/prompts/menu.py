@@ -14,6 +14,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 from prompt_toolkit.output import Output
 
+from graph_agent.cli.prompts.terminal_output import prompt_style
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import text_width, truncate
 
@@ -24,7 +25,7 @@ _SHOWN = 10
 _GAP = "  "
 _ESCAPE_S = 0.1
 _DETAILS = "d"
-_SIGNS = {"+": "ansigreen", "-": "ansired"}
+_SIGNS = {"+": "class:added", "-": "class:removed"}
 
 
 class Row(NamedTuple):
@@ -98,13 +99,13 @@ class Menu:
         if not rows:
             lines.append(("", "   Nothing matches."))
         elif about := self.preview(rows[self._selected].key):
-            lines += [("ansibrightblack", f"   {truncate(escape(line), width - 4)}") for line in about]
+            lines += [("class:muted", f"   {truncate(escape(line), width - 4)}") for line in about]
         more = f" · {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
         if self._has_details and rows:
             lines += self._detail_lines(rows[self._selected].key, width, max(height - len(lines) - 2, _SHOWN))
         show = " · d hide diff" if self._has_details else " · d show diff" if self.details else ""
         actions = "".join(f" · {key} {does}" for key, does in self.actions.items())
-        return [*lines, ("ansibrightblack", truncate(f"↑↓ Enter{actions}{show} · esc to leave{more}", width - 1))]
+        return [*lines, ("class:muted", truncate(f"↑↓ Enter{actions}{show} · esc to leave{more}", width - 1))]
 
     def _detail_lines(self, key: str, width: int, room: int) -> list[tuple[str, str]]:
         details = [escape(line.expandtabs()) for line in (self.details(key) if self.details else ())]
@@ -189,6 +190,7 @@ class Menu:
             input=source,
             output=output,
             erase_when_done=True,
+            style=prompt_style(),
         )
         app.ttimeoutlen = app.timeoutlen = _ESCAPE_S
         return app

@@ -9,12 +9,10 @@ import asyncio
 import contextlib
 import importlib
 import os
-import re
 import signal
 import sys
 import termios
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -24,7 +22,8 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.clipboard import InMemoryClipboard
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_completions, is_searching
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, emacs_mode, has_completions, is_searching, vi_insert_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History, InMemoryHistory
 from prompt_toolkit.input import Input
@@ -34,14 +33,38 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
 from graph_agent.cli.prompts.choices import KeyLine, prompt_fragments
-from graph_agent.cli.prompts.keyboard import CTRL_ENTER, Keyboard, typed_text
+from graph_agent.cli.prompts.keyboard import (
+    BREAK_LINE,
+    CTRL_ENTER,
+    FOCUS_IN,
+    FOCUS_OUT,
+    Keyboard,
+    Pastes,
+    TakeBack,
+    TurnKeys,
+    clear,
+    complete_soon,
+    end_of,
+    ends_with_backslash,
+    is_completed,
+    is_empty,
+    typed_text,
+)
 from graph_agent.cli.prompts.menu import Menu, Picked
-from graph_agent.cli.prompts.terminal_output import EchoedLine, full_reports, plain_input, terminal_output
+from graph_agent.cli.prompts.terminal_output import (
+    EchoedLine,
+    full_reports,
+    plain_input,
+    prompt_style,
+    reports_more,
+    terminal_output,
+)
 from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
+from graph_agent.cli.render.themes import BACKGROUND_QUERY, Rgb, parse_background
 
 __all__ = ["InputClosed", "InputInterrupted", "TakeBack", "Terminal", "TurnKeys"]
 
-_PROMPT_STYLE = "ansicyan"
+_PROMPT_STYLE = "class:prompt"
 """A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
 _ESCAPE_S = 0.1
 """A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
@@ -49,25 +72,7 @@ _ALT_S = 0.05
 """How long the key Esc waits for another one that makes it Alt."""
 
 
-_OPENS_MENU = re.compile(r"^/[^\s/]*$|(?:^|[\s(\[{])@[^\s]*$")
 _MENU_LINES = 6
-_COMPLETION_S, _LOOK_S = 1.0, 0.02
-_PASTE_LINES = 20
-"""A longer paste is shown as one word."""
-_IS_EMPTY = Condition(lambda: not get_app().current_buffer.text)
-
-
-@Condition
-def _is_completed() -> bool:
-    """Whether completion opens while typing: after a slash at the beginning, and within a word after an @."""
-    text = get_app().current_buffer.document.text_before_cursor
-    return _OPENS_MENU.search(text) is not None
-
-
-@Condition
-def _ends_with_backslash() -> bool:
-    document = get_app().current_buffer.document
-    return document.text_before_cursor.endswith("\\") and not document.text_after_cursor
 
 
 class InputInterrupted(Exception):
@@ -78,28 +83,6 @@ class InputClosed(Exception):
     """Ctrl-D at a prompt, or the end of the input."""
 
 
-TakeBack = Callable[[], Awaitable[str | None]]
-"""Removes the newest queued message, to edit it; None when none is queued."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnKeys:
-    """What the keys do while a turn runs that do not edit the line."""
-
-    stop: Callable[[], None]
-    """Esc and Ctrl-C."""
-    enter: Callable[[str, bool], bool] = lambda *_: False
-    """A line was entered, with Ctrl-Enter as an urgent one; whether it is taken. What is not taken is entered again
-    at the next prompt."""
-    changed: Callable[[str, int], None] = lambda *_: None
-    """The line that is typed, and where the cursor is."""
-    suspend: Callable[[], None] = lambda: None
-    """Ctrl-Z, before the job stops."""
-    pause: Callable[[bool], None] = lambda _: None
-    """Something else is drawn for a while, or no longer."""
-    take_back: TakeBack | None = None
-
-
 class Terminal:
     """One real terminal, as long as a chat runs in it. Lines are typed one at a time."""
 
@@ -108,9 +91,22 @@ class Terminal:
     ) -> None:
         self.status: Callable[[], str] = lambda: "loading …"
         """The line below the prompt."""
+        self.say: Callable[[str], None] = lambda text: print(escape(text))  # noqa: T201 - the screen is all there is
+        """Shows a line; the chat has a way of its own."""
         self.cycle_mode: Callable[[], None] = lambda: None
         """Shift-Tab at the prompt and during a turn."""
+        self.is_focused = True
+        """Until the terminal reports something else."""
+        self.focused: Callable[[], None] = lambda: None
+        """Called when the terminal gets the focus."""
+        self.background: Rgb | None = None
+        """The colour of the terminal's background, once it has answered."""
+        self.background_known: Callable[[], None] = lambda: None
+        self.released: Callable[[], None] = lambda: None
+        """Called before the terminal is given back."""
         self._source = source or Keyboard(sys.stdin)
+        if isinstance(self._source, Keyboard):
+            self._source.take_report = self._take_report
         self._history = history or InMemoryHistory()
         self._completer = completer
         self._is_plain = is_plain_terminal()
@@ -119,15 +115,14 @@ class Terminal:
         """Typed, or no longer queued, and not entered: the next message begins with it."""
         self._take_back: TakeBack | None = None
         self._taking_back: asyncio.Task[None] | None = None
-        self._pastes: dict[str, str] = {}
-        """Long pastes by what stands for them on the line."""
+        self._pastes = Pastes(lambda text: self.say(text))  # noqa: PLW0108 - the chat sets its own way later
         self._turn: TurnKeys | None = None
         self._turn_line: asyncio.Task[str] | None = None
-        """Reads the line that is typed during the turn."""
         self._deferred: list[KeyPress] = []
         """Keys of the turn that are typed again at the next prompt."""
         self._typing: PromptSession[str] | None = None
         """The session whose line is a message."""
+        self._editing_mode = EditingMode.EMACS
         self._drawn: Application[Any] | EchoedLine | None = None
         """The line or menu that is drawn now."""
         self._above: list[Callable[[], None]] = []
@@ -135,11 +130,34 @@ class Terminal:
         """The keys of the question that is asked."""
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Raw mode for as long as the chat runs; the terminal is given back as it was."""
+    def held(self, *, asks_background: bool = False) -> Iterator[None]:
+        """Raw mode for as long as the chat runs; the terminal is given back as it was.
+
+        With `asks_background` the terminal is asked for its colour; the answer is taken whenever it comes.
+        """
         with self._source.raw_mode(), full_reports():
             self._take_typed_lines()
-            yield
+            if asks_background and reports_more():
+                sys.stdout.write(BACKGROUND_QUERY)
+                sys.stdout.flush()
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):
+                    self.released()
+
+    @property
+    def editing_mode(self) -> EditingMode:
+        """The keys that edit a message, at the prompt and during a turn; answers are always one word."""
+        return self._editing_mode
+
+    @editing_mode.setter
+    def editing_mode(self, mode: EditingMode) -> None:
+        self._editing_mode = mode
+        for session in (self._messages, self._busy):
+            session.editing_mode = mode
+            if mode is EditingMode.VI:  # Esc is a key of its own, and what is behind it in one piece makes it Alt.
+                session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
 
     @contextlib.contextmanager
     def given_away(self) -> Iterator[None]:
@@ -147,6 +165,15 @@ class Terminal:
         with plain_input(), self._source.cooked_mode():
             yield
         self._take_typed_lines()
+
+    def _take_report(self, report: str) -> None:
+        if background := parse_background(report):
+            self.background = background
+            self.background_known()
+        if report in (FOCUS_IN, FOCUS_OUT):
+            self.is_focused = report == FOCUS_IN
+            if self.is_focused:
+                self.focused()
 
     def _take_typed_lines(self) -> None:
         if isinstance(self._source, Keyboard):
@@ -294,7 +321,7 @@ class Terminal:
 
     def begin_with(self, text: str) -> None:
         """Begin the next message with this text."""
-        self._unfinished = _end_of(text + self._unfinished.text)
+        self._unfinished = end_of(text + self._unfinished.text)
 
     def drop_typed_ahead(self) -> None:
         """No key typed until now answers what is shown next; a line that was begun is for the next message."""
@@ -313,7 +340,7 @@ class Terminal:
         """Begin the next message with these keys; no line is sent unseen."""
         text = typed_text(keys)
         if text.strip():
-            self._unfinished = _end_of(self._unfinished.text + text)
+            self._unfinished = end_of(self._unfinished.text + text)
 
     def _restore_unfinished(self) -> None:
         """Begin the line with what is unfinished; called when it can take in text, so that none falls between."""
@@ -334,10 +361,10 @@ class Terminal:
         try:
             if not self._is_plain:
                 self._drawn = session.app
-                return self._expand(await session.prompt_async(fragments, pre_run=begin))
+                return self._pastes.complete(await session.prompt_async(fragments, pre_run=begin))
             with EchoedLine("".join(text for _, text, *_ in fragments()), session.default_buffer) as echo:
                 self._drawn = echo
-                return self._expand(await session.prompt_async(pre_run=begin))
+                return self._pastes.complete(await session.prompt_async(pre_run=begin))
         except EOFError:
             raise InputClosed from None
         finally:
@@ -348,29 +375,32 @@ class Terminal:
     def _messages(self) -> PromptSession[str]:
         keys = self._line_keys()
 
-        rewinds = keys.add("escape", "escape", filter=~is_searching & _IS_EMPTY)
+        rewinds = keys.add("escape", "escape", filter=~is_searching & is_empty & ~vi_insert_mode)
         rewinds(lambda event: event.app.exit(result="/rewind"))
         keys.add("c-x", "c-e")(lambda event: event.app.create_background_task(self._edit(event.current_buffer)))
 
         tab = keys.add("c-i", filter=~has_completions & ~is_searching)
-        tab(lambda event: event.app.create_background_task(_complete(event.current_buffer)))
+        tab(lambda event: event.app.create_background_task(complete_soon(event.current_buffer)))
 
-        @keys.add("enter", filter=~is_searching & ~_ends_with_backslash & Condition(self._has_paste))
+        @keys.add(
+            "enter",
+            filter=~is_searching & ~ends_with_backslash & Condition(self._pastes.are_on_line),
+        )
         def _enter_pastes(event: KeyPressEvent) -> None:
-            self.remember(self._expand(event.current_buffer.text))
+            self.remember(self._pastes.complete(event.current_buffer.text))
             event.app.exit(result=event.current_buffer.text)
 
         @keys.add("c-c", filter=~is_searching)
         def _clear_or_leave(event: KeyPressEvent) -> None:
             if event.current_buffer.text:
-                _clear(event.current_buffer)
+                clear(event.current_buffer)
             else:
                 event.app.exit(exception=InputInterrupted, style="class:aborting")
 
         def format_status() -> str:
             return self.status()  # Another function is set once the session is open.
 
-        completing: dict[str, Any] = {"complete_while_typing": _is_completed, "reserve_space_for_menu": _MENU_LINES}
+        completing: dict[str, Any] = {"complete_while_typing": is_completed, "reserve_space_for_menu": _MENU_LINES}
         toolbar = None if self._is_plain else format_status
         return self._session(keys, bottom_toolbar=toolbar, **self._editing, **completing)
 
@@ -393,7 +423,7 @@ class Terminal:
     def _choose_key(self, steps: int, event: KeyPressEvent, *, is_row: bool) -> None:
         if self._keys is not None:
             key = self._keys.next_key(event.current_buffer.text, steps, is_row=is_row)
-            event.current_buffer.document = _end_of(key or "")
+            event.current_buffer.document = end_of(key or "")
 
     @cached_property
     def _busy(self) -> PromptSession[str]:
@@ -415,6 +445,7 @@ class Terminal:
             interrupt_exception=InputInterrupted,
             eof_exception=InputClosed,
             key_bindings=keys,
+            style=prompt_style(),
             **options,
         )
         session.app.before_render += self._before_render
@@ -429,14 +460,18 @@ class Terminal:
 
         @keys.add("c-o")
         def _show_pastes(event: KeyPressEvent) -> None:
-            event.current_buffer.document = _end_of(self._expand(event.current_buffer.text))
+            event.current_buffer.document = end_of(self._pastes.expand(event.current_buffer.text))
 
         @keys.add(Keys.BracketedPaste)
         def _paste(event: KeyPressEvent) -> None:
             text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-            event.current_buffer.insert_text(self._shorten(text))
+            event.current_buffer.insert_text(self._pastes.shorten(text))
+            is_message = self._typing is not None and event.current_buffer is self._typing.default_buffer
+            if is_message:
+                self._pastes.attach_dropped(event.current_buffer, text)
 
-        @keys.add("escape", "enter")
+        @keys.add(BREAK_LINE)
+        @keys.add("escape", "enter", filter=emacs_mode)  # In vi mode these are two keys.
         @keys.add("c-j", filter=~is_searching & Condition(supports_escapes))  # Elsewhere Enter may send it.
         def _break_line(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
@@ -460,7 +495,7 @@ class Terminal:
         """The keys of a message, at the prompt and while a turn runs, beside those of prompt_toolkit."""
         keys = self._common_keys()
 
-        @keys.add("up", filter=~is_searching & _IS_EMPTY)
+        @keys.add("up", filter=~is_searching & is_empty)
         def _take_back_or_up(event: KeyPressEvent) -> None:
             if self._take_back is None:
                 event.current_buffer.auto_up(count=event.arg)
@@ -468,12 +503,20 @@ class Terminal:
                 # Not a task of the line's: if it ended with the line, the message would be lost.
                 self._taking_back = asyncio.ensure_future(self._take(self._take_back))
 
+        @keys.add("c-v", filter=emacs_mode | vi_insert_mode)
+        def _paste_image(event: KeyPressEvent) -> None:
+            self._pastes.attach_from_clipboard(event.current_buffer)
+
+        @keys.add("backspace", filter=~is_searching & Condition(lambda: bool(self._pastes.mark_before_cursor())))
+        def _delete_mark(event: KeyPressEvent) -> None:
+            event.current_buffer.delete_before_cursor(len(self._pastes.mark_before_cursor()))
+
         @keys.add("s-tab", filter=~has_completions)
         def _cycle_mode(event: KeyPressEvent) -> None:
             self.cycle_mode()
             event.app.invalidate()
 
-        @keys.add("enter", filter=_ends_with_backslash)
+        @keys.add("enter", filter=ends_with_backslash)
         def _continue_line(event: KeyPressEvent) -> None:
             event.current_buffer.delete_before_cursor()
             event.current_buffer.insert_text("\n")
@@ -483,52 +526,30 @@ class Terminal:
     def _turn_keys(self) -> KeyBindings:
         keys = self._line_keys()
 
-        @keys.add("enter", filter=~is_searching & ~_ends_with_backslash)
+        @keys.add("enter", filter=~is_searching & ~ends_with_backslash)
         @keys.add(CTRL_ENTER, filter=~is_searching)
         def _enter(event: KeyPressEvent) -> None:
-            line = self._expand(event.current_buffer.text)
-            _clear(event.current_buffer)
+            line = self._pastes.complete(event.current_buffer.text)
+            clear(event.current_buffer)
             turn, is_urgent = self._turn, event.key_sequence[-1].key == CTRL_ENTER
             if turn is not None and turn.enter(line, is_urgent):
                 self._take_back = turn.take_back
             else:
                 self._deferred += [KeyPress(Keys.BracketedPaste, line), KeyPress(Keys.Enter, "\r")]
 
-        @keys.add("escape", filter=~is_searching)
-        @keys.add("escape", "escape", filter=~is_searching)
+        @keys.add("escape", filter=~is_searching & ~vi_insert_mode)
+        @keys.add("escape", "escape", filter=~is_searching & emacs_mode)
         @keys.add("c-c", filter=~is_searching)
         def _stop(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
             if self._turn is not None:
                 self._turn.stop()
 
         # An Alt key without a function is the key alone, as at the prompt.
-        alt = keys.add("escape", Keys.Any, filter=~is_searching)
+        alt = keys.add("escape", Keys.Any, filter=~is_searching & emacs_mode)
         alt(lambda event: event.key_processor.feed(event.key_sequence[-1], first=True))
-        leave = keys.add("c-d", filter=_IS_EMPTY)
+        leave = keys.add("c-d", filter=is_empty)
         leave(lambda _: self._deferred.append(KeyPress(Keys.ControlD, "\x04")))
         return keys
-
-    def _shorten(self, text: str) -> str:
-        """The text, or what stands for it on the line until it is entered."""
-        lines = text.count("\n") + 1
-        if lines <= _PASTE_LINES:
-            return text
-        name = f"[pasted {lines} lines]"
-        number = 2
-        while self._pastes.get(name, text) != text:
-            name = f"[pasted {lines} lines, {number}]"
-            number += 1
-        self._pastes[name] = text
-        return name
-
-    def _expand(self, line: str) -> str:
-        for name, text in self._pastes.items():
-            line = line.replace(name, text)
-        return line
-
-    def _has_paste(self) -> bool:
-        text = get_app().current_buffer.text
-        return any(name in text for name in self._pastes)
 
     async def _take(self, take_back: TakeBack) -> None:
         """Fetch a queued message; it comes onto the line, or onto the next one."""
@@ -537,9 +558,9 @@ class Terminal:
         if text is None:
             self._take_back = None
         elif session is None or not session.app.is_running or session.app.is_done:
-            self._unfinished = _end_of(self._unfinished.text + text)
+            self._unfinished = end_of(self._unfinished.text + text)
         else:
-            session.default_buffer.document = _end_of(text + session.default_buffer.text)
+            session.default_buffer.document = end_of(text + session.default_buffer.text)
 
     async def _edit(self, buffer: Buffer) -> None:
         """Open what is typed in the person's editor."""
@@ -547,12 +568,11 @@ class Terminal:
         try:
             async with in_terminal():
                 with plain_input():
-                    text: str = await editor.edit_text(self._expand(buffer.text))
+                    text: str = await editor.edit_text(self._pastes.expand(buffer.text))
         except editor.EditFailed as failure:
-            message = escape(str(failure))
-            self.show(lambda: print(message, flush=True))  # noqa: T201 - the screen is what a chat has
+            self.say(str(failure))
             return
-        buffer.document = _end_of(text.rstrip("\n"))
+        buffer.document = end_of(text.rstrip("\n"))
 
     async def _flush_later(self, app: Application[str]) -> None:
         await asyncio.sleep(_ESCAPE_S)
@@ -576,25 +596,3 @@ class Terminal:
         """Stop this job until the shell continues it; commands that run continue."""
         with self.given_away():
             os.kill(0, signal.SIGTSTP)
-
-
-async def _complete(buffer: Buffer) -> None:
-    """Complete as soon as the completion that typing began is over: prompt_toolkit would ignore Tab meanwhile."""
-    text = buffer.text
-    for _ in range(round(_COMPLETION_S / _LOOK_S)):
-        if buffer.text != text:
-            return
-        if buffer.complete_state is not None and buffer.complete_state.completions:
-            buffer.complete_next()
-            return
-        buffer.start_completion(insert_common_part=True)
-        await asyncio.sleep(_LOOK_S)
-
-
-def _clear(buffer: Buffer) -> None:
-    buffer.reset()
-    buffer.on_text_changed.fire()
-
-
-def _end_of(text: str) -> Document:
-    return Document(text, len(text))

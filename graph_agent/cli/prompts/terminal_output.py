@@ -1,24 +1,42 @@
-"""Write to the terminal: prompt_toolkit's output, what the keyboard reports, and a line that is only echoed."""
+"""Write to the terminal: prompt_toolkit's output, what it reports, a line that is only echoed, notifications."""
 
 import contextlib
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from typing import Self
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Literal, Self
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 from rich.cells import cell_len
 
-from graph_agent.cli.render.escape import supports_escapes
+from graph_agent.cli.render.escape import escape, supports_escapes
+from graph_agent.cli.render.themes import color_of
+from tools.programs import find_program
 
-__all__ = ["EchoedLine", "full_reports", "plain_input", "terminal_output"]
+__all__ = [
+    "EchoedLine",
+    "Notifier",
+    "NotifyMethod",
+    "chosen_method",
+    "full_reports",
+    "notification",
+    "plain_input",
+    "prompt_style",
+    "reports_more",
+    "terminal_output",
+]
 
-_BRACKETS_ON, _BRACKETS_OFF = "\x1b[?2004h", "\x1b[?2004l"
+_REPORTS_ON, _REPORTS_OFF = "\x1b[?2004h\x1b[?1004h", "\x1b[?1004l\x1b[?2004l"
+"""Brackets around pastes, and reports of the focus."""
 _KEYS_ON, _KEYS_OFF = "\x1b[>4;1m\x1b[>1u", "\x1b[<u\x1b[>4m"
 """Ctrl-Enter and Shift-Enter as keys of their own: as xterm does it (modifyOtherKeys), and the kitty protocol."""
+_ANSI_NAMES = {"cyan": "ansicyan", "dim": "ansibrightblack", "green": "ansigreen", "red": "ansired"}
 _KNOWS_NO_KEYS = ("linux", "cygwin", "vt52", "vt100", "vt220")
 """Terminals that would print these sequences."""
 
@@ -51,15 +69,35 @@ class _Output(Vt100_Output):
         """Whoever holds the terminal does it, once."""
 
 
+def prompt_style() -> BaseStyle:
+    """Colours of the prompt and of menus, those of the current theme at any time."""
+
+    def style() -> BaseStyle:
+        names = {"prompt": "cyan", "muted": "dim", "added": "green", "removed": "red"}
+        return _style(*((role, color_of(name) or _ANSI_NAMES[name]) for role, name in names.items()))
+
+    return DynamicStyle(style)
+
+
+@cache
+def _style(*roles: tuple[str, str]) -> BaseStyle:
+    return Style(list(roles))
+
+
+def reports_more() -> bool:
+    """Whether the terminal can be asked about keys and colours; others would print the question."""
+    return supports_escapes() and os.environ.get("TERM", "").lower() not in _KNOWS_NO_KEYS
+
+
 @contextlib.contextmanager
 def full_reports(*, is_on: bool = True) -> Iterator[None]:
-    """The terminal reports pastes, also between two prompts, and keys with their modifiers; not so afterwards."""
+    """The terminal reports pastes, also between two prompts, the focus, and keys with their modifiers."""
     if not supports_escapes():
         yield
         return
-    has_keys = os.environ.get("TERM", "").lower() not in _KNOWS_NO_KEYS
-    on = f"{_BRACKETS_ON}{_KEYS_ON if has_keys else ''}"
-    off = f"{_KEYS_OFF if has_keys else ''}{_BRACKETS_OFF}"
+    has_keys = reports_more()
+    on = f"{_REPORTS_ON}{_KEYS_ON if has_keys else ''}"
+    off = f"{_KEYS_OFF if has_keys else ''}{_REPORTS_OFF}"
     _write(on if is_on else off)
     try:
         yield
@@ -106,6 +144,84 @@ class EchoedLine:
         else:
             cells = cell_len(before[same:])
             _write("\b" * cells + " " * cells + "\b" * cells + self._shown[same:])
+
+
+NotifyMethod = Literal["auto", "osc9", "osc777", "bell", "off"]
+
+_KEEP_TITLE, _RESTORE_TITLE = "\x1b[22;2t", "\x1b]2;\x07\x1b[23;2t"
+"""A terminal that keeps no titles is left with an empty one, and shows its own."""
+_SHOWN_CHARS = 60
+_OSC9_PROGRAMS = ("iterm.app", "wezterm", "ghostty")
+_OSC9_VARIABLES = ("KITTY_WINDOW_ID", "WT_SESSION", "WEZTERM_PANE", "ITERM_SESSION_ID", "GHOSTTY_RESOURCES_DIR")
+_OSC777_TERMS = ("rxvt", "foot")
+_TMUX_S = 1.0
+
+
+class Notifier:
+    """Tells a person who looks elsewhere that the chat waits: the title, a notification, or the bell.
+
+    All texts come from here but for the name of the folder, which is escaped. With the focus nothing is sent.
+    """
+
+    def __init__(self, is_focused: Callable[[], bool], method: Callable[[], NotifyMethod]) -> None:
+        self._is_focused = is_focused
+        self._method = method
+        """Asked only when there is something to say: it reads the settings."""
+        self._has_title = False
+
+    def notify(self, what: str, folder: str) -> None:
+        """Say what happened in a folder."""
+        method = "off" if self._is_focused() or not _may_notify() else self._method()
+        if method == "off":
+            return
+        if not self._has_title:
+            self._has_title = True
+            _write(_KEEP_TITLE)
+        _write(f"\x1b]2;{what} - graph-agent\x07{notification(method, what, folder, os.environ)}")
+
+    def restore_title(self) -> None:
+        """The title as it was: somebody looks, or the chat ends."""
+        if self._has_title:
+            self._has_title = False
+            _write(_RESTORE_TITLE)
+
+
+def chosen_method(environment: Mapping[str, str]) -> NotifyMethod:
+    """What the terminal understands, as far as its environment tells; the bell rings everywhere."""
+    term = environment.get("TERM", "").lower()
+    program = environment.get("TERM_PROGRAM", "").lower()
+    if program in _OSC9_PROGRAMS or any(environment.get(name) for name in _OSC9_VARIABLES):
+        return "osc9"
+    return "osc777" if term.startswith(_OSC777_TERMS) or environment.get("VTE_VERSION") else "bell"
+
+
+def notification(method: NotifyMethod, what: str, folder: str, environment: Mapping[str, str]) -> str:
+    """The sequence; within tmux or screen one that reaches the terminal around them, or the bell."""
+    chosen = chosen_method(environment) if method == "auto" else method
+    body = f"{what} in {folder}".replace(";", ",")
+    text = escape(body if len(body) <= _SHOWN_CHARS else f"{body[: _SHOWN_CHARS - 1]}…")
+    sequence = {"osc9": f"\x1b]9;{text}\x07", "osc777": f"\x1b]777;notify;graph-agent;{text}\x07"}.get(chosen, "\a")
+    if sequence == "\a" or not (environment.get("TMUX") or environment.get("STY")):
+        return sequence
+    if environment.get("TMUX") and _tmux_passes_through():
+        return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
+    return "\a"
+
+
+def _tmux_passes_through() -> bool:
+    """Whether the tmux that this process runs in hands unknown sequences on."""
+    if (tmux := find_program("tmux")) is None:
+        return False
+    try:
+        command = [tmux, "show-options", "-Apv", "allow-passthrough"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TMUX_S, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.stdout.strip() in ("on", "all")
+
+
+def _may_notify() -> bool:
+    return sys.stdout.isatty() and supports_escapes()
 
 
 def _write(text: str) -> None:

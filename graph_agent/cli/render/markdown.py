@@ -6,6 +6,7 @@ Only the marks disappear: HTML, entities, `__init__` and backslashes in paths ar
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
@@ -13,29 +14,25 @@ from markdown_it.token import Token
 from rich import box, markdown
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
-from rich.syntax import Syntax
+from rich.style import Style
+from rich.syntax import ANSI_DARK, ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
 from graph_agent.cli.render.console import fold
 from graph_agent.cli.render.escape import escape
+from graph_agent.cli.render.themes import color_of
 
 __all__ = ["MarkdownStream"]
 
-_THEME = Theme(
-    {
-        "markdown.code": "cyan",
-        "markdown.h1": "bold underline",
-        "markdown.h2": "bold",
-        **{f"markdown.h{level}": "bold italic" for level in range(3, 7)},
-        "markdown.block_quote": "italic",
-        "markdown.hr": "dim",
-        "markdown.link": "underline",
-        "markdown.link_url": "dim",
-    }
-)
-_CODE_THEME = "ansi_dark"
+_STYLES = {
+    "markdown.h1": "bold underline",
+    "markdown.h2": "bold",
+    **{f"markdown.h{level}": "bold italic" for level in range(3, 7)},
+    "markdown.block_quote": "italic",
+    "markdown.link": "underline",
+}
 _CODE_INDENT = "  "
 _LONG_CODE = 60
 """An open code block of more lines is printed up to a line where no string or comment is open."""
@@ -158,7 +155,7 @@ class MarkdownStream:
         width = self._console.width
         if not block.fits(source, width):
             return [piece for line in source for piece in fold(Text(line), width)]
-        with self._console.use_theme(_THEME):
+        with self._console.use_theme(_theme(color_of("cyan"), color_of("dim"))):
             options = self._console.options.update(width=width)
             rendered = self._console.render_lines(_Rendered(block.tokens), options, pad=False)
         drawn = [Text.assemble(*((piece.text, piece.style or "") for piece in line)) for line in rendered]
@@ -292,7 +289,7 @@ class _CodeBlock(markdown.CodeBlock):
         code = str(self.text).removesuffix("\n")
         if self.lexer_name not in ("", "text"):
             yield from fold(Text(self.lexer_name, "dim"), options.max_width, _CODE_INDENT)
-        shown = Syntax("", self.lexer_name or "text", theme=_CODE_THEME).highlight(code)
+        shown = Syntax("", self.lexer_name or "text", theme=_code_theme(color_of("cyan"))).highlight(code)
         shown.right_crop(len(shown.plain) - len(code))
         # A lexer that changes the text is not to be trusted with it.
         for line in (shown if shown.plain == code else Text(code)).split("\n", allow_blank=True):
@@ -351,3 +348,30 @@ def _cell_count(row: str) -> int:
 
 def _printable(line: str) -> str:
     return escape(line, multiline=True).expandtabs(4)
+
+
+@cache
+def _theme(cyan: str | None, dim: str | None) -> Theme:
+    """The styles in these colours, or in the terminal's own."""
+    muted = dim or "dim"
+    return Theme({**_STYLES, "markdown.code": cyan or "cyan", "markdown.hr": muted, "markdown.link_url": muted})
+
+
+@cache
+def _code_theme(cyan: str | None) -> ANSISyntaxTheme:
+    """Colours of code; those of the current theme, which its `cyan` identifies."""
+    if cyan is None:
+        return ANSISyntaxTheme(ANSI_DARK)
+    return ANSISyntaxTheme({token: _recolored(style) for token, style in ANSI_DARK.items()})
+
+
+def _recolored(style: Style) -> Style:
+    if style.color is None:
+        return style
+    name = style.color.name.removeprefix("bright_")
+    return Style(
+        color=color_of("dim" if name == "black" else name),
+        bold=style.bold,
+        italic=style.italic,
+        underline=style.underline,
+    )

@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
+from graph_agent.cli.render.themes import ansi_code
 
 __all__ = [
     "colorize",
@@ -43,20 +44,20 @@ __all__ = [
 T = TypeVar("T")
 
 _COLORS = {
-    "idle": "2",
-    "success": "32",
-    "running": "36",
-    "executing": "36",
-    "waiting": "33",
-    "awaiting_approval": "33",
-    "pending": "33",
-    "medium": "33",
-    "interrupted": "31",
-    "resumable": "31",
-    "error": "31",
-    "high": "1;31",
-    "heading": "1",
-    "found": "1;33",
+    "idle": "dim",
+    "success": "green",
+    "running": "cyan",
+    "executing": "cyan",
+    "waiting": "yellow",
+    "awaiting_approval": "yellow",
+    "pending": "yellow",
+    "medium": "yellow",
+    "interrupted": "red",
+    "resumable": "red",
+    "error": "red",
+    "high": "bold red",
+    "heading": "bold",
+    "found": "bold yellow",
 }
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 _WORD = re.compile(r"^ +|[^ ]+ *")
@@ -291,7 +292,8 @@ def get_colorizer() -> Callable[[str, str], str]:
     """`colorize` for many texts: checks only once whether stdout takes colour."""
     if os.environ.get("NO_COLOR") or not supports_escapes() or not sys.stdout.isatty():
         return lambda text, _: text
-    return lambda text, meaning: f"\x1b[{_COLORS[meaning]}m{text}\x1b[0m" if meaning in _COLORS else text
+    codes = {meaning: ansi_code(style) for meaning, style in _COLORS.items()}
+    return lambda text, meaning: f"\x1b[{codes[meaning]}m{text}\x1b[0m" if meaning in codes else text
 
 
 def supports_cursor() -> bool:

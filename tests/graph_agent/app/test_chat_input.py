@@ -1,10 +1,12 @@
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from graph_agent.app import chat_input
-from graph_agent.app.chat_input import FileNames, user_commands
+from graph_agent.app.chat_input import FileNames, clipboard_image, dropped_images, user_commands
+from graph_agent.app.model_trial import red_square
 from graph_agent.app.project_trust import project_at, record_trust, trust_effects
 from graph_agent.errors import UsageError
 
@@ -131,3 +133,85 @@ def test_a_large_tree_is_looked_through_as_far_as_there_is_time(
 
     assert FileNames(workspace).like("apple") == []
     assert FileNames(workspace).like("src/deep/apple") == ["src/deep/apple.txt"]
+
+
+@pytest.fixture
+def shots(folder: Path, tmp_path: Path) -> Path:
+    place = tmp_path / "my shots"
+    place.mkdir()
+    for name in ("a.png", "b c.PNG"):
+        (place / name).write_bytes(red_square())
+    (place / "fake.png").write_text("no image")
+    (place / "cut.png").write_bytes(red_square()[:-4])
+    (place / "large.png").write_bytes(red_square() + bytes(5 * 1024 * 1024))
+    return place
+
+
+@pytest.mark.parametrize(
+    ("pasted", "labels"),
+    [
+        (lambda place: f"{place}/a.png", ["a.png, 32x32"]),
+        (lambda place: f"'{place}/a.png' ", ["a.png, 32x32"]),
+        (lambda place: f"{place}/b c.PNG\n".replace(" ", "\\ "), ["b c.PNG, 32x32"]),
+        (lambda place: f"file://{str(place).replace(' ', '%20')}/b%20c.PNG", ["b c.PNG, 32x32"]),
+        (lambda place: f"'{place}/a.png' \"{place}/b c.PNG\"", ["a.png, 32x32", "b c.PNG, 32x32"]),
+        (lambda place: f"see '{place}/a.png'", []),
+        (lambda place: f"{place}/missing.png", []),
+        (lambda place: place.name + "/a.png", []),
+        (lambda place: f"{place}/..", []),
+        (lambda place: f"{place}/fake.png", []),
+        (lambda place: f"'{place}/a.png", []),
+    ],
+)
+def test_a_paste_that_is_nothing_but_images_names_them(
+    shots: Path, pasted: Callable[[Path], str], labels: list[str]
+) -> None:
+    found = dropped_images(pasted(shots))
+
+    assert [image.label for image in found] == labels
+    assert all(image.path.read_bytes() == red_square() for image in found)
+
+
+@pytest.mark.parametrize(("name", "reason"), [("cut.png", "broken or cut off"), ("large.png", "larger than 5 MB")])
+def test_an_image_that_cannot_be_sent_is_refused(shots: Path, name: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        dropped_images(f"'{shots}/{name}'")
+
+
+@pytest.mark.parametrize(
+    ("program", "script", "outcome"),
+    [
+        ("wl-paste", "cat image", "clipboard.png, 32x32"),
+        ("xclip", "cat image", "clipboard.png, 32x32"),
+        ("pngpaste", "cat image", "clipboard.png, 32x32"),
+        ("powershell.exe", "base64 image", "clipboard.png, 32x32"),
+        ("wl-paste", "echo text", "no PNG, JPEG, GIF or WebP"),
+        ("wl-paste", "exit 1", "holds no image"),
+        ("wl-paste", "cat /dev/zero", "no PNG, JPEG, GIF or WebP"),
+        ("other", "exit 1", "No program can read images"),
+    ],
+)
+def test_the_clipboard_is_read_by_whichever_program_is_there(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, script: str, outcome: str
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "image").write_bytes(red_square())
+    (programs / program).write_text(f"#!/bin/sh\ncd {programs} && PATH=/bin:/usr/bin exec {script}\n")
+    (programs / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+
+    if outcome.endswith("32x32"):
+        assert clipboard_image().label == outcome
+    else:
+        with pytest.raises(UsageError, match=outcome):
+            clipboard_image()
+
+
+def test_copies_of_pasted_images_are_removed_after_a_week(shots: Path, tmp_path: Path) -> None:
+    [old] = dropped_images(f"{shots}/a.png".replace(" ", "\\ "))
+    os.utime(old.path, (0, 0))
+
+    [new] = dropped_images(f"'{shots}/b c.PNG'")
+
+    assert (old.path.exists(), new.path.exists(), new.path.stat().st_mode & 0o077) == (False, True, 0)

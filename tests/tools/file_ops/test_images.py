@@ -5,7 +5,7 @@ import pytest
 
 from graph_agent.app.model_trial import red_square
 from tests.fakes.tool_ports import ToolEnvironment
-from tools.file_ops.images import MAX_BYTES, image_result, is_whole_image, media_type_of
+from tools.file_ops.images import MAX_BYTES, image_result, image_size, is_whole_image, media_type_of
 from tools.file_ops.read_file import ReadFileTool
 
 _PNG = red_square()
@@ -87,3 +87,22 @@ def test_no_beginning_of_an_image_and_no_changed_png_is_a_whole_one(
 
     assert [end for end in range(shortest, len(data)) if is_whole_image(data[:end], media_type)] == []
     assert [at for at, png in enumerate(changed) if is_whole_image(png, "image/png")] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type", "size"),
+    [
+        (_PNG, "image/png", (32, 32)),
+        (b"\xff\xd8\xff\xe0\0\x04ab\xff\xc2\0\x11\x08\x01\xe0\x02\x80\x03", "image/jpeg", (640, 480)),
+        (b"GIF89a\x80\x02\xe0\x01", "image/gif", (640, 480)),
+        (b"RIFF....WEBPVP8X" + bytes(8) + b"\x7f\x02\0\xdf\x01\0", "image/webp", (640, 480)),
+        (b"RIFF....WEBPVP8L" + bytes(5) + (639 | 479 << 14).to_bytes(4, "little"), "image/webp", (640, 480)),
+        (b"RIFF....WEBPVP8 " + bytes(10) + b"\x80\x02\xe0\x01", "image/webp", (640, 480)),
+        (b"\xff\xd8\xff\xe0", "image/jpeg", None),
+        (b"GIF89a", "image/gif", None),
+    ],
+)
+def test_the_size_of_an_image_is_read_from_its_head(
+    data: bytes, media_type: str, size: tuple[int, int] | None
+) -> None:
+    assert image_size(data, media_type) == size

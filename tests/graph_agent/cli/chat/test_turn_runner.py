@@ -8,8 +8,9 @@ from prompt_toolkit.input import create_pipe_input
 from rich.console import Console
 
 from graph_agent.cli.chat.chat import recent_lines
-from graph_agent.cli.chat.turn_runner import Bell, TurnRunner, format_result, format_status, has_fresh_budget
+from graph_agent.cli.chat.turn_runner import Announcer, TurnRunner, format_result, format_status, has_fresh_budget
 from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.render.console import make_console
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import EventBus, TurnEnded, TurnStarted, TurnStatus
@@ -200,7 +201,7 @@ def test_a_short_conversation_is_shown_whole(rows: Rows) -> None:
 
 def _rings(capsys: pytest.CaptureFixture[str], *statuses: TurnStatus, is_wanted: bool = True) -> int:
     bus = EventBus()
-    bus.subscribe(Bell(lambda: is_wanted))
+    bus.subscribe(Announcer(Notifier(lambda: True, lambda: "auto"), lambda: is_wanted))
     for status in statuses:
         bus.publish(TurnStarted("go"))
         bus.publish(TurnEnded(status))

@@ -10,7 +10,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.keys import Keys
 
-from graph_agent.cli.prompts.keyboard import Keyboard, TypedHistory, typed_text
+from graph_agent.cli.prompts.keyboard import BREAK_LINE, CTRL_ENTER, Keyboard, TypedHistory, typed_text
 from graph_agent.cli.prompts.terminal_output import full_reports, plain_input, terminal_output
 
 
@@ -41,8 +41,9 @@ def test_a_long_run_of_characters_is_one_paste_without_its_first_and_last(line: 
     [
         ("\x1b[I\x1b[O", []),
         ("\x1b[?2026;2$y", []),
-        ("\x1b[13;2u", [Keys.Escape, Keys.Enter]),
-        ("\x1b[27;2;13~", [Keys.Escape, Keys.Enter]),
+        ("\x1b[13;2u", [BREAK_LINE]),
+        ("\x1b[27;2;13~", [BREAK_LINE]),
+        ("\x1b[13;5u\x1b[27;5;13~", [CTRL_ENTER, CTRL_ENTER]),
         ("\x1b[13u", [Keys.Enter]),
         ("\x1b[97;1u\x1b[97;2u\x1b[97;3u", ["a", "A", Keys.Escape, "a"]),
         ("\x1b[97;5u\x1b[98;7u", [Keys.ControlA, Keys.Escape, Keys.ControlB]),
@@ -104,8 +105,8 @@ def test_lines_typed_before_raw_mode_are_entered_one_by_one(line: tuple[int, Key
 @pytest.mark.parametrize(
     ("term", "on", "off"),
     [
-        ("xterm-256color", "\x1b[?2004h\x1b[>4;1m\x1b[>1u", "\x1b[<u\x1b[>4m\x1b[?2004l"),
-        ("linux", "\x1b[?2004h", "\x1b[?2004l"),
+        ("xterm-256color", "\x1b[?2004h\x1b[?1004h\x1b[>4;1m\x1b[>1u", "\x1b[<u\x1b[>4m\x1b[?1004l\x1b[?2004l"),
+        ("linux", "\x1b[?2004h\x1b[?1004h", "\x1b[?1004l\x1b[?2004l"),
     ],
 )
 def test_the_terminal_reports_pastes_and_keys_until_it_is_given_back_or_lent(
