@@ -31,8 +31,10 @@ _ROOT = Path(__file__).parents[2]
 _MORE = (
     "graph_agent.__main__",
     "graph_agent.app.rewind",
+    "graph_agent.app.thread_import",
     "graph_agent.app.threads",
     "graph_agent.cli.views.calls",
+    "graph_agent.cli.views.thread_files",
     "graph_agent.cli.views.time_travel",
     "graph_agent.model.openai.endpoint",
 )

@@ -81,6 +81,20 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home" / "config.toml"
 
 
+def test_a_deny_rule_that_does_not_hold_completely_is_named(
+    rows: Rows, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(config.parent)
+    (config.parent / "src").mkdir()
+    config.write_text('[policy]\ndeny = ["read_file(src)", "read_file(a)", "read_file"]\n')
+
+    shown, named = text_of(rows, "policy", "show"), json_of(rows, "policy", "show")["unheld"]
+
+    reason = f"{config.parent}/src is a folder, and what is in it is named by {config.parent}/src/**"
+    assert named == [{"rule": "read_file(src)", "reason": reason}]
+    assert shown.splitlines()[-1] == f"! A command may get past deny read_file(src): {reason}"
+
+
 def test_rules_and_permissions_are_listed_with_their_source(rows: Rows, config: Path) -> None:
     config.write_text('[policy]\nallow = ["bash(git status*)"]\ndeny = ["bash(rm *)"]\n')
     rows.grant("bash(ls)", "bash(cat '\x1b[2J')")
