@@ -118,7 +118,10 @@ def _on_screen(output: str) -> list[str]:
     return [line.rstrip() for line in screen.display]
 
 
-def test_what_hides_or_misleads_stands_on_the_screen_as_an_escape_or_is_told(open_command: OpenCommand) -> None:
+def test_what_hides_or_misleads_stands_on_the_screen_as_an_escape_or_is_told(
+    open_command: OpenCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGER", "cat")
     line = (
         "touch g\u0456t; echo a\u202eb\u200bc\U000e0041d\x1b[2Ke\rf\x07g\u2066h\xadi\u3164j "
         + "x" * 10_000
@@ -127,7 +130,7 @@ def test_what_hides_or_misleads_stands_on_the_screen_as_an_escape_or_is_told(ope
     command = open_command(TCS(_bash("c1", line)), TXT("finished"))
     chat = command.chat("chat", "go")
 
-    chat.sees(_KEYS)
+    chat.plays(_MORE, "<v", "x END", _KEYS)
     shown = _on_screen(chat.output)
     chat.plays("<n", "finished", f"^{_CTRL_D}")
 
@@ -141,24 +144,23 @@ def test_what_hides_or_misleads_stands_on_the_screen_as_an_escape_or_is_told(ope
 
 
 def test_a_long_command_is_opened_to_its_end_before_yes_counts_and_no_key_is_the_default(
-    open_command: OpenCommand,
+    open_command: OpenCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = "\n".join(f"echo {number} >> log" for number in range(500))
     command = open_command(TCS(_bash("c1", line)), TXT("finished"))
+    monkeypatch.setenv("PAGER", "cat")
     program = command.chat("chat", "go")
 
     program.sees(_MORE)
     for line, told in (
         ("y", "You have not seen all"),
         ("a", "You have not seen all"),
-        ("", "Please answer"),
-        ("yep", "Please answer"),
+        ("", "Type one of these keys"),
+        ("yep", "Type one of these keys"),
     ):
         program.plays(f"<{line}", told, _MORE)
-    hidden = "echo 499 >> log" not in "".join(_on_screen(program.output))
-    program.enters("m")
-    while program.sees_one_of(_MORE, _KEYS + "\x1b") == 0:
-        program.enters("m")
+    hidden = "echo 250 >> log" not in "".join(_on_screen(program.output))
+    program.plays("<v", "echo 250 >> log", _KEYS)
     program.plays("<y", "finished", f"^{_CTRL_D}")
 
     assert program.ends() == 0
