@@ -11,7 +11,7 @@ from rich.text import Text
 from graph_agent.cli.render.console import block, diff_lines, fold, safe_text
 from graph_agent.cli.render.live_area import WAITING, LiveArea, RunningCalls
 from graph_agent.cli.render.markdown import MarkdownStream
-from graph_agent.cli.views.format import ended_call, format_compaction, format_shell, format_todo
+from graph_agent.cli.views.format import ended_call, format_compaction, format_count, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
     Compacted,
@@ -304,7 +304,9 @@ class TurnDisplay:
         last = "\n".join(line.expandtabs() for line in output[-_OUTPUT_LINES:])
         hidden = len(output) - _OUTPUT_LINES
         name = event.call_id if len(event.call_id) <= _MAX_ID_LENGTH else event.call_id[-_SHORT_ID:]
-        more = [Text(f"  … {hidden} more lines; show them with /calls {name}", "dim")] if hidden > 0 else []
+        more = (
+            [Text(f"  … {format_count(hidden, 'more line')}; /calls {name} shows all", "dim")] if hidden > 0 else []
+        )
         return [*more, *block(last, width, style="dim")]
 
     def _label(self, call_id: str, tool_name: str, summary: str = "") -> str:

@@ -59,7 +59,7 @@ _PLAN = [{"content": f"step {number}", "status": "pending"} for number in range(
             [
                 "● bash seq 11 (attempt 2)",
                 "✓ bash seq 11  success N s",
-                "  … 3 more lines; show them with /calls c1",
+                "  … 3 more lines; /calls c1 shows all",
                 *(f"  │ line {number}" for number in range(4, 12)),
             ],
             id="a call at its start and end with the tail of its output",
