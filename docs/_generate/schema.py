@@ -21,7 +21,7 @@ def schema() -> str:
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A line of `graph-agent run --output stream-json`",
-        "oneOf": [*lines, _result()],
+        "oneOf": [*lines, _result(), _input_error()],
     }
     return json.dumps(whole, indent=2, sort_keys=True) + "\n"
 
@@ -48,9 +48,22 @@ def _result() -> dict[str, Any]:
         "usage": {"type": "object"},
         "error": text_or_null,
     }
+    structured = {"description": "With --json-schema: the value of the answer, null if it does not fit."}
     return {
         "title": "result",
         "description": "The last line; the same object as `--output json` prints.",
+        "type": "object",
+        "properties": {**properties, "structured": structured},
+        "required": sorted(properties),
+        "additionalProperties": False,
+    }
+
+
+def _input_error() -> dict[str, Any]:
+    properties = {"seq": _NUMBER, "type": {"const": "input_error"}, "line": _NUMBER, "error": {"type": "string"}}
+    return {
+        "title": "input_error",
+        "description": "With --input-format stream-json: a line of stdin that was not used.",
         "type": "object",
         "properties": properties,
         "required": sorted(properties),

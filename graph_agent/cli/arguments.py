@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 VALUE_OPTIONS = frozenset(
     (
         *("-m", "--model", "--mode", "--workspace", "--add-dir", "--db", "--thread", "-i", "--image", "--output"),
+        *("--input-format", "--json-schema"),
         *("--agent", "--effort", "--approve", "--reject", "--reason", "--recover", "--timeout"),
         *("--max-steps", "--max-tokens", "--max-cost"),
     )

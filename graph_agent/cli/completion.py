@@ -272,9 +272,8 @@ SOURCES: Mapping[str, Source] = {
     "format_name": _words("terminal", "mermaid"),
     "install_completion": _words("bash", "zsh", "fish"),
     "show_completion": _words("bash", "zsh", "fish"),
-    **dict.fromkeys(
-        ("workspace", "add_dir", "db", "output", "backup", "file", "folder", "command", "source", "image"), _files
-    ),
+    **dict.fromkeys(("workspace", "add_dir", "db", "output", "backup", "file", "folder", "command"), _files),
+    **dict.fromkeys(("source", "image", "json_schema"), _files),
 }
 """By the name of the parameter, or by its group and its name."""
 

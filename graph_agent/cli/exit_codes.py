@@ -46,7 +46,7 @@ MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.APPROVALS_PENDING: "paused: approvals are pending",
     ExitCode.RECOVERY_PENDING: "paused: interrupted calls need a decision",
     ExitCode.LIMIT: "a limit was reached",
-    ExitCode.MODEL: "the model or its provider failed",
+    ExitCode.MODEL: "the model or its provider failed, or the answer does not fit --json-schema",
     ExitCode.HELD: "another process holds the thread",
     ExitCode.HANGUP: "ended by SIGHUP",
     ExitCode.INTERRUPTED: "stopped by Ctrl-C",

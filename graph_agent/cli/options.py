@@ -36,6 +36,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "run": (
         "graph-agent run 'make the tests pass' --mode acceptEdits --max-steps 50",
         "graph-agent run - --output json < task.md",
+        "graph-agent run 'list the open questions' --json-schema answer.json --output json",
         "graph-agent run --resume shop --approve all",
         "graph-agent run --resume shop --reject 1a2b3c4d --reason 'use git mv'",
     ),

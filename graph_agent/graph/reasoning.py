@@ -100,6 +100,7 @@ class Reasoning:
             return Step("steered", {"messages": list(new)})
         request = next_request(state, self.toolbox, scope.mode, self.instructions)
         if not is_compaction:
+            request = replace(request, response_schema=run.response_schema)
             return await self._send_within_budget(state, turn, request, scope, run)
         compacted = await self.compaction.on_demand(state, here.thread_id, request)
         if compacted is None:

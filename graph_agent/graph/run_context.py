@@ -57,6 +57,8 @@ class RunContext:
     with the new budget that it gets, once."""
     stopped_usage: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Usage of sub-agents that were stopped before their calls are cancelled, by call id."""
+    response_schema: Mapping[str, Any] | None = None
+    """JSON Schema for the turn's answer; see `ModelRequest`."""
     take_messages: TakeMessages | None = None
     """The user's messages for the running turn, asked for before each request; none comes twice."""
 

@@ -55,6 +55,8 @@ class ModelRequest:
     """Sent once, outside of any message, a line each: background shells that ended since the last request."""
     starts_turn: bool = False
     """Whether it is the first of a user's turn: an endpoint that failed before is tried again."""
+    response_schema: Mapping[str, Any] | None = None
+    """JSON Schema that a text reply should fit; sent where the endpoint accepts it, and checked by nobody here."""
 
     @property
     def tool_names(self) -> frozenset[str]:

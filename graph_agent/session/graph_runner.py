@@ -68,6 +68,8 @@ class GraphRunner:
         """As in `RunContext`."""
         self.take_messages: TakeMessages | None = None
         """As in `RunContext`."""
+        self.response_schema: Mapping[str, Any] | None = None
+        """As in `RunContext`."""
 
     async def store_mode(self) -> str:
         """Store the mode for later processes, and return it: bypassPermissions must be chosen again in each."""
@@ -300,6 +302,7 @@ class GraphRunner:
             shared_budget=self._thread.shared_budget,
             budget_reset=self.budget_reset,
             stopped_usage=self._used_by_stopped,
+            response_schema=self.response_schema,
             take_messages=self.take_messages,
         )
 

@@ -133,6 +133,17 @@ class Session:
             async with self._queue.sending(number):
                 return await self._send_from_queue(snapshot, number, text, attachment)
 
+    async def send_for_schema(self, text: str, schema: Mapping[str, Any]) -> TurnResult:
+        """Start a turn with a message whose answer should be JSON that fits a schema, which the endpoint gets too.
+
+        Raises what `send` raises.
+        """
+        self._runner.response_schema = schema
+        try:
+            return await self.send(text)
+        finally:
+            self._runner.response_schema = None
+
     async def send_queued(self, attachment: str = "") -> TurnResult | None:
         """Start a turn with the oldest queued message; None if none waits.
 

@@ -52,3 +52,75 @@ def test_what_is_told_while_the_session_opens_follows_its_first_event(tmp_path: 
         lines = lines_of(Command(tmp_path, server.base_url, settings=settings), "go")
 
     assert [(line["seq"], line["type"]) for line in lines[:2]] == [(1, "started"), (2, "warning")]
+
+
+def _answer(**fields: Any) -> str:
+    return json.dumps({"type": "answer", **fields})
+
+
+def test_a_program_sends_messages_and_answers_and_gets_a_result_for_each_turn(tmp_path: Path) -> None:
+    ask = TC("c1", "bash", {"command": "touch a"})
+    other = TC("c2", "bash", {"command": "touch b"})
+    lines = [
+        '{"type": "user", "text": "go"}',
+        "nonsense",
+        '{"type": "user", "words": "x"}',
+        '{"type": "user", "text": "and then?"}',
+        _answer(call_id="c9", kind="approve"),
+        _answer(call_id="c1", kind="retry"),
+        _answer(call_id="c1", kind="approve"),
+        "",
+        _answer(call_id="c2", kind="reject", reason="no"),
+    ]
+    with FakeOpenAI([ask, TXT("made"), other, TXT("fine")]) as server:
+        command = Command(tmp_path, server.base_url)
+        arguments = ("run", "--input-format", "stream-json", "--output", "stream-json")
+        done = command(*arguments, stdin="\n".join(lines))
+        heard = [message["content"] for message in server.bodies[-1]["messages"] if message["role"] == "user"]
+    printed = [json.loads(line) for line in done.stdout.splitlines()]
+
+    for line in printed:
+        Draft202012Validator(_SCHEMA).validate(line)
+    assert [line["seq"] for line in printed] == list(range(1, len(printed) + 1))
+    assert [(one["status"], one["answer"]) for one in printed if one["type"] == "result"] == [
+        ("awaiting_approval", ""),
+        ("awaiting_approval", ""),
+        ("awaiting_approval", ""),
+        ("done", "fine"),
+    ]
+    assert [one["line"] for one in printed if one["type"] == "input_error"] == [2, 3, 5, 6]
+    assert (done.returncode, heard) == (0, ["go", "and then?"])
+    assert [(command.workspace / name).exists() for name in "ab"] == [True, False]
+
+
+_NUMBER = '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
+_REFUSED = ERR(400, {"error": {"message": "response_format is not supported by this model"}})
+
+
+@pytest.mark.parametrize(
+    ("replies", "code", "structured", "formats"),
+    [
+        ([TXT('{"n": 1}')], 0, {"n": 1}, [False]),
+        ([TXT('```json\n{"n": 1}\n```')], 0, {"n": 1}, [False]),
+        ([TXT("one"), TXT('{"n": "1"}'), TXT('{"n": 2}')], 0, {"n": 2}, [False, True, True]),
+        ([TXT("one"), _REFUSED, TXT('{"n": 2}')], 0, {"n": 2}, [False, True, False]),
+        ([TXT("one"), TXT("two"), TXT("three")], 6, None, [False, True, True]),
+    ],
+    ids=["fits", "in a fence", "corrected", "format refused", "never fits"],
+)
+def test_an_answer_fits_the_schema_or_the_run_says_that_it_does_not(
+    tmp_path: Path, replies: list[Reply], code: int, structured: Any, formats: list[bool]
+) -> None:
+    (tmp_path / "schema.json").write_text(_NUMBER)
+    with FakeOpenAI(replies) as server:
+        command = Command(tmp_path, server.base_url)
+        ended, report = command.run_json("go", "--json-schema", str(tmp_path / "schema.json"))
+        sent = ["response_format" in body for body in server.bodies]
+        first = server.bodies[0]["messages"][-1]["content"]
+
+    assert (ended, report["structured"], sent) == (code, structured, formats)
+    assert report["status"] == ("done" if code == 0 else "model_error")
+    assert (report["error"] or "").startswith(
+        "" if code == 0 else "The answer does not fit the schema of --json-schema."
+    )
+    assert '"required": ["n"]' in first

@@ -277,7 +277,7 @@ agents_app = command_group("List the agents that you and this project define, sh
 @agents_app.command("list", cls=PlainCommand)
 def list_agents_command(as_json: AsJson = False) -> None:
     """List the defined agents, each with its tools, model and mode. The model delegates to them with new_task."""
-    from graph_agent.cli.views.agents import list_agents
+    from graph_agent.cli.views.tools import list_agents
 
     list_agents(as_json=as_json)
 
@@ -287,6 +287,6 @@ def show_agent_command(
     name: Annotated[str, Argument(metavar="NAME", help="Name of the agent.")], as_json: AsJson = False
 ) -> None:
     """Show one agent with its instructions. Exit code 1 if it cannot be used."""
-    from graph_agent.cli.views.agents import show_agent
+    from graph_agent.cli.views.tools import show_agent
 
     show_agent(name, as_json=as_json)

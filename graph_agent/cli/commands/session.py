@@ -5,7 +5,7 @@ import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -16,11 +16,11 @@ from graph_agent.cli.options import Database, resolve_database
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from graph_agent.cli.headless.run import RunRequest
+    from graph_agent.cli.headless.pending_answers import PendingAnswers
     from graph_agent.cli.session_target import Target
 
 
-__all__ = ["Output", "Recover", "chat", "demo", "resume", "run"]
+__all__ = ["InputFormat", "Output", "Recover", "chat", "demo", "resume", "run"]
 
 _PIPE_SECONDS = 3
 """How long the prompt of `--print` waits for the first byte of piped input."""
@@ -31,6 +31,13 @@ class Output(StrEnum):
 
     text = "text"
     json = "json"
+    stream = "stream-json"
+
+
+class InputFormat(StrEnum):
+    """What `run` reads from stdin."""
+
+    text = "text"
     stream = "stream-json"
 
 
@@ -93,6 +100,9 @@ Reject = Annotated[
 Timeout = Annotated[
     float | None, Option("--timeout", min=0.001, metavar="SECONDS", help="Pause the turn after this time.")
 ]
+JsonSchema = Annotated[
+    str | None, Option("--json-schema", metavar="FILE", help="JSON Schema that the final answer must fit.")
+]
 Trust = Annotated[bool, Option("--trust", help="Trust project config for this run only.")]
 PipedInput = Annotated[bool, Option("--piped-input", hidden=True, help="Add what is piped in to the prompt.")]
 
@@ -153,6 +163,10 @@ def run(
     prompt: Annotated[str | None, Argument(help="The task; - reads it from stdin.")] = None,
     *,
     output: Annotated[Output, Option("--output", help="Output format.")] = Output.text,
+    input_format: Annotated[
+        InputFormat, Option("--input-format", help="stream-json: messages and answers follow on stdin.")
+    ] = InputFormat.text,
+    json_schema: JsonSchema = None,
     thread: Thread = None,
     continues: Continue = False,
     resume: Resume = None,
@@ -182,28 +196,44 @@ def run(
 
     with result_on_signal(output.value, thread):
         from graph_agent.cli.headless.pending_answers import PendingAnswers
-        from graph_agent.cli.headless.run import RunRequest
         from graph_agent.cli.session_target import attach_files
 
         flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
         flags |= {"trust": trust, "max_tokens": max_tokens, "max_cost": max_cost, "effort": effort, "agent": agent}
         files = {"add_dirs": add_dir, "attached": image}
         target = _resolve(flags, files, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
-        text = attach_files(_read_prompt(prompt, target, trusted_once=trust, has_piped_input=piped_input), target)
+        reads_lines = input_format is InputFormat.stream
+        given = _read_prompt(prompt, target, trust, piped_input, is_optional=reads_lines)
         answers = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
         answers.require_pending_calls(may_exist=target.exists)
-        request = RunRequest(text, output.value, answers, timeout, target.thread_id, resolve_database(db))
-        code = _run_to_the_end(request, target)
+        options = {"output": output.value, "timeout_seconds": timeout, "reads_lines": reads_lines}
+        code = _run_to_the_end(target, attach_files(given, target), answers, options, json_schema, db)
     raise typer.Exit(code)
 
 
-def _run_to_the_end(request: "RunRequest", target: "Target") -> int:
+def _run_to_the_end(
+    target: "Target",
+    prompt: str | None,
+    answers: "PendingAnswers",
+    options: "Mapping[str, Any]",
+    json_schema: str | None,
+    db: str | None,
+) -> int:
     import graph_agent.app.opening  # noqa: F401 - loaded before the event loop listens for signals
-    from graph_agent.cli.headless.run import run_headless
+    from graph_agent.cli.headless.report import read_schema
+    from graph_agent.cli.headless.run import RunRequest, run_headless
     from graph_agent.cli.log_file import log_to_file
     from graph_agent.cli.session_target import open_target
     from graph_agent.cli.startup import restore_signals
 
+    request = RunRequest(
+        prompt,
+        answers=answers,
+        thread_id=target.thread_id,
+        database=resolve_database(db),
+        schema=read_schema(json_schema) if json_schema else None,
+        **options,
+    )
     log_to_file()
     _restore_ctrl_c()
     return run_headless(request, lambda bus: open_target(target, bus), restore_signals)
@@ -258,9 +288,14 @@ def _resolve(
     return target
 
 
-def _read_prompt(prompt: str | None, target: "Target", *, trusted_once: bool, has_piped_input: bool) -> str | None:
+def _read_prompt(
+    prompt: str | None, target: "Target", trusted_once: bool, has_piped_input: bool, *, is_optional: bool
+) -> str | None:
+    """The prompt, expanded and with what is piped in; None for none, which must be allowed for a new thread."""
     from graph_agent.cli.chat.command_table import expand_command
 
+    if is_optional and prompt in (None, "-"):
+        return None
     if prompt == "-":
         prompt = read_stdin()
     if prompt is None and target.exists:

@@ -1,8 +1,14 @@
-"""Answer pending questions by the flags of `run`: --approve, --reject and --recover."""
+"""Answers to pending questions: the flags --approve, --reject and --recover of `run`, and lines on its stdin."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.events import AnswerKind
@@ -11,7 +17,16 @@ from graph_agent.session.turn_result import OpenQuestion, TurnResult
 if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
-__all__ = ["PendingAnswers", "RecoverPolicy", "answer_pending"]
+__all__ = [
+    "InputLines",
+    "InvalidLine",
+    "PendingAnswers",
+    "RecoverPolicy",
+    "UserAnswer",
+    "UserLine",
+    "answer_pending",
+    "give_answer",
+]
 
 RecoverPolicy = Literal["ask", "retry-safe", "cancel"]
 _SHORTEST_ID = 4
@@ -105,3 +120,110 @@ def _find_call(name: str, pending: list[str]) -> str:
         f"{name!r} matches {'several calls' if matches else 'no call'} waiting for approval here: {choice}. "
         "List those of all threads with `graph-agent approvals list`."
     )
+
+
+_MAX_LINE = 10 * 1024 * 1024
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class UserLine(_Line):
+    """A message for the model."""
+
+    type: Literal["user"]
+    text: str = Field(min_length=1)
+
+
+class UserAnswer(_Line):
+    """An answer to an open question."""
+
+    type: Literal["answer"]
+    call_id: str
+    kind: Literal["approve", "edit", "reject", "answer", "retry", "done", "cancel"]
+    reason: str = ""
+    """For the model; the words of an answer, the result of what is done."""
+    arguments: dict[str, Any] | None = None
+    """For an edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidLine:
+    """A line that is none of these."""
+
+    number: int
+    error: str
+
+    def as_json(self) -> Mapping[str, Any]:
+        """The object that is printed."""
+        return {"type": "input_error", "line": self.number, "error": self.error}
+
+
+_PARSER: TypeAdapter[UserLine | UserAnswer] = TypeAdapter(
+    Annotated[UserLine | UserAnswer, Field(discriminator="type")]
+)
+
+
+@dataclass
+class InputLines:
+    """The lines of stdin, read by a thread that the end of the process does not wait for."""
+
+    stream: BinaryIO = field(default_factory=lambda: sys.stdin.buffer)
+    _queue: "asyncio.Queue[bytes]" = field(default_factory=lambda: asyncio.Queue(1), init=False)
+    number: int = field(default=0, init=False)
+    """Of the last line."""
+    _is_reading: bool = field(default=False, init=False)
+
+    async def next(self) -> UserLine | UserAnswer | InvalidLine | None:
+        """The next line that is not blank; None at the end."""
+        if not self._is_reading:
+            self._is_reading = True
+            threading.Thread(target=self._read, args=(asyncio.get_running_loop(),), daemon=True).start()
+        while line := await self._queue.get():
+            self.number += 1
+            if line.strip():
+                return self._parse(line)
+        self._queue.put_nowait(b"")  # The end stays the end.
+        return None
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        line = b"\n"
+        while line:
+            try:
+                line = self.stream.readline(_MAX_LINE + 1)
+                while len(line) > _MAX_LINE and not line.endswith(b"\n") and self.stream.readline(_MAX_LINE):
+                    pass
+                asyncio.run_coroutine_threadsafe(self._queue.put(line), loop).result()
+            except (OSError, ValueError, RuntimeError, asyncio.CancelledError):
+                return  # The process is ending.
+
+    def _parse(self, line: bytes) -> UserLine | UserAnswer | InvalidLine:
+        if len(line) > _MAX_LINE:
+            return InvalidLine(self.number, f"the line is longer than {_MAX_LINE // 1024 // 1024} MB")
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            return InvalidLine(self.number, f"it is not JSON: {error}")
+        try:
+            return _PARSER.validate_python(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(str(part) for part in first["loc"][1:])
+            return InvalidLine(self.number, f"{place}: {first['msg']}" if place else first["msg"])
+
+
+async def give_answer(session: "Session", open_now: TurnResult, given: UserAnswer) -> TurnResult:
+    """Record an answer, and continue once no question is left.
+
+    Raises:
+        UnknownId: no open question has this call id.
+        AnswerRefused: the answer does not fit the question.
+    """
+    wanted = given.call_id.rpartition(":")[2]
+    for item in open_now.questions:
+        if item.question.call_id == wanted:
+            await session.decide(item.question, given.kind, arguments=given.arguments, reason=given.reason)
+            return await session.proceed()
+    waiting = ", ".join(item.question.call_id for item in open_now.questions) or "none"
+    raise UnknownId(f"No question about {given.call_id!r} is open. Open: {waiting}.")

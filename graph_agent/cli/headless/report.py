@@ -1,18 +1,21 @@
-"""The result of a headless run as one JSON object, and its progress as plain lines on stderr."""
+"""The result of a headless run as one JSON object, the check of its answer, its progress as lines on stderr."""
 
 import contextlib
+import json
+import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import approval_json
 from graph_agent.cli.views.calls import call_json, call_name
 from graph_agent.cli.views.format import ended_call, format_compaction, format_shell
-from graph_agent.errors import AgentError
+from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import (
     Compacted,
     Event,
@@ -26,10 +29,16 @@ from graph_agent.events import (
 from graph_agent.ports.usage import usage_report
 from graph_agent.session.turn_result import TurnResult
 
+if TYPE_CHECKING:
+    from graph_agent.session.session import Session
+
 __all__ = [
+    "AnswerSchema",
     "ProgressReporter",
+    "StructuredAnswer",
     "failure_report",
     "pending_lines",
+    "read_schema",
     "result_report",
     "resume_lines",
     "shared_call_ids",
@@ -190,3 +199,105 @@ class ProgressReporter:
         """Print one line, made safe."""
         self._stream.write(f"{escape(line)}\n")
         self._stream.flush()
+
+
+_RETRIES = 2
+_MAX_BYTES = 256 * 1024
+_MAX_SHOWN = 300
+_FENCED = re.compile(r"\A```(?:json)?[^\S\n]*\n(.*?)\n?```\Z", re.DOTALL)
+_REQUEST = """\
+End with an answer that is one JSON value and nothing else: no text before or after it, no code fence. It must fit
+this JSON Schema:
+
+{}"""
+_CORRECTION = """\
+Your answer cannot be used: {}
+Answer again, with one JSON value and nothing else, that fits the JSON Schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredAnswer:
+    """An answer as it was checked."""
+
+    value: Any = None
+    """The JSON value; None if there is a problem."""
+    problem: str = ""
+    """Why the answer is not JSON that fits, as a sentence; empty if it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSchema:
+    """The schema of the final answer."""
+
+    schema: Mapping[str, Any]
+
+    @property
+    def request(self) -> str:
+        """What is added to the user's message."""
+        return _REQUEST.format(json.dumps(self.schema, ensure_ascii=False))
+
+    def check(self, answer: str) -> StructuredAnswer:
+        """The value in an answer, or what is wrong with it."""
+        text = answer.strip()
+        if fenced := _FENCED.match(text):
+            text = fenced[1]
+        from jsonschema.exceptions import best_match  # loaded only where there is a schema
+        from referencing.exceptions import Unresolvable
+
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            return StructuredAnswer(problem=f"It is not JSON: {error}.")
+        try:
+            mismatch = best_match(_validator(self.schema).iter_errors(value))
+        except (Unresolvable, RecursionError, re.error) as failure:
+            return StructuredAnswer(problem=f"The schema cannot be applied: {str(failure)[:_MAX_SHOWN]}.")
+        if mismatch is None:
+            return StructuredAnswer(value)
+        place = mismatch.json_path if mismatch.path else "the value"
+        return StructuredAnswer(problem=f"At {place}: {mismatch.message[:_MAX_SHOWN]}.")
+
+    async def corrected(self, session: "Session", result: TurnResult) -> TurnResult:
+        """A finished turn whose answer fits, or the last of a few in which the model was asked to correct it."""
+        for _ in range(_RETRIES):
+            if result.status != "done" or result.unmet or not (problem := self.check(result.answer).problem):
+                break
+            result = await session.send_for_schema(_CORRECTION.format(problem), self.schema)
+        return result
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    # A registry of its own: by default the library fetches what a schema refers to.
+    return validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
+
+
+def read_schema(file: str) -> AnswerSchema:
+    """The schema in a file.
+
+    Raises:
+        UsageError: the file cannot be read, or is no JSON Schema.
+    """
+    from jsonschema import SchemaError
+
+    try:
+        with Path(file).expanduser().open("rb") as opened:
+            text = opened.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"--json-schema {file!r} cannot be read: {error.strerror or error}.") from error
+    if len(text) > _MAX_BYTES:
+        raise UsageError(f"--json-schema {file!r} is larger than {_MAX_BYTES // 1024} KB.")
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--json-schema {file!r} is not JSON: {error}.") from error
+    if not isinstance(schema, dict):
+        raise UsageError(f"--json-schema {file!r} holds no JSON Schema: it should be an object.")
+    try:
+        type(_validator(schema)).check_schema(schema)
+    except SchemaError as error:
+        raise UsageError(f"--json-schema {file!r} holds no JSON Schema: {error.message[:_MAX_SHOWN]}.") from error
+    return AnswerSchema(schema)

@@ -1,19 +1,29 @@
 """Run one turn without a person: answer what is pending by the flags, send the prompt, report how it ended.
 
-The answer goes to stdout, progress to stderr.
+The answer goes to stdout, progress to stderr. If a program writes to stdin, further turns follow, each reported.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from graph_agent.cli.exit_codes import ExitCode, exit_code_of
-from graph_agent.cli.headless.pending_answers import PendingAnswers, answer_pending
+from graph_agent.cli.headless.pending_answers import (
+    InputLines,
+    InvalidLine,
+    PendingAnswers,
+    UserAnswer,
+    UserLine,
+    answer_pending,
+    give_answer,
+)
 from graph_agent.cli.headless.report import (
+    AnswerSchema,
     ProgressReporter,
+    StructuredAnswer,
     failure_report,
     pending_lines,
     result_report,
@@ -24,7 +34,7 @@ from graph_agent.cli.log_file import log_debug_traceback
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.session_target import Opener, Target, find_resume_point, open_target
 from graph_agent.cli.startup import reserve_stdout
-from graph_agent.cli.supervisor import run_supervised, run_until_signal
+from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
 from graph_agent.cli.views.format import format_compaction
 from graph_agent.cli.views.table import print_json, print_lines
 from graph_agent.errors import AgentError, UsageError
@@ -64,6 +74,10 @@ class RunRequest:
     """The thread as it was named, for the report of a run that could not open it."""
     database: Path | None = None
     """Where an interrupted run reads what it left pending."""
+    schema: AnswerSchema | None = None
+    """What the final answer of each turn has to fit."""
+    reads_lines: bool = False
+    """Whether messages and answers follow on stdin, one JSON object per line."""
 
 
 def run_headless(request: RunRequest, opener: Opener, on_ready: Callable[[], None] = lambda: None) -> int:
@@ -87,7 +101,8 @@ class _Run:
         self._thread_id = request.thread_id
         self._has_checkpoint = False
         self._steps = 0
-        self._last_number = 0
+        self._printed = 0
+        """Lines of JSON so far."""
         self._bus.subscribe(self._on_event)
 
     async def run(self) -> int:
@@ -102,9 +117,10 @@ class _Run:
                     await session.close()
                 return self._report_interruption(opened.code or ExitCode.FAILED)
             self._thread_id = session.thread_id
-            timeout = self._request.timeout_seconds
             try:
-                supervised = await run_supervised(session, self._work(session), timeout_seconds=timeout)
+                supervised = await self._supervised(session, self._work(session))
+                if self._request.reads_lines:
+                    supervised = await self._take_lines(session, supervised)
             finally:
                 await session.close()
         except AgentError as failure:
@@ -112,7 +128,67 @@ class _Run:
         result, code = supervised.result, supervised.code
         if result is None or code not in (None, ExitCode.INTERRUPTED):
             return self._report_interruption(code or ExitCode.FAILED)
-        return self._report_result(result, code or exit_code_of(result))
+        return self._report_result(result, code or self._exit_code_of(result))
+
+    async def _supervised(
+        self, session: "Session", work: Coroutine[Any, Any, TurnResult]
+    ) -> SupervisedResult[TurnResult]:
+        supervised = await run_supervised(session, work, timeout_seconds=self._request.timeout_seconds)
+        is_new = supervised.result is not None and (supervised.result.questions or self._steps)
+        if self._request.reads_lines and is_new and supervised.result is not None:
+            self._print_result(supervised.result)
+        return supervised
+
+    async def _take_lines(
+        self, session: "Session", supervised: SupervisedResult[TurnResult]
+    ) -> SupervisedResult[TurnResult]:
+        """Turns and answers as stdin asks for them, until it ends; returns the last result."""
+        lines = InputLines()
+        while supervised.code is None and supervised.result is not None:
+            read = await run_until_signal(lines.next())
+            if read.code is not None:
+                return SupervisedResult(read.code, None)
+            if (line := read.result) is None:
+                break
+            if isinstance(line, InvalidLine):
+                self._print_invalid(line)
+                continue
+            try:
+                supervised = await self._supervised(session, self._take(session, supervised.result, line))
+            except AgentError as refused:
+                self._print_invalid(InvalidLine(lines.number, str(refused)))
+        return supervised
+
+    async def _take(self, session: "Session", result: TurnResult, line: UserLine | UserAnswer) -> TurnResult:
+        """A message starts a turn, or waits while questions are open; an answer continues the turn."""
+        if isinstance(line, UserAnswer):
+            result = await give_answer(session, result, line)
+        elif result.questions:
+            await session.queue(line.text)
+            self._progress.print("Your message is queued until the pending calls are resolved.")
+            return result
+        else:
+            result = await self._send(session, line.text)
+        while result.status == "done" and (sent := await session.send_queued()) is not None:
+            result = sent
+        return await self._corrected(session, result)
+
+    async def _send(self, session: "Session", text: str) -> TurnResult:
+        schema = self._request.schema
+        return await session.send(text, schema.request if schema else "")
+
+    async def _corrected(self, session: "Session", result: TurnResult) -> TurnResult:
+        schema = self._request.schema
+        return await schema.corrected(session, result) if schema else result
+
+    def _exit_code_of(self, result: TurnResult) -> ExitCode:
+        return ExitCode.MODEL if self._structured(result).problem else exit_code_of(result)
+
+    def _structured(self, result: TurnResult) -> StructuredAnswer:
+        schema = self._request.schema
+        if schema is None or result.status != "done" or result.questions or result.unmet:
+            return StructuredAnswer()
+        return schema.check(result.answer)
 
     async def _work(self, session: "Session") -> TurnResult:
         result = await answer_pending(session, await session.start(), self._request.answers)
@@ -129,8 +205,10 @@ class _Run:
                 return await self._queue_prompt(session, sent)
             result, has_run = sent, True
         if prompt is not None:
-            return await session.send(prompt)
-        return result if has_run else await session.continue_turn()
+            result = await self._send(session, prompt)
+        elif not has_run:
+            result = await session.continue_turn()
+        return await self._corrected(session, result)
 
     async def _queue_prompt(self, session: "Session", result: TurnResult) -> TurnResult:
         """Keep the prompt in the inbox: it cannot be sent yet."""
@@ -140,17 +218,36 @@ class _Run:
         return result
 
     def _report_result(self, result: TurnResult, code: ExitCode) -> int:
-        shared = shared_call_ids(self._request.database) if result.questions else frozenset()
-        self._print_report(result_report(result, shared))
-        if self._request.output == "text":
-            for line in pending_lines(result, shared):
-                self._progress.print(line)
-            if error := result.error or result.unmet:
-                self._progress.print(f"graph-agent: {error}")
+        if not self._request.reads_lines:
+            self._print_result(result)
         self._has_checkpoint = bool(result.checkpoint_id)
         if code is not ExitCode.DONE:
             self._print_resume_hint()
         return code
+
+    def _print_result(self, result: TurnResult) -> None:
+        shared = shared_call_ids(self._request.database) if result.questions else frozenset()
+        report = result_report(result, shared)
+        error = result.error or result.unmet
+        if self._request.schema is not None:
+            checked = self._structured(result)
+            report["structured"] = checked.value
+            if checked.problem:
+                error = f"The answer does not fit the schema of --json-schema. {checked.problem}"
+                report |= {"status": "model_error", "error": error}
+        self._print_report(report)
+        if self._request.output == "text":
+            for line in pending_lines(result, shared):
+                self._progress.print(line)
+            if error:
+                self._progress.print(f"graph-agent: {error}")
+
+    def _print_invalid(self, line: InvalidLine) -> None:
+        """A line of stdin that cannot be used; the next one is read."""
+        if self._request.output == "text":
+            self._progress.print(f"graph-agent: line {line.number} of the input: {line.error}")
+        else:
+            self._print_json(line.as_json())
 
     def _report_interruption(self, code: ExitCode) -> int:
         """Ended by a signal or the time limit; a later run resumes the rest."""
@@ -183,17 +280,19 @@ class _Run:
     def _print_report(self, report: Mapping[str, Any]) -> None:
         match self._request.output:
             case "text":
-                if answer := report["answer"]:
+                answer = report["answer"]
+                if report.get("structured") is not None:
+                    answer = json.dumps(report["structured"], ensure_ascii=False)
+                if answer:
                     self._write(f"{escape(answer, multiline=True)}\n")
             case "json":
                 self._print_json(report)
             case "stream-json":
-                self._print_json({"seq": self._last_number + 1, "type": "result", **report})
+                self._print_json({"type": "result", **report})
             case _ as never:
                 assert_never(never)
 
     def _on_event(self, number: int, event: Event) -> None:
-        self._last_number = number
         self._steps += isinstance(event, StepStarted)
         if isinstance(event, TurnStarted) or (isinstance(event, SessionOpened) and event.checkpoint_id):
             self._has_checkpoint = True
@@ -207,11 +306,14 @@ class _Run:
             case "stream-json":
                 call = self._calls.take(event)
                 state = {} if call is None else {"state": call.state}
-                self._print_json({"seq": number, **event_to_json(event), **state})
+                self._print_json({**event_to_json(event), **state})
             case _ as never:
                 assert_never(never)
 
     def _print_json(self, values: Mapping[str, Any]) -> None:
+        if self._request.output == "stream-json":
+            self._printed += 1
+            values = {"seq": self._printed, **values}
         self._write(f"{json.dumps(values, ensure_ascii=False)}\n")
 
 

@@ -52,6 +52,8 @@ class Capabilities:
     needs_signatures: bool = False
     """Requires what came beside the calls of earlier replies (`extra_content`) to be sent back."""
     images: bool = True
+    response_schema: bool = True
+    """Accepts `response_format` with a JSON Schema."""
 
 
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))
@@ -71,6 +73,8 @@ _SIGHT = (
     r"(?:images|image_url|(?:image|visual|vision|picture)\s(?:inputs?|content|data|parts?|modality)"
     r"|vision|multi-?modal\s?\w*)"
 )
+_RESPONSE_SCHEMA = re.compile(r"response_format|json_schema|grammar|structured outputs?")
+"""Only tested for requests that had a schema."""
 _IMAGES = re.compile(
     # as in "this model does not support image input" and "no endpoints found that support image input"
     r"(?:not|n't|\bno\b[^.]{0,30}|\bun)\s?(?:able to )?(?:support|accept|process|handl|tak|see|allow)\w*"
@@ -115,6 +119,7 @@ class _Rule(NamedTuple):
 
 
 _RULES = (
+    _Rule(_RESPONSE_SCHEMA, "response_schema", value=False),
     _Rule(_STREAM_USAGE, "stream_usage", value=False),
     _Rule(_STREAMING, "streaming", value=False, setting="stream"),
     _Rule(_SIGNATURES, "needs_signatures", value=True),
@@ -150,6 +155,7 @@ def revise_capabilities(
         "stream_usage": capabilities.streaming,
         "function_calling": bool(request.tools) and not is_combined,
         "images": sees,
+        "response_schema": request.response_schema is not None,
     }
     for rule in _RULES:
         is_open = not rule.setting or getattr(settings, rule.setting) == "auto"

@@ -52,6 +52,10 @@ _STREAM_OPTIONS: Any = {
 """Options by which the client returns a response unread, as its `with_streaming_response` does."""
 
 
+_Tools = Sequence[Mapping[str, Any]]
+_Schema = Mapping[str, Any] | None
+
+
 class EndpointClient(ChatOpenAI):
     """The client of one endpoint and model.
 
@@ -60,16 +64,23 @@ class EndpointClient(ChatOpenAI):
     """
 
     _encoder: "MessageEncoder | None" = PrivateAttr(default=None)
-    _envelope: "tuple[Sequence[Mapping[str, Any]], Capabilities, bool, bytes] | None" = PrivateAttr(default=None)
+    _envelope: "tuple[_Tools, Capabilities, Mapping[str, Any] | None, bool, bytes] | None" = PrivateAttr(
+        default=None
+    )
     """The last request without its messages, and whether the settings give it others."""
     _stall_s: float = PrivateAttr(default=300.0)
     _connect_s: float = PrivateAttr(default=10.0)
 
     def request_body(
-        self, messages: "Sequence[BaseMessage]", tools: Sequence[Mapping[str, Any]], capabilities: Capabilities
+        self,
+        messages: "Sequence[BaseMessage]",
+        tools: _Tools,
+        capabilities: Capabilities,
+        schema: _Schema = None,
     ) -> bytes:
-        """What is sent; the same history always gives the same bytes."""
-        if self._envelope is None or self._envelope[0] is not tools or self._envelope[1] != capabilities:
+        """What is sent; the same history always gives the same bytes. A text reply should fit the schema."""
+        kept = self._envelope
+        if kept is None or kept[0] is not tools or kept[1] != capabilities or kept[2] is not schema:
             options: dict[str, Any] = {"stream": capabilities.streaming}
             if capabilities.streaming and capabilities.stream_usage:
                 options["stream_options"] = {"include_usage": True}
@@ -78,8 +89,11 @@ class EndpointClient(ChatOpenAI):
             value = self._get_request_payload([], **options)
             value.pop("messages", None)
             value |= value.pop("extra_body", None) or {}
-            self._envelope = (tools, capabilities, "messages" in value, encode_json(value))
-        _, _, has_messages, encoded = self._envelope
+            if schema is not None and capabilities.response_schema:
+                named = {"name": "answer", "schema": dict(schema)}
+                value |= {"response_format": {"type": "json_schema", "json_schema": named}}
+            self._envelope = kept = (tools, capabilities, schema, "messages" in value, encode_json(value))
+        has_messages, encoded = kept[3:]
         if has_messages:
             return encoded
         self._encoder = self._encoder or MessageEncoder(self._convert)

@@ -212,7 +212,7 @@ class OpenAIModel:
         sees = capabilities.function_calling and capabilities.images and has_images(messages)
         if sees:
             messages = await asyncio.to_thread(insert_images, messages, self._options.load_image)
-        body = self._client.request_body(messages, tools, capabilities)
+        body = self._client.request_body(messages, tools, capabilities, request.response_schema)
         tool_names = [str(tool["function"]["name"]) for tool in request.tools]
         reply = ReplyStream(tool_names, calls_are_text=not capabilities.function_calling)
         try:
