@@ -5,7 +5,7 @@ import importlib
 import os
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
@@ -45,6 +45,8 @@ __all__ = [
     "SessionServers",
     "add_servers",
     "configured_servers",
+    "log_in_at",
+    "log_out_at",
     "remove_server",
     "revoke_server_trust",
     "trust_added_servers",
@@ -328,6 +330,44 @@ def _config_file(scope: Scope, folder: Path) -> Path:
     if not path.resolve().is_relative_to(root):
         raise UsageError(f"{path} is a link to {path.resolve()}, outside the folder. Nothing was changed.")
     return path
+
+
+async def log_in_at(name: str, workspace: Path, show: Callable[[str], Awaitable[None]]) -> bool:
+    """Log in at a trusted server; False if it wants no login. `show` gets the address at which the user agrees.
+
+    Raises:
+        UsageError: there is no such server, it is a program, is not trusted, or the login did not succeed.
+        StorageError: the tokens cannot be stored.
+    """
+    oauth = importlib.import_module("graph_agent.mcp.oauth")
+    url = _login_address(name, settings_at(workspace), needs_trust=True)
+    try:
+        return bool(await oauth.log_in(oauth.token_file(os.environ), url, show))
+    except oauth.LoginFailed as failed:
+        raise UsageError(f"No login at MCP server {name!r}: {str(failed).rstrip('.')}.") from None
+
+
+def log_out_at(name: str, workspace: Path) -> bool:
+    """Forget the tokens of a server; False if there were none.
+
+    Raises:
+        UsageError: there is no such server, or it is a program.
+        StorageError: the tokens cannot be removed.
+    """
+    oauth = importlib.import_module("graph_agent.mcp.oauth")
+    url = _login_address(name, settings_at(workspace), needs_trust=False)
+    return bool(oauth.token_file(os.environ).forget(url))
+
+
+def _login_address(name: str, settings: Settings, *, needs_trust: bool) -> str:
+    server = _configured_server(name, settings)
+    if server.url is None:
+        raise UsageError(f"MCP server {name!r} is a program; only a server with a url can want a login.")
+    if needs_trust and not _is_trusted(name, server, settings):
+        raise UsageError(
+            f"MCP server {name!r} is not trusted. Check it, then run: graph-agent mcp trust {shlex.quote(name)}"
+        )
+    return server.url
 
 
 @dataclass(frozen=True, slots=True)

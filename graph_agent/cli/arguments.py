@@ -30,7 +30,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "agents": ("list", "show"),
     "memory": ("show", "edit", "forget", "undo"),
     "config": ("show", "path", "set", "trust", "explain"),
-    "mcp": ("list", "add", "remove", "trust", "test"),
+    "mcp": ("list", "add", "remove", "trust", "login", "logout", "test"),
     "model": ("local", "list", "use", "show", "test"),
 }
 """Every command with its sub-commands; a test compares it with the parser."""

@@ -117,6 +117,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "mcp remove": ("graph-agent mcp remove notes",),
     "mcp trust": ("graph-agent mcp trust notes",),
+    "mcp login": ("graph-agent mcp login github",),
+    "mcp logout": ("graph-agent mcp logout github",),
     "mcp test": ("graph-agent mcp test notes",),
     "model local": ("graph-agent model local tiny.gguf", "graph-agent model local --off"),
     "model list": ("graph-agent model list",),

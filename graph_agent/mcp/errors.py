@@ -3,6 +3,7 @@
 import anyio
 import httpx
 from mcp import McpError
+from mcp.client.auth import OAuthFlowError
 from mcp.types import CONNECTION_CLOSED
 
 from graph_agent.config.model_choice import display_address
@@ -17,7 +18,7 @@ _UNRESOLVED = ("EAI_AGAIN", "ENOTFOUND", "name resolution", "Name or service not
 """How programs report that they cannot resolve a host name, as happens without a network."""
 _LOG_LINES = 20
 _STATUS_HINTS = {
-    401: 'it requires credentials: send headers = { Authorization = "Bearer ${TOKEN}" }; OAuth is not supported',
+    401: 'it requires credentials: graph-agent mcp login NAME, or headers = { Authorization = "Bearer ${TOKEN}" }',
     403: "it does not accept these credentials",
     404: "no MCP server at this address, which often ends in /mcp",
     405: "no MCP server at this address, which often ends in /mcp",
@@ -36,20 +37,23 @@ def explain_error(error: BaseException, server: McpServer, log: ServerLog) -> st
     match error:
         case ServerUnreachable() | ServerNotReady():
             return f"{error}{_invalid_output(server, log)}"
-        case httpx.HTTPError():
+        case httpx.HTTPError() | OAuthFlowError():
             return _explain_http_error(error, server)
         case McpError() if not is_connection_closed(error):
-            text = f"it returned an error: {error.error.message}"
-            if server.url is not None and error.error.message == "Session terminated":
-                # This is how the library reports a 404 to the first request.
-                text = f"{display_address(server.url)} answered 404; {_STATUS_HINTS[404]}"
-            return text
+            return _explain_error_response(error, server)
         case McpError() | anyio.BrokenResourceError() | anyio.ClosedResourceError() | ConnectionError():
             last = "".join(f"last line: {line}; " for line in log.last_lines(1))
             return f"it ended before it answered ({last}log: {log.path}){_invalid_output(server, log)}"
         case RuntimeError() if "protocol version" in str(error):
             return f"it uses an unsupported version of the protocol ({error})"
     return f"{type(error).__name__}: {error}"
+
+
+def _explain_error_response(error: McpError, server: McpServer) -> str:
+    if server.url is not None and error.error.message == "Session terminated":
+        # This is how the library reports a 404 to the first request.
+        return f"{display_address(server.url)} answered 404; {_STATUS_HINTS[404]}"
+    return f"it returned an error: {error.error.message}"
 
 
 def is_connection_closed(error: McpError) -> bool:
@@ -79,7 +83,9 @@ def sandbox_hint(
     return f". {cause}, but the sandbox blocks the network: {key}.network = true allows it"
 
 
-def _explain_http_error(error: httpx.HTTPError, server: McpServer) -> str:
+def _explain_http_error(error: httpx.HTTPError | OAuthFlowError, server: McpServer) -> str:
+    if isinstance(error, OAuthFlowError):
+        return "its login has ended, and could not be renewed; log in again: graph-agent mcp login NAME"
     address = display_address(server.url or "")
     if isinstance(error, httpx.HTTPStatusError):
         response = error.response

@@ -35,6 +35,7 @@ from mcp.types import (
 )
 
 from graph_agent.config.settings import McpServer
+from graph_agent.mcp.oauth import stored_login, token_file
 from graph_agent.mcp.settings import ServerUnreachable, server_environment, server_headers, server_program
 from tools.programs import find_program, trusted_path
 from tools.proxies import ProxyUnusable, proxy_for
@@ -126,7 +127,10 @@ async def open_streams(
         ServerUnreachable: the program does not exist, a variable is not set, or a required sandbox is unavailable.
     """
     if server.url is not None:
-        async with open_http(server.url, server_headers(server)) as streams:
+        headers = server_headers(server)
+        has_own = any(name.lower() == "authorization" for name in headers)
+        login = None if has_own else stored_login(token_file(os.environ), server.url)
+        async with open_http(server.url, headers, login) as streams:
             yield streams
         return
     with _sandboxed(server, sandbox) as sandboxed:
@@ -339,7 +343,7 @@ def _launch(server: McpServer, folder: Path, sandboxed: SandboxLaunch | None) ->
 
 
 @asynccontextmanager
-async def open_http(url: str, headers: dict[str, str]) -> AsyncIterator[Streams]:
+async def open_http(url: str, headers: dict[str, str], auth: httpx.Auth | None = None) -> AsyncIterator[Streams]:
     """The message streams of the server; its session is ended when the block is left."""
     sink, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, source = anyio.create_memory_object_stream[SessionMessage](0)
@@ -351,7 +355,9 @@ async def open_http(url: str, headers: dict[str, str]) -> AsyncIterator[Streams]
     timeout = httpx.Timeout(_CONNECT_S, read=_READ_S)
     # The environment was read already: the library would set up proxies that this address does not use.
     certificates = httpx.create_ssl_context()
-    client = httpx.AsyncClient(headers=headers, timeout=timeout, proxy=proxy, trust_env=False, verify=certificates)
+    client = httpx.AsyncClient(
+        headers=headers, auth=auth, timeout=timeout, proxy=proxy, trust_env=False, verify=certificates
+    )
     async with client, sink, read, write, source, anyio.create_task_group() as group:
 
         def listen() -> None:

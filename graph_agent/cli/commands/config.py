@@ -293,6 +293,26 @@ def trust_command_mcp(
     trust(name, withdraw=withdraw, as_json=as_json)
 
 
+@mcp_app.command("login", cls=PlainCommand)
+def login_command(
+    name: _NameMcp,
+    no_browser: Annotated[bool, Option("--no-browser", help="Only print the address to open.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Log in at a server that wants OAuth, in your browser. The tokens are stored in a private file."""
+    from graph_agent.cli.views.mcp import log_in
+
+    log_in(name, opens_browser=not no_browser, as_json=as_json)
+
+
+@mcp_app.command("logout", cls=PlainCommand)
+def logout_command(name: _NameMcp, as_json: AsJson = False) -> None:
+    """Delete the tokens of a server."""
+    from graph_agent.cli.views.mcp import log_out
+
+    log_out(name, as_json=as_json)
+
+
 @mcp_app.command("test", cls=PlainCommand)
 def try_command_mcp(name: _NameMcp, as_json: AsJson = False) -> None:
     """Start a trusted server, list its tools, stop it. Exit code 1 on failure."""

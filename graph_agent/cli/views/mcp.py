@@ -6,11 +6,13 @@ Each raises ConfigError if a config file is invalid or cannot be written, and Us
 import asyncio
 import shlex
 import sys
+import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -20,6 +22,8 @@ from graph_agent.app.mcp_servers import (
     ServerView,
     add_servers,
     configured_servers,
+    log_in_at,
+    log_out_at,
     remove_server,
     revoke_server_trust,
     trust_added_servers,
@@ -44,7 +48,7 @@ from graph_agent.config.paths import read_plain_text
 from graph_agent.errors import UsageError
 from graph_agent.events import ServerChanged
 
-__all__ = ["add_server", "list_servers", "print_test", "remove", "trust"]
+__all__ = ["add_server", "list_servers", "log_in", "log_out", "print_test", "remove", "trust"]
 
 _NONE = (
     "No MCP servers. Add one with: graph-agent mcp add NAME -- COMMAND ARGS, "
@@ -118,6 +122,29 @@ def print_test(name: str, *, as_json: bool) -> None:
         print_lines(format_table(("TOOL", "RISK", "DESCRIPTION"), trial.tools) if trial.tools else [])
     if trial.warnings:
         raise typer.Exit(1)
+
+
+def log_in(name: str, *, opens_browser: bool, as_json: bool) -> None:
+    """Log in at a server: print the address at which the user agrees, open it, and wait for the answer."""
+    log_to_file()
+
+    async def show(address: str) -> None:
+        sys.stderr.write(f"Agree in your browser, on this machine: {escape(address)}\n")
+        sys.stderr.flush()
+        if opens_browser and urlsplit(address).scheme in ("http", "https"):
+            await asyncio.to_thread(webbrowser.open, address)
+
+    is_done = asyncio.run(log_in_at(name, Path.cwd(), show))
+    text = f"Logged in at {name}. Log out with: graph-agent mcp logout {shlex.quote(name)}"
+    result = {"name": name, "logged_in": is_done}
+    print_result(result, text if is_done else f"{name} wants no login; nothing was changed.", as_json=as_json)
+
+
+def log_out(name: str, *, as_json: bool) -> None:
+    """Forget the tokens of a server."""
+    is_known = log_out_at(name, Path.cwd())
+    text = f"Logged out at {name}." if is_known else f"Not logged in at {name}; nothing was changed."
+    print_result({"name": name, "logged_out": is_known}, text, as_json=as_json)
 
 
 def add_server(
