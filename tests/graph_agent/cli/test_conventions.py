@@ -28,6 +28,8 @@ BAD_VALUES = {
     "arguments": "no json",
     "workspace": "/nowhere",
     "source": "nowhere.json",
+    "json_schema": "nowhere.json",
+    "agent": "nobody",
     "format_name": "svg",
 }
 """Values of options that take text of a certain kind."""

@@ -99,6 +99,7 @@ LOOKS = {
     "policy show": {"mode", "rules", "unheld"},
     "tools list": {"tools", "problems"},
     "tools stats": {"tools"},
+    "agents list": {"agents"},
     "memory show": {"path", "exists", "text", "user", "notes"},
     "config show": {"settings", "project"},
     "config path": {"config", "memory", "database"},
@@ -118,6 +119,7 @@ ASKS_FOR = (
     *("resume", "run --resume", "run x --resume", "tools show", "policy revoke", "policy test"),
     *("policy check {} {{}} --workspace /nowhere", "config explain", "config set {} x", "config trust"),
     *("memory forget", "memory undo", "mcp test", "mcp trust", "mcp remove", "model local"),
+    *("mcp login", "mcp logout", "agents show"),
 )
 """Commands that name something; here it is not there."""
 
@@ -146,7 +148,7 @@ def test_every_command_has_help_a_database_option_and_examples(path: str) -> Non
 
     words = ["Usage: graph-agent", "--db FILE", "Examples:\n  graph-agent"]
     assert (shown.exit_code, [word for word in words if word not in shown.stdout]) == (0, [])
-    assert ("--json" in shown.stdout) == (path not in PRINTS_NO_DATA)
+    assert ("--json " in shown.stdout) == (path not in PRINTS_NO_DATA)
 
 
 @pytest.mark.slow
