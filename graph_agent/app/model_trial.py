@@ -17,7 +17,7 @@ from graph_agent.config.paths import capabilities_file
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.config.sources import with_model
 from graph_agent.errors import ModelError, UsageError
-from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore
+from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore, Learned
 from graph_agent.model.openai.client import list_models
 from graph_agent.model.openai.context_windows import ModelWindows
 from graph_agent.model.openai.endpoint import ModelOptions, OpenAIModel
@@ -27,6 +27,8 @@ __all__ = [
     "ImageProbe",
     "Listed",
     "ProbeResult",
+    "forget_learned",
+    "learned_about",
     "list_available_models",
     "red_square",
     "settings_with_model",
@@ -109,6 +111,18 @@ async def list_available_models(settings: Settings) -> Listed:
         return Listed(profiles, await list_models(settings))
     except ModelError as failure:
         return Listed(profiles, (), str(failure), failed=True)
+
+
+def learned_about(settings: Settings) -> tuple[Learned, ...]:
+    """What error responses of the last day said about the model in use."""
+    store = CapabilityStore(capabilities_file(settings.database))
+    return store.learned(settings.model.endpoint, settings.model.name or "")
+
+
+def forget_learned(settings: Settings) -> int:
+    """Forget what was learned about the model in use; returns how many capabilities that were."""
+    store = CapabilityStore(capabilities_file(settings.database))
+    return store.forget(settings.model.endpoint, settings.model.name or "")
 
 
 async def try_model(settings: Settings) -> tuple[ProbeResult, ...]:

@@ -26,7 +26,6 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.config.edit import set_in_table, set_value, unset_value
 from graph_agent.config.model_choice import choose_model, display_url
-from graph_agent.config.paths import capabilities_file
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings, model_settings_for
 from graph_agent.errors import UsageError
@@ -103,8 +102,7 @@ def use_model(name: str, *, as_json: bool) -> None:
 
 def show_model(name: str | None, *, as_json: bool) -> None:
     """Print the settings, price and budget of a model, and what was learned about it in the last day."""
-    from graph_agent.app.model_trial import settings_with_model
-    from graph_agent.model.openai.capabilities import CapabilityStore
+    from graph_agent.app.model_trial import learned_about, settings_with_model
 
     settings = settings_with_model(Path.cwd(), name)
     model, choice, budget = settings.model, choose_model(settings), budget_of(settings)
@@ -121,7 +119,7 @@ def show_model(name: str | None, *, as_json: bool) -> None:
         "price": asdict(price) | {"currency": settings.currency} if price else None,
         "budget": asdict(budget) | {"max_steps": settings.max_steps},
     }
-    learned = CapabilityStore(capabilities_file(settings.database)).learned(model.endpoint, model.name or "")
+    learned = learned_about(settings)
     facts["learned"] = [{"name": one.name, "value": one.value, "at": one.at.isoformat()} for one in learned]
     limits = ", ".join(f"{key} {value}" for key, value in facts["budget"].items() if value is not None)
     cost = f"{price.input} in, {price.output} out per million, {settings.currency}" if price else "unknown"
@@ -144,12 +142,10 @@ _LEARNED = {
 
 def forget_learned(name: str | None, *, as_json: bool) -> None:
     """Forget what error responses said about a model, so that it is tried again."""
-    from graph_agent.app.model_trial import settings_with_model
-    from graph_agent.model.openai.capabilities import CapabilityStore
+    from graph_agent.app import model_trial
 
-    settings = settings_with_model(Path.cwd(), name)
-    model = settings.model
-    number = CapabilityStore(capabilities_file(settings.database)).forget(model.endpoint, model.name or "")
+    settings = model_trial.settings_with_model(Path.cwd(), name)
+    model, number = settings.model, model_trial.forget_learned(settings)
     if as_json:
         print_json({"name": model.name, "base_url": display_url(model.endpoint), "forgotten": number})
     elif number:
