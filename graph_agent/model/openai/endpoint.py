@@ -240,6 +240,7 @@ class _Form(NamedTuple):
 
 _SMALL_REQUEST = 24_000
 """Bytes; smaller requests fit into the context of every server."""
+_SMALLEST_CONTEXT = 1_000
 _MOST_BYTES_PER_TOKEN = 20
 """Text has three to five, code and tables fewer; only long runs of one character have as many."""
 
@@ -260,6 +261,8 @@ class TruncationCheck:
         # Some providers do not count what they read from their cache.
         tokens = usage["input_tokens"] + (usage.get("input_token_details") or {}).get("cache_read", 0)
         last, self._last = self._last, (size, tokens)
+        if tokens < _SMALLEST_CONTEXT:
+            return ""  # No model reads so little: the server does not count.
         has_grown = last is not None and size > last[0] * 1.5 and tokens <= last[1] * 1.02
         if self._is_noted or size < _SMALL_REQUEST or not (has_grown or size > tokens * _MOST_BYTES_PER_TOKEN):
             return ""

@@ -91,7 +91,7 @@ def test_an_unusable_model_exits_with_6(home: Path) -> None:
 
 
 def test_limitations_of_a_model_are_written_with_yes(home: Path) -> None:
-    script = [TXT("ready"), TXT("none"), TXT("none"), TXT("no idea")]
+    script = [TXT("ready"), TXT("none"), TXT("none"), TXT("none"), TXT("no idea")]
     with FakeOpenAI(script * 3) as server:
         file = _configure(home, server.base_url)
         before = file.read_text(encoding="utf-8")

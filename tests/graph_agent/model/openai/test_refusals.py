@@ -276,6 +276,7 @@ async def test_a_character_that_servers_refuse_is_shown_as_its_picture() -> None
         ([(100, 12000), (40, 6000), (90, 11000)], [False, False, False]),
         ([(20, 500), (21, 500)], [False, False]),
         ([(60, 0), (120, 0)], [False, False]),
+        ([(60, 10), (120, 10)], [False, False]),
     ],
 )
 def test_a_server_that_reads_less_than_was_sent_is_noticed_once(
