@@ -30,6 +30,7 @@ __all__ = [
     "FINAL",
     "FULL_RESULTS",
     "INITIAL",
+    "MAX_AUTOMATIC_RETRIES",
     "NEW_MESSAGE",
     "OUTCOMES",
     "PLAN_TOOL",
@@ -122,6 +123,10 @@ def require_allowed(call_id: str, source: CallStatus, target: CallStatus) -> Non
             f"call {call_id!r} cannot go from {source!r} to {target!r}; "
             f"allowed from there: {', '.join(allowed) or 'nothing, it is final'}"
         )
+
+
+MAX_AUTOMATIC_RETRIES = 3
+"""How often an interrupted call that only reads runs again without asking."""
 
 
 class ToolCallInfo(TypedDict, total=False):

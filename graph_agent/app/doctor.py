@@ -295,6 +295,7 @@ def check_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
     return [
         of_database,
         _check_schema(health),
+        _check_rows(path, health),
         _check_projections(path, health),
         _check_shells(path, health),
         _check_size(path),
@@ -364,6 +365,20 @@ def _check_schema(health: Health | None) -> Check:
     is_old = health.version < SCHEMA_VERSION
     hint = "the next command that writes makes a copy, then migrates it" if is_old else ""
     return Check("schema", ok=True, detail=detail, hint=hint)
+
+
+def _check_rows(path: Path, health: Health | None) -> Check:
+    if health is None:
+        return Check("rows", ok=True, detail="nothing to check")
+    try:
+        with read_database(path) as reader:
+            damaged = reader.damaged_rows()
+    except AgentError as error:
+        return Check("rows", ok=False, detail=str(error), hint=_REPAIR)
+    if damaged:
+        detail = f"damaged: {_first(damaged, '; ')}"
+        return Check("rows", ok=False, detail=detail, hint=f"{_REPAIR} keeps a copy and repairs what it can")
+    return Check("rows", ok=True, detail="every row holds what is stored there")
 
 
 def _check_projections(path: Path, health: Health | None) -> Check:

@@ -107,9 +107,10 @@ def _question(view: CallView) -> Question:
     )
 
 
-def _interrupted(reader: Reader, thread: str | None) -> list[CallView]:
+def _interrupted(reader: Reader, thread: str | None, *, with_retries: bool = False) -> list[CallView]:
     wanted = None if thread is None else _family(reader, thread)
-    return [view for view in reader.interrupted() if wanted is None or view.thread_id in wanted]
+    views = reader.interrupted(with_retries=with_retries)
+    return [view for view in views if wanted is None or view.thread_id in wanted]
 
 
 def _family(reader: Reader, thread: str) -> list[str]:
@@ -164,8 +165,8 @@ def _chosen_calls(
     chosen: dict[tuple[str, str], tuple[CallView, Decision]] = {}
     for decision in sorted(decisions, key=lambda one: one.call == "all"):
         if decision.call == "all":
-            for view in _interrupted(reader, thread):
-                if view.is_interrupted:
+            for view in _interrupted(reader, thread, with_retries=True):
+                if view.answer is None:
                     chosen.setdefault((view.thread_id, view.record["call_id"]), (view, decision))
             continue
         view = _named_call(reader, thread, decision.call)

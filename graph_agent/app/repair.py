@@ -1,7 +1,7 @@
 """Fix what `doctor` finds and can fix; a damaged file is kept beside its repaired copy."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,14 @@ from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.private_files import exposed_files, restrict_permissions
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database, release_free_pages
-from graph_agent.storage.sqlite.health import back_up, check_database, require_own_database
+from graph_agent.storage.sqlite.health import (
+    DamagedRow,
+    back_up,
+    check_database,
+    clean_row,
+    damaged_rows,
+    require_own_database,
+)
 from graph_agent.storage.sqlite.integrity import drop_incomplete_checkpoints, find_damage, restore_thread
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.pruning import collect_garbage, find_garbage, should_prune
@@ -49,6 +56,7 @@ async def repair(path: Path, environment: Mapping[str, str]) -> Messages:
         "log": partial(_write_log_back, path),
         "schema": partial(_migrate, path),
         "values": partial(_drop_unreadable, path),
+        "rows": partial(_clean_rows, path),
         "projections": partial(_rebuild_projections, path),
         "pruning": partial(_prune, path, keep_turns),
         "blobs": partial(_collect_garbage, path),
@@ -173,6 +181,29 @@ async def _drop_of_thread(database: Database, thread_id: str, dropped: dict[str,
     restored.extend([thread_id] if is_restored else [])
     if not restored:  # Else the tables say what the checkpoint was given.
         await CheckpointSaver(database).rebuild_projections(thread_id)
+
+
+async def _clean_rows(path: Path) -> Messages:
+    async with await Database.open(path) as database:
+        found = await database.run(lambda connection: list(damaged_rows(connection.execute)))
+        if not found:
+            return
+        copy = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+        yield RepairMessage("rows", "will", f"copy the database, then clean damaged rows: {len(found)}")
+        await database.run(lambda _: back_up(path, copy))
+        yield RepairMessage("rows", "done", f"the copy is {copy}")
+        for thread_id in dict.fromkeys(row.thread_id for row in found):
+            lost: list[str] = []
+            rows = [row for row in found if row.thread_id == thread_id]
+            problem = await _with_lock(database, thread_id, partial(_clean_thread, database, rows, lost))
+            for text in [*lost, *([problem] if problem else [])]:
+                yield RepairMessage("rows", "left", text)
+
+
+async def _clean_thread(database: Database, rows: Sequence[DamagedRow], lost: list[str]) -> None:
+    now = SystemClock().now()
+    lost += await database.write(lambda connection: [clean_row(connection.execute, row, now) for row in rows])
+    await CheckpointSaver(database).rebuild_projections(rows[0].thread_id)
 
 
 async def _rebuild_projections(path: Path) -> Messages:

@@ -5,12 +5,15 @@ Standard library only: read-only commands load no more of the settings.
 
 import fcntl
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
+
+from graph_agent.errors import ConfigError
 
 __all__ = [
     "agent_paths",
@@ -40,6 +43,9 @@ _ODD_KINDS = {
 }
 
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
 def config_dir(env: Mapping[str, str]) -> Path:
     """Folder of config.toml and CONTEXT.md: GRAPH_AGENT_HOME, else XDG_CONFIG_HOME/graph-agent."""
     if home := env.get("GRAPH_AGENT_HOME"):
@@ -64,8 +70,16 @@ def database_path(env: Mapping[str, str], flag: str | None = None) -> Path:
 
     Where that is a link, what it leads to: the log, the locks and the blobs lie beside the file itself, so that
     whoever comes by the link and whoever comes by the file find the same ones.
+
+    Raises:
+        ConfigError: it is a URL, which as a name would create folders.
     """
     named = flag or env.get("GRAPH_AGENT_DB")
+    if named and _URL.match(named):
+        raise ConfigError(
+            f"The database {named.partition('://')[0]}://… is a URL, but only files are supported. "
+            "Name a file with --db or GRAPH_AGENT_DB."
+        )
     path = Path(named).expanduser().absolute() if named else data_dir(env) / "graph-agent.db"
     is_link = os.path.islink(path)  # noqa: PTH114 - of a folder that may not be looked into, the method raises
     return Path(os.path.realpath(path)) if is_link else path

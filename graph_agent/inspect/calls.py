@@ -8,7 +8,7 @@ from math import ceil
 from operator import itemgetter
 from typing import Any, Literal
 
-from graph_agent.calls import FINAL, outcome_of
+from graph_agent.calls import FINAL, MAX_AUTOMATIC_RETRIES, outcome_of
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.read_store import (
     Attempt,
@@ -47,6 +47,8 @@ class CallView:
     """The `ToolCallInfo` with its effective status; `stored_status` where the stored one differs."""
     answer: StandingAnswer | None = None
     """To the question that the call waits with, or waited with last."""
+    retries_itself: bool = False
+    """Whether it is interrupted and the next run repeats it without asking: it only reads, or never started."""
 
     @property
     def is_waiting(self) -> bool:
@@ -61,7 +63,8 @@ class CallView:
     @property
     def is_resumable(self) -> bool:
         """Whether the next run continues it without asking: a sub-agent does its work, and asks for itself."""
-        return self.record["status"] == "interrupted" and bool(self.record.get("resumable"))
+        is_resumable = bool(self.record.get("resumable")) or self.retries_itself
+        return self.record["status"] == "interrupted" and is_resumable
 
     @property
     def is_answered(self) -> bool:
@@ -104,7 +107,20 @@ def view_call(call: CallRow, *, is_held: bool) -> CallView:
     is_settled = call.is_idle or call.is_abandoned
     record = effective_record(call.record, () if is_settled else call.attempts, is_held=is_held or is_settled)
     answer = _standing_answer(record, call.answers)
-    return CallView(call.thread_id, {**record, "abandoned": True} if call.is_abandoned else record, answer)
+    shown = {**record, "abandoned": True} if call.is_abandoned else record
+    return CallView(call.thread_id, shown, answer, not is_settled and _retries_itself(record, call.attempts))
+
+
+def _retries_itself(record: Mapping[str, Any], attempts: Sequence[Attempt]) -> bool:
+    """As the session decides it for an interrupted call of low risk."""
+    started = sum(attempt.status != "not_started" for attempt in attempts)
+    return (
+        record["status"] == "interrupted"
+        and record.get("risk") == "low"
+        and not record.get("resumable")
+        and (record.get("kind") == "readonly" or not (record.get("started") or started))
+        and started < MAX_AUTOMATIC_RETRIES
+    )
 
 
 def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, is_held: bool) -> dict[str, Any]:

@@ -37,20 +37,24 @@ class HistoryEntry:
     """input took in a message, loop ran nodes, fork and update put it there from outside."""
 
 
-def read_history(store: ReadStore, thread_id: str, head: str) -> list[HistoryEntry]:
-    """Every checkpoint that exists, newest first, those of branches that were left included.
+def read_history(store: ReadStore, thread_id: str, head: str, newest: int | None = None) -> list[HistoryEntry]:
+    """Every checkpoint that exists, or the newest so many, newest first; those of branches that were left included.
 
     Raises:
         DamagedDatabase: what is stored cannot be decoded.
     """
-    checkpoints = store.checkpoints(thread_id)
+    checkpoints = store.checkpoints(thread_id, newest)
+    decoded = {stored.id: stored.checkpoint for stored in checkpoints}
+    parents = {stored.parent_id for stored in checkpoints if stored.parent_id}
     calls: dict[str, dict[str, None]] = {}
     """Ids of calls by the checkpoint at which the write that names them was stored."""
-    for checkpoint_id, update in () if store.is_foreign else store.call_writes(thread_id):
+    for checkpoint_id, update in () if store.is_foreign else store.call_writes(thread_id, sorted(parents)):
         if isinstance(update, dict):
             ids = (key for key in update if not key.startswith("__"))
             calls.setdefault(checkpoint_id, {}).update(dict.fromkeys(ids))
-    decoded = {stored.id: stored.checkpoint for stored in checkpoints}
+    for parent_id in parents - decoded.keys():
+        if (found := store.checkpoint(thread_id, parent_id)) is not None:
+            decoded[parent_id] = found.checkpoint
     entries = []
     for stored in checkpoints:
         parent = decoded.get(stored.parent_id or "") or {}

@@ -161,9 +161,13 @@ class Reader:
         """Every call of every thread that needs an approval: answered ones too, see `CallView.is_waiting`."""
         return self._open_calls("awaiting_approval")
 
-    def interrupted(self) -> list[CallView]:
-        """Every call of every thread that needs a recovery decision: decided ones too, see `is_interrupted`."""
-        return [view for view in self._open_calls("interrupted") if not view.is_resumable]
+    def interrupted(self, *, with_retries: bool = False) -> list[CallView]:
+        """Every call of every thread that needs a recovery decision: decided ones too, see `is_interrupted`.
+
+        On request those too that the next run repeats without asking: until then they can be decided.
+        """
+        views = self._open_calls("interrupted")
+        return [view for view in views if not view.is_resumable or (with_retries and view.retries_itself)]
 
     def _open_calls(self, status: str) -> list[CallView]:
         held = read_leases(self._store).held
@@ -224,14 +228,18 @@ class Reader:
                 self.shells(thread_id),
             )
 
-    def history(self, thread_id: str) -> list[HistoryEntry]:
-        """The checkpoints of a thread that exist, newest first.
+    def history(self, thread_id: str, newest: int | None = None) -> list[HistoryEntry]:
+        """The checkpoints of a thread that exist, or the newest so many, newest first.
 
         Raises:
             UnknownId: there is no such thread.
         """
         with self._store.snapshot():
-            return read_history(self._store, thread_id, self.thread(thread_id).checkpoint_id or "")
+            return read_history(self._store, thread_id, self.thread(thread_id).checkpoint_id or "", newest)
+
+    def count_checkpoints(self, thread_id: str) -> int:
+        """How many checkpoints of a thread exist."""
+        return self._store.count_checkpoints(thread_id)
 
     def suggest_checkpoints(self, typed: str, most: int) -> list[SuggestedId]:
         """The newest checkpoints of all threads whose ids begin or end with what was typed."""
@@ -261,6 +269,10 @@ class Reader:
     def checkpointed_threads(self) -> list[str]:
         """Every thread that has a checkpoint, the last stored first; also one that the list lacks."""
         return self._store.checkpointed_threads()
+
+    def damaged_rows(self) -> list[str]:
+        """The rows, of every table but those of checkpoints, that hold what is never stored there."""
+        return self._store.damaged_rows()
 
     def is_without_checkpoints(self, thread_id: str) -> bool:
         """Whether nothing is left of a thread to continue from."""

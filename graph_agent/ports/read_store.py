@@ -269,6 +269,9 @@ class ReadStore(Protocol):
     def damaged_checkpoints(self, thread_id: str) -> dict[str, str]:
         """By id, oldest first, what is wrong with checkpoints or with what they depend on."""
 
+    def damaged_rows(self) -> list[str]:
+        """The rows of every table that hold what is never stored there, a phrase each."""
+
     def missing_rows(self, thread_id: str) -> list[str]:
         """What other rows of a thread show to be missing, a phrase each."""
 
@@ -280,8 +283,10 @@ class ReadStore(Protocol):
 
     def checkpoint(self, thread_id: str, checkpoint_id: str) -> StoredCheckpoint | None: ...
 
-    def checkpoints(self, thread_id: str) -> list[StoredCheckpoint]:
-        """All checkpoints of a thread, in the order of their ids."""
+    def checkpoints(self, thread_id: str, newest: int | None = None) -> list[StoredCheckpoint]:
+        """The checkpoints of a thread, or the newest so many, in the order of their ids."""
+
+    def count_checkpoints(self, thread_id: str) -> int: ...
 
     def ancestors(self, thread_id: str, checkpoint_id: str | None) -> Iterator[StoredCheckpoint]:
         """The checkpoint and its ancestors, nearest first, read as they are asked for; a loop ends."""
@@ -297,8 +302,8 @@ class ReadStore(Protocol):
     def written_channels(self, thread_id: str, checkpoint_id: str) -> list[tuple[str, str]]:
         """Task path and channel of each of these writes, without the values."""
 
-    def call_writes(self, thread_id: str) -> Iterator[tuple[str, Any]]:
-        """Checkpoint id and value of every write to the channel `calls`."""
+    def call_writes(self, thread_id: str, checkpoint_ids: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Checkpoint id and value of every write to the channel `calls` at one of these checkpoints."""
 
     # Messages
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from graph_agent.calls import ToolCallInfo
+from graph_agent.calls import MAX_AUTOMATIC_RETRIES, ToolCallInfo
 from graph_agent.ports import Answer, JournalRow, Question
 from graph_agent.ports.storage import QuestionKind
 from graph_agent.session.dependencies import SessionDependencies, Thread
@@ -12,7 +12,6 @@ from graph_agent.session.dependencies import SessionDependencies, Thread
 __all__ = ["QuestionQueue", "questions_in"]
 
 _KINDS: tuple[tuple[QuestionKind, str], ...] = (("approval", "approve"), ("recovery", "recover"))
-_MAX_AUTOMATIC_RETRIES = 3
 """A low-risk call that was interrupted this often while it ran, or retried this often in one run without being
 started, is not retried again without a person's decision."""
 
@@ -101,8 +100,8 @@ class QuestionQueue:
         return (
             call.get("risk") == "low"
             and (call.get("kind") == "readonly" or not call.get("started"))
-            and sum(row.may_have_started for row in rows) < _MAX_AUTOMATIC_RETRIES
-            and self._retries[call["call_id"]] < _MAX_AUTOMATIC_RETRIES
+            and sum(row.may_have_started for row in rows) < MAX_AUTOMATIC_RETRIES
+            and self._retries[call["call_id"]] < MAX_AUTOMATIC_RETRIES
         )
 
 

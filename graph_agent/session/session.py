@@ -166,10 +166,15 @@ class Session:
         A finished turn is not continued: its answer is returned without asking the model.
 
         Raises:
-            UsageError: questions are open.
+            UsageError: questions are open, or the thread has no message yet.
         """
         self._require_no_open_question()
         snapshot = await self._graph.snapshot()
+        if not snapshot.exists:
+            raise UsageError(
+                f"There is nothing to resume in thread {self.thread_id!r}: no message of it was stored. "
+                "Send one, or list threads with `graph-agent threads list`."
+            )
         if not snapshot.is_idle:
             self._runner.renew_budget_after_limit()
             self.bus.publish(TurnStarted())

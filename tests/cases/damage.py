@@ -135,7 +135,8 @@ def _of_rows(table: str) -> Iterator[Damage]:
     own = f"DELETE FROM {table} WHERE thread_id = '{HURT}'"  # noqa: S608 - names
     yield Damage(table, "all rows missing", own)
     numbered = "SELECT rowid, row_number() OVER (ORDER BY rowid) AS n, count(*) OVER () AS m"
-    rows = f"{numbered} FROM {table} WHERE thread_id = '{HURT}'"
+    kept = "AND idx >= 0" if table == "writes" else ""
+    rows = f"{numbered} FROM {table} WHERE thread_id = '{HURT}' {kept}"
     gone = {"every second": "n % 2 = 0", "first": "n = 1", "newest": "n = m", "all but newest": "n < m"}
     for what, which in gone.items():
         sql = f"{own} AND rowid IN (SELECT rowid FROM ({rows}) WHERE {which})"  # noqa: S608 - names

@@ -2,7 +2,9 @@
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,7 @@ def test_no_damage_of_checkpoints_is_silent_or_raw_and_repair_keeps_every_call(w
         target = tmp_path / str(count) / "data" / whole.name
         if damage.table in _TABLES and hurt(whole, damage, target):
             count += 1
-            if found := _met(target):
+            if found := _met(target, damage):
                 wrong[str(damage)] = found
             shutil.rmtree(target.parent.parent)
 
@@ -57,15 +59,43 @@ def test_no_damage_of_checkpoints_is_silent_or_raw_and_repair_keeps_every_call(w
     assert wrong == {}, "\n".join(f"{name}: {found}" for name, found in wrong.items())
 
 
-def _met(path: Path) -> list[str]:
+_SHORT = ("bytes", "map", "every_second_missing", "all_rows_missing")
+
+
+@pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=pytest.mark.sweep)])
+def test_no_damage_of_other_tables_is_raw_or_hides_a_thread_and_repair_keeps_every_call(
+    whole: Path, tmp_path: Path, is_long: bool
+) -> None:
+    wrong: dict[str, list[str]] = {}
+    count = 0
+    for damage in damages(whole):
+        target = tmp_path / str(count) / "data" / whole.name
+        is_chosen = str(damage).endswith(_SHORT) != is_long
+        if damage.table not in _TABLES and is_chosen and hurt(whole, damage, target):
+            count += 1
+            is_plain = not str(damage).endswith("bytes")
+            found = [one for one in _met(target, damage) if not (is_plain and one == _SILENT)]
+            if found:
+                wrong[str(damage)] = found
+            shutil.rmtree(target.parent.parent)
+
+    assert count > 90
+    assert wrong == {}, "\n".join(f"{name}: {found}" for name, found in wrong.items())
+
+
+_SILENT = "doctor finds nothing"
+
+
+def _met(path: Path, damage: Damage) -> list[str]:
     """What is wrong about how a damaged database is met."""
     before = _logged(path)
     wrong = [f"{number}: {raw}" for number, read in enumerate(_READS) if (raw := _raw(path, read))]
     with read_database(path) as reader:
-        if {thread.thread_id for thread in reader.threads()} != {HURT, WELL}:
+        is_listed = damage.table != "threads" or "missing" not in damage.what
+        if is_listed and {thread.thread_id for thread in reader.threads()} != {HURT, WELL}:
             wrong.append("a thread is missing in the list")
     if not _failed(path):
-        wrong.append("doctor finds nothing")
+        wrong.append(_SILENT)
     asyncio.run(_repaired(path))
     if left := _failed(path):
         wrong.append(f"left by repair: {left}")
@@ -81,8 +111,7 @@ def _raw(path: Path, read: Callable[[Reader], Any]) -> str:
         except InternalError as error:
             return repr(error)
         except AgentError as error:
-            is_named = HURT in str(error) and ("doctor --repair" in str(error) or str(path) not in str(error))
-            return "" if is_named else f"neither thread nor remedy: {error}"
+            return "" if "graph-agent doctor" in str(error) or HURT in str(error) else f"no remedy: {error}"
         except Exception as error:  # noqa: BLE001 - what is raw is what is tested for
             return repr(error)
     return ""
@@ -99,8 +128,9 @@ async def _repaired(path: Path) -> None:
 
 
 def _logged(path: Path) -> set[str]:
-    with read_database(path) as reader:
-        return {view.record["call_id"] for view in reader.calls(HURT)}
+    with closing(sqlite3.connect(path)) as database:
+        calls = database.execute("SELECT call_id FROM call_log WHERE thread_id = ?", (HURT,)).fetchall()
+    return {call_id for (call_id,) in calls} & {"hurt1", "hurt2", "ask1", "ask2"}
 
 
 _SAMPLE = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
-from graph_agent.events import AnswerKind
+from graph_agent.events import AnswerKind, WarningIssued
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ async def answer_pending(session: "Session", result: TurnResult, answers: Pendin
         AnswerRefused: another process gave a different answer first.
     """
     replies = _replies(result.questions, answers)
+    if "all" in answers.approve and "approve" not in {kind for kind, _ in replies.values()}:
+        session.bus.publish(WarningIssued("--approve all approves nothing: no call waits for an approval here."))
     for item in result.questions:
         if reply := replies.get(item.question.call_id):
             kind, reason = reply

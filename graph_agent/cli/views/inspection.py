@@ -353,7 +353,8 @@ def show_history(
     """
     with open_reader(database) as reader:
         thread_id = reader.resolve(text, workspace).thread_id
-        entries = reader.history(thread_id)
+        entries = reader.history(thread_id, last)
+        earlier = 0 if last is None else reader.count_checkpoints(thread_id) - len(entries)
     short = id_shortener(entry.checkpoint_id for entry in entries)
     short_call = id_shortener(call_id for entry in entries for call_id in entry.calls)
     columns: dict[str, Callable[[HistoryEntry], str]] = {
@@ -367,10 +368,10 @@ def show_history(
     }
     if all(new.parent_id in (old.checkpoint_id, None) for new, old in pairwise(entries)):
         del columns["PARENT"]  # Without branches, each checkpoint continues the one below it.
-    result = {"thread_id": thread_id, "checkpoints": list(map(asdict, entries[:last]))}
-    print_result(result, format_columns(entries[:last], columns), as_json=as_json)
-    if last is not None and last < len(entries) and not as_json:
-        print_lines([f"… {format_count(len(entries) - last, 'earlier checkpoint')}"])
+    result = {"thread_id": thread_id, "checkpoints": list(map(asdict, entries))}
+    print_result(result, format_columns(entries, columns), as_json=as_json)
+    if earlier and not as_json:
+        print_lines([f"… {format_count(earlier, 'earlier checkpoint')}"])
 
 
 def show_difference(database: Path, old: str, new: str, workspace: str | None, *, as_json: bool) -> None:

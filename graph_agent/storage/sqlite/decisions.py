@@ -3,7 +3,6 @@
 Inserting an answer never runs anything: the process that holds the thread polls, or the next run reads it.
 """
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from graph_agent.ports import Answer, Grant, Question
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.row_values import grant_of
+from graph_agent.storage.sqlite.row_values import grant_of, load_json
 
 __all__ = ["SqliteDecisions", "SqliteGrants", "insert_grant"]
 
@@ -154,5 +153,5 @@ def _key(thread_id: str, question: Question) -> tuple[str, str, int, str]:
 
 def _answer(row: Sequence[Any]) -> Answer:
     _, kind, by, at, text, reason, outside = row
-    arguments = None if text is None else json.loads(text)
+    arguments = None if text is None else load_json(text)
     return Answer(kind=kind, by=by, at=at, arguments=arguments, reason=reason, outside_sandbox=bool(outside))

@@ -1,13 +1,20 @@
-"""Checks a database and copies it, beside other processes. Changes nothing in it."""
+"""Checks a database and the rows of this program's own tables, and copies it beside other processes."""
 
+import json
 import os
 import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple, get_args
 
+from graph_agent.calls import STATUSES
 from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
+from graph_agent.events import AnswerKind
+from graph_agent.ports import Intent, QuestionKind, RewindScope, RowStatus
+from graph_agent.ports.thread_file import TABLES, Column, InvalidValue, encode_value
 from graph_agent.storage.private_files import draft_file
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
@@ -20,10 +27,23 @@ from graph_agent.storage.sqlite.database_file import (
 )
 from graph_agent.storage.sqlite.errors import UNREADABLE, translate_error
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.rewinds import read_rewind
 from graph_agent.storage.sqlite.schema import table_names, tables_of_version
 from graph_agent.storage.sqlite.search_index import has_search_index
 
-__all__ = ["SQLITE_VERSION", "Health", "back_up", "check_database", "require_own_database"]
+__all__ = [
+    "ONE_OF",
+    "SQLITE_VERSION",
+    "DamagedRow",
+    "Health",
+    "back_up",
+    "check_database",
+    "clean_row",
+    "damaged_rows",
+    "is_sound",
+    "missing_rows",
+    "require_own_database",
+]
 
 SQLITE_VERSION = sqlite3.sqlite_version
 """Of the library in use."""
@@ -127,3 +147,202 @@ def back_up(path: Path, target: Path) -> int:
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"{path} could not be copied: {error}; no copy was left") from error
     return target.stat().st_size
+
+
+_Values = Mapping[str, Any]
+
+
+def _is_message(values: _Values) -> bool:
+    body = json.loads(values["body"])
+    calls = body.get("tool_calls") or []
+    return "content" in body and isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
+
+
+def _is_record(values: _Values) -> bool:
+    record = json.loads(values["record"])
+    same = all(record[name] == values[name] for name in ("call_id", "tool_name", "status"))
+    return same and isinstance(record.get("attempt", 1), int) and isinstance(record.get("arguments", {}), dict)
+
+
+def _is_attempt(values: _Values) -> bool:
+    outcome, intent = (json.loads(values[name] or "null") for name in ("outcome", "intent"))
+    if intent is not None:
+        Intent(**intent)
+    return outcome is None or "blob" in outcome or isinstance(outcome.get("output"), str)
+
+
+def _is_rewind(values: _Values) -> bool:
+    read_rewind((values["id"], "", values["checkpoint_id"], values["head"], values["scope"], values["plan"]))
+    return True
+
+
+def _is_grant(values: _Values) -> bool:
+    return all(isinstance(rule["text"], str) for rule in json.loads(values["rules"]))
+
+
+_CLOSER: Mapping[str, Callable[[_Values], bool]] = {
+    "transcript": _is_message,
+    "call_log": _is_record,
+    "journal": _is_attempt,
+    "rewinds": _is_rewind,
+    "grants": _is_grant,
+}
+"""A closer check of the rows that hold more than plain values."""
+ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("call_log", "status"): STATUSES,
+    ("journal", "status"): get_args(RowStatus),
+    ("decisions", "question"): get_args(QuestionKind),
+    ("decisions", "kind"): get_args(AnswerKind),
+    ("rewinds", "scope"): get_args(RewindScope),
+}
+"""The values that a column may have."""
+_OWN: Mapping[str, tuple[Column, ...]] = {
+    # Beside what an export holds: what belongs to this machine.
+    "threads": (
+        Column("add_dirs", "json"),
+        Column("model_choice"),
+        Column("usage", "json", may_be_null=True),
+        Column("agent"),
+    ),
+    "inbox": (Column("urgent", "number"),),
+    "journal": (
+        Column("process_group", "number", may_be_null=True),
+        Column("process_started", may_be_null=True),
+        Column("boot_id", may_be_null=True),
+    ),
+    "decisions": (Column("superseded_at", may_be_null=True), Column("outside_sandbox", "number")),
+    "grants": tuple(
+        Column(name, "json" if name == "rules" else "text")
+        for name in ("scope", "rules", "mode", "workspace", "folder", "call_id", "by", "at")
+    ),
+    "background_shells": (
+        *(Column(name) for name in ("call_id", "command", "folder", "started_at", "read_by")),
+        *(Column(name, "number") for name in ("id", "attempt", "read_from", "read_until")),
+        Column("ended_at", may_be_null=True),
+        Column("ending", "json", may_be_null=True),
+    ),
+}
+_DERIVED = ("checkpoints", "writes")
+_STORED: Mapping[str, tuple[Column, ...]] = {
+    table: tuple({column.name: column for column in (*TABLES.get(table, ()), *_OWN.get(table, ()))}.values())
+    for table in dict.fromkeys((*TABLES, *_OWN))
+    if table not in _DERIVED
+}
+"""The columns of each table that is checked here; checkpoints have a check of their own."""
+
+
+class DamagedRow(NamedTuple):
+    """A row that holds what is never stored there."""
+
+    table: str
+    number: int
+    thread_id: str
+    columns: tuple[str, ...]
+    """Those that are unfit; empty where they do not fit together."""
+
+    def __str__(self) -> str:
+        """As part of a sentence."""
+        named = f" ({', '.join(self.columns)})" if self.columns else ""
+        return f"row {self.number} of {self.table}{named}"
+
+
+def damaged_rows(
+    execute: Callable[[str, Sequence[Any]], Any], thread_id: str | None = None
+) -> Iterator[DamagedRow]:
+    """The rows of a thread, or of all, that hold what is never stored there."""
+    for table, columns in _STORED.items():
+        names = ", ".join(column.name for column in columns)
+        number = "0" if table == "pruned_checkpoints" else "rowid"
+        statement = f"SELECT {number}, thread_id, {names} FROM {table} WHERE ?1 IS NULL OR thread_id = ?1"  # noqa: S608 - names of our own columns
+        for place, thread, *row in execute(statement, (thread_id,)):
+            if (unfit := _unfit(table, columns, row)) is not None or not isinstance(thread, str):
+                yield DamagedRow(table, place, str(thread), unfit or ())
+
+
+def is_sound(table: str, values: _Values) -> bool:
+    """Whether the values of a row, each of its kind, are together what is stored in this table.
+
+    Raises:
+        LookupError, TypeError, ValueError, AttributeError: they are not.
+    """
+    check = _CLOSER.get(table)
+    return check is None or check(values)
+
+
+def _unfit(table: str, columns: Sequence[Column], row: Sequence[Any]) -> tuple[str, ...] | None:
+    """The columns of a row that are unfit; None: the row is sound."""
+    unfit = tuple(
+        column.name for column, stored in zip(columns, row, strict=True) if not _is_of_kind(table, column, stored)
+    )
+    if unfit:
+        return unfit
+    values = {column.name: stored for column, stored in zip(columns, row, strict=True)}
+    try:
+        return None if is_sound(table, values) else ()
+    except (LookupError, TypeError, ValueError, AttributeError, DamagedDatabase, RecursionError):
+        return ()
+
+
+def _is_of_kind(table: str, column: Column, stored: Any) -> bool:
+    try:
+        value = encode_value(column, stored)
+    except InvalidValue:
+        return False
+    if column.kind == "json" and value is not None and not isinstance(value, dict | list):
+        return False
+    allowed = ONE_OF.get((table, column.name))
+    return allowed is None or value in allowed
+
+
+_MAY_BE_EMPTIED = {
+    "intent",
+    "process_group",
+    "process_started",
+    "boot_id",
+    "ended_at",
+    "applied_at",
+    "superseded_at",
+}
+"""Columns that may be empty: without what they held the row still says what it is about."""
+_DEFAULTS = {"next_nodes": "[]", "add_dirs": "[]", "mode": "default", "branch": 0, "turns": 0}
+
+
+def clean_row(execute: Callable[[str, Sequence[Any]], Any], row: DamagedRow, now: str) -> str:
+    """Empty what is unfit in a row, or remove it: what is lost. Tables that can be derived are rebuilt next."""
+    if row.table == "threads":
+        for column in row.columns:
+            value = now if column in ("created_at", "updated_at") else _DEFAULTS.get(column, "")
+            nullable = any(one.name == column and one.may_be_null for one in _STORED["threads"])
+            execute(
+                f"UPDATE threads SET {column} = ? WHERE rowid = ?",  # noqa: S608 - a name of our own
+                (None if nullable else value, row.number),
+            )
+        return f"{row} of thread {row.thread_id}: what it held is lost"
+    if row.columns and _MAY_BE_EMPTIED.issuperset(row.columns):
+        emptied = ", ".join(f"{column} = NULL" for column in row.columns)
+        execute(f"UPDATE {row.table} SET {emptied} WHERE rowid = ?", (row.number,))  # noqa: S608 - names of our own
+        return f"{row} of thread {row.thread_id}: emptied"
+    execute(f"DELETE FROM {row.table} WHERE rowid = ?", (row.number,))  # noqa: S608 - a name of our own
+    return f"{row} of thread {row.thread_id}: removed"
+
+
+# What other tables bear witness to: rows of the transcript are numbered, calls that ran are in the journal.
+_MISSING = {
+    "messages are missing in the transcript": """
+        SELECT coalesce(max(seq), 0) - count(*) FROM transcript WHERE thread_id = ?""",
+    "calls that ran are missing in the journal": """
+        SELECT count(*) FROM call_log l WHERE thread_id = ? AND status IN ('success', 'error')
+        AND json_valid(record) AND json_extract(record, '$.started_at') IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM journal j WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id)""",
+    "branches of the transcript are missing": """
+        SELECT count(DISTINCT branch) FROM transcript t WHERE thread_id = ? AND branch > 0 AND NOT EXISTS (
+            SELECT 1 FROM branches b WHERE b.thread_id = t.thread_id AND b.branch = t.branch)""",
+}
+
+
+def missing_rows(execute: Callable[[str, Sequence[Any]], Any], thread_id: str) -> Iterator[str]:
+    """What other rows of a thread show to be missing, a phrase each."""
+    for what, statement in _MISSING.items():
+        for (number,) in execute(statement, (thread_id,)):
+            if number:
+                yield f"{number} {what}"

@@ -17,7 +17,7 @@ from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, boo
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.database import Database, transaction
-from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER, OWN_INTENT
+from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER, OWN_INTENT, intent_of, load_json, outcome_of_row
 
 __all__ = ["INLINE_BYTES", "SqliteJournal", "SqliteShells"]
 
@@ -144,7 +144,7 @@ class SqliteJournal:
 
     def _row(self, row: Sequence[Any]) -> JournalRow:
         call_id, attempt, owner, status, started_at, ended_at, text, intent, group, group_started, boot = row
-        outcome: Mapping[str, Any] | None = None if text is None else json.loads(text)
+        outcome: Mapping[str, Any] | None = None if text is None else load_json(text)
         if outcome is not None and "blob" in outcome:
             outcome = current_outcome(json.loads(self._blobs.get(outcome["blob"])))
         return JournalRow(
@@ -154,8 +154,8 @@ class SqliteJournal:
             status=status,
             started_at=started_at,
             ended_at=ended_at,
-            outcome=None if outcome is None else Outcome(**outcome),
-            intent=None if intent is None else Intent(**json.loads(intent)),
+            outcome=outcome_of_row(outcome),
+            intent=intent_of(intent),
             process_group=group,
             process_started=group_started,
             extra={} if boot is None else {"boot_id": boot},

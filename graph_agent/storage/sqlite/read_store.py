@@ -33,6 +33,7 @@ from graph_agent.storage.sqlite.checkpoint_rows import (
     survey,
 )
 from graph_agent.storage.sqlite.deltas import delta_history, line
+from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.read_connection import ReadConnection
 from graph_agent.storage.sqlite.row_values import (
     OWN_INTENT,
@@ -46,6 +47,7 @@ from graph_agent.storage.sqlite.row_values import (
     json_or,
     load_json,
     read_foreign_checkpoint,
+    sound_thread_columns,
 )
 
 __all__ = ["SqliteReadStore"]
@@ -71,23 +73,35 @@ _IS_UNNEEDED = """EXISTS (SELECT 1 FROM threads c JOIN call_log p
 _IS_OPEN = (
     f"l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.abandoned AND NOT {_IS_UNNEEDED.format(of='l')}"
 )
+
+
+def _text(column: str) -> str:
+    """The value of a column of text; of damaged bytes, which no JSON text may hold, their digits."""
+    return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
+
+
 # Of each call: the rows of the journal, oldest first, and the answers that are not superseded. Appending nothing
 # makes plain text of them: nested in another array, JSON would be taken apart.
-_ATTEMPTS = """(
-    SELECT json_group_array(json_array(attempt, status, ended_at, outcome, started_at)) FROM (
-        SELECT * FROM journal j WHERE j.thread_id = {call}.thread_id AND j.call_id = {call}.call_id
-        AND NOT j.reverted ORDER BY j.attempt)) || ''"""
-_ANSWERS = """(
-    SELECT json_group_array(json_array(question, attempt, args_digest, kind, reason, by, at, applied_at))
-    FROM decisions d WHERE d.thread_id = {call}.thread_id AND d.call_id = {call}.call_id
-    AND d.superseded_at IS NULL) || ''"""
+_JOURNAL = ", ".join(map(_text, ("attempt", "status", "ended_at", "outcome", "started_at")))
+_ATTEMPTS = f"""(
+    SELECT json_group_array(json_array({_JOURNAL})) FROM (
+        SELECT * FROM journal j WHERE j.thread_id = {{call}}.thread_id AND j.call_id = {{call}}.call_id
+        AND NOT j.reverted ORDER BY j.attempt)) || ''"""  # noqa: S608 - names of our own columns
+_DECISION = ", ".join(
+    map(_text, ("question", "attempt", "args_digest", "kind", "reason", "by", "at", "applied_at"))
+)
+_ANSWERS = f"""(
+    SELECT json_group_array(json_array({_DECISION}))
+    FROM decisions d WHERE d.thread_id = {{call}}.thread_id AND d.call_id = {{call}}.call_id
+    AND d.superseded_at IS NULL) || ''"""  # noqa: S608 - names of our own columns
 # A long result is in the journal only, in the row of any attempt that has it.
-_RECORD = """CASE WHEN NOT json_valid(l.record) OR l.status NOT IN ('success', 'error') THEN l.record
+_CALL_ID, _SAFE_RECORD = _text("l.call_id"), _text("l.record")
+_RECORD = f"""CASE WHEN NOT json_valid(l.record) OR l.status NOT IN ('success', 'error') THEN {_SAFE_RECORD}
     WHEN json_type(l.record, '$.result') IS NOT NULL THEN l.record
     ELSE json_set(l.record, '$.result', (SELECT json_extract(j.outcome, '$.output') FROM journal j
         WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id AND j.outcome IS NOT NULL
-        ORDER BY j.attempt DESC LIMIT 1)) || '' END"""
-_BRIEF_RECORD = """CASE WHEN NOT json_valid(l.record) THEN l.record
+        ORDER BY j.attempt DESC LIMIT 1)) || '' END"""  # noqa: S608 - names of our own columns
+_BRIEF_RECORD = f"""CASE WHEN NOT json_valid(l.record) THEN {_SAFE_RECORD}
     ELSE json_remove(l.record, '$.result', '$.preview') || '' END"""
 _THREAD_COLUMNS = [
     "thread_id",
@@ -105,7 +119,7 @@ _THREAD_COLUMNS = [
 ]
 _THREADS = f"""WITH open AS MATERIALIZED (
         SELECT l.thread_id, json_group_array(json_array(
-            l.call_id, l.record, {_ATTEMPTS.format(call="l")}, {_ANSWERS.format(call="l")})) AS calls
+            {_CALL_ID}, {_SAFE_RECORD}, {_ATTEMPTS.format(call="l")}, {_ANSWERS.format(call="l")})) AS calls
         FROM call_log l {{by_status}} WHERE {_IS_OPEN} GROUP BY l.thread_id)
     SELECT {", ".join(f"t.{name}" for name in _THREAD_COLUMNS)},
     (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL AND NOT EXISTS (
@@ -189,20 +203,6 @@ _EXPORT_ORDER = {
 }
 
 
-# What other tables bear witness to: rows of the transcript are numbered, calls that ran are in the journal.
-_MISSING = {
-    "messages are missing in the transcript": """
-        SELECT coalesce(max(seq), 0) - count(*) FROM transcript WHERE thread_id = ?""",
-    "calls that ran are missing in the journal": """
-        SELECT count(*) FROM call_log l WHERE thread_id = ? AND status IN ('success', 'error')
-        AND json_valid(record) AND json_extract(record, '$.started_at') IS NOT NULL AND NOT EXISTS (
-            SELECT 1 FROM journal j WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id)""",
-    "branches of the transcript are missing": """
-        SELECT count(DISTINCT branch) FROM transcript t WHERE thread_id = ? AND branch > 0 AND NOT EXISTS (
-            SELECT 1 FROM branches b WHERE b.thread_id = t.thread_id AND b.branch = t.branch)""",
-}
-
-
 class SqliteReadStore:
     """The port `ReadStore`."""
 
@@ -237,9 +237,17 @@ class SqliteReadStore:
         for row in self._rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters):
             columns = dict(zip(_THREAD_COLUMNS, row, strict=False))
             queued, is_idle, is_asking, calls, usage = row[len(_THREAD_COLUMNS) :]
-            open_calls = [] if is_idle or not calls else calls_of(columns["thread_id"], calls, self.path)
-            used = None if usage is None else load_json(usage)
-            threads.append(ThreadRow(columns, queued, bool(is_idle), bool(is_asking), open_calls, used))
+            whole, damaged = sound_thread_columns(columns)
+            open_calls: list[CallRow] = []
+            used = None
+            try:
+                open_calls = [] if is_idle or not calls else calls_of(whole["thread_id"], calls, self.path)
+                used = None if usage is None else load_json(usage)
+            except DamagedDatabase:
+                damaged = True
+            if damaged:  # One damaged thread must not hide the others.
+                whole["title"] = f"(damaged: graph-agent doctor --repair) {whole['title']}"
+            threads.append(ThreadRow(whole, queued, bool(is_idle), bool(is_asking), open_calls, used))
         return threads
 
     def workspaces(self) -> dict[str, str]:
@@ -247,7 +255,7 @@ class SqliteReadStore:
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         texts = self._column("SELECT add_dirs FROM threads WHERE thread_id = ?", thread_id)
-        return tuple(str(path) for text in texts for path in json.loads(text))
+        return tuple(str(path) for text in texts for path in load_json(text))
 
     def sub_threads(self, thread_id: str) -> tuple[str, ...]:
         statement = (
@@ -385,13 +393,17 @@ class SqliteReadStore:
         found = survey(self._connection.stream, self._decoder, thread_id)
         return {one.id: one.problem for one in found if one.problem}
 
+    def damaged_rows(self) -> list[str]:
+        from graph_agent.storage.sqlite.health import damaged_rows  # noqa: PLC0415 - only doctor needs it
+
+        if self.is_foreign or self._column("PRAGMA user_version") != [SCHEMA_VERSION]:
+            return []  # The columns of an older schema are checked once it is migrated.
+        return [f"thread {row.thread_id}: {row}" for row in damaged_rows(self._connection.stream)]
+
     def missing_rows(self, thread_id: str) -> list[str]:
-        return [
-            f"{number} {what}"
-            for what, statement in _MISSING.items()
-            for (number,) in self._rows(statement, (thread_id,))
-            if number
-        ]
+        from graph_agent.storage.sqlite.health import missing_rows  # noqa: PLC0415 - as above
+
+        return list(missing_rows(self._rows, thread_id))
 
     def newest_checkpoint(self, thread_id: str) -> str:
         statement = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
@@ -402,9 +414,15 @@ class SqliteReadStore:
         rows = self._rows(f"{_CHECKPOINTS} AND checkpoint_id = ?", (thread_id, checkpoint_id))
         return CheckpointRow(rows[0], partial(self._decoded, thread_id)) if rows else None
 
-    def checkpoints(self, thread_id: str) -> list[StoredCheckpoint]:
-        rows = self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id", (thread_id,))
-        return [CheckpointRow(row, partial(self._decoded, thread_id)) for row in rows]
+    def checkpoints(self, thread_id: str, newest: int | None = None) -> list[StoredCheckpoint]:
+        limit = -1 if newest is None else newest
+        rows = self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id DESC LIMIT ?", (thread_id, limit))
+        return [CheckpointRow(row, partial(self._decoded, thread_id)) for row in reversed(rows)]
+
+    def count_checkpoints(self, thread_id: str) -> int:
+        statement = "SELECT count(*) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
+        [count] = self._column(statement, thread_id)
+        return int(count)
 
     def ancestors(self, thread_id: str, checkpoint_id: str | None) -> Iterator[StoredCheckpoint]:
         key = (thread_id, "", checkpoint_id or "")
@@ -436,12 +454,12 @@ class SqliteReadStore:
         )
         return [(path, channel) for path, channel in rows]
 
-    def call_writes(self, thread_id: str) -> Iterator[tuple[str, Any]]:
+    def call_writes(self, thread_id: str, checkpoint_ids: Sequence[str]) -> Iterator[tuple[str, Any]]:
         rows = self._rows(
             """SELECT checkpoint_id, type, value FROM writes
             WHERE thread_id = ? AND checkpoint_ns = '' AND channel = 'calls'
-            ORDER BY checkpoint_id, task_path, idx""",
-            (thread_id,),
+            AND checkpoint_id IN (SELECT value FROM json_each(?)) ORDER BY checkpoint_id, task_path, idx""",
+            (thread_id, json.dumps(list(checkpoint_ids))),
         )
         with self._naming_damage():
             for checkpoint_id, kind, content in rows:
@@ -560,7 +578,7 @@ class SqliteReadStore:
 
     def _calls(self, record: str, where: str, parameters: Sequence[Any]) -> Iterator[CallRow]:
         rows = self._connection.stream(
-            f"""SELECT l.thread_id, t.next_nodes = '[]', l.abandoned, json_array(json_array(l.call_id, {record},
+            f"""SELECT l.thread_id, t.next_nodes = '[]', l.abandoned, json_array(json_array({_CALL_ID}, {record},
                 CASE WHEN {_IS_OPEN} THEN {_ATTEMPTS.format(call="l")} ELSE '[]' END, {_ANSWERS.format(call="l")}))
             FROM call_log l JOIN threads t USING (thread_id)
             WHERE {where} ORDER BY t.updated_at DESC, l.thread_id, l.seq""",  # noqa: S608 - conditions are ours

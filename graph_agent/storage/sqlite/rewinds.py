@@ -7,10 +7,10 @@ from dataclasses import asdict, astuple, replace
 from typing import Any
 
 from graph_agent.errors import UsageError
-from graph_agent.ports import Clock, ExecutedAttempt, FileImage, FileRestoration, Intent, Rewind, SubAgentRewind
+from graph_agent.ports import Clock, ExecutedAttempt, FileImage, FileRestoration, Rewind, SubAgentRewind
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.row_values import OWN_INTENT
+from graph_agent.storage.sqlite.row_values import OWN_INTENT, intent_of, load_json
 
 __all__ = ["SqliteRewinds", "read_rewind", "release_contents"]
 
@@ -59,8 +59,8 @@ class SqliteRewinds:
         return [
             ExecutedAttempt.from_record(
                 attempt,
-                None if intent is None else Intent(**json.loads(intent)),
-                json.loads(record) if record else {},
+                intent_of(intent),
+                load_json(record) if record else {},
             )
             for *attempt, intent, record in rows
         ]

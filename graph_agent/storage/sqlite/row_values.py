@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent import ports
+from graph_agent.calls import STATUSES
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports.read_store import Attempt, CallRow, StandingAnswer, StoredAnswer, TranscriptEntry
@@ -24,12 +25,15 @@ __all__ = [
     "answers_of",
     "attempts_of",
     "calls_of",
+    "damaged_value",
     "entry_of",
     "grant_of",
     "intent_of",
     "json_or",
     "load_json",
+    "outcome_of_row",
     "read_foreign_checkpoint",
+    "sound_thread_columns",
 ]
 
 IMPORTED_OWNER = "imported:"
@@ -44,7 +48,9 @@ _REQUIRED: Mapping[str, Any] = {"call_id": "", "tool_name": "", "arguments": {},
 def grant_of(row: Sequence[Any]) -> "ports.Grant":
     """A saved permission; one of an earlier version has one folder for all its rules."""
     scope, text, *rest = row
-    rules = json.loads(text)
+    rules = load_json(text)
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) and "text" in rule for rule in rules):
+        raise damaged_value(f"A saved permission holds {text!r:.60}")
     folders = tuple(tuple(map(str, rule["folders"])) for rule in rules if "folders" in rule)
     prefixes = tuple(str(rule["text"]) for rule in rules if rule.get("exact") is False)
     grant = ports.Grant(scope, tuple(str(rule["text"]) for rule in rules), *rest)
@@ -84,18 +90,39 @@ def read_foreign_checkpoint(decoder: Decoder, _thread_id: str, row: Sequence[Any
     return Link(checkpoint_id, parent_id, checkpoint, PlainDecoder().metadata(metadata), None)
 
 
+_NULLABLE = ("checkpoint_id", "parent_thread", "parent_call")
+
+
+def sound_thread_columns(columns: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The columns of a list entry, each of its kind, and whether one was damaged: then it is empty."""
+    whole: dict[str, Any] = {}
+    for name, value in columns.items():
+        kind = int if name == "turns" else str
+        is_sound = isinstance(value, kind) or (value is None and name in _NULLABLE)
+        whole[name] = value if is_sound else None if name in _NULLABLE else kind()
+    return whole, whole != dict(columns)
+
+
 def calls_of(thread_id: str, calls: str, database: Path) -> list[CallRow]:
     """Calls with their evidence, from the JSON text that statements select."""
     found = []
     for call_id, text, attempts, answers in load_json(calls):
         record = load_json(text)
-        if not isinstance(record, dict) or not isinstance(record.get("status"), str):
-            raise DamagedDatabase(
-                f"The call log holds {text!r:.80} instead of a call: the database was changed by another program."
-            )
+        if not isinstance(record, dict) or not _has_call_shape(record):
+            raise damaged_value(f"The call log of thread {thread_id} holds {text!r:.80} instead of a call")
         whole = {**_REQUIRED, "call_id": call_id, **record}
         found.append(CallRow(thread_id, whole, attempts_of(attempts, database), answers_of(answers)))
     return found
+
+
+def _has_call_shape(record: Mapping[str, Any]) -> bool:
+    texts = ("status", "tool_name")
+    return (
+        record.get("status") in STATUSES
+        and all(isinstance(record.get(name, ""), str) for name in texts)
+        and isinstance(record.get("arguments", {}), dict)
+        and isinstance(record.get("attempt", 1), int)
+    )
 
 
 def attempts_of(text: str, database: Path) -> list[Attempt]:
@@ -131,12 +158,47 @@ def answers_of(text: str) -> list[StoredAnswer]:
 
 
 def entry_of(row: Sequence[Any]) -> TranscriptEntry:
-    seq, branch, message_id, role, body, checkpoint_id, at = row
-    return TranscriptEntry(seq, branch, message_id, role, load_json(body), checkpoint_id, at)
+    seq, branch, message_id, role, text, checkpoint_id, at = row
+    body = load_json(text)
+    if not (isinstance(body, dict) and all(isinstance(one, str) for one in (message_id, role, checkpoint_id, at))):
+        raise damaged_value(f"Message {seq} of a transcript holds {body!r:.40}")
+    return TranscriptEntry(seq, branch, message_id, role, body, checkpoint_id, at)
 
 
 def intent_of(text: str | None) -> "ports.Intent | None":
-    return None if text is None else ports.Intent(**load_json(text))
+    """The intended change of an attempt.
+
+    Raises:
+        DamagedDatabase: the column holds something else.
+    """
+    if text is None:
+        return None
+    try:
+        return ports.Intent(**load_json(text))
+    except TypeError as error:
+        raise damaged_value(f"The journal holds {text!r:.60} as the intended change of a call") from error
+
+
+def outcome_of_row(outcome: Any) -> "ports.Outcome | None":
+    """The outcome of an attempt.
+
+    Raises:
+        DamagedDatabase: it is none.
+    """
+    if outcome is None:
+        return None
+    try:
+        return ports.Outcome(**outcome)
+    except TypeError as error:
+        raise damaged_value(f"The journal holds {outcome!r:.60} as the outcome of a call") from error
+
+
+def damaged_value(what: str) -> DamagedDatabase:
+    """The error about a value that is never stored; a sentence about it goes before the remedy."""
+    return DamagedDatabase(
+        f"{what}: the database is damaged. `graph-agent doctor` names the thread and the row; "
+        "`graph-agent doctor --repair` keeps a copy and recovers what it can."
+    )
 
 
 def load_json(text: str) -> Any:
@@ -145,9 +207,7 @@ def load_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
-        raise DamagedDatabase(
-            f"A column that must hold JSON does not ({error}): the database was changed by another program."
-        ) from error
+        raise damaged_value(f"A column that must hold JSON does not ({error})") from error
 
 
 def json_or(text: str, default: Any) -> Any:

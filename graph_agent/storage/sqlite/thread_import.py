@@ -11,12 +11,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TextIO, get_args
+from typing import Any, TextIO
 
-from graph_agent.calls import STATUSES
 from graph_agent.errors import AgentError, UsageError
-from graph_agent.events import AnswerKind
-from graph_agent.ports import Blobs, Intent, Outcome, QuestionKind, RewindScope, RowStatus
+from graph_agent.ports import Blobs, Outcome
 from graph_agent.ports.storage import moved_sub_agent_id
 from graph_agent.ports.stored_text import json_text
 from graph_agent.ports.thread_file import (
@@ -32,8 +30,8 @@ from graph_agent.ports.thread_file import (
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.legacy_names import CONTENTS, current_outcome, current_row
 from graph_agent.storage.sqlite.checkpoint_rows import read_checkpoint, read_write, rename_writes, survey
+from graph_agent.storage.sqlite.health import ONE_OF, is_sound
 from graph_agent.storage.sqlite.projections import usage
-from graph_agent.storage.sqlite.rewinds import read_rewind
 from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER
 from graph_agent.storage.sqlite.search_index import update_search_index
 
@@ -443,10 +441,10 @@ def _require_sound(row: Row, blobs: Blobs, decoder: Decoder) -> None:
     _require_plausible(row)
     check = _CHECKS.get(row.table)
     try:
-        is_sound = check is None or check(row.values, blobs, decoder)
+        is_fit = is_sound(row.table, row.values) and (check is None or check(row.values, blobs, decoder))
     except (AgentError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid_file(f"a row of {row.table} cannot be read: {error}") from error
-    if not is_sound:
+    if not is_fit:
         raise invalid_file(f"a row of {row.table} is not one that this program writes")
 
 
@@ -482,21 +480,8 @@ def _is_write(values: _Values, _: Blobs, decoder: Decoder) -> bool:
     return True
 
 
-def _is_message(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
-    calls = json.loads(values["body"]).get("tool_calls") or []
-    return isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
-
-
-def _is_record(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
-    record = json.loads(values["record"])
-    same = all(record[name] == values[name] for name in ("call_id", "tool_name", "status"))
-    return same and isinstance(record.get("attempt", 1), int) and isinstance(record.get("arguments", {}), dict)
-
-
 def _is_attempt(values: _Values, blobs: Blobs, _: Decoder) -> bool:
-    outcome, intent = (json.loads(values[name] or "null") for name in ("outcome", "intent"))
-    if intent is not None:
-        Intent(**intent)
+    outcome = json.loads(values["outcome"] or "null")
     if outcome is None:
         return True
     recorded = Outcome(
@@ -505,27 +490,15 @@ def _is_attempt(values: _Values, blobs: Blobs, _: Decoder) -> bool:
     return recorded.status in ("success", "error") and isinstance(recorded.output, str)
 
 
-def _is_rewind(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
-    read_rewind((values["id"], "", values["checkpoint_id"], values["head"], values["scope"], values["plan"]))
-    return True
-
-
 _CHECKS: Mapping[str, Callable[[_Values, Blobs, Decoder], bool]] = {
     "checkpoints": _is_checkpoint,
     "writes": _is_write,
-    "transcript": _is_message,
-    "call_log": _is_record,
     "journal": _is_attempt,
-    "rewinds": _is_rewind,
 }
-"""A closer check of the rows that hold more than plain values."""
+"""What is checked of a row that comes from a file beside what is checked of stored ones."""
 _ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
+    **ONE_OF,
     ("threads", "mode"): ("default", "plan", "dontAsk"),
-    ("call_log", "status"): STATUSES,
-    ("journal", "status"): get_args(RowStatus),
-    ("decisions", "question"): get_args(QuestionKind),
-    ("decisions", "kind"): get_args(AnswerKind),
-    ("rewinds", "scope"): get_args(RewindScope),
     ("rewinds", "status"): ("done", "reverted", "imported"),
 }
 """The values that a column may have."""

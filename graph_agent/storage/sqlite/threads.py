@@ -1,6 +1,5 @@
 """Threads as the user chose them, their queued messages, and what each last knew of files, in SQLite."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from sqlite3 import Connection
@@ -10,6 +9,7 @@ from graph_agent.errors import UnknownId
 from graph_agent.ports import Clock
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.row_values import damaged_value, load_json
 
 __all__ = ["SqliteFileStates", "SqliteInbox", "ThreadRow", "ThreadTable"]
 
@@ -41,7 +41,7 @@ class ThreadRow:
     @property
     def roots(self) -> tuple[str, ...]:
         """These folders."""
-        return tuple(json.loads(self.add_dirs))
+        return tuple(map(str, load_json(self.add_dirs)))
 
 
 _SELECT = f"SELECT {', '.join(field.name for field in fields(ThreadRow))} FROM threads"  # noqa: S608 - names only
@@ -248,7 +248,11 @@ class SqliteInbox:
 
     async def waiting(self, thread_id: str, *, only_urgent: bool = False) -> list[tuple[int, str]]:
         values = (thread_id, int(only_urgent))
-        return await self._database.run(lambda connection: connection.execute(_WAITING, values).fetchall())
+        rows = await self._database.run(lambda connection: connection.execute(_WAITING, values).fetchall())
+        for number, text in rows:
+            if not isinstance(text, str):
+                raise damaged_value(f"Queued message {number} of thread {thread_id} holds {text!r:.40}")
+        return rows
 
     async def remove(self, thread_id: str, message_id: int) -> bool:
         values = (thread_id, message_id)

@@ -13,7 +13,18 @@ from tests.scenarios.stage import THREAD
 
 _NAMES = (
     *("versions", "settings", "trust", "plug-ins", "model", "search", "parser", "git", "sandbox", "web search"),
-    *("mcp servers", "database", "schema", "projections", "shells", "size", "privacy", "space", "filesystem"),
+    *(
+        "mcp servers",
+        "database",
+        "schema",
+        "rows",
+        "projections",
+        "shells",
+        "size",
+        "privacy",
+        "space",
+        "filesystem",
+    ),
     "terminal",
 )
 
@@ -184,7 +195,7 @@ def test_with_a_broken_file_every_check_still_says_something(tmp_path: Path, con
 
     checks = _checks(path)
 
-    assert (_failed(checks), len(checks)) == (["database"], 8)
+    assert (_failed(checks), len(checks)) == (["database"], 9)
     assert "doctor --repair" in checks["database"].hint
 
 

@@ -62,7 +62,7 @@ def test_a_queued_message_that_is_in_the_conversation_counts_as_taken(rows: Rows
     rows.message("user", {"content": "hello"})
     rows.execute("UPDATE transcript SET message_id = 'inbox-1'")
     for number in (1, 2):
-        rows.execute("INSERT INTO inbox VALUES (?, 't1', 'hello', 'me', ?, NULL)", number, START)
+        rows.execute("INSERT INTO inbox VALUES (?, 't1', 'hello', 'me', ?, NULL, 0)", number, START)
 
     assert [row["taken_at"] for row in rows_of(json.loads(export(rows.path, "t1")), "inbox")] == [START, None]
 
@@ -110,7 +110,7 @@ def test_a_row_that_cannot_be_read_is_named(rows: Rows) -> None:
     rows.message("user", {})
     rows.execute("UPDATE transcript SET body = '{'")
 
-    with pytest.raises(DamagedDatabase, match="a row of transcript of thread 't1'"):
+    with pytest.raises(DamagedDatabase, match="A row of transcript of thread t1 in"):
         export(rows.path, "t1")
 
 
