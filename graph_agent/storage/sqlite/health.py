@@ -160,7 +160,7 @@ def _is_message(values: _Values) -> bool:
 
 def _is_record(values: _Values) -> bool:
     record = json.loads(values["record"])
-    same = all(record[name] == values[name] for name in ("call_id", "tool_name", "status"))
+    same = all(record[name] == values[name] for name in ("call_id", "tool_name"))
     return same and isinstance(record.get("attempt", 1), int) and isinstance(record.get("arguments", {}), dict)
 
 

@@ -480,6 +480,10 @@ def _is_write(values: _Values, _: Blobs, decoder: Decoder) -> bool:
     return True
 
 
+def _is_call(values: _Values, _blobs: Blobs, _decoder: Decoder) -> bool:
+    return bool(json.loads(values["record"])["status"] == values["status"])
+
+
 def _is_attempt(values: _Values, blobs: Blobs, _: Decoder) -> bool:
     outcome = json.loads(values["outcome"] or "null")
     if outcome is None:
@@ -493,6 +497,7 @@ def _is_attempt(values: _Values, blobs: Blobs, _: Decoder) -> bool:
 _CHECKS: Mapping[str, Callable[[_Values, Blobs, Decoder], bool]] = {
     "checkpoints": _is_checkpoint,
     "writes": _is_write,
+    "call_log": _is_call,
     "journal": _is_attempt,
 }
 """What is checked of a row that comes from a file beside what is checked of stored ones."""
