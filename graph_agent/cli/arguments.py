@@ -23,7 +23,7 @@ __all__ = [
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("chat", "run", "resume", "inspect", "fork", "rewind", "compact", "calls", "recover"), ()),
     **dict.fromkeys(("history", "graph", "diff", "doctor", "init", "demo"), ()),
-    "threads": ("list", "show", "diff", "prune", "search", "rename", "delete", "export", "import"),
+    "threads": ("list", "show", "diff", "prune", "search", "rename", "delete", "export", "import", "say"),
     "approvals": ("list", "approve", "reject", "answer", "edit"),
     "policy": ("list", "revoke", "check", "test", "show"),
     "tools": ("list", "show", "stats"),
@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "memory": ("show", "edit", "forget", "undo"),
     "config": ("show", "path", "set", "trust", "explain"),
     "mcp": ("list", "add", "remove", "trust", "login", "logout", "test"),
-    "model": ("local", "list", "use", "show", "test"),
+    "model": ("local", "list", "use", "show", "forget", "test"),
 }
 """Every command with its sub-commands; a test compares it with the parser."""
 

@@ -124,6 +124,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "model list": ("graph-agent model list",),
     "model use": ("graph-agent model use gpt-4.1-mini",),
     "model show": ("graph-agent model show",),
+    "model forget": ("graph-agent model forget fast",),
     "model test": ("graph-agent model test", "graph-agent model test fast --yes"),
 }
 """By the command's path without the program's name; a test runs each of them."""

@@ -48,12 +48,19 @@ class Follower:
             self._ids |= dict(zip(_tails(shown), _tails(came), strict=False))
             self._shown += f"$ {command}\n{shown}"
             self._came += f"$ {typed}\n{came}"
-        return normalize(self._shown), normalize(self._came)
+        return _without_ages(normalize(self._shown)), _without_ages(normalize(self._came))
 
     def _with_own_ids(self, command: str) -> str:
         for theirs, ours in self._ids.items():
             command = command.replace(theirs, ours)
         return command
+
+
+def _without_ages(text: str) -> str:
+    """With one age in the place of all, as wide as that, and the heading above it."""
+    return re.sub(
+        r"\b(WHEN|just now|\d+ \w+ ago) +", lambda found: "WHEN  " if found[1] == "WHEN" else "now  ", text
+    )
 
 
 def _tails(text: str) -> Iterator[str]:

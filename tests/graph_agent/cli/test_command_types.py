@@ -50,9 +50,19 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(1000):
         rows.thread(f"thread-{number:04}", next_nodes=("human_approval",), checkpoint_id="c1")
         rows.call(record_of("awaiting_approval", f"call_{number:04}"), f"thread-{number:04}")
+    checkpoint = {
+        "v": 1,
+        "id": "c1",
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": {},
+        "channel_versions": {},
+        "versions_seen": {},
+    }
     rows.execute(
         "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata)"
-        " VALUES ('thread-0000', 'c1', 'json', '{}', '{}')"
+        " VALUES ('thread-0000', 'c1', 'json', ?, ?)",
+        json.dumps(checkpoint).encode(),
+        json.dumps({"source": "loop", "step": 1}),
     )
     rows.execute("COMMIT")
     rows.close()

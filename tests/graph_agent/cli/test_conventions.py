@@ -30,6 +30,7 @@ BAD_VALUES = {
     "source": "nowhere.json",
     "json_schema": "nowhere.json",
     "agent": "nobody",
+    "effort": "nonsense",
     "format_name": "svg",
 }
 """Values of options that take text of a certain kind."""

@@ -109,7 +109,7 @@ def test_the_facts_of_a_call_explain_its_decision() -> None:
         "attempt 2",
         "approve by me",
         "arguments edited by the user",
-        "outcome_unknown",
+        "outcome unknown",
     ]
     assert (format_utc("2026-11-28T10:00:00.000+02:00"), format_utc("soon"), format_utc(None)) == (
         "2026-11-28 08:00:00 UTC",

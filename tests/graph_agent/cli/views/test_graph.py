@@ -50,7 +50,7 @@ def test_the_position_and_visits_of_a_thread_are_shown_as_json_and_mermaid(tmp_p
     assert {
         "    human_approval(human_approval):::current",
         '    __start__ -- "input ×1" --> reasoning;',
-        "    reasoning -. compacted .-> reasoning;",
+        '    reasoning -. "compacted/steered" .-> reasoning;',
     } <= set(mermaid)
 
 

@@ -89,7 +89,7 @@ def test_a_thread_is_shown_with_its_holder_open_calls_and_messages(rows: Rows) -
         "calls      1 interrupted",
         "",
         "CALL    STATUS       RISK    TOOL  ATTEMPT  WHEN  SUMMARY",
-        "call_a  interrupted  medium  bash  1              make all (never_started)",
+        "call_a  interrupted  medium  bash  1              make all (never started)",
         "",
         "user",
         "  build",
