@@ -191,7 +191,7 @@ class ToolCallInfo(TypedDict, total=False):
     verdict: dict[str, Any]
     """Mode auto: `{"allow", "reason", "model", "usage"}` of the model that reviewed the call."""
     changed_by: str
-    """The hooks that changed the arguments before the call was judged."""
+    """The hooks that changed the arguments before the call was evaluated."""
     requested_arguments: dict[str, Any]
     """What the model had asked for, where hooks changed it."""
     edited: bool

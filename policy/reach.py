@@ -1,4 +1,4 @@
-"""What a command may reach of what deny and ask rules close: paths, hosts and programs, in any spelling."""
+"""Which paths, hosts and programs of deny and ask rules a command may reach, in any spelling."""
 
 import re
 import unicodedata
@@ -46,7 +46,7 @@ _MAX_BUNDLE = 5
 
 
 class _Folder(NamedTuple):
-    """A folder that a command works on with what is below it."""
+    """A folder that a command works on, with everything below it."""
 
     path: str
     is_deep: bool
@@ -116,7 +116,7 @@ def _holds_value(word: str) -> bool:
 
 
 def _uses_unknown_name(text: ShellText, *, reads: bool, writes: bool) -> bool:
-    """Whether a command reads, or writes, what it is given by a variable, or in a folder that is not known."""
+    """Whether a command reads or writes a path that a variable names, or one in an unknown folder."""
     if (reads and any(map(_holds_value, text.read))) or (writes and any(map(_holds_value, text.written))):
         return True
     for command in (*text.runs, *text.commands):
@@ -229,7 +229,7 @@ def _handled_folders(
     goes_deep = is_recursive(reading)
     runs_on_files = bool(row.wraps_until) and not only_reads(command.words) and (reads or writes)
     if runs_on_files or (reads and _reads_below(reading)):
-        yield from ((folder, True) for folder in _walked(reading, workspace))
+        yield from ((folder, True) for folder in _searched_folders(reading, workspace))
     if row.handles == "copies":
         is_deep = goes_deep or reading.name == "rsync"
         yield from ((word, is_deep) for word in operands[:-1])
@@ -275,7 +275,7 @@ def _reads_below(reading: Reading) -> bool:
     return goes_deep and shows_contents(reading)
 
 
-def _walked(reading: Reading, workspace: str) -> Iterable[str]:
+def _searched_folders(reading: Reading, workspace: str) -> Iterable[str]:
     """The folders that it goes through."""
     arguments = reading.arguments
     if reading.name.startswith("git "):

@@ -101,7 +101,7 @@ def _risk_of_text(facts: CallFacts, text: ShellText) -> CallRisk:
 
 
 def _doubts(commands: Sequence[tuple[str, ...]], facts: CallFacts, text: ShellText) -> Iterator[str]:
-    """Why commands that only read may do more where they stand."""
+    """Why commands that only read may do more in their context."""
     readings = [read_command(words) for words in map(without_assignments, commands) if words]
     is_elsewhere = any(map(changes_folder, commands)) or (facts.cwd is not None and facts.cwd != facts.workspace)
     if is_elsewhere and any(reading.row.obeys_folder for reading in readings):

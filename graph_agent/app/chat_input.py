@@ -1,4 +1,4 @@
-"""What the user types: slash commands of their own, file names in the workspace, images; and their editor."""
+"""Input of the chat: the user's own slash commands, file names in the workspace, images, and the editor."""
 
 import base64
 import contextlib
@@ -187,11 +187,11 @@ def _rank(name: str, wanted: str) -> int:
 
 
 class PastedImage(NamedTuple):
-    """An image that goes with a message: a copy, so that it is the same whenever the message is sent."""
+    """A copy of an image that goes with a message, so a later change of the original does not matter."""
 
     path: Path
     label: str
-    """Name and size, for the mark on the line."""
+    """Name and size, for the placeholder on the line."""
 
 
 _POWERSHELL = (
@@ -209,10 +209,10 @@ _CLIPBOARD_PROGRAMS = (
         _POWERSHELL,
     ),
 )
-"""Each writes the image to its output, PowerShell as base64."""
+"""Each writes the image to stdout, PowerShell as base64."""
 _CLIPBOARD_S = 5.0
 _KEPT_S = 7 * 24 * 3600.0
-"""How long copies are kept; what is sent is stored with the thread."""
+"""How long copies are kept; sent images are stored with the thread."""
 _NAME_CHARS = 40
 
 
@@ -230,12 +230,12 @@ def clipboard_image() -> PastedImage:
         )
     for command in found:
         if data := _output_of(command):
-            return _kept(data, "clipboard.png")
-    raise UsageError("The clipboard holds no image.")
+            return _save_copy(data, "clipboard.png")
+    raise UsageError("The clipboard contains no image.")
 
 
 def dropped_images(text: str) -> list[PastedImage]:
-    """The images that a pasted text consists of: paths, quoted or with escaped blanks, or file:// URLs.
+    """The images that a pasted text names: paths, quoted or with escaped blanks, or file:// URLs.
 
     Empty if anything else is in it.
 
@@ -259,17 +259,17 @@ def dropped_images(text: str) -> list[PastedImage]:
         if media_type_of(data) is None:
             return []
         found.append((data, path.name))
-    return [_kept(data, name) for data, name in found]
+    return [_save_copy(data, name) for data, name in found]
 
 
 def _dropped_path(word: str) -> Path | None:
-    """The absolute path that a word is, or that its URL names."""
+    """The absolute path in a word, which may be a file:// URL."""
     path = Path(unquote(urlsplit(word).path) if word.startswith("file://") else word)
     return path if path.is_absolute() and "\0" not in word else None
 
 
 def _output_of(command: Sequence[str]) -> bytes:
-    """What a clipboard program writes, as far as an image may be long; empty if it fails."""
+    """The stdout of a clipboard program, up to the size limit of an image; empty if it fails."""
     try:
         with subprocess.Popen(
             program_words(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -289,14 +289,14 @@ def _output_of(command: Sequence[str]) -> bytes:
     return data
 
 
-def _kept(data: bytes, name: str) -> PastedImage:
+def _save_copy(data: bytes, name: str) -> PastedImage:
     media_type = media_type_of(data)
     if media_type is None:
         raise UsageError("The clipboard holds no PNG, JPEG, GIF or WebP image.")
     if len(data) > MAX_BYTES:
         raise UsageError(f"{name} is larger than {MAX_BYTES // 1024 // 1024} MB. Attach a smaller copy.")
     if not is_whole_image(data, media_type):
-        raise UsageError(f"{name} is broken or cut off. It was not attached.")
+        raise UsageError(f"{name} is damaged or truncated. It was not attached.")
     name = name if name.isprintable() and '"' not in name else f"image.{media_type.partition('/')[2]}"
     folder = pasted_dir(os.environ)
     path = folder / hashlib.sha256(data).hexdigest()[:16] / name
@@ -306,7 +306,7 @@ def _kept(data: bytes, name: str) -> PastedImage:
         path.touch(mode=0o600)
         path.write_bytes(data)
     except OSError as error:
-        raise UsageError(f"The image could not be kept in {folder}: {error.strerror or error}.") from error
+        raise UsageError(f"The image could not be saved in {folder}: {error.strerror or error}.") from error
     size = image_size(data, media_type)
     shown = name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 9]}…{name[-8:]}"
     return PastedImage(path, f"{shown}, {size[0]}x{size[1]}" if size else shown)

@@ -26,7 +26,7 @@ from graph_agent.app.toolset import (
     rules_of,
     sandbox_of,
     sandbox_status,
-    unheld_rules,
+    unenforced_rules,
 )
 from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
 from graph_agent.config.paths import blob_dir, data_dir, lock_dir
@@ -179,7 +179,7 @@ def _check_endpoint(model: ModelSettings) -> Check:
     try:
         with (
             httpx.Client(proxy=proxy, trust_env=False, verify=httpx.create_ssl_context()) as client,
-            # The body is not read: a server may send it for ever.
+            # The body is not read: a server may never stop sending it.
             client.stream("GET", f"{model.endpoint}/models", headers=headers, timeout=_MODEL_TIMEOUT_S) as answer,
         ):
             status = answer.status_code
@@ -250,10 +250,10 @@ def _check_sandbox(settings: Settings | None) -> Check:
 
 
 def _check_deny_rules(settings: Settings | None) -> Iterator[Check]:
-    """A line only if one does not hold completely."""
-    if unheld := unheld_rules(settings, Path.cwd()) if settings else ():
-        detail = "; ".join(f"{rule}: {reason}" for rule, reason in unheld)
-        hint = "commands may get past these rules where they do not hold completely"
+    """A line only if the sandbox cannot fully enforce one."""
+    if unenforced := unenforced_rules(settings, Path.cwd()) if settings else ():
+        detail = "; ".join(f"{rule}: {reason}" for rule, reason in unenforced)
+        hint = "commands may get past these rules, for the reasons above"
         yield Check("deny rules", ok=False, detail=detail, hint=hint, matters=False)
 
 
@@ -378,7 +378,7 @@ def _check_rows(path: Path, health: Health | None) -> Check:
     if damaged:
         detail = f"damaged: {_first(damaged, '; ')}"
         return Check("rows", ok=False, detail=detail, hint=f"{_REPAIR} keeps a copy and repairs what it can")
-    return Check("rows", ok=True, detail="every row holds what is stored there")
+    return Check("rows", ok=True, detail="all rows are valid")
 
 
 def _check_projections(path: Path, health: Health | None) -> Check:

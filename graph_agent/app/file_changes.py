@@ -58,7 +58,7 @@ class Changes:
 
 
 def thread_changes(database: Path, text: str, here: str | None, since: str = "") -> Changes:
-    """Compare the files. Of what commands changed only the names are known.
+    """Compare the files. For files that commands changed, only the names are known.
 
     Args:
         since: only what changed from this stored time on.

@@ -88,7 +88,7 @@ def system_prompt(
 
 
 def with_role(prompt: str, role: str) -> str:
-    """A system prompt with the instructions of an agent in place of those that it may have; as it was without any.
+    """A system prompt with an agent's instructions in place of earlier ones; unchanged if `role` is empty.
 
     They come last: so agents with different instructions share the beginning that a provider has cached.
     """

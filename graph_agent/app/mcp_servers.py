@@ -333,7 +333,7 @@ def _config_file(scope: Scope, folder: Path) -> Path:
 
 
 async def log_in_at(name: str, workspace: Path, show: Callable[[str], Awaitable[None]]) -> bool:
-    """Log in at a trusted server; False if it wants no login. `show` gets the address at which the user agrees.
+    """Log in to a trusted server; False if it requires no login. `show` gets the address to open in the browser.
 
     Raises:
         UsageError: there is no such server, it is a program, is not trusted, or the login did not succeed.
@@ -344,7 +344,7 @@ async def log_in_at(name: str, workspace: Path, show: Callable[[str], Awaitable[
     try:
         return bool(await oauth.log_in(oauth.token_file(os.environ), url, show))
     except oauth.LoginFailed as failed:
-        raise UsageError(f"No login at MCP server {name!r}: {str(failed).rstrip('.')}.") from None
+        raise UsageError(f"Cannot log in to MCP server {name!r}: {str(failed).rstrip('.')}.") from None
 
 
 def log_out_at(name: str, workspace: Path) -> bool:
@@ -362,7 +362,7 @@ def log_out_at(name: str, workspace: Path) -> bool:
 def _login_address(name: str, settings: Settings, *, needs_trust: bool) -> str:
     server = _configured_server(name, settings)
     if server.url is None:
-        raise UsageError(f"MCP server {name!r} is a program; only a server with a url can want a login.")
+        raise UsageError(f"MCP server {name!r} is a program; only servers with a url can require a login.")
     if needs_trust and not _is_trusted(name, server, settings):
         raise UsageError(
             f"MCP server {name!r} is not trusted. Check it, then run: graph-agent mcp trust {shlex.quote(name)}"

@@ -61,7 +61,7 @@ _ASK_ONE = "Call the tool look_up with the key alpha. Then answer with nothing b
 _ASK_TWO = "Call the tool look_up twice at once, in the same message: with the key alpha and with the key beta."
 _LARGE_REQUEST = 10**9
 _LONG_REQUEST = 16_000
-"""Tokens; a smaller context has no place for the long request of the test."""
+"""Tokens; the long request of the test does not fit into a smaller context."""
 _MAX_ATTEMPTS = 2
 """A test reports how an endpoint is now; waiting for a better one is for turns."""
 
@@ -120,7 +120,7 @@ def learned_about(settings: Settings) -> tuple[Learned, ...]:
 
 
 def forget_learned(settings: Settings) -> int:
-    """Forget what was learned about the model in use; returns how many capabilities that were."""
+    """Forget what was learned about the model in use; returns the number of capabilities."""
     store = CapabilityStore(capabilities_file(settings.database))
     return store.forget(settings.model.endpoint, settings.model.name or "")
 
@@ -186,7 +186,7 @@ async def _probe_chat(model: OpenedModel, settings: Settings) -> list[ProbeResul
 
 
 async def _probe_length(model: OpenedModel) -> ProbeResult:
-    """Whether the beginning of a long request reaches the model; some servers drop it without a word."""
+    """Whether the beginning of a long request reaches the model; some servers drop it silently."""
     filler = "".join(f"Line {number} of a long text that says nothing.\n" for number in range(1200))
     question = f"The code word is {_SECRET}.\n{filler}Answer with nothing but the code word."
     notes: list[str] = []

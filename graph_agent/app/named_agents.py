@@ -1,4 +1,4 @@
-"""Agents that a person defined in Markdown files: instructions with the tools, the model and the mode for them."""
+"""Agents that are defined in Markdown files: instructions with their tools, model and mode."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ def agent_of_thread(stored: str | None, name: str, settings: Settings, registry:
     """The agent that a thread works as; the registry keeps only its tools.
 
     Args:
-        stored: what an existing thread has, as it was when the thread began.
+        stored: the definition that an existing thread was started with.
         name: what a new thread is to work as; empty for no agent.
 
     Raises:
@@ -42,9 +42,7 @@ def agent_of_thread(stored: str | None, name: str, settings: Settings, registry:
     if stored is None and name:
         agents = load_agents(settings, os.environ, registry.names())
         if name not in agents:
-            hint = (
-                " This folder is not trusted, so its agents do not count." if settings.is_folder_untrusted else ""
-            )
+            hint = " This folder is not trusted, so its agents are ignored." if settings.is_folder_untrusted else ""
             raise UsageError(f"There is no agent {name!r}. Defined: {', '.join(agents) or 'none'}.{hint}")
         agent = agents[name]
         if agent.problem:
@@ -85,7 +83,7 @@ def _parse(file: Path, text: str, tools: Collection[str]) -> NamedAgent:
         str(file),
     )
     if _is_fallback(file):
-        # It was written for another agent, where models, modes and some tools have other names.
+        # It was written for another program, where models, modes and some tools have other names.
         fields, agent = {}, NamedAgent(agent.name, agent.description, body, names, place=str(file))
         tools = names or ()
     problem = next(_problems(agent, fields, tools), "")
@@ -95,14 +93,14 @@ def _parse(file: Path, text: str, tools: Collection[str]) -> NamedAgent:
 def _problems(agent: NamedAgent, fields: Mapping[str, str], tools: Collection[str]) -> Iterator[str]:
     """What is wrong with a definition, a sentence each."""
     if not _NAME.fullmatch(agent.name):
-        yield f"name: {agent.name!r} is not made of letters, digits, dots and dashes."
+        yield f"name: {agent.name!r} may have only letters, digits, dots and dashes."
     if not agent.prompt:
         yield "There are no instructions below the front matter."
     for field in fields:
         if field not in _FIELDS:
             yield f"There is no field {field!r}. The fields are {', '.join(_FIELDS)}."
     if agent.mode and agent.mode not in _MODES:
-        yield f"mode: {agent.mode!r} is none of {', '.join(_MODES)}."
+        yield f"mode: {agent.mode!r} is not one of {', '.join(_MODES)}."
     for name in agent.tools or ():
         # Tools of MCP servers are known only once their server runs.
         if not name.startswith("mcp__") and not any(fnmatchcase(tool, name) for tool in tools):

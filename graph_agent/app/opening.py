@@ -181,7 +181,7 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     row = await threads.get(request.thread_id) if request.thread_id else None
     registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
     agent = await asyncio.to_thread(agent_of_thread, row.agent if row else None, request.agent, settings, registry)
-    request, settings = _as_agent(agent, request, settings, row)
+    request, settings = _apply_agent(agent, request, settings, row)
     model = await open_model(settings, may_choose_later=request.may_choose_model)
     opened.push_async_callback(model.close)
     require_price(settings, model)
@@ -234,10 +234,10 @@ async def _create_row(
     return await threads.create(thread_id, str(request.workspace), model, mode, stored)
 
 
-def _as_agent(
+def _apply_agent(
     agent: NamedAgent, request: "_OpenRequest", settings: Settings, row: ThreadRow | None
 ) -> tuple["_OpenRequest", Settings]:
-    """The request and settings with the model and mode of an agent, where the user did not choose others."""
+    """The request and settings with the model and mode of an agent, unless the user chose others."""
     if agent.model and not request.names_model and (row is None or not row.model_choice):
         request, settings = replace(request, names_model=True), with_model(settings, agent.model)
     if row is None and not request.names_mode:
@@ -338,7 +338,7 @@ async def session_dependencies(
     if thread.depth:
         # For a sub-agent no model may judge what the user wants: its task was written by a model.
         parts = replace(parts, is_sub_agent=True, has_auto_mode=False)
-    parts = replace(parts, instructions=partial(_with_role_of, thread, parts.instructions))
+    parts = replace(parts, instructions=partial(_instructions_with_role, thread, parts.instructions))
     has_mentions = thread.depth == 0 and choose_model(settings).kind != "offline"
     mentions = FileMentions(parts.toolbox, workspace, thread.roots, thread.attached, pasted_dir(os.environ))
     shells = _open_shells(settings, store, bus, tools)
@@ -380,7 +380,7 @@ async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
     return sandbox
 
 
-def _with_role_of(thread: Thread, instructions: Callable[[], str]) -> str:
+def _instructions_with_role(thread: Thread, instructions: Callable[[], str]) -> str:
     return with_role(instructions(), thread.role)
 
 

@@ -62,7 +62,7 @@ class Report:
     allowed_in: tuple[str, ...] = ()
     """If it asks: the threads with a permission for it."""
     note: str = ""
-    """What may be decided otherwise in a thread; empty if nothing."""
+    """What a thread's content may change about the decision; empty if nothing."""
 
 
 async def check_policy(

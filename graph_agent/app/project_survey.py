@@ -51,13 +51,13 @@ class Draft:
     """The files it was made from."""
 
     def report(self, path: Path) -> str:
-        """What to say once it is written to a path."""
+        """The message after it was written to a path."""
         sources = ", ".join(self.sources) or "the names of the folders"
         return f"Wrote {path} from {sources}. Read and correct it; the next chat asks whether to trust it."
 
 
 class _Files:
-    """The files of a repository that are read, each bounded and inside of it; a problem with one is no content."""
+    """The files of a repository, each read up to a limit; one that is outside it or unreadable counts as empty."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -145,7 +145,7 @@ def _folder_files(folder: Path, *, fallbacks: bool) -> Iterator[str]:
 
 
 def _list_kind(folder: Path, place: str, kind: str) -> list[str]:
-    """The files in a folder that are of the kind of another one of ours."""
+    """The files in another agent's folder that correspond to ours."""
     return skill_files(folder / place) if kind in PROJECT_SKILLS else _files_below(folder, place, ".md")
 
 

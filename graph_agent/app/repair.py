@@ -164,10 +164,10 @@ async def _drop_unreadable(path: Path) -> Messages:
         for thread_id in found:
             dropped: dict[str, int] = {}
             restored: list[str] = []
-            work = partial(_drop_of_thread, database, thread_id, dropped, restored)
+            work = partial(_repair_checkpoints, database, thread_id, dropped, restored)
             problem = await _with_lock(database, thread_id, work)
             if restored:
-                text = f"thread {thread_id} has its conversation and its calls from transcript and call log"
+                text = f"thread {thread_id} has its conversation and calls back, from transcript and call log"
                 yield RepairMessage("values", "done", text)
             for name, count in dropped.items():
                 yield RepairMessage("values", "left", _format_lost(name, count))
@@ -175,11 +175,13 @@ async def _drop_unreadable(path: Path) -> Messages:
                 yield RepairMessage("values", "left", problem)
 
 
-async def _drop_of_thread(database: Database, thread_id: str, dropped: dict[str, int], restored: list[str]) -> None:
+async def _repair_checkpoints(
+    database: Database, thread_id: str, dropped: dict[str, int], restored: list[str]
+) -> None:
     is_restored, count = await database.write(lambda connection: restore_thread(connection, thread_id))
     dropped.update(count)
     restored.extend([thread_id] if is_restored else [])
-    if not restored:  # Else the tables say what the checkpoint was given.
+    if not restored:  # A restored checkpoint was built from these tables.
         await CheckpointSaver(database).rebuild_projections(thread_id)
 
 
@@ -224,7 +226,7 @@ async def _rebuild_projections(path: Path) -> Messages:
             left = [problem] if problem else reader.inconsistencies(thread_id)
             is_empty = not problem and reader.is_without_checkpoints(thread_id)
         if is_empty:
-            left = ["all its checkpoints are gone: its messages and calls can be read, and it starts anew"]
+            left = ["all its checkpoints are lost: its messages and calls can be read, but a new turn starts empty"]
         text = f"thread {thread_id}: {left[0] if left else 'its tables match its checkpoints'}"
         yield RepairMessage("projections", "left" if left else "done", text)
 

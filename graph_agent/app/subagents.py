@@ -79,7 +79,7 @@ class LocalSubAgentHost:
         row = await self.threads.create_child(
             request.parent_thread, request.call_id, request.thread_id, task.description, agent_to_json(defined)
         )
-        # As it was when the sub-agent began: what its file says by now is for others.
+        # As it was when the sub-agent started: later changes of its file apply to new ones.
         agent = agent_from_json(row.agent)
         child = replace(
             parent,
@@ -110,7 +110,7 @@ class LocalSubAgentHost:
             UsageError: there is none, or it cannot be used.
         """
         if name and (name not in self.agents or self.agents[name].problem):
-            raise UsageError(f"The agent {name!r} of this call is not defined any more, or cannot be used.")
+            raise UsageError(f"The agent {name!r} of this call is no longer defined, or cannot be used.")
         return self.agents[name] if name else NO_AGENT
 
 

@@ -83,7 +83,7 @@ __all__ = [
     "sandbox_of",
     "sandbox_status",
     "search_provider",
-    "unheld_rules",
+    "unenforced_rules",
 ]
 
 _log = logging.getLogger(__name__)
@@ -451,7 +451,7 @@ def sandbox_status(sandbox: Sandbox | None) -> SandboxInfo:
     return SandboxInfo("none", f"{backend.why}; {then}")
 
 
-def unheld_rules(settings: Settings, workspace: Path) -> Sequence[tuple[str, str]]:
+def unenforced_rules(settings: Settings, workspace: Path) -> Sequence[tuple[str, str]]:
     """The deny rules about files that a command in this workspace may get past, each with the reason.
 
     Raises:
@@ -459,9 +459,9 @@ def unheld_rules(settings: Settings, workspace: Path) -> Sequence[tuple[str, str
     """
     sandbox = sandbox_of(settings, workspace)
     if sandbox is not None and sandbox.is_available:
-        return sandbox.unheld_rules()
+        return sandbox.unenforced_rules()
     rules = dict.fromkeys(one.rule for one in closed_paths(rules_of(settings).deny, workspace, Path.home()))
-    return [(rule, "without a sandbox only the words of a command are checked") for rule in rules]
+    return [(rule, "without a sandbox only the text of a command is checked") for rule in rules]
 
 
 class WorkFolders(NamedTuple):

@@ -1,8 +1,8 @@
 """Send a trace of each turn to an OpenTelemetry collector, if the setting `otel_endpoint` names one.
 
 Events become spans by the conventions for generative AI: the turn, each model request in it, each call. A span has
-names, times, counts and outcomes, and no text: no message, argument, result or path. What a kill cuts off is not
-sent; the call log has it.
+names, times, counts and outcomes, and no text: no message, argument, result or path. A turn that ends in a kill
+is not sent; the call log has it.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class _Span:
 
 
 class TurnTracer:
-    """Collects the spans of a turn, and posts them at its end from a thread of its own: no turn waits for it."""
+    """Collects the spans of a turn, and posts them at its end from a separate thread: no turn waits for it."""
 
     def __init__(self, url: str, headers: Mapping[str, str], bus: EventBus, model_label: Callable[[], str]) -> None:
         self._url = url
@@ -128,11 +128,13 @@ class TurnTracer:
                 about = {"graph_agent.call.status": status, "graph_agent.call.outcome": outcome or ""}
                 self._end(span, now, about, has_failed=status in ("error", "interrupted"))
             case ToolCallDecided(call_id=call_id, kind=kind):
-                turn.happened.append(_happened("decision", now, {"gen_ai.tool.call.id": call_id, "kind": kind}))
+                turn.happened.append(_span_event("decision", now, {"gen_ai.tool.call.id": call_id, "kind": kind}))
             case Compacted(tokens_before=before, tokens_after=after):
-                turn.happened.append(_happened("compaction", now, {"tokens_before": before, "tokens_after": after}))
+                turn.happened.append(
+                    _span_event("compaction", now, {"tokens_before": before, "tokens_after": after})
+                )
             case WarningIssued(wait_s=seconds) if seconds:
-                turn.happened.append(_happened("retry", now, {"wait_ms": round(seconds * 1000)}))
+                turn.happened.append(_span_event("retry", now, {"wait_ms": round(seconds * 1000)}))
             case TurnEnded(status=status, usage=usage):
                 self._finish(turn, now, status, usage)
             case _:
@@ -160,7 +162,7 @@ class TurnTracer:
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             self._problem = str(error).partition("\n")[0] or type(error).__name__
         else:
-            # Not `raise_for_status`: its message has the whole address, also a password in it.
+            # Not `raise_for_status`: its message has the whole address, with a password if there is one.
             self._problem = "" if answer.is_success else f"it answered {answer.status_code}"
         if self._problem:
             _log.warning("a trace could not be sent: %s", self._problem)
@@ -183,7 +185,7 @@ def _usage(usage: Mapping[str, Any]) -> dict[str, str | int]:
     return {name: count for name, count in counts.items() if isinstance(count, int)}
 
 
-def _happened(name: str, now: int, attributes: Mapping[str, str | int]) -> dict[str, Any]:
+def _span_event(name: str, now: int, attributes: Mapping[str, str | int]) -> dict[str, Any]:
     return {"name": name, "timeUnixNano": str(now), "attributes": _attributes(attributes)}
 
 

@@ -202,7 +202,7 @@ class HookSettings(Section):
     user_prompt: tuple[Hook, ...] = ()
     """Commands run before each message is sent; exit code 2 blocks it, stdout is sent to the model after it."""
     before_call: tuple[Hook, ...] = ()
-    """Commands run for each call that the model requests, before it is judged; their stdout may change it."""
+    """Commands run for each call that the model requests, before it is evaluated; their stdout may change it."""
     approval: tuple[Hook, ...] = ()
     """Commands run when a person has answered an approval question."""
     before_tool: tuple[Hook, ...] = ()
@@ -327,7 +327,7 @@ class Settings(Section):
     notify: Literal["auto", "osc9", "osc777", "bell", "off"] = "auto"
     """How the chat notifies you of a question or the end of a turn while another window has the focus."""
     theme: Literal["auto", "dark", "light", "high-contrast"] = "auto"
-    """Colours of the chat: auto goes by the terminal's background; where that is unknown, its own colours stay."""
+    """Colours of the chat: auto suits the terminal's background; if that is unknown, its own colours are used."""
     editing_mode: Literal["emacs", "vi"] = "emacs"
     """Keys that edit a message in the chat."""
     background_shells: Literal["end", "keep"] = "end"

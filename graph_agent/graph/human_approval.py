@@ -73,7 +73,7 @@ class HumanApproval:
                 if after["status"] in FINAL:
                     self.bus.publish(ended_event(after))
                 if self.hooks is not None and call["status"] == "awaiting_approval":
-                    await self.hooks.answered(after, answer, scope)
+                    await self.hooks.approval_answered(after, answer, scope)
         changed: dict[str, Any] = {"calls": update} if update else {}
         return Step("answered", {**changed, "mode": chosen} if chosen else changed)
 

@@ -1,4 +1,4 @@
-"""The node that decides what happens to the calls of a message. It has no effects but those of the user's hooks."""
+"""The node that decides what happens to the calls of a message. Only the user's hooks may have effects here."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -116,7 +116,7 @@ class ToolRouting:
                 plan = PreparedCall(tool_name, dict(arguments), "ask", "the turn was stopped")
             else:
                 plan = await self.toolbox.prepare(tool_name, arguments, scope, call_id, attempt)
-                plan, change = await self._as_hooks_want(plan, scope, call_id, attempt)
+                plan, change = await self._apply_hooks(plan, scope, call_id, attempt)
             plan, verdict = _for_run(call_id, plan, scope, turn, run)
             record = {**self._record(call_id, plan, attempt), **change, "started": call_id in run.started_calls}
             calls[call_id] = cast("ToolCallInfo", {**record, "verdict": dict(verdict)} if verdict else record)
@@ -133,16 +133,16 @@ class ToolRouting:
                     calls[key] = moved(call, "cancelled", **decided, reason=reason, ended_at=now)
         return calls
 
-    async def _as_hooks_want(
+    async def _apply_hooks(
         self, plan: PreparedCall, scope: Scope, call_id: str, attempt: int
     ) -> tuple[PreparedCall, dict[str, Any]]:
-        """The call with the arguments that hooks give it, judged like any other, and what its record says of that.
+        """The call with the arguments that hooks give it, evaluated like any other, and the record fields for that.
 
-        After a kill before the record is stored, hooks are asked again, and the call is judged again.
+        After a kill before the record is stored, hooks run again, and the call is evaluated again.
         """
         if self.hooks is None or plan.verdict == "unusable":
             return plan, {}
-        hooked = await self.hooks.requested(plan, scope, call_id, attempt)
+        hooked = await self.hooks.call_requested(plan, scope, call_id, attempt)
         if hooked.objection:
             return replace(plan, verdict="unusable", reason=hooked.objection), {}
         if not hooked.changed_by:

@@ -271,7 +271,7 @@ class Reader:
         return self._store.checkpointed_threads()
 
     def damaged_rows(self) -> list[str]:
-        """The rows, of every table but those of checkpoints, that hold what is never stored there."""
+        """The rows with invalid values, in every table but those of checkpoints."""
         return self._store.damaged_rows()
 
     def is_without_checkpoints(self, thread_id: str) -> bool:

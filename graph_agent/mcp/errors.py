@@ -85,7 +85,7 @@ def sandbox_hint(
 
 def _explain_http_error(error: httpx.HTTPError | OAuthFlowError, server: McpServer) -> str:
     if isinstance(error, OAuthFlowError):
-        return "its login has ended, and could not be renewed; log in again: graph-agent mcp login NAME"
+        return "its login has expired and could not be refreshed; log in again: graph-agent mcp login NAME"
     address = display_address(server.url or "")
     if isinstance(error, httpx.HTTPStatusError):
         response = error.response

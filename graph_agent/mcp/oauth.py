@@ -1,4 +1,4 @@
-"""Sign-in to servers that want it (OAuth), with the SDK's client; tokens are in a private file in the data folder.
+"""Log in to servers that require OAuth, with the SDK's client; tokens are in a private file of the data folder.
 
 The data folder is closed to tools and commands. Tokens belong to an address: a server with another one gets none.
 """
@@ -34,7 +34,7 @@ __all__ = ["LoginFailed", "TokenFile", "log_in", "stored_login", "token_file"]
 _LOGIN_S = 300.0
 _CONNECT_S = 30.0
 _EARLY_S = 30.0
-"""How long before its end a token is renewed."""
+"""How long before it expires a token is refreshed."""
 _PAGE = (
     "<!doctype html><title>graph-agent</title><p>{}</p><p>You can close this page and return to the terminal.</p>"
 )
@@ -52,7 +52,7 @@ def token_file(env: Mapping[str, str]) -> "TokenFile":
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """What is known by address: tokens, their end, the registered client, and where tokens are renewed."""
+    """By address: tokens, their expiry, the registered client, and where tokens are refreshed."""
 
     path: Path
 
@@ -105,7 +105,7 @@ class _Storage:
     file: TokenFile
     url: str
     is_new_login: bool = False
-    """Whether what is stored counts no longer."""
+    """Whether stored values are ignored."""
 
     async def get_tokens(self) -> OAuthToken | None:
         stored = None if self.is_new_login else self.file.entry(self.url).get("tokens")
@@ -124,7 +124,7 @@ class _Storage:
 
 
 class _StoredLogin(OAuthClientProvider):
-    """Sends the stored token, and renews it before it ends; nobody is asked to log in."""
+    """Sends the stored token, and refreshes it before it expires; never asks to log in."""
 
     def __init__(self, file: TokenFile, url: str) -> None:
         # The address of the metadata is never used: it is for a login, which nobody can do here.
@@ -143,13 +143,13 @@ class _StoredLogin(OAuthClientProvider):
             context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(entry["resource"])
 
     async def _refresh_token(self) -> httpx.Request:
-        """Another process may have renewed the token, and with it what renews it."""
+        """Another process may have refreshed the token, which also replaces the refresh token."""
         await self._initialize()
         return await super()._refresh_token()
 
 
 def stored_login(file: TokenFile, url: str) -> httpx.Auth | None:
-    """What authorizes requests to an address; None if nobody logged in there.
+    """The authorization of requests to an address; None without a login.
 
     Raises:
         StorageError: the file cannot be read.
@@ -158,12 +158,12 @@ def stored_login(file: TokenFile, url: str) -> httpx.Auth | None:
 
 
 async def log_in(file: TokenFile, url: str, show: Callable[[str], Awaitable[None]]) -> bool:
-    """Log in at a server's authorization server and store the tokens; False if the server wants no login.
+    """Log in at a server's authorization server and store the tokens; False if the server requires no login.
 
     Args:
         file: where the tokens are stored.
         url: the server's address.
-        show: gets the address at which the user agrees; its page then leads back to this process.
+        show: gets the address of the login page, which then redirects to this process.
 
     Raises:
         LoginFailed: the login was refused, took too long, or the server's answers cannot be used.
@@ -183,7 +183,7 @@ async def log_in(file: TokenFile, url: str, show: Callable[[str], Awaitable[None
     if context.current_tokens is None:
         if response.is_success:
             return False
-        raise LoginFailed(f"the server answered {response.status_code} and offers no login")
+        raise LoginFailed(f"the server answered {response.status_code} and does not offer OAuth")
     kept = {"metadata": context.oauth_metadata, "resource": context.protected_resource_metadata}
     as_json = {
         name: None if one is None else one.model_dump(mode="json", exclude_none=True) for name, one in kept.items()
@@ -221,7 +221,7 @@ async def _wait(answer: "asyncio.Future[tuple[str, str | None]]") -> tuple[str, 
     try:
         return await asyncio.wait_for(answer, _LOGIN_S)
     except TimeoutError:
-        raise OAuthFlowError(f"nobody agreed within {_LOGIN_S:g} s") from None
+        raise OAuthFlowError(f"no login within {_LOGIN_S:g} s") from None
 
 
 @asynccontextmanager

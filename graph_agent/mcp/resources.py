@@ -36,16 +36,16 @@ _READS = ToolAnnotations(readOnlyHint=True)
 RESOURCE_TOOLS = (
     Tool(
         name=_LIST,
-        description="List the resources that this server offers to read, with their addresses.",
+        description="List the resources of this server, with their URIs.",
         inputSchema={"type": "object", "properties": {}},
         annotations=_READS,
     ),
     Tool(
         name=_READ,
-        description="Read a resource of this server by its address (URI).",
+        description="Read a resource of this server by its URI.",
         inputSchema={
             "type": "object",
-            "properties": {"uri": {"type": "string", "description": "the address, as listed"}},
+            "properties": {"uri": {"type": "string", "description": "the URI, as listed"}},
             "required": ["uri"],
         },
         annotations=_READS,
@@ -80,7 +80,7 @@ async def call_resource_tool(tool: str, arguments: Mapping[str, Any], ask: Ask) 
     try:
         request = ReadResourceRequest(params=ReadResourceRequestParams(uri=AnyUrl(uri)))
     except ValidationError:
-        return _result(f"{uri!r} is no address of a resource. {_LIST} lists them.", is_error=True)
+        return _result(f"{uri!r} is not the URI of a resource. {_LIST} lists them.", is_error=True)
     contents = (await ask(ClientRequest(request))).get("contents")
     entries = [entry for entry in contents if isinstance(entry, dict)] if isinstance(contents, list) else []
     return {"content": [{"type": "resource", "resource": entry} for entry in entries]}

@@ -270,10 +270,10 @@ class ReadStore(Protocol):
         """By id, oldest first, what is wrong with checkpoints or with what they depend on."""
 
     def damaged_rows(self) -> list[str]:
-        """The rows of every table that hold what is never stored there, a phrase each."""
+        """The rows of every table with invalid values, a phrase each."""
 
     def missing_rows(self, thread_id: str) -> list[str]:
-        """What other rows of a thread show to be missing, a phrase each."""
+        """What is missing according to other rows of a thread, a phrase each."""
 
     def checkpointed_threads(self) -> list[str]:
         """Every thread that has a checkpoint, the last stored first; also one that the list lacks."""

@@ -263,7 +263,7 @@ class HookedCall:
 
     arguments: dict[str, Any]
     changed_by: str = ""
-    """The hooks that changed the arguments, as a text; empty if none did."""
+    """The hooks that changed the arguments, for messages; empty if none did."""
     objection: str = ""
     """Why the call must not run; empty where no hook objects."""
 
@@ -288,12 +288,12 @@ class Hooks(Protocol):
         """
         return ""
 
-    async def requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
-        """The call of a new message, before its record is made: what comes back is validated and judged again."""
+    async def call_requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
+        """A call of a new message, not recorded yet; changed arguments are validated and evaluated again."""
         return HookedCall(call.arguments)
 
-    async def answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
-        """A person answered the approval question of a call, whose record follows that; it has not run yet."""
+    async def approval_answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
+        """The approval question of a call was answered; runs before the answer is recorded and the call starts."""
         return
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:

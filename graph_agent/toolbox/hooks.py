@@ -76,7 +76,7 @@ class CommandHooks:
             self.warn(f"hook user_prompt {_named(hook)} failed, the message is sent: {why}")
         return "\n".join(texts)
 
-    async def requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
+    async def call_requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
         """See the port: each hook gets the arguments as the one before left them; the first that blocks decides."""
         arguments, changed_by = call.arguments, list[str]()
         about = {"call_id": call_id, "attempt": attempt, "tool_name": call.tool_name}
@@ -96,7 +96,7 @@ class CommandHooks:
                 arguments, changed_by = given, [*changed_by, _named(hook)]
         return HookedCall(arguments, f"the hook {', '.join(changed_by)}" if changed_by else "")
 
-    async def answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
+    async def approval_answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
         """See the port."""
         said = {name: str(answer.get(name, "")) for name in ("kind", "decided_by", "reason")}
         for hook in _matching(self.settings.approval, call["tool_name"]):

@@ -1,4 +1,4 @@
-"""What the arguments of a program make of it: which of them write, run or delete, and which are files.
+"""What the arguments of a program make it do: which of them write, run or delete, and which are files.
 
 `policy.shell.program_table` finds the row of a program; here one command is read by it.
 """
@@ -33,8 +33,8 @@ __all__ = [
 ]
 
 _MAX_READINGS = 2048
-"""Commands of which the reading is kept: the same few words are read many times for one decision, and again for
-the next one."""
+"""Number of parsed commands in the cache: the same few are read many times for one decision, and for the next
+one."""
 _MAX_WORDS = 64
 """Of such a command."""
 

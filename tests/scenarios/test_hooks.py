@@ -43,13 +43,13 @@ class Spoken:
             raise MessageBlocked(f"not {text}")
         return self.remark
 
-    async def requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
+    async def call_requested(self, call: PreparedCall, scope: Scope, call_id: str, attempt: int) -> HookedCall:
         await self._enter(f"requested {call_id}")
         if call.tool_name not in self.changes:
             return HookedCall(call.arguments)
         return HookedCall(self.changes[call.tool_name], "the hook 'fix'")
 
-    async def answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
+    async def approval_answered(self, call: ToolCallInfo, answer: Mapping[str, Any], scope: Scope) -> None:
         await self._enter(f"answered {call['call_id']}: {answer['kind']} of {call['arguments']}")
 
     async def before(self, call: ToolCallInfo, scope: Scope) -> str:

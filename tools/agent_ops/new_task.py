@@ -23,7 +23,7 @@ _TITLE_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class NamedAgent:
-    """An agent that a person defined: instructions, and the tools, model and mode that go with them."""
+    """An agent from a file: instructions, and the tools, model and mode that go with them."""
 
     name: str
     description: str

@@ -164,7 +164,7 @@ class ClosedPlaces(NamedTuple):
     denied: tuple[Mount, ...]
     """Anywhere, because of a deny rule, and the folders above that could be moved away with it."""
     gaps: tuple[tuple[str, str], ...]
-    """Deny rules that do not hold completely, each with the reason."""
+    """Deny rules that cannot be fully enforced, each with the reason."""
 
 
 def find_closed_places(rules: SandboxRules, *, with_names: bool = True) -> ClosedPlaces:
@@ -187,7 +187,7 @@ def find_closed_places(rules: SandboxRules, *, with_names: bool = True) -> Close
     for search in searches.values():
         for rule, reason in search.left_out:
             left_out.setdefault(rule, {})[reason] = None
-    gaps = [(rule, f"the sandbox does not look at {', '.join(reasons)}") for rule, reasons in left_out.items()]
+    gaps = [(rule, f"the sandbox does not search {', '.join(reasons)}") for rule, reasons in left_out.items()]
     return ClosedPlaces(tuple(protected), tuple(found.mounts), (*found.gaps, *gaps))
 
 

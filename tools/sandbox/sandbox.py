@@ -135,8 +135,8 @@ class Sandbox:
         closed = ", files that deny rules name are closed" if self.rules.closed else ""
         return f"files can be written in the workspace{more} and the temporary folder only{closed}, {network}"
 
-    def unheld_rules(self) -> tuple[tuple[str, str], ...]:
-        """The deny rules about files that it does not hold completely as things are now, each with the reason."""
+    def unenforced_rules(self) -> tuple[tuple[str, str], ...]:
+        """The deny rules about files that it cannot fully enforce at the moment, each with the reason."""
         gaps = list(find_closed_places(self.rules, with_names=False).gaps)
         for one in self.rules.closed:
             if one.access == "write" and one.names not in ((), ("**",)):

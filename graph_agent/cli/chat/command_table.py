@@ -38,7 +38,7 @@ COMMANDS: dict[str, Command] = {
     "graph": Command("/graph", "show the graph, the current node and how often each node ran"),
     "export": Command("/export FILE", "export this thread: .html and .md to read, .json to import"),
     "edit": Command("/edit [TEXT]", "write a message in your editor ($VISUAL, $EDITOR) and send it"),
-    "now": Command("/now [TEXT]", "hand a message, or all that are queued, to the model at its next step"),
+    "now": Command("/now [TEXT]", "send a message, or all queued ones, to the model at its next step"),
     "share": Command("/share", "send the output of your last !COMMAND with your next message"),
     "tasks": Command("/tasks", "show and stop background commands and sub-agents; threads that wait for you"),
     "todo": Command("/todo", "show the todo list"),
@@ -60,7 +60,7 @@ COMMANDS: dict[str, Command] = {
 
 _COMMAND = re.compile(r"/(?:([^\s/]+)(?:[^\S\n]+(.*))?)?")
 _NOW = re.compile(r"/(now)(?:\s+(.*))?", re.DOTALL)
-"""Its message may have several lines."""
+"""Its argument may have several lines."""
 
 
 def parse_command(text: str) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from graph_agent.app.reader import read_database
-from graph_agent.cli.prompts.dialogs import last_words, pending_words
+from graph_agent.cli.prompts.dialogs import format_pending, last_messages
 from graph_agent.cli.prompts.menu import Menu, Row
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.views.calls import list_calls
@@ -250,7 +250,7 @@ _TASK_LINES = 20
 
 
 async def show_tasks(session: "Session", terminal: Terminal, database: Path, say: Callable[[str], None]) -> str:
-    """Let the person look at tasks and stop them; returns the id of a thread that they want to see, or nothing."""
+    """Let the user view and stop tasks; returns the id of a thread to open, or None."""
     while True:
         tasks = await session.tasks()
         threads = await asyncio.to_thread(_waiting_threads, database, session.thread_id)
@@ -264,7 +264,7 @@ async def show_tasks(session: "Session", terminal: Terminal, database: Path, say
         if task is None and not picked.variant:
             return picked.key
         if task is None:
-            say("A question is answered, not stopped: Enter shows its thread.")
+            say("This thread waits for your answer: press Enter to open it.")
         elif picked.variant:
             if not await session.stop_task(task.task_id):
                 say(f"It has ended already: {task.title}")
@@ -281,7 +281,7 @@ def _waiting_threads(database: Path, besides: str) -> "list[ThreadSummary]":
             return [
                 one
                 for one in reader.threads()
-                if one.thread_id not in own and one.parent_call is None and pending_words(one)
+                if one.thread_id not in own and one.parent_call is None and format_pending(one)
             ]
     except NothingYet:
         return []
@@ -294,7 +294,7 @@ def _tasks_menu(tasks: Sequence[BackgroundTask], threads: "Sequence[ThreadSummar
             one.thread_id,
             ("thread",),
             one.title or one.thread_id,
-            f"{pending_words(one)}, {format_age(one.updated_at)}",
+            f"{format_pending(one)}, {format_age(one.updated_at)}",
         )
         for one in threads
     ]
@@ -303,18 +303,18 @@ def _tasks_menu(tasks: Sequence[BackgroundTask], threads: "Sequence[ThreadSummar
 
     def preview(key: str) -> Sequence[str]:
         thread_id = {**of_sub_agents, **waiting}.get(key)
-        return last_words(database, thread_id) if thread_id else ()
+        return last_messages(database, thread_id) if thread_id else ()
 
     return Menu("Tasks", rows, actions={"s": "to stop"}, preview=preview)
 
 
 async def _task_lines(session: "Session", database: Path, task: BackgroundTask) -> Sequence[str]:
-    """What a person wants to see of it: the end of its output, or of the sub-agent's conversation."""
+    """The end of its output, or of the sub-agent's conversation."""
     if task.kind == "command":
         lines = (await session.task_output(task.task_id)).split("\n")[-_TASK_LINES:]
         return [f"{task.task_id} · {task.state} · $ {task.title}", *(f"  {line}" for line in lines if line)]
     try:
-        said = await asyncio.to_thread(last_words, database, task.thread_id)
+        said = await asyncio.to_thread(last_messages, database, task.thread_id)
     except AgentError as failure:
         return [str(failure)]
     return [f"{task.title} · {task.state} · thread {task.thread_id}", *(f"  {line}" for line in said)]

@@ -28,7 +28,7 @@ NOTHING_QUEUED = "No message is queued. /now TEXT sends one at the next step of 
 
 _KEYS = (
     "!COMMAND runs a line in your shell; @FILE adds a file to a message; Tab completes.",
-    "During a turn Enter queues a message and Ctrl-Enter or /now hands it to the model at the next step.",
+    "During a turn Enter queues a message, and Ctrl-Enter or /now sends it at the model's next step.",
     "Esc or Ctrl-C stops a turn; Alt-Enter or \\ Enter starts a new line; Ctrl-X Ctrl-E opens your editor.",
     "Ctrl-R searches your history; Ctrl-D leaves, and you can resume the thread.",
 )

@@ -206,9 +206,9 @@ class TurnRunner:
 
 
 class Announcer:
-    """A subscriber that notifies who looks elsewhere when a question waits or a turn has ended.
+    """A subscriber that notifies the user when a question waits or a turn has ended.
 
-    If wanted, the bell also rings for somebody who looks: for a question, and at the end of a long turn.
+    With `rings`, the bell also rings while the terminal has the focus: for a question, and after a long turn.
     """
 
     def __init__(self, notifier: Notifier, rings: Callable[[], bool]) -> None:

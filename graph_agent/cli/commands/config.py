@@ -299,7 +299,7 @@ def login_command(
     no_browser: Annotated[bool, Option("--no-browser", help="Only print the address to open.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Log in at a server that wants OAuth, in your browser. The tokens are stored in a private file."""
+    """Log in to a server that requires OAuth, in your browser. The tokens are stored in a private file."""
     from graph_agent.cli.views.mcp import log_in
 
     log_in(name, opens_browser=not no_browser, as_json=as_json)

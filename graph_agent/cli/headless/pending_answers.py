@@ -145,14 +145,14 @@ class UserAnswer(_Line):
     call_id: str
     kind: Literal["approve", "edit", "reject", "answer", "retry", "done", "cancel"]
     reason: str = ""
-    """For the model; the words of an answer, the result of what is done."""
+    """For the model: the text of an answer, or the result of a call marked as done."""
     arguments: dict[str, Any] | None = None
     """For an edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidLine:
-    """A line that is none of these."""
+    """A line that is neither."""
 
     number: int
     error: str
@@ -186,7 +186,7 @@ class InputLines:
             self.number += 1
             if line.strip():
                 return self._parse(line)
-        self._queue.put_nowait(b"")  # The end stays the end.
+        self._queue.put_nowait(b"")  # Later calls return the end again.
         return None
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:

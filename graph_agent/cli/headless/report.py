@@ -258,7 +258,7 @@ class AnswerSchema:
         return StructuredAnswer(problem=f"At {place}: {mismatch.message[:_MAX_SHOWN]}.")
 
     async def corrected(self, session: "Session", result: TurnResult) -> TurnResult:
-        """A finished turn whose answer fits, or the last of a few in which the model was asked to correct it."""
+        """The turn whose answer fits, or the last one after the model was asked a few times to correct it."""
         for _ in range(_RETRIES):
             if result.status != "done" or result.unmet or not (problem := self.check(result.answer).problem):
                 break
@@ -271,7 +271,7 @@ def _validator(schema: Mapping[str, Any]) -> Any:
     from jsonschema.validators import validator_for
     from referencing import Registry
 
-    # A registry of its own: by default the library fetches what a schema refers to.
+    # An empty registry: by default the library fetches the documents that a schema refers to.
     return validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
 
 

@@ -63,11 +63,13 @@ VIEW = Choice("v", "view all", "view", "show all of it in $PAGER, or page by pag
 OTHERS = Choice("↑↓", "choose", "choose", "show another of the calls; its number does too", (), 2)
 HELP = Choice("?", "help", "help", "explain the keys", ("help",))
 RECOVERY = (
-    Choice("r", "retry", "retry", "run it again, as a new attempt; what still runs of it is ended first"),
+    Choice("r", "retry", "retry", "run it again as a new attempt; processes of it that still run are ended first"),
     Choice("d", "mark as done", "done", "it happened; you may tell the model what", ("done",)),
     Choice("c", "cancel", "cancel", "do not run it again; the model learns that its outcome is unknown"),
 )
-END = Choice("e", "end processes", "end", "end what still runs of it, and decide afterwards", ("end",), 4)
+END = Choice(
+    "e", "end processes", "end", "end the processes of it that still run, and decide afterwards", ("end",), 4
+)
 """Offered while processes of the earlier attempt are alive."""
 PLAN = (
     Choice("y", "start, ask before changes", "start, ask", "leave plan mode; changes need approval"),
@@ -77,7 +79,7 @@ PLAN = (
 BACK = Choice("b", "back", "back", "return to the question")
 RULES = (
     Choice("1", "exactly, or Enter", "exactly, or Enter", "this very call", ("exact", "exactly")),
-    Choice("2", "any arguments", "any arguments", "every command that begins like it", ("prefix",)),
+    Choice("2", "any arguments", "any arguments", "every command that begins the same", ("prefix",)),
     BACK,
 )
 """Which rules an "always" stores, where there is a choice; Enter alone takes the narrower ones."""

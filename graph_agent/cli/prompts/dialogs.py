@@ -25,8 +25,8 @@ __all__ = [
     "choose_model",
     "choose_thread",
     "find_model",
-    "last_words",
-    "pending_words",
+    "format_pending",
+    "last_messages",
     "thread_menu",
 ]
 
@@ -131,11 +131,11 @@ def thread_menu(database: Path, workspace: str | None = None, besides: str = "")
             one.thread_id,
             (format_age(one.updated_at), one.status, *((Path(one.workspace).name,) if are_elsewhere else ())),
             one.title or one.thread_id,
-            pending_words(one),
+            format_pending(one),
         )
         for one in threads
     ]
-    return Menu("Resume", rows, preview=lambda thread_id: last_words(database, thread_id))
+    return Menu("Resume", rows, preview=lambda thread_id: last_messages(database, thread_id))
 
 
 def choose_thread(database: Path, workspace: Path) -> str:
@@ -155,13 +155,13 @@ def choose_thread(database: Path, workspace: Path) -> str:
     return picked.key
 
 
-def pending_words(thread: "ThreadSummary") -> str:
+def format_pending(thread: "ThreadSummary") -> str:
     """What a thread waits for; empty if for nothing."""
     counts = {"approval": thread.pending_approvals, "interrupted call": thread.interrupted_calls}
     return ", ".join(format_count(count, word) for word, count in counts.items() if count)
 
 
-def last_words(database: Path, thread_id: str) -> list[str]:
+def last_messages(database: Path, thread_id: str) -> list[str]:
     """The beginning of each of the last messages."""
     try:
         with read_database(database) as reader:

@@ -460,7 +460,7 @@ class TurnKeys:
 
 
 class Pastes:
-    """The marks of one terminal; a mark that is deleted sends nothing."""
+    """The placeholders on the line of one terminal; deleting one removes what it stands for."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -490,7 +490,7 @@ class Pastes:
         return line
 
     def complete(self, line: str) -> str:
-        """The message that the line stands for: images are mentioned behind it."""
+        """The message that the line stands for: images are mentioned at its end."""
         mentions = (f'@"{path}"' for mark, path in self._images.items() if mark in line)
         return "\n\n".join([self.expand(line), *mentions])
 
@@ -515,7 +515,7 @@ class Pastes:
         self._start(attach())
 
     def attach_dropped(self, buffer: Buffer, text: str) -> None:
-        """Replace a pasted text that consists of paths of images: so terminals write files that are dropped."""
+        """Replace a pasted text of image paths, which is how terminals report dropped files."""
         if len(text) > _MAX_PATHS_CHARS or _ENDS_AS_IMAGE.search(text) is None:
             return
 

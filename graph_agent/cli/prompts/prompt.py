@@ -40,7 +40,7 @@ _KIND_WORDS: dict[str, str] = {
 
 @dataclass(slots=True)
 class Shown:
-    """A page, and what of it the person has seen."""
+    """A page, and how much of it the user has seen."""
 
     page: Page
     is_seen: bool = False
@@ -62,7 +62,7 @@ class Prompt:
         if await self.is_answered(item):
             return None
         self.show(shown)
-        while key := await self.pick(_with_view(keys, shown), item):
+        while key := await self.pick(_with_view_key(keys, shown), item):
             if key == VIEW.key:
                 await self._view(shown)
             elif key == HELP.key:
@@ -196,7 +196,7 @@ class Prompt:
         self.say(f"{item.call['tool_name']}: answered by {answer.by}: {kind}{reason}", "bold")
 
 
-def _with_view(keys: KeyLine, shown: Shown) -> KeyLine:
+def _with_view_key(keys: KeyLine, shown: Shown) -> KeyLine:
     """The keys with the one that shows all; it is on the line where part of the page is hidden."""
     first, *others = keys.choices
     is_hidden = not shown.is_seen

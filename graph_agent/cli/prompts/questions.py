@@ -47,7 +47,7 @@ _FOR_ALL: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "approval": {"y": ("run all {}", "all"), "n": ("reject all", "none")},
     "recovery": {"r": ("retry all {}", "all"), "d": ("done all", "all"), "c": ("cancel all", "none")},
 }
-"""Beside which keys there is one for all questions of the kind, and its labels."""
+"""The keys that also have one for all questions of the kind, with its labels."""
 
 
 class StopTurn(Exception):

@@ -158,7 +158,7 @@ _TMUX_S = 1.0
 
 
 class Notifier:
-    """Tells a person who looks elsewhere that the chat waits: the title, a notification, or the bell.
+    """Notifies the user that the chat waits while another window has the focus: title, notification, or bell.
 
     All texts come from here but for the name of the folder, which is escaped. With the focus nothing is sent.
     """
@@ -180,14 +180,14 @@ class Notifier:
         _write(f"\x1b]2;{what} - graph-agent\x07{notification(method, what, folder, os.environ)}")
 
     def restore_title(self) -> None:
-        """The title as it was: somebody looks, or the chat ends."""
+        """Reset the title: the terminal has the focus again, or the chat ends."""
         if self._has_title:
             self._has_title = False
             _write(_RESTORE_TITLE)
 
 
 def chosen_method(environment: Mapping[str, str]) -> NotifyMethod:
-    """What the terminal understands, as far as its environment tells; the bell rings everywhere."""
+    """The method that the terminal supports, by its environment; the bell works everywhere."""
     term = environment.get("TERM", "").lower()
     program = environment.get("TERM_PROGRAM", "").lower()
     if program in _OSC9_PROGRAMS or any(environment.get(name) for name in _OSC9_VARIABLES):
@@ -209,7 +209,7 @@ def notification(method: NotifyMethod, what: str, folder: str, environment: Mapp
 
 
 def _tmux_passes_through() -> bool:
-    """Whether the tmux that this process runs in hands unknown sequences on."""
+    """Whether the surrounding tmux passes unknown sequences through."""
     if (tmux := find_program("tmux")) is None:
         return False
     try:

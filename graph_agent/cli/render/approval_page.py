@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w+")
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 _RISKS = {"low": ("LOW", "green"), "medium": ("MEDIUM", "yellow"), "high": ("HIGH", "bold white on red")}
 _KINDS = {"write": "writes", "readonly": "only reads"}
-"""What a call does of which no reason is known."""
+"""What a call does if no reason is known."""
 _STATES = {
     "never_started": ("never started", "It was approved and never started: a retry is safe."),
     "outcome_unknown": ("outcome unknown", "It started and did not finish: it may have run in part or in full."),
@@ -47,7 +47,7 @@ _CONTEXTS = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What there is to see before a question is answered."""
+    """What the user sees before answering a question."""
 
     head: Sequence[Text]
     """Tool, risk and reason: shown again above the question if the body is long."""

@@ -125,25 +125,25 @@ def print_test(name: str, *, as_json: bool) -> None:
 
 
 def log_in(name: str, *, opens_browser: bool, as_json: bool) -> None:
-    """Log in at a server: print the address at which the user agrees, open it, and wait for the answer."""
+    """Log in to a server: print the address of the login page, open it, and wait for the answer."""
     log_to_file()
 
     async def show(address: str) -> None:
-        sys.stderr.write(f"Agree in your browser, on this machine: {escape(address)}\n")
+        sys.stderr.write(f"Log in with a browser on this machine: {escape(address)}\n")
         sys.stderr.flush()
         if opens_browser and urlsplit(address).scheme in ("http", "https"):
             await asyncio.to_thread(webbrowser.open, address)
 
     is_done = asyncio.run(log_in_at(name, Path.cwd(), show))
-    text = f"Logged in at {name}. Log out with: graph-agent mcp logout {shlex.quote(name)}"
+    text = f"Logged in to {name}. Log out with: graph-agent mcp logout {shlex.quote(name)}"
     result = {"name": name, "logged_in": is_done}
-    print_result(result, text if is_done else f"{name} wants no login; nothing was changed.", as_json=as_json)
+    print_result(result, text if is_done else f"{name} requires no login; nothing was changed.", as_json=as_json)
 
 
 def log_out(name: str, *, as_json: bool) -> None:
     """Forget the tokens of a server."""
     is_known = log_out_at(name, Path.cwd())
-    text = f"Logged out at {name}." if is_known else f"Not logged in at {name}; nothing was changed."
+    text = f"Logged out of {name}." if is_known else f"Not logged in to {name}; nothing was changed."
     print_result({"name": name, "logged_out": is_known}, text, as_json=as_json)
 
 

@@ -15,7 +15,7 @@ import typer
 from graph_agent.app.approvals import revoke_grant
 from graph_agent.app.policy import Report, check_policy, effective_rules, run_policy_cases
 from graph_agent.app.project_trust import settings_at
-from graph_agent.app.toolset import unheld_rules
+from graph_agent.app.toolset import unenforced_rules
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import parse_object
 from graph_agent.cli.views.format import format_age, read_list
@@ -149,13 +149,13 @@ def show_policy(database: Path, mode: str | None, *, as_json: bool) -> None:
         "FROM": lambda rule: rule.source,
         "RULE": lambda rule: rule.rule,
     }
-    unheld = unheld_rules(settings, Path.cwd())
+    unenforced = unenforced_rules(settings, Path.cwd())
     lines = [f"mode: {settings.mode}", "", *format_columns(rules, columns)]
-    lines += [escape(f"! A command may get past deny {rule}: {reason}") for rule, reason in unheld]
+    lines += [escape(f"! A command may get past deny {rule}: {reason}") for rule, reason in unenforced]
     result = {
         "mode": settings.mode,
         "rules": list(map(asdict, rules)),
-        "unheld": [{"rule": rule, "reason": reason} for rule, reason in unheld],
+        "unenforced": [{"rule": rule, "reason": reason} for rule, reason in unenforced],
     }
     print_result(result, lines, as_json=as_json)
 

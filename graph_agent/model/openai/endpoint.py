@@ -246,7 +246,7 @@ _MOST_BYTES_PER_TOKEN = 20
 
 
 class TruncationCheck:
-    """Notices once that a server reads less than was sent, by the tokens that it counts."""
+    """Detects, once, by the token counts that a server reads less than was sent."""
 
     def __init__(self) -> None:
         self._last: tuple[int, int] | None = None

@@ -211,12 +211,12 @@ def _classify_connection_error(error: openai.APIConnectionError, target: Target)
     if "ConnectError" in names or any(isinstance(cause, socket.gaierror) for cause in causes):
         hint = "is the server running, and is GRAPH_AGENT_BASE_URL right?"
         return Failure(
-            "unreachable", f"Cannot connect to {target.url} ({shown}){_proxy_in_between(target.url)}: {hint}"
+            "unreachable", f"Cannot connect to {target.url} ({shown}){_format_proxy(target.url)}: {hint}"
         )
     return Failure("broken", f"The connection to {target.url} was lost ({shown}).")
 
 
-def _proxy_in_between(url: str) -> str:
+def _format_proxy(url: str) -> str:
     with suppress(ProxyUnusable):
         if proxy := proxy_for(url):
             return f" through the proxy {display_url(proxy)}"

@@ -30,7 +30,7 @@ _MAX_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What requests no longer hold, because the server refused it."""
+    """What is left out of requests, because the server refused it."""
 
     images: frozenset[str] = frozenset()
     """References of their content."""

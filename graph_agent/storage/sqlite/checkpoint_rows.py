@@ -1,7 +1,7 @@
-"""The one place where a row of `checkpoints` becomes a checkpoint: it is whole, or what is wrong with it is said.
+"""The one place where a row of `checkpoints` becomes a checkpoint: intact, or an error that says what is wrong.
 
 A checkpoint depends on its parent and on the writes that it applied, and its metadata names these. Without one of
-them its state would look valid and report to the model what never happened.
+them its state would look valid but show the model a history that never happened.
 """
 
 import json
@@ -20,17 +20,17 @@ __all__ = [
     "DELTAS",
     "DEPENDS_ON",
     "BrokenCheckpoint",
+    "CheckpointCheck",
     "Execute",
     "Link",
-    "Survey",
+    "check_checkpoints",
     "explain_damage",
     "missing_writes",
-    "named_writes",
     "read_checkpoint",
     "read_write",
-    "rename_writes",
-    "survey",
-    "without_names",
+    "refresh_write_checksums",
+    "split_metadata",
+    "write_checksums",
 ]
 
 DELTAS = ("messages", "calls")
@@ -44,7 +44,7 @@ Execute = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
 
 
 class BrokenCheckpoint(DamagedDatabase):
-    """A checkpoint that is not whole; the database it was read from adds which file, and what to do."""
+    """A checkpoint that is damaged; its reader adds the file and what to do."""
 
     def __init__(self, thread_id: str, checkpoint_id: str, problem: str) -> None:
         super().__init__(
@@ -63,9 +63,9 @@ class Link(NamedTuple):
     parent_id: str | None
     checkpoint: dict[str, Any]
     metadata: dict[str, Any]
-    """As LangGraph noted it."""
+    """As LangGraph wrote it."""
     depends_on: Mapping[str, Any] | None
-    """None of a checkpoint that an earlier version stored."""
+    """None for a checkpoint of an earlier version."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -91,31 +91,31 @@ def read_checkpoint(decoder: Decoder, thread_id: str, row: Sequence[Any]) -> Lin
         checkpoint = _decoded(decoder, kind, content)
         about = _metadata(metadata)
         _require_shape(checkpoint_id, parent_id, checkpoint)
-    except _Unfit as unfit:
-        raise BrokenCheckpoint(thread_id, str(checkpoint_id), str(unfit)) from unfit
-    return Link(str(checkpoint_id), parent_id, current_checkpoint(checkpoint), *without_names(about))
+    except _InvalidCheckpoint as invalid:
+        raise BrokenCheckpoint(thread_id, str(checkpoint_id), str(invalid)) from invalid
+    return Link(str(checkpoint_id), parent_id, current_checkpoint(checkpoint), *split_metadata(about))
 
 
-def without_names(metadata: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
-    """Metadata as LangGraph noted it, and what this program added: on which writes the checkpoint rests."""
+def split_metadata(metadata: dict[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
+    """Metadata as LangGraph wrote it, and what this program added: the writes that the checkpoint depends on."""
     added = metadata.get(DEPENDS_ON)
     left = {name: value for name, value in metadata.items() if name != DEPENDS_ON}
     return left, added if isinstance(added, Mapping) else None
 
 
-class _Unfit(Exception):
+class _InvalidCheckpoint(Exception):
     """What is wrong, as the end of a sentence."""
 
 
 def _decoded(decoder: Decoder, kind: Any, content: Any) -> dict[str, Any]:
     if not isinstance(kind, str) or not isinstance(content, bytes):
-        raise _Unfit("it holds no stored value")
+        raise _InvalidCheckpoint("it holds no stored value")
     try:
         value = decoder.value(kind, content)
     except UnreadableValue as error:
-        raise _Unfit(f"its content {error.problem}") from error
+        raise _InvalidCheckpoint(f"its content {error.problem}") from error
     if not isinstance(value, dict):
-        raise _Unfit(f"it holds {value!r:.40} instead of a checkpoint")
+        raise _InvalidCheckpoint(f"it holds {value!r:.40} instead of a checkpoint")
     return value
 
 
@@ -123,24 +123,24 @@ def _metadata(stored: Any) -> dict[str, Any]:
     try:
         about = json.loads(stored)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _Unfit(f"its metadata cannot be read ({error})") from error
+        raise _InvalidCheckpoint(f"its metadata cannot be read ({error})") from error
     if (
         not isinstance(about, dict)
         or type(about.get("step")) is not int
         or not isinstance(about.get("source"), str)
     ):
-        raise _Unfit("its metadata name neither step nor source")
+        raise _InvalidCheckpoint("its metadata name neither step nor source")
     return dict(about)
 
 
 def _require_shape(checkpoint_id: Any, parent_id: Any, checkpoint: Mapping[str, Any]) -> None:
     if not isinstance(parent_id, str | None):
-        raise _Unfit("the id of its parent is not text")
+        raise _InvalidCheckpoint("the id of its parent is not text")
     if checkpoint.get("id") != checkpoint_id:
-        raise _Unfit(f"it holds the checkpoint {checkpoint.get('id')!r:.60}")
+        raise _InvalidCheckpoint(f"it holds the checkpoint {checkpoint.get('id')!r:.60}")
     for name in ("channel_values", "channel_versions", "versions_seen"):
         if not isinstance(checkpoint.get(name), dict):
-            raise _Unfit(f"its {name} are missing")
+            raise _InvalidCheckpoint(f"its {name} are missing")
     seen = checkpoint["versions_seen"].values()
     is_sound = (
         isinstance(checkpoint.get("v"), int)
@@ -149,11 +149,11 @@ def _require_shape(checkpoint_id: Any, parent_id: Any, checkpoint: Mapping[str, 
         and all(isinstance(one, dict) for one in seen)
     )
     if not is_sound:
-        raise _Unfit("its version, time or tasks are not what is stored there")
+        raise _InvalidCheckpoint("its version, time or tasks are invalid")
 
 
-def named_writes(rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
-    """What the metadata of a checkpoint say about the writes of its parent.
+def write_checksums(rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """The number of writes of its parent, with checksums, for the metadata of a checkpoint.
 
     Args:
         rows: of each write the task, its path, its number there, channel, type and value.
@@ -161,7 +161,7 @@ def named_writes(rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
     count = 0
     sums: dict[str, str] = {}
     for task_id, path, number, channel, kind, value in rows:
-        if number < 0:  # LangGraph replaces these: what a task asked, was answered, or failed with.
+        if number < 0:  # LangGraph replaces these: a task's interrupts, answers and errors.
             continue
         count += 1
         if channel in DELTAS:
@@ -170,9 +170,9 @@ def named_writes(rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
 
 
 def missing_writes(child: Link, parent: Link | None, channel: str, there: Iterable[Sequence[Any]]) -> int:
-    """How many writes to a delta channel a checkpoint applied that its parent no longer has, or has otherwise.
+    """How many writes that a checkpoint applied to a delta channel its parent no longer has, or has changed.
 
-    More may have been written there since. Of a checkpoint of an earlier version it is known whether there was any.
+    More may have been written there since. A checkpoint of an earlier version only shows whether there was one.
 
     Args:
         there: the writes of the parent to the channel: task, path, number, type and value.
@@ -187,13 +187,13 @@ def missing_writes(child: Link, parent: Link | None, channel: str, there: Iterab
     return sum(named[place : place + _DIGITS] not in found for place in range(0, len(named), _DIGITS))
 
 
-def rename_writes(connection: sqlite3.Connection, thread_id: str) -> None:
-    """Make every checkpoint of a thread depend on the writes as they are now."""
+def refresh_write_checksums(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Record the current writes in the metadata of every checkpoint of a thread."""
     for namespace, checkpoint_id, parent_id, text in connection.execute(_LINKS, (thread_id,)).fetchall():
         about = json.loads(text)
         if DEPENDS_ON in about:
             rows = connection.execute(_WRITES, (thread_id, namespace, parent_id)).fetchall()
-            about[DEPENDS_ON] = named_writes(rows)
+            about[DEPENDS_ON] = write_checksums(rows)
             stored = json.dumps(about, ensure_ascii=False).encode("utf-8", "replace")
             connection.execute(_SET_METADATA, (stored, thread_id, namespace, checkpoint_id))
 
@@ -221,8 +221,8 @@ WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY task_pa
 _PRUNED = "SELECT checkpoint_id FROM pruned_checkpoints WHERE thread_id = ?"
 
 
-class Survey(NamedTuple):
-    """What was found out about one checkpoint."""
+class CheckpointCheck(NamedTuple):
+    """The result of checking one checkpoint."""
 
     thread_id: str
     namespace: str
@@ -235,16 +235,18 @@ class Survey(NamedTuple):
     """Whether everything written at it can be read."""
 
 
-class _Seen(NamedTuple):
+class _ReadCheckpoint(NamedTuple):
     link: Link
     is_whole: bool
     writes: list[tuple[Any, ...]] | None
     """None where one cannot be read."""
 
 
-def survey(execute: Execute, decoder: Decoder, thread_id: str | None = None) -> Iterator[Survey]:
-    """Look at every checkpoint of a thread, or of all, in the order in which they were stored."""
-    seen: dict[tuple[str, str, str], _Seen] = {}
+def check_checkpoints(
+    execute: Execute, decoder: Decoder, thread_id: str | None = None
+) -> Iterator[CheckpointCheck]:
+    """Check every checkpoint of a thread, or of all, in the order in which they were stored."""
+    seen: dict[tuple[str, str, str], _ReadCheckpoint] = {}
     pruned: dict[str, set[str]] = {}
     for thread, namespace, *row in list(execute(_ALL, (thread_id,))):
         key = (thread, namespace, row[0])
@@ -256,16 +258,16 @@ def survey(execute: Execute, decoder: Decoder, thread_id: str | None = None) -> 
         try:
             link = read_checkpoint(decoder, key[0], row)
         except BrokenCheckpoint as broken:
-            yield Survey(*key, is_whole=False, problem=broken.problem, has_writes=not unreadable)
+            yield CheckpointCheck(*key, is_whole=False, problem=broken.problem, has_writes=not unreadable)
             continue
         parent = seen.get((*key[:2], link.parent_id or ""))
-        problem, is_whole = _foundation(link, parent, pruned[thread])
-        seen[key] = _Seen(link, is_whole, None if unreadable else writes)
-        yield Survey(*key, is_whole=is_whole, problem=problem or noted, has_writes=not unreadable)
+        problem, is_whole = _check_dependencies(link, parent, pruned[thread])
+        seen[key] = _ReadCheckpoint(link, is_whole, None if unreadable else writes)
+        yield CheckpointCheck(*key, is_whole=is_whole, problem=problem or noted, has_writes=not unreadable)
 
 
-def _foundation(link: Link, parent: _Seen | None, pruned: set[str]) -> tuple[str, bool]:
-    """What is wrong with what a checkpoint depends on, and whether its state is whole all the same."""
+def _check_dependencies(link: Link, parent: _ReadCheckpoint | None, pruned: set[str]) -> tuple[str, bool]:
+    """What is wrong with what a checkpoint depends on, and whether its state is intact nevertheless."""
     derived = [name for name in DELTAS if name in link.versions and name not in link.values]
     problem = ""
     if link.parent_id is None:
@@ -277,7 +279,7 @@ def _foundation(link: Link, parent: _Seen | None, pruned: set[str]) -> tuple[str
         problem = f"its parent {link.parent_id} is damaged"
     elif parent.writes is None:
         problem = f"a write that it depends on, at {link.parent_id}, cannot be read"
-    elif lost := _lost_writes(link, parent, derived):
+    elif lost := _format_lost_writes(link, parent, derived):
         problem = f"writes that it depends on, at {link.parent_id}, are missing or changed ({lost})"
     else:
         noted = (link.depends_on or {}).get("writes", 0)
@@ -288,7 +290,7 @@ def _foundation(link: Link, parent: _Seen | None, pruned: set[str]) -> tuple[str
     return problem, not (problem and derived)
 
 
-def _lost_writes(link: Link, parent: _Seen, derived: Sequence[str]) -> str:
+def _format_lost_writes(link: Link, parent: _ReadCheckpoint, derived: Sequence[str]) -> str:
     """How many writes are missing of each delta channel."""
     lost = {}
     for name in derived:
@@ -335,12 +337,12 @@ def _is_readable(decoder: Decoder, row: Sequence[Any]) -> bool:
 
 
 def explain_damage(path: Path, execute: Execute, broken: BrokenCheckpoint) -> DamagedDatabase:
-    """The error with file, newest checkpoint that is whole, and what to do."""
+    """The error with the file, the newest intact checkpoint, and what to do."""
     thread_id, whole = broken.thread_id, ""
-    for found in survey(execute, PlainDecoder(), thread_id):
+    for found in check_checkpoints(execute, PlainDecoder(), thread_id):
         if found.is_whole and not found.namespace:
             whole = max(whole, found.id)
-    rest = f"The newest whole checkpoint is {whole}" if whole else "None of its checkpoints is whole"
+    rest = f"The newest intact checkpoint is {whole}" if whole else "None of its checkpoints is intact"
     return DamagedDatabase(
         f"Checkpoint {broken.checkpoint_id} of thread {thread_id} in {path} is damaged: {broken.problem}. "
         f"{rest}; `graph-agent doctor --repair` keeps a copy and recovers what it can."

@@ -31,9 +31,9 @@ from graph_agent.storage.serializer import StrictSerializer
 from graph_agent.storage.sqlite.checkpoint_rows import (
     DEPENDS_ON,
     BrokenCheckpoint,
-    named_writes,
     read_checkpoint,
-    without_names,
+    split_metadata,
+    write_checksums,
 )
 from graph_agent.storage.sqlite.database import Database, release_free_pages
 from graph_agent.storage.sqlite.deltas import delta_history, pending_writes
@@ -169,7 +169,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
             if limit is not None and given >= limit:
                 return
             # Compared in Python, so that no name from outside becomes part of a statement.
-            metadata, _ = without_names(json.loads(text or b"{}"))
+            metadata, _ = split_metadata(json.loads(text or b"{}"))
             if any(name not in metadata or metadata[name] != value for name, value in (filter or {}).items()):
                 continue
             found = await self.aget_tuple(_config(*key))
@@ -193,7 +193,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         def store(connection: sqlite3.Connection) -> None:
             applied = applied_writes(connection, stored) if not namespace else []
-            noted = {**about, DEPENDS_ON: named_writes(applied)} if applied else about
+            noted = {**about, DEPENDS_ON: write_checksums(applied)} if applied else about
             text = json.dumps(noted, ensure_ascii=False).encode("utf-8", "replace")
             connection.execute(_PUT, (*row, text))
             if not namespace and about.get("source") == "fork":

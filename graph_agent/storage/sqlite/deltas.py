@@ -52,7 +52,7 @@ def line(
     """A checkpoint and its ancestors, nearest first.
 
     Raises:
-        BrokenCheckpoint: one of them is not whole.
+        BrokenCheckpoint: one of them is damaged.
     """
     # One statement however long the line is; what is not asked for is not read. A checkpoint that was stored again
     # under one of its descendants makes the line a loop.
@@ -92,7 +92,7 @@ def delta_history(
         if child.id != key[2] and len(seeds) == len(channels):
             break
     if child is not None and read is read_checkpoint:
-        _require_beginning(key[0], child, [channel for channel in channels if channel not in seeds])
+        _require_seed(key[0], child, [channel for channel in channels if channel not in seeds])
     return {
         channel: {"writes": _writes(execute, key, channel, steps, decoder, is_checked=read is read_checkpoint)}
         | ({"seed": seeds[channel]} if channel in seeds else {})
@@ -100,8 +100,8 @@ def delta_history(
     }
 
 
-def _require_beginning(thread_id: str, last: Link, unseen: Sequence[str]) -> None:
-    """Refuse a line that ends before a channel that has a value got it."""
+def _require_seed(thread_id: str, last: Link, unseen: Sequence[str]) -> None:
+    """Require that the ancestors reach back to the first value of each channel."""
     if last.parent_id is not None and any(name in last.versions and name not in last.values for name in unseen):
         raise BrokenCheckpoint(thread_id, last.id, f"its parent {last.parent_id} is missing")
 

@@ -232,13 +232,13 @@ _STORED: Mapping[str, tuple[Column, ...]] = {
 
 
 class DamagedRow(NamedTuple):
-    """A row that holds what is never stored there."""
+    """A row with invalid values."""
 
     table: str
     number: int
     thread_id: str
     columns: tuple[str, ...]
-    """Those that are unfit; empty where they do not fit together."""
+    """Those that are invalid; empty if they only contradict each other."""
 
     def __str__(self) -> str:
         """As part of a sentence."""
@@ -249,18 +249,18 @@ class DamagedRow(NamedTuple):
 def damaged_rows(
     execute: Callable[[str, Sequence[Any]], Any], thread_id: str | None = None
 ) -> Iterator[DamagedRow]:
-    """The rows of a thread, or of all, that hold what is never stored there."""
+    """The rows of a thread, or of all, with invalid values."""
     for table, columns in _STORED.items():
         names = ", ".join(column.name for column in columns)
         number = "0" if table == "pruned_checkpoints" else "rowid"
         statement = f"SELECT {number}, thread_id, {names} FROM {table} WHERE ?1 IS NULL OR thread_id = ?1"  # noqa: S608 - names of our own columns
         for place, thread, *row in execute(statement, (thread_id,)):
-            if (unfit := _unfit(table, columns, row)) is not None or not isinstance(thread, str):
-                yield DamagedRow(table, place, str(thread), unfit or ())
+            if (invalid := _invalid_columns(table, columns, row)) is not None or not isinstance(thread, str):
+                yield DamagedRow(table, place, str(thread), invalid or ())
 
 
 def is_sound(table: str, values: _Values) -> bool:
-    """Whether the values of a row, each of its kind, are together what is stored in this table.
+    """Whether the values of a row, each valid alone, are valid together.
 
     Raises:
         LookupError, TypeError, ValueError, AttributeError: they are not.
@@ -269,13 +269,13 @@ def is_sound(table: str, values: _Values) -> bool:
     return check is None or check(values)
 
 
-def _unfit(table: str, columns: Sequence[Column], row: Sequence[Any]) -> tuple[str, ...] | None:
-    """The columns of a row that are unfit; None: the row is sound."""
-    unfit = tuple(
-        column.name for column, stored in zip(columns, row, strict=True) if not _is_of_kind(table, column, stored)
+def _invalid_columns(table: str, columns: Sequence[Column], row: Sequence[Any]) -> tuple[str, ...] | None:
+    """The columns of a row that are invalid; None: the row is sound."""
+    invalid = tuple(
+        column.name for column, stored in zip(columns, row, strict=True) if not _is_valid(table, column, stored)
     )
-    if unfit:
-        return unfit
+    if invalid:
+        return invalid
     values = {column.name: stored for column, stored in zip(columns, row, strict=True)}
     try:
         return None if is_sound(table, values) else ()
@@ -283,7 +283,7 @@ def _unfit(table: str, columns: Sequence[Column], row: Sequence[Any]) -> tuple[s
         return ()
 
 
-def _is_of_kind(table: str, column: Column, stored: Any) -> bool:
+def _is_valid(table: str, column: Column, stored: Any) -> bool:
     try:
         value = encode_value(column, stored)
     except InvalidValue:
@@ -308,7 +308,7 @@ _DEFAULTS = {"next_nodes": "[]", "add_dirs": "[]", "mode": "default", "branch": 
 
 
 def clean_row(execute: Callable[[str, Sequence[Any]], Any], row: DamagedRow, now: str) -> str:
-    """Empty what is unfit in a row, or remove it: what is lost. Tables that can be derived are rebuilt next."""
+    """Clear the invalid columns of a row, or delete it; returns what is lost. Derived tables are rebuilt next."""
     if row.table == "threads":
         for column in row.columns:
             value = now if column in ("created_at", "updated_at") else _DEFAULTS.get(column, "")
@@ -326,7 +326,7 @@ def clean_row(execute: Callable[[str, Sequence[Any]], Any], row: DamagedRow, now
     return f"{row} of thread {row.thread_id}: removed"
 
 
-# What other tables bear witness to: rows of the transcript are numbered, calls that ran are in the journal.
+# Other tables show what is missing: transcript rows are numbered, and calls that ran are in the journal.
 _MISSING = {
     "messages are missing in the transcript": """
         SELECT coalesce(max(seq), 0) - count(*) FROM transcript WHERE thread_id = ?""",

@@ -1,6 +1,6 @@
-"""Finds the checkpoints that are not whole, restores the newest one, and deletes those that cannot be rebuilt.
+"""Finds damaged checkpoints, restores the newest one, and deletes those that cannot be rebuilt.
 
-A state that lacks a step in the middle looks valid and reports to the model what never happened: it is better
+A state that lacks a step in the middle looks valid, but its history never happened: it is
 removed.
 """
 
@@ -18,9 +18,9 @@ from graph_agent.storage.sqlite.checkpoint_rows import (
     DELTAS,
     DEPENDS_ON,
     BrokenCheckpoint,
-    Survey,
+    CheckpointCheck,
+    check_checkpoints,
     read_checkpoint,
-    survey,
 )
 from graph_agent.storage.sqlite.deltas import VISIBLE
 
@@ -35,19 +35,19 @@ INSERT OR IGNORE INTO pruned_checkpoints (thread_id, checkpoint_id) SELECT ?1, ?
 """
 
 
-def find_damage(connection: sqlite3.Connection, thread_id: str | None = None) -> list[Survey]:
-    """The checkpoints of a thread, or of all, that are not whole or depend on something that is gone.
+def find_damage(connection: sqlite3.Connection, thread_id: str | None = None) -> list[CheckpointCheck]:
+    """The checkpoints of a thread, or of all, that are damaged or depend on something that is missing.
 
     SQLite finds nothing wrong with such rows.
     """
-    return [found for found in survey(connection.execute, MessageDecoder(), thread_id) if found.problem]
+    return [found for found in check_checkpoints(connection.execute, MessageDecoder(), thread_id) if found.problem]
 
 
 def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str | None = None) -> dict[str, int]:
     """Delete the checkpoints whose state cannot be rebuilt, of one thread or of all; returns how many, by thread.
 
-    The writes of an unfinished step that cannot be read are deleted too, and counted: the step runs again. Of what
-    else is gone it is noted that it is, so that only new damage is found later.
+    The writes of an unfinished step that cannot be read are deleted too, and counted: the step runs again. Other
+    losses are recorded, so that only new damage is found later.
     """
     dropped: Counter[str] = Counter()
     damage = find_damage(connection, thread_id)
@@ -59,12 +59,12 @@ def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str |
             dropped[found.thread_id] += 1
             connection.execute(f"DELETE FROM writes WHERE {_THERE}", key)  # noqa: S608 - names only
     for found in find_damage(connection, thread_id) if damage else ():
-        _accept(connection, (found.thread_id, found.namespace, found.id))
+        _record_lost_history(connection, (found.thread_id, found.namespace, found.id))
     return dict(dropped)
 
 
-def _accept(connection: sqlite3.Connection, key: tuple[str, str, str]) -> None:
-    """Note of a checkpoint with a state of its own that what came before it is gone."""
+def _record_lost_history(connection: sqlite3.Connection, key: tuple[str, str, str]) -> None:
+    """Record that the history before a checkpoint, which holds its whole state, is lost."""
     parent_id, metadata = connection.execute(_LINK, key).fetchone()
     connection.execute(_NOTE_GONE, (key[0], parent_id))
     about = json.loads(metadata)
@@ -97,7 +97,7 @@ _ROLES = ("user", "assistant", "tool", "system")
 
 
 def restore_thread(connection: sqlite3.Connection, thread_id: str) -> tuple[bool, dict[str, int]]:
-    """Restore the newest checkpoint if possible, and drop what is not whole: whether, and how many by thread."""
+    """Restore the newest checkpoint if possible, and drop damaged ones; returns whether, and how many by thread."""
     is_restored = _restore_head(connection, thread_id, StrictSerializer())
     return is_restored, drop_incomplete_checkpoints(connection, thread_id)
 
@@ -105,7 +105,7 @@ def restore_thread(connection: sqlite3.Connection, thread_id: str) -> tuple[bool
 def _restore_head(connection: sqlite3.Connection, thread_id: str, serializer: StrictSerializer) -> bool:
     """Give the newest checkpoint of a thread the conversation and calls that transcript and call log know.
 
-    Those were written in its transaction, and say the same as the writes that are gone. False where they are
+    Those were written in its transaction, and hold the same as the lost writes. False where they are
     incomplete too, or the checkpoint itself cannot be read.
     """
     row = connection.execute(_HEAD, (thread_id, thread_id)).fetchone()
@@ -118,7 +118,7 @@ def _restore_head(connection: sqlite3.Connection, thread_id: str, serializer: St
         messages = [_message(*entry[2:]) for entry in shown if entry[3] in _ROLES]
     except (BrokenCheckpoint, LookupError, TypeError, ValueError):
         return False
-    if not connection.execute(_IS_COMPLETE, (thread_id,)).fetchone()[0] or not _fit_together(messages):
+    if not connection.execute(_IS_COMPLETE, (thread_id,)).fetchone()[0] or not _has_matching_results(messages):
         return False
     asked = messages[-1].tool_calls if isinstance(messages[-1], AIMessage) else []
     found = connection.execute(_RECORDS, (thread_id, json_text([one["id"] for one in asked]))).fetchall()
@@ -139,7 +139,7 @@ def _restore_head(connection: sqlite3.Connection, thread_id: str, serializer: St
 
 
 def _message(message_id: str, role: str, body: str) -> BaseMessage:
-    """A message as the transcript tells it."""
+    """A message from its transcript row."""
     stored = json.loads(body)
     named = {"content": stored["content"], "id": message_id, "name": stored.get("name")}
     if role == "assistant":
@@ -150,8 +150,8 @@ def _message(message_id: str, role: str, body: str) -> BaseMessage:
     return HumanMessage(**named) if role == "user" else SystemMessage(**named)
 
 
-def _fit_together(messages: Sequence[BaseMessage]) -> bool:
-    """Whether each call has its result right behind it; those of the newest message may still be open."""
+def _has_matching_results(messages: Sequence[BaseMessage]) -> bool:
+    """Whether each call is followed by its result; those of the newest message may still be open."""
     open_calls: list[Any] = []
     for message in messages:
         if isinstance(message, ToolMessage):

@@ -27,10 +27,10 @@ from graph_agent.storage.decoder import PlainDecoder
 from graph_agent.storage.sqlite.checkpoint_rows import (
     BrokenCheckpoint,
     Link,
+    check_checkpoints,
     explain_damage,
     read_checkpoint,
     read_write,
-    survey,
 )
 from graph_agent.storage.sqlite.deltas import delta_history, line
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
@@ -390,7 +390,7 @@ class SqliteReadStore:
         )
 
     def damaged_checkpoints(self, thread_id: str) -> dict[str, str]:
-        found = survey(self._connection.stream, self._decoder, thread_id)
+        found = check_checkpoints(self._connection.stream, self._decoder, thread_id)
         return {one.id: one.problem for one in found if one.problem}
 
     def damaged_rows(self) -> list[str]:

@@ -335,15 +335,15 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
         else:
             projections.fold_without_ancestors(connection, stored, branch)
     count_turns(connection, thread_id)
-    # What was asked, said and done stays known, also where every checkpoint that showed it is gone.
+    # Messages and calls stay, even if every checkpoint that showed them is lost.
     connection.executemany(_PUT_BACK, logged)
     connection.execute(_ONLY_IN_JOURNAL, (thread_id, _LOST_NAME))
     connection.execute(_ONLY_IN_CALL_LOG, (thread_id,))
-    _put_apart(connection, thread_id, said)
+    _restore_on_hidden_branch(connection, thread_id, said)
 
 
-def _put_apart(connection: sqlite3.Connection, thread_id: str, said: Sequence[Row]) -> None:
-    """Put back messages that no checkpoint tells any more, on a branch that the head does not show."""
+def _restore_on_hidden_branch(connection: sqlite3.Connection, thread_id: str, said: Sequence[Row]) -> None:
+    """Restore messages that no checkpoint holds any more, on a branch that the head does not show."""
     known = {message_id for (message_id,) in connection.execute(_KNOWN, (thread_id,))}
     lost = [row for row in said if row[0] not in known]
     if lost:

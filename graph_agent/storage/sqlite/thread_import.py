@@ -29,7 +29,12 @@ from graph_agent.ports.thread_file import (
 )
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.legacy_names import CONTENTS, current_outcome, current_row
-from graph_agent.storage.sqlite.checkpoint_rows import read_checkpoint, read_write, rename_writes, survey
+from graph_agent.storage.sqlite.checkpoint_rows import (
+    check_checkpoints,
+    read_checkpoint,
+    read_write,
+    refresh_write_checksums,
+)
 from graph_agent.storage.sqlite.health import ONE_OF, is_sound
 from graph_agent.storage.sqlite.projections import usage
 from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER
@@ -421,8 +426,8 @@ def _complete(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) 
         raise invalid_file("its newest checkpoint is not in it")
     connection.execute(_NOTE, (thread_id,))
     # Secrets were taken out of the file, and contents have other names here.
-    rename_writes(connection, thread_id)
-    for found in survey(connection.execute, decoder, thread_id):
+    refresh_write_checksums(connection, thread_id)
+    for found in check_checkpoints(connection.execute, decoder, thread_id):
         if found.problem:
             raise invalid_file(f"its checkpoint {found.id} is not whole: {found.problem}")
     for kind, content in connection.execute(_HEAD_STATE, (thread_id,)).fetchall():

@@ -24,7 +24,7 @@ def _load(home: Path, *files: tuple[str, str]) -> dict[str, tuple[str, tuple[str
         (_OURS, "tools:", ((), "", ""), ""),
         (_OURS, "tools: bsh", (("bsh",), "", ""), "tools: There is no tool 'bsh'. Did you mean bash?"),
         (_OURS, "tols: bash", (None, "", ""), "There is no field 'tols'. The fields are name, description, tools"),
-        (_OURS, "mode: yolo", (None, "", "yolo"), "mode: 'yolo' is none of default, acceptEdits"),
+        (_OURS, "mode: yolo", (None, "", "yolo"), "mode: 'yolo' is not one of default, acceptEdits"),
         (_OURS, "name: a b", (None, "", ""), "name: 'a b' is not made of"),
         (
             _THEIRS,

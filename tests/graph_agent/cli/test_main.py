@@ -96,7 +96,7 @@ LOOKS = {
     "recover": {"calls"},
     "calls": {"calls"},
     "policy list": {"rules", "grants"},
-    "policy show": {"mode", "rules", "unheld"},
+    "policy show": {"mode", "rules", "unenforced"},
     "tools list": {"tools", "problems"},
     "tools stats": {"tools"},
     "agents list": {"agents"},

@@ -28,7 +28,7 @@ def _answered(status: int, **headers: str) -> httpx.HTTPStatusError:
     [
         (
             _answered(401),
-            'answered 401; it requires credentials: send headers = { Authorization = "Bearer ${TOKEN}" };',
+            "answered 401; it requires credentials: graph-agent mcp login NAME, or headers = { Authorization",
         ),
         (_answered(405), "answered 405; no MCP server at this address, which often ends in /mcp"),
         (

@@ -74,9 +74,9 @@ async def test_a_refused_login_says_so_and_stores_no_token(tmp_path: Path, serve
     trust_server("s")
     server.refuses = True
 
-    with pytest.raises(UsageError, match=r"No login at MCP server 's': the login was refused: access_denied\."):
+    with pytest.raises(UsageError, match=r"Cannot log in to MCP server 's': .*refused: access_denied\."):
         await log_in_at("s", tmp_path, _browser)
-    with pytest.raises(UsageError, match="'p' is a program; only a server with a url"):
+    with pytest.raises(UsageError, match="'p' is a program; only servers with a url"):
         await log_in_at("p", tmp_path, _browser)
 
     assert '"tokens"' not in _tokens(tmp_path).read_text()

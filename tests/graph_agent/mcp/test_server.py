@@ -77,7 +77,7 @@ async def test_resources_are_listed_and_read_by_two_tools_of_a_server_that_has_s
     ]
     assert (bad.isError, result_text(bad)) == (
         True,
-        "'no address' is no address of a resource. list_resources lists them.",
+        "'no address' is not the URI of a resource. list_resources lists them.",
     )
 
 

@@ -186,7 +186,7 @@ async def test_a_hook_may_change_the_arguments_of_a_requested_call(
 ) -> None:
     hooked = Hooked(tmp_path, before_call=[{"matcher": "ba*", "command": one} for one in hooks])
 
-    got = await hooked.hooks.requested(_REQUESTED, SCOPE, "c1", 1)
+    got = await hooked.hooks.call_requested(_REQUESTED, SCOPE, "c1", 1)
 
     assert (got.arguments, got.changed_by) == ({"command": command}, changed_by)
     assert said in "".join([*hooked.warned, got.objection])
@@ -196,7 +196,7 @@ async def test_a_hook_may_change_the_arguments_of_a_requested_call(
 async def test_a_failed_hook_for_requested_calls_blocks_if_it_is_set_to(tmp_path: Path) -> None:
     hooked = Hooked(tmp_path, before_call=[{"command": "echo no", "on_failure": "block"}])
 
-    got = await hooked.hooks.requested(_REQUESTED, SCOPE, "c1", 1)
+    got = await hooked.hooks.call_requested(_REQUESTED, SCOPE, "c1", 1)
 
     assert got.objection.startswith("blocked, because the hook 'echo no' failed: its output is no JSON")
 
@@ -205,7 +205,7 @@ async def test_a_hook_sees_the_answer_to_an_approval(tmp_path: Path) -> None:
     hooked = Hooked(tmp_path, approval=[{"command": "cat > seen; exit 2"}])
     answer = {"kind": "reject", "decided_by": "pid 7", "reason": "not now", "args_digest": "x"}
 
-    await hooked.hooks.answered(_call("bash"), answer, SCOPE)
+    await hooked.hooks.approval_answered(_call("bash"), answer, SCOPE)
 
     seen = json.loads((tmp_path / "seen").read_text())
     assert (seen["hook_event_name"], seen["tool_name"], seen["call_id"]) == ("approval", "bash", "c1")

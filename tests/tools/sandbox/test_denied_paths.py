@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.app.toolset import sandbox_of, unheld_rules
+from graph_agent.app.toolset import sandbox_of, unenforced_rules
 from graph_agent.config.settings import McpServer, Settings
 from graph_agent.mcp.transport import ServerLog, open_streams
 from tests.fakes.sandboxes import needs
@@ -308,13 +308,13 @@ def test_a_folder_that_is_held_is_no_way_into_one_that_is_closed() -> None:
     ("rule", "reason"),
     [
         ("read(secrets/**)", ""),
-        ("read(**/*.pem)", "the sandbox does not look at node_modules, what is more than 3 folders down"),
+        ("read(**/*.pem)", "the sandbox does not search node_modules, what is more than 3 folders down"),
         ("read(other/**/x)", ""),
-        ("read(*/*.pem)", "the sandbox does not look at node_modules"),
+        ("read(*/*.pem)", "the sandbox does not search node_modules"),
         ("read(*.pem)", ""),
         ("read(secrets)", "{ws}/secrets is a folder, and what is in it is named by {ws}/secrets/**"),
         ("read(many/*)", "only the first 300 paths are closed"),
-        ("read(many/**/x)", "the sandbox does not look at what follows the first 3,000 names"),
+        ("read(many/**/x)", "the sandbox does not search what follows the first 3,000 names"),
         ("read(/**)", "it closes the whole disk, and the sandbox only the folders it may write"),
         ("write(src/*.py)", "new files that it matches can be created"),
         ("write(new/file)", ""),
@@ -326,10 +326,10 @@ def test_what_the_sandbox_cannot_hold_of_a_rule_is_said(rule: str, reason: str, 
     for number in range(3_000 if "many" in rule else 0):
         (around.workspace / "many" / str(number)).touch()
 
-    unheld = _box("bubblewrap", around.workspace, rule).unheld_rules()
+    unenforced = _box("bubblewrap", around.workspace, rule).unenforced_rules()
 
-    assert "; ".join(why for _, why in unheld) == reason.format(ws=around.workspace)
-    assert {text for text, _ in unheld} <= {rule}
+    assert "; ".join(why for _, why in unenforced) == reason.format(ws=around.workspace)
+    assert {text for text, _ in unenforced} <= {rule}
 
 
 def test_what_landlock_and_no_sandbox_at_all_cannot_hold_is_said(around: ToolEnvironment) -> None:
@@ -337,12 +337,12 @@ def test_what_landlock_and_no_sandbox_at_all_cannot_hold_is_said(around: ToolEnv
         {"database": "/nowhere/agent.db", "sandbox": "off", "policy": {"deny": ["read(a)", "bash(b)"]}}
     )
 
-    absent = _box("landlock", around.workspace, "write(new/file)", "write(gen/**)").unheld_rules()
+    absent = _box("landlock", around.workspace, "write(new/file)", "write(gen/**)").unenforced_rules()
 
     place = around.workspace / "new" / "file"
     assert absent == (("write(new/file)", f"{place} does not exist, and can be created"),)
-    without = "without a sandbox only the words of a command are checked"
-    assert unheld_rules(settings, around.workspace) == [("read(a)", without)]
+    without = "without a sandbox only the text of a command is checked"
+    assert unenforced_rules(settings, around.workspace) == [("read(a)", without)]
 
 
 @pytest.mark.parametrize(

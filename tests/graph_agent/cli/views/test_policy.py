@@ -88,7 +88,7 @@ def test_a_deny_rule_that_does_not_hold_completely_is_named(
     (config.parent / "src").mkdir()
     config.write_text('[policy]\ndeny = ["read_file(src)", "read_file(a)", "read_file"]\n')
 
-    shown, named = text_of(rows, "policy", "show"), json_of(rows, "policy", "show")["unheld"]
+    shown, named = text_of(rows, "policy", "show"), json_of(rows, "policy", "show")["unenforced"]
 
     reason = f"{config.parent}/src is a folder, and what is in it is named by {config.parent}/src/**"
     assert named == [{"rule": "read_file(src)", "reason": reason}]
