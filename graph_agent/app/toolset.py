@@ -457,10 +457,11 @@ def unenforced_rules(settings: Settings, workspace: Path) -> Sequence[tuple[str,
     Raises:
         ConfigError: a rule cannot be read.
     """
-    sandbox = sandbox_of(settings, workspace)
+    rules = dict.fromkeys(one.rule for one in closed_paths(rules_of(settings).deny, workspace, Path.home()))
+    # Whether there is a sandbox is found by starting one.
+    sandbox = sandbox_of(settings, workspace) if rules else None
     if sandbox is not None and sandbox.is_available:
         return sandbox.unenforced_rules()
-    rules = dict.fromkeys(one.rule for one in closed_paths(rules_of(settings).deny, workspace, Path.home()))
     return [(rule, "without a sandbox only the text of a command is checked") for rule in rules]
 
 

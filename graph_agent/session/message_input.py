@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from graph_agent.ports.stored_text import storable
 from graph_agent.ports.toolbox import Hooks
 
 __all__ = ["MessageQueue", "PromptHooks"]
+
+_LOOK_EVERY_S = 0.5
 
 
 @dataclass(slots=True)
@@ -22,15 +25,23 @@ class MessageQueue:
     by: str
     """The name under which messages are queued."""
     _sending: set[int] = field(default_factory=set)
+    _may_be_urgent: bool = False
+    """Whether this process has queued an urgent message since the last look."""
+    _looked_at: float = 0.0
+    """When urgent messages were last looked for, on the monotonic clock."""
     _claim: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def add(self, text: str, *, is_urgent: bool = False) -> int:
         """Store a message durably; returns its number."""
-        return await self.inbox.queue(self.thread_id, storable(text), self.by, is_urgent=is_urgent)
+        number = await self.inbox.queue(self.thread_id, storable(text), self.by, is_urgent=is_urgent)
+        self._may_be_urgent = self._may_be_urgent or is_urgent
+        return number
 
     async def mark_urgent(self) -> int:
         """Make every waiting message one for the running turn; returns how many wait."""
-        return await self.inbox.mark_urgent(self.thread_id)
+        count = await self.inbox.mark_urgent(self.thread_id)
+        self._may_be_urgent = True
+        return count
 
     async def waiting(self) -> list[tuple[int, str]]:
         """Number and text of each message in the order in which they are sent, without those being sent."""
@@ -49,7 +60,15 @@ class MessageQueue:
             return await self.inbox.move_to_thread(self.thread_id, number, thread_id)
 
     async def claim_urgent(self) -> list[tuple[int, str]]:
-        """Claim the messages for the running turn until the next claim, or until `release`."""
+        """Claim the messages for the running turn until the next claim, or until `release`.
+
+        Those of other processes are looked for a few times a second: a step may take only milliseconds, and each
+        look changes threads.
+        """
+        now = time.monotonic()
+        if not (self._sending or self._may_be_urgent) and now - self._looked_at < _LOOK_EVERY_S:
+            return []
+        self._looked_at, self._may_be_urgent = now, False
         async with self._claim:
             urgent = await self.inbox.waiting(self.thread_id, only_urgent=True)
             waiting = {number for number, _ in urgent}

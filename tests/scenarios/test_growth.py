@@ -73,8 +73,9 @@ def test_a_step_waits_for_the_disk_four_times(growth: Growth) -> None:
 def test_of_a_step_only_what_waits_for_the_disk_changes_threads(growth: Growth) -> None:
     once_a_turn = [handed - syncs for handed, syncs in zip(growth.handed_over, growth.syncs, strict=True)]
 
-    # As a turn begins and ends, the thread is looked up; one more in each step would be at least PER_TURN more.
-    assert sorted(once_a_turn)[len(once_a_turn) // 2] <= 10
+    # As a turn begins and ends, the thread is looked up, and once a while whether somebody sent an urgent message;
+    # one more in each step would be at least PER_TURN more.
+    assert sorted(once_a_turn)[len(once_a_turn) // 2] <= 11
     assert growth.syncs[1] >= 4 * PER_TURN
 
 

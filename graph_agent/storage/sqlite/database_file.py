@@ -4,7 +4,10 @@ A write-ahead log whose database is missing or another one is refused: SQLite it
 the other into a file it does not belong to.
 """
 
+import os
 import sqlite3
+import threading
+from collections import OrderedDict
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -45,14 +48,49 @@ class Header(NamedTuple):
 
 def read_header(path: Path) -> Header | None:
     """The header of a file; None where it is no database, or its beginning is torn."""
-    with path.open("rb") as file:
-        raw = file.read(_HEADER_BYTES)
+    raw = os.pread(_kept_descriptor(path), _HEADER_BYTES, 0)
     if len(raw) < _HEADER_BYTES or not raw.startswith(_MAGIC):
         return None
     number = int.from_bytes
     page = number(raw[16:18], "big")
     promised = (65536 if page == 1 else page) * number(raw[28:32], "big") if raw[24:28] == raw[92:96] else 0
     return Header(number(raw[68:72], "big"), raw[18:20] == b"\x02\x02", promised)
+
+
+_kept: OrderedDict[tuple[int, int], int] = OrderedDict()
+"""Descriptors by device and inode, the least recently used first."""
+_keeping = threading.Lock()
+_MAX_KEPT = 64
+"""More databases than one process ever has open."""
+
+
+def _kept_descriptor(path: Path) -> int:
+    """A descriptor of the file that stays open.
+
+    Closing any descriptor of a file drops all POSIX locks of the process on it, also those of SQLite's connections:
+    another process would then take the database for unused, and delete the write-ahead log under this one
+    (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    """
+    with _keeping:
+        status = path.stat()
+        identity = (status.st_dev, status.st_ino)
+        if identity not in _kept:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            opened = os.fstat(descriptor)
+            # Between the two calls another file may have taken the name.
+            identity = (opened.st_dev, opened.st_ino)
+            if identity in _kept:
+                _superfluous.append(descriptor)
+            else:
+                _kept[identity] = descriptor
+        _kept.move_to_end(identity)
+        if len(_kept) > _MAX_KEPT:
+            os.close(_kept.popitem(last=False)[1])
+        return _kept[identity]
+
+
+_superfluous: list[int] = []
+"""Further descriptors of a kept file, which must not be closed either."""
 
 
 def is_own_database(path: Path) -> bool:

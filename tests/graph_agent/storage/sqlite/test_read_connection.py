@@ -1,5 +1,8 @@
+import asyncio
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,9 +12,13 @@ import pytest
 
 from graph_agent.app.reader import read_database
 from graph_agent.errors import DamagedDatabase, NewerSchema, NothingYet, StorageError
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.database_file import is_own_database, read_header, refuse_foreign_log, require_whole
+from graph_agent.storage.sqlite.health import check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.read_connection import ReadConnection
 from tests.fakes.database_rows import Rows
+from tests.graph_agent.storage.sqlite.looking import execute
 
 
 def _emptied(path: Path) -> None:
@@ -153,3 +160,59 @@ def test_reading_leaves_the_file_byte_for_byte_as_it_was(tmp_path: Path) -> None
         assert len(reader.threads()) == 1
 
     assert rows.path.read_bytes() == before
+
+
+def _read_threads(path: Path) -> None:
+    with read_database(path) as reader:
+        reader.threads()
+
+
+_OTHER_PROCESS = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('t', 'theirs', '', '')")
+connection.commit()
+connection.close()
+"""
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        read_header,
+        is_own_database,
+        require_whole,
+        refuse_foreign_log,
+        check_database,
+        _read_threads,
+        lambda path: asyncio.run(_open_and_close(path)),
+    ],
+    ids=["header", "own", "whole", "foreign log", "doctor", "reader", "second database"],
+)
+def test_looking_at_a_database_that_this_process_has_open_keeps_its_locks(
+    database_path: Path, look: Callable[[Path], object]
+) -> None:
+    """Otherwise another process deletes the log under the open connection, and what is written then is lost."""
+
+    async def write() -> None:
+        async with await Database.open(database_path) as database:
+            await execute(database, _MESSAGE)
+            await asyncio.to_thread(look, database_path)
+            log = database_path.with_name(f"{database_path.name}-wal").stat().st_ino
+            await asyncio.to_thread(
+                subprocess.run, [sys.executable, "-c", _OTHER_PROCESS, str(database_path)], check=True
+            )
+            assert database_path.with_name(f"{database_path.name}-wal").stat().st_ino == log
+            await execute(database, _MESSAGE)
+
+    asyncio.run(write())
+    with closing(sqlite3.connect(database_path)) as connection:
+        found = connection.execute("SELECT text FROM inbox ORDER BY id").fetchall()
+    assert found == [("ours",), ("theirs",), ("ours",)]
+
+
+_MESSAGE = "INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('t', 'ours', '', '')"
+
+
+async def _open_and_close(path: Path) -> None:
+    await (await Database.open(path)).close()
