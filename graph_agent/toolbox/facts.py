@@ -374,7 +374,7 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
     find = _PathFinder(text.folders, start, context)
     patterns = tuple(dict.fromkeys(path for word in text.patterns for path in find.paths(word)))
     linked = (
-        Path(os.path.realpath(link))
+        _real_path(link)
         for pattern in patterns
         for link in find_glob_links(*_glob_start(pattern))
         # What a pattern itself matches is read if it is a file, and if more than its name is shown.
@@ -401,6 +401,13 @@ def command_facts(target: CommandTarget, cwd: Path, context: PolicyContext) -> C
         frozenset(word for word, paths in places.items() if _leaves_workspace(word, paths, links, context)),
         tuple(_folders(text, start, context, find.names)),
     )
+
+
+def _real_path(link: PurePath) -> Path:
+    try:
+        return Path(os.path.realpath(link))
+    except OSError:  # A link of another process, which this user may not read.
+        return Path(link)
 
 
 def _may_be_protected(word: str, paths: Iterable[PurePath], context: PolicyContext) -> bool:
@@ -482,9 +489,11 @@ class _PathFinder:
         self.names = names_in_rules(context)
         self._starts: list[str] = []
         for folder in folders:
-            with suppress(PathRefused):
-                place = folder if folder.startswith("~") else str(start / folder)
+            place = folder if folder.startswith("~") else str(start / folder)
+            try:
                 self._starts.append(str(resolve(place, workspace=start).path))
+            except PathRefused:
+                self._starts.append(os.path.normpath(place))
         self._known: dict[str, tuple[PurePath, ...]] = {}
 
     def paths(self, word: str) -> tuple[PurePath, ...]:
@@ -496,9 +505,12 @@ class _PathFinder:
         if spelling not in self._known:
             found: list[PurePath] = []
             for folder in self._starts:
-                with suppress(PathRefused):
+                try:
                     path = resolve_target(spelling, folder)
-                    found += (path, *other_names(path, self.names))
+                except PathRefused:
+                    # Where it leads cannot be found out, as `/proc/1/root/etc`: its own name says what it may be.
+                    path = Path(os.path.normpath(os.path.join(folder, spelling.replace("\0", ""))))  # noqa: PTH118 - not resolved
+                found += (path, *other_names(path, self.names))
             self._known[spelling] = tuple(found)
         return self._known[spelling]
 

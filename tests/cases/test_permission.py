@@ -74,8 +74,11 @@ def test_nothing_in_a_question_is_obeyed_by_the_terminal(set_up: SetUp) -> None:
         "\x9b",
         "\u202e",
         "\u200b",
-        "\x07",
-        "\x1b]",
+        "title\x07",
+        "=\x07",
+        # The chat itself asks for the background and sets the title.
+        "\x1b]0;",
+        "\x1b]52;",
     ]
     assert [sequence for sequence in raw if sequence in chat.output] == []
 

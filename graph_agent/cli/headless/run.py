@@ -206,6 +206,8 @@ class _Run:
             result, has_run = sent, True
         if prompt is not None:
             result = await self._send(session, prompt)
+        elif self._request.reads_lines and not has_run:
+            return result
         elif not has_run:
             result = await session.continue_turn()
         return await self._corrected(session, result)

@@ -46,9 +46,19 @@ class Shout(BaseTool):
 def asked(rows: Rows, tmp_path: Path) -> Rows:
     rows.thread(next_nodes=("human_approval",), workspace=str(tmp_path), checkpoint_id="c1")
     rows.call(record_of("awaiting_approval"))
-    content = ormsgpack.packb({"channel_values": {"branch:to:human_approval": None}, "channel_versions": {}})
+    content = ormsgpack.packb(
+        {
+            "v": 1,
+            "id": "c1",
+            "ts": "2026-01-01T00:00:00+00:00",
+            "channel_values": {"branch:to:human_approval": None},
+            "channel_versions": {},
+            "versions_seen": {},
+        }
+    )
     insert = (
-        "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint) VALUES ('t1', 'c1', 'msgpack', ?)"
+        "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata)"
+        """ VALUES ('t1', 'c1', 'msgpack', ?, '{"source": "loop", "step": 1}')"""
     )
     rows.execute(insert, content)
     return rows
@@ -215,7 +225,7 @@ async def test_a_call_is_approved_and_all_with_the_same_beginning_allowed_in_one
     rules, prefixes = ("bash(git status *)", "bash(rm -r out)"), ("bash(git status *)",)
     assert (given.accepted, always) == (True, AlwaysAllow("project", rules, prefixes=prefixes))
     assert "git status with any arguments" in coverage
-    assert "exactly: rm -r out" in coverage
+    assert "exactly as written: rm -r out" in coverage
     where = ("default", "t1", str(tmp_path), "call_a", _ME, NOW)
     assert _grants(asked) == [Grant("project", rules, *where, id=1, prefixes=prefixes)]
 

@@ -192,8 +192,7 @@ connection.close()
 def test_looking_at_a_database_that_this_process_has_open_keeps_its_locks(
     database_path: Path, look: Callable[[Path], object]
 ) -> None:
-    """Otherwise another process deletes the log under the open connection, and what is written then is lost."""
-
+    # Otherwise another process deletes the log under the open connection, and what is written then is lost.
     async def write() -> None:
         async with await Database.open(database_path) as database:
             await execute(database, _MESSAGE)
