@@ -55,27 +55,29 @@ def test_no_key_stops_a_turn_or_answers_a_question(tmp_path: Path, scenario: str
 @pytest.mark.parametrize(
     "typed",
     [
-        pytest.param(["a\nb\nc"], id="an unmarked paste"),
-        pytest.param(["a\rb\rc"], id="an unmarked paste with returns"),
-        pytest.param(["a\\\r", "b\\\r", "c"], id="backslashes before Enter"),
-        pytest.param(["a\x1b\rb\x1b[13;2uc"], id="Alt-Enter and Shift-Enter"),
-        pytest.param(["a\x1b[27;2;13~b\nc"], id="Shift-Enter as xterm sends it and Ctrl-J"),
-        pytest.param(["\x1b[200~a\rb\rc\x1b[201~"], id="a paste"),
+        pytest.param(["a\nb\nccc"], id="an unmarked paste"),
+        pytest.param(["a\rb\rccc"], id="an unmarked paste with returns"),
+        pytest.param(["a\\\r", "b\\\r", "ccc"], id="backslashes before Enter"),
+        pytest.param(["a\x1b\rb\x1b[13;2uccc"], id="Alt-Enter and Shift-Enter"),
+        pytest.param(["a\x1b[27;2;13~b\nccc"], id="Shift-Enter as xterm sends it and Ctrl-J"),
+        pytest.param(["\x1b[200~a\rb\rccc\x1b[201~"], id="a paste"),
     ],
 )
 def test_several_lines_are_one_message_at_the_prompt_and_during_a_turn(tmp_path: Path, typed: list[str]) -> None:
     chat = PtyChat("short twice", tmp_path, (80, 24))
     chat.sees("> ")
 
-    for seen in ("sleep 60", "queued: a"):
+    for last, seen in (("ccc", "sleep 60"), ("ddd", "queued: a")):
         for piece in typed:
-            chat.types(piece)
+            chat.types(piece.replace("ccc", last))
+        # Read together with the Enter behind it, a paste would be lines that were typed ahead.
+        chat.shows(last)
         chat.plays("^\r", seen)
     chat.shows("exit code 3")
     chat.plays(f"^{_CTRL_D}")
 
     chat.ends()
-    assert [text for kind, *text in chat.log() if kind in ("send", "queue")][:2] == [["a\nb\nc"]] * 2
+    assert [text for kind, *text in chat.log() if kind in ("send", "queue")][:2] == [["a\nb\nccc"], ["a\nb\nddd"]]
 
 
 @pytest.mark.slow
