@@ -60,7 +60,8 @@ def fold(
     following = gutter if indent is None else indent
     room = max(_NARROWEST, width - max(cell_len(gutter), cell_len(following)))
     offsets, position, rest = [], 0, line.plain
-    while len(piece := next(iter(chop_cells(rest, room)), "")) < len(rest):
+    # Of characters that take no cells, such as lone accents, rich returns no piece: they stay together.
+    while len(piece := next(filter(None, chop_cells(rest, room)), rest)) < len(rest):
         size = len(piece)
         if by_words:
             size = size + 1 if rest[size] == " " else piece.rfind(" ") + 1 or size

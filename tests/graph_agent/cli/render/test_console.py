@@ -60,6 +60,14 @@ def test_wide_characters_fold_by_cells() -> None:
     assert [piece.plain for piece in pieces] == ["漢字漢字漢", "字"]
 
 
+@pytest.mark.parametrize(
+    "text", ["\u0301", "\u0301\u0302", "ab\u0301" * 20, "漢" * 9 + "\u0301" * 30, "\u1160\u11ff"]
+)
+@pytest.mark.parametrize("width", [1, 12, 18])
+def test_characters_without_cells_are_folded_like_others(text: str, width: int) -> None:
+    assert "".join(line.plain for line in block(text, width, "")) == text
+
+
 @given(st.text(), st.integers(min_value=12, max_value=60))
 def test_a_block_loses_and_adds_nothing_and_keeps_to_the_width(text: str, width: int) -> None:
     lines = [line.plain for line in block(text, width, "| ")]
