@@ -25,7 +25,7 @@ def _load(home: Path, *files: tuple[str, str]) -> dict[str, tuple[str, tuple[str
         (_OURS, "tools: bsh", (("bsh",), "", ""), "tools: There is no tool 'bsh'. Did you mean bash?"),
         (_OURS, "tols: bash", (None, "", ""), "There is no field 'tols'. The fields are name, description, tools"),
         (_OURS, "mode: yolo", (None, "", "yolo"), "mode: 'yolo' is not one of default, acceptEdits"),
-        (_OURS, "name: a b", (None, "", ""), "name: 'a b' is not made of"),
+        (_OURS, "name: a b", (None, "", ""), "name: 'a b' may have only letters"),
         (
             _THEIRS,
             "tools: Read, WebFetch, Task, NotebookEdit\nmodel: opus\ncolor: red\npermissionMode: plan",
