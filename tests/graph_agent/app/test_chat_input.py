@@ -172,7 +172,9 @@ def test_a_paste_that_is_nothing_but_images_names_them(
     assert all(image.path.read_bytes() == red_square() for image in found)
 
 
-@pytest.mark.parametrize(("name", "reason"), [("cut.png", "damaged or truncated"), ("large.png", "larger than 5 MB")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("cut.png", "damaged or truncated"), ("large.png", "larger than 5 MB")]
+)
 def test_an_image_that_cannot_be_sent_is_refused(shots: Path, name: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         dropped_images(f"'{shots}/{name}'")
