@@ -347,7 +347,7 @@ def _contacts_unknown_host(command: SimpleCommand) -> bool:
 
 
 _BEFORE_A_PROGRAM = re.compile(r"[=:(,](?=\S)")
-"""Signs after which an option may go on with a command: `--run=…`, `EXEC:…`."""
+"""Signs after which an option may be followed by a command: `--run=…`, `EXEC:…`."""
 
 
 def program_as_argument(rule: Rule, text: ShellText) -> str:
