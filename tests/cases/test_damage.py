@@ -166,6 +166,6 @@ def test_every_command_says_which_checkpoint_is_damaged_and_after_repair_the_que
         resumed = bench.ask("--resume", HURT, "--approve", "all")
         calls = bench.command.json("calls", HURT)["calls"]
 
-    parts = ("Checkpoint ", f"thread {HURT}", str(target), "whole", "doctor --repair")
+    parts = ("Checkpoint ", f"thread {HURT}", str(target), "intact", "doctor --repair")
     assert (raw, run.returncode, [part in run.stderr for part in parts], unasked) == ([], 1, [True] * 5, [])
     assert (resumed.ending, [call["status"] for call in calls]) == ((0, "fine"), ["success"] * 4)
