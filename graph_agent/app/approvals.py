@@ -49,6 +49,7 @@ __all__ = [
     "find_waiting_call",
     "record_answer",
     "revoke_grant",
+    "waiting_below",
 ]
 
 
@@ -246,6 +247,13 @@ def find_waiting_call(database: Path, text: str) -> WaitingCall:
         values = reader.inspection(thread_id).state.values if view else {}
     scope = Scope(thread_id, thread.mode, str(values.get("cwd") or ""))
     return WaitingCall(thread_id, call_id, view, Path(thread.workspace).resolve(), roots, scope)
+
+
+def waiting_below(database: Path, thread_id: str) -> list[CallView]:
+    """The calls of a thread's sub-agents that wait for an approval, whether or not the sub-agents are open now."""
+    with read_database(database) as reader:
+        below = {thread.thread_id for thread in reader.family(thread_id)} - {thread_id}
+        return [view for view in reader.approvals() if view.is_waiting and view.thread_id in below] if below else []
 
 
 @asynccontextmanager

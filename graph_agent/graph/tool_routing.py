@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from graph_agent.calls import (
@@ -211,7 +212,9 @@ class ToolRouting:
         """
         advanced = dict(calls)
         for key, call in calls.items():
-            if "approved_at" in call and _was_approved_in_earlier_run(call, run):
+            if "approved_at" not in call or not _was_approved_in_earlier_run(call, run):
+                continue
+            if call["call_id"] in run.started_calls or not _follows_sub_agent(call, calls.values(), run):
                 advanced[key] = moved(call, "executing")
         if any(call["status"] in ("executing", "awaiting_approval", "interrupted") for call in advanced.values()):
             return advanced
@@ -287,6 +290,20 @@ def _was_approved_in_earlier_run(call: ToolCallInfo, run: RunContext) -> bool:
     call never started.
     """
     return call["status"] == "pending" and call.get("owner_token") != run.owner_token
+
+
+def _follows_sub_agent(call: ToolCallInfo, calls: Iterable[ToolCallInfo], run: RunContext) -> bool:
+    """Whether it comes after a sub-agent that has not ended, or that ended in this run.
+
+    Calls run in order, so no earlier run can have reached it. That the sub-agent had to ask, which ends a run, is
+    no reason to ask about it once more.
+    """
+    for earlier in takewhile(lambda one: one is not call, calls):
+        if earlier.get("resumable") and (
+            earlier["status"] not in FINAL or earlier.get("owner_token") == run.owner_token
+        ):
+            return True
+    return False
 
 
 def _next_batch(calls: Iterable[ToolCallInfo]) -> list[ToolCallInfo]:

@@ -1,7 +1,7 @@
 """Calls with the status that the next run would give them, the status of their thread, and statistics of tools."""
 
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
@@ -31,7 +31,7 @@ __all__ = [
     "read_statistics",
     "running_shells",
     "thread_status",
-    "view_call",
+    "view_calls",
 ]
 
 ThreadStatus = Literal["interrupted", "waiting", "running", "resumable", "idle"]
@@ -102,10 +102,23 @@ def is_alive(lease: Lease) -> bool:
     return lease.boot_id == boot_id() and process_started(lease.pid) == lease.process_started
 
 
-def view_call(call: CallRow, *, is_held: bool) -> CallView:
-    """The view of a call with its evidence; a call that its thread does not wait for keeps its stored status."""
+def view_calls(calls: Iterable[CallRow], is_held: Callable[[str], bool]) -> Iterator[CallView]:
+    """The views of calls, those of one thread one after another and as the model asked; `is_held` takes its id."""
+    asking = ""
+    for call in calls:
+        yield _view(call, is_held=is_held(call.thread_id), is_unreached=call.thread_id == asking)
+        if call.record.get("resumable") and call.record["status"] not in FINAL and not call.is_abandoned:
+            asking = call.thread_id
+
+
+def _view(call: CallRow, *, is_held: bool, is_unreached: bool) -> CallView:
+    """The view of a call with its evidence; a call that its thread does not wait for keeps its stored status.
+
+    A call behind one whose sub-agent has not ended is unreached: once approved, it runs when its turn comes.
+    """
     is_settled = call.is_idle or call.is_abandoned
-    record = effective_record(call.record, () if is_settled else call.attempts, is_held=is_held or is_settled)
+    is_kept = is_held or is_settled or (is_unreached and call.record["status"] == "pending")
+    record = effective_record(call.record, () if is_settled else call.attempts, is_held=is_kept)
     answer = _standing_answer(record, call.answers)
     shown = {**record, "abandoned": True} if call.is_abandoned else record
     return CallView(call.thread_id, shown, answer, not is_settled and _retries_itself(record, call.attempts))

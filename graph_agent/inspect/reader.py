@@ -13,7 +13,7 @@ from graph_agent.inspect.calls import (
     read_statistics,
     running_shells,
     thread_status,
-    view_call,
+    view_calls,
 )
 from graph_agent.inspect.consistency import inconsistencies
 from graph_agent.inspect.export import export_thread
@@ -129,8 +129,7 @@ class Reader:
         `brief` leaves out what fills memory and no list shows: results and previews.
         """
         held = read_leases(self._store).held
-        for call in self._store.calls(thread_id, is_brief=brief):
-            yield view_call(call, is_held=call.thread_id in held)
+        yield from view_calls(self._store.calls(thread_id, is_brief=brief), held.__contains__)
 
     def call(self, thread_id: str, call_id: str) -> CallView:
         """One call by its exact ids.
@@ -139,8 +138,11 @@ class Reader:
             UnknownId: there is none.
         """
         held = read_leases(self._store).held
-        for call in self._store.calls(thread_id, call_id):
-            return view_call(call, is_held=thread_id in held)
+        for view in view_calls(self._store.open_calls(), held.__contains__):
+            if (view.thread_id, view.record["call_id"]) == (thread_id, call_id):
+                return view
+        for view in view_calls(self._store.calls(thread_id, call_id), held.__contains__):
+            return view
         raise UnknownId(f"Thread {thread_id!r} has no call {call_id!r}. `graph-agent calls` shows them all.")
 
     def shared_call_ids(self) -> frozenset[str]:
@@ -171,7 +173,7 @@ class Reader:
 
     def _open_calls(self, status: str) -> list[CallView]:
         held = read_leases(self._store).held
-        views = [view_call(call, is_held=call.thread_id in held) for call in self._store.open_calls()]
+        views = view_calls(self._store.open_calls(), held.__contains__)
         return [view for view in views if view.record["status"] == status]
 
     def attempts(self, thread_id: str, call_id: str) -> "list[JournalRow]":
@@ -213,7 +215,7 @@ class Reader:
             state = read_state(store, thread_id, wanted, is_head=is_head)
             records = {} if self.is_foreign else state.values.get("calls") or {}
             rows = store.evidence(thread_id, records) if records else []
-            calls = [view_call(row, is_held=is_held or state.is_idle) for row in rows]
+            calls = list(view_calls(rows, lambda _: is_held or state.is_idle))
             own = thread_status(calls, is_idle=state.is_idle, is_held=is_held, is_asking=bool(state.interrupts))
             # At the head what the sub-agents wait for counts too, as in the list of threads.
             below = self.family(thread_id) if is_head and not state.is_idle and not self.is_foreign else []

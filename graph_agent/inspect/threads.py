@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from graph_agent.inspect.calls import Leases, ThreadStatus, read_leases, thread_status, view_call
+from graph_agent.inspect.calls import Leases, ThreadStatus, read_leases, thread_status, view_calls
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.ports.checkpoint_values import is_message, role_of
 from graph_agent.ports.read_store import Lease, ReadStore, ThreadRow, TranscriptEntry
@@ -75,7 +75,7 @@ def most_urgent(statuses: Iterable[ThreadStatus]) -> ThreadStatus:
 def _summary(row: ThreadRow, leases: Leases) -> ThreadSummary:
     thread_id = row.columns["thread_id"]
     is_held = thread_id in leases.held
-    views = [view_call(call, is_held=is_held) for call in row.open_calls]
+    views = list(view_calls(row.open_calls, lambda _: is_held))
     lease = leases.by_thread.get(thread_id)
     return ThreadSummary(
         **row.columns,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.openai_server import TC, TXT
+from tests.fakes.openai_server import TC, TCS, TXT
 from tests.scenarios.command import Scripted, scripted, until
 
 _TASK = TC("p1", "new_task", {"prompt": "append a", "description": "keep the log"})
@@ -40,6 +40,83 @@ def test_headless_it_ends_with_3_until_another_process_approves_what_the_sub_age
     assert (asked, still, approved.returncode, ended) == (3, 3, 0, 0)
     assert (last["answer"], (command.workspace / "log.txt").read_text()) == ("all done", "a\n")
     assert (waiting["tool_name"], waiting["thread_id"] != "t", len(command.server.bodies)) == ("bash", True, 4)
+
+
+def _call(kind: str, name: str) -> tuple[str, str, dict[str, Any]]:
+    if kind == "task":
+        return name, "new_task", {"prompt": "append", "description": name}
+    return name, "bash", {"command": f"echo {name} >> log.txt"}
+
+
+@pytest.mark.parametrize("order", ["bnnb", "nb", "nn"])
+def test_what_was_approved_behind_sub_agents_runs_after_they_have_asked(tmp_path: Path, order: str) -> None:
+    calls = [_call("task" if kind == "n" else "bash", f"p{number}") for number, kind in enumerate(order)]
+    own = [TC(*_call("bash", f"c{number}")) for number in range(order.count("n"))]
+    script = [TCS(*calls), *own, *[TXT("appended")] * len(own), TXT("all done")]
+    with scripted(tmp_path, script) as command:
+        first, _ = command.run_json("go", "--thread", "t")
+        codes = [first]
+        while codes[-1] == 3 and len(codes) < 5:
+            interrupted = [call for call in command.json("calls")["calls"] if call["status"] == "interrupted"]
+            assert all(call["tool_name"] == "new_task" for call in interrupted)
+            code, last = command.run_json("--resume", "t", "--approve", "all")
+            codes.append(code)
+        logged = (command.workspace / "log.txt").read_text().split()
+
+    assert (codes, last["answer"]) == ([3] * (2 if "b" in order else 1) + [0], "all done")
+    assert [line for line in logged if line[0] == "p"] == [call[0] for call in calls if call[1] == "bash"]
+    assert sorted(line for line in logged if line[0] == "c") == [f"c{number}" for number in range(len(own))]
+
+
+_WAITING_TOOL = """
+import asyncio
+from pathlib import Path
+from pydantic import BaseModel
+from tools.base import BaseTool, ToolResult, ToolRiskLevel
+
+class NoArguments(BaseModel):
+    pass
+
+class WaitForGo(BaseTool):
+    name = "wait_for_go"
+    description = "waits"
+    risk_level = ToolRiskLevel.MEDIUM
+    args_schema = NoArguments
+    def __init__(self, *, workspace: str | Path | None = None) -> None:
+        self._workspace = Path(workspace or ".")
+    def is_concurrency_safe(self, args) -> bool:
+        return True
+    async def execute(self) -> ToolResult:
+        (self._workspace / "started").touch()
+        await asyncio.sleep(60)
+        return ToolResult("went")
+"""
+
+
+@pytest.mark.parametrize("named", ["all", "the call"])
+def test_a_call_of_a_sub_agent_is_approved_also_while_the_parent_waits_for_a_recovery_decision(
+    tmp_path: Path, named: str
+) -> None:
+    calls = [("p0", "wait_for_go", {}), ("p1", "new_task", {"prompt": "append", "description": "keep the log"})]
+    script = [TCS(*calls), _SCRIPT[1], TXT("appended"), TXT("all done")]
+    with scripted(tmp_path, script) as command:
+        (tmp_path / "home" / "tools").mkdir(parents=True)
+        (tmp_path / "home" / "tools" / "waiting.py").write_text(_WAITING_TOOL)
+        asked, _ = command.run_json("go", "--thread", "t")
+        process = command.start("run", "--resume", "t", "--approve", "all")
+        until((command.workspace / "started").exists)
+        until(lambda: bool(command.json("approvals", "list")["approvals"]))
+        command.kill(process)
+        [waiting] = command.json("approvals", "list")["approvals"]
+        name = "all" if named == "all" else waiting["call_id"]
+        decide, told = command.run_json("--resume", "t", "--approve", name)
+        left = command.json("approvals", "list")["approvals"]
+        command("recover", "t", "--done", "p0", "--result", "it went")
+        ended, last = command.run_json("--resume", "t")
+        logged = (command.workspace / "log.txt").read_text()
+
+    assert (asked, decide, [call["call_id"] for call in told["interrupted_calls"]]) == (3, 4, ["p0"])
+    assert (left, ended, last["answer"], logged) == ([], 0, "all done", "a\n")
 
 
 def test_in_mode_auto_nobody_judges_for_a_sub_agent_since_its_task_is_in_no_words_of_the_user(

@@ -6,12 +6,16 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from graph_agent.app.approvals import RecordedAnswer, record_answer, waiting_below
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.events import AnswerKind, WarningIssued
+from graph_agent.inspect import CallView
+from graph_agent.ports import Answer, SystemClock
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
 
 if TYPE_CHECKING:
@@ -45,6 +49,11 @@ class PendingAnswers:
     reason: str = ""
     recover: RecoverPolicy = "ask"
 
+    @property
+    def names_calls(self) -> bool:
+        """Whether any call is to be approved or rejected."""
+        return bool(self.approve or self.reject)
+
     def require_pending_calls(self, *, may_exist: bool) -> None:
         """Refuse answers that make no sense.
 
@@ -53,38 +62,64 @@ class PendingAnswers:
         """
         if "all" in self.approve and "all" in self.reject:
             raise UsageError("--approve all and --reject all exclude each other. Use one of them.")
-        if (self.approve or self.reject) and not may_exist:
+        if self.names_calls and not may_exist:
             raise UsageError(
                 "--approve and --reject answer pending calls, and a new thread has none. "
                 "Name the thread with --resume ID; `graph-agent approvals list` lists pending calls."
             )
 
 
-async def answer_pending(session: "Session", result: TurnResult, answers: PendingAnswers) -> TurnResult:
+async def answer_pending(
+    session: "Session", result: TurnResult, answers: PendingAnswers, database: Path | None = None
+) -> TurnResult:
     """Answer the pending questions that the flags name and continue when nothing stays pending.
+
+    With a database, those of sub-agents are reached too that the parent has not opened yet.
 
     Raises:
         UsageError: a flag names a call that is not pending here, or two flags name the same one.
         AnswerRefused: another process gave a different answer first.
     """
-    replies = _replies(result.questions, answers)
+    shown = {item.question.call_id for item in result.questions}
+    below: list[CallView] = []
+    if database and result.questions and answers.names_calls:
+        waiting = waiting_below(database, session.thread_id)
+        below = [view for view in waiting if view.record["call_id"] not in shown]
+    replies = _replies(result.questions, answers, below)
     if "all" in answers.approve and "approve" not in {kind for kind, _ in replies.values()}:
         session.bus.publish(WarningIssued("--approve all approves nothing: no call waits for an approval here."))
     for item in result.questions:
         if reply := replies.get(item.question.call_id):
             kind, reason = reply
             answer = await session.decide(item.question, kind, reason=reason)
-            if answer.by != session.by and answer.kind != kind:
-                raise AnswerRefused(
-                    f"Call {item.question.call_id!r} already has an answer: {answer.kind} by {answer.by} "
-                    f"at {answer.at}. The first answer counts."
-                )
+            if answer.by != session.by:
+                _require_same_kind(item.question.call_id, kind, answer)
+    for view in below:
+        call_id = view.record["call_id"]
+        if database and (reply := replies.get(call_id)):
+            kind, reason = reply
+            answer = Answer(kind, session.by, SystemClock().now(), reason=reason)
+            recorded = await record_answer(database, f"{view.thread_id}:{call_id}", answer)
+            if not recorded.accepted:
+                _require_same_kind(call_id, kind, recorded)
     return await session.proceed() if result.questions else result
 
 
-def _replies(questions: Sequence[OpenQuestion], answers: PendingAnswers) -> dict[str, _Reply]:
-    approvals = [item for item in questions if item.question.kind == "approval"]
-    pending = [item.question.call_id for item in approvals]
+def _require_same_kind(call_id: str, kind: str, given: Answer | RecordedAnswer) -> None:
+    if given.kind != kind:
+        raise AnswerRefused(
+            f"Call {call_id!r} already has an answer: {given.kind} by {given.by} at {given.at}. "
+            "The first answer counts."
+        )
+
+
+def _replies(
+    questions: Sequence[OpenQuestion], answers: PendingAnswers, below: Sequence[CallView]
+) -> dict[str, _Reply]:
+    approvals = {item.question.call_id: item.call for item in questions if item.question.kind == "approval"} | {
+        view.record["call_id"]: view.record for view in below
+    }
+    pending = list(approvals)
     rejected = {_find_call(name, pending) for name in answers.reject if name != "all"}
     approved = {_find_call(name, pending) for name in answers.approve if name != "all"}
     if both := rejected & approved:
@@ -93,7 +128,7 @@ def _replies(questions: Sequence[OpenQuestion], answers: PendingAnswers) -> dict
         rejected |= set(pending) - approved
     elif "all" in answers.approve:
         # A question of the model needs an answer in words: approving cannot give it.
-        answerable = {item.question.call_id for item in approvals if not item.call.get("requires_input")}
+        answerable = {call_id for call_id, call in approvals.items() if not call.get("requires_input")}
         approved |= answerable - rejected
     replies: dict[str, _Reply] = dict.fromkeys(approved, ("approve", ""))
     replies |= dict.fromkeys(rejected, ("reject", answers.reason))

@@ -191,7 +191,8 @@ class _Run:
         return schema.check(result.answer)
 
     async def _work(self, session: "Session") -> TurnResult:
-        result = await answer_pending(session, await session.start(), self._request.answers)
+        request = self._request
+        result = await answer_pending(session, await session.start(), request.answers, request.database)
         prompt = self._request.prompt
         if result.questions:
             return await self._queue_prompt(session, result)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graph_agent.app.reader import read_database
 from graph_agent.inspect import Lease, Reader, is_alive
-from graph_agent.inspect.calls import read_leases, view_call
+from graph_agent.inspect.calls import read_leases, view_calls
 from graph_agent.ports import SystemClock
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.sqlite.database import Database
@@ -38,7 +38,7 @@ def test_a_call_that_ends_with_its_process_while_we_read_is_not_interrupted(rows
 
     rows.execute("UPDATE call_log SET status = 'success', record = json_set(record, '$.status', 'success')")
     rows.execute("UPDATE threads SET next_nodes = '[]'")
-    [call] = (view_call(call, is_held="t1" in leases.held) for call in database.calls())
+    [call] = view_calls(database.calls(), leases.held.__contains__)
 
     database.close()
     assert call.record["status"] == "success"
