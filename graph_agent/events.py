@@ -97,9 +97,10 @@ ShellEnd = Literal[
 ]
 """Why a background shell ended.
 
-exited: on its own. output_limit: it wrote too much. memory_limit, process_limit: it exceeded a limit of the
-sandbox. session: with its session. found_dead: by the next session, because its own had died. user: by the person
-at the terminal. exited_unobserved: on its own while no session ran. sandbox_failed: its sandbox could not be made.
+exited: on its own. output_limit: it wrote too much, for which only earlier versions end a shell. memory_limit,
+process_limit: it exceeded a limit of the sandbox. session: with its session. found_dead: by the next session,
+because its own had died. user: by the person at the terminal. exited_unobserved: on its own while no session ran.
+sandbox_failed: its sandbox could not be made.
 """
 
 ServerStage = Literal["starting", "running", "restarting", "failed"]

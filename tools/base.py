@@ -174,7 +174,7 @@ class Limits:
     scan_bytes: int = 1024 * 1024 * 1024
     """How far into a file a range may be."""
     spool_bytes: int = 64 * 1024 * 1024
-    """A command that writes more is stopped."""
+    """Of what a command writes, so much is kept: half of it the beginning, half the end."""
     shells: int = 8
     """Background shells a thread may have running."""
     look_s: float = 0.05

@@ -4,6 +4,7 @@ They survive the turn. They end with the session, unless the user keeps them (`b
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -29,14 +30,21 @@ from tools.shell_ops.background import (
     TooManyShells,
     start_background_command,
 )
-from tools.shell_ops.output import clean_output, format_exit_code, last_complete_byte, read_exit_code
+from tools.shell_ops.output import (
+    ShellReport,
+    clean_output,
+    format_exit_code,
+    last_complete_byte,
+    read_report,
+    trim_spool,
+)
 from tools.shell_ops.shell_command import ShellCommand
 
 __all__ = ["Shells", "format_duration", "format_ending", "read_spool_end"]
 
 _REASONS: Mapping[str, str] = {
     "kill": "ended by bash_kill",
-    "output_limit": "ended because it wrote more than it may; only the beginning was kept",
+    "output_limit": "ended by an earlier version because it wrote more than 64 MB; only the beginning was kept",
     "memory_limit": "ended because it used more memory than the setting sandbox_memory allows",
     "process_limit": "ended because it had more processes than the setting sandbox_processes allows",
     "session": "ended with the session that started it",
@@ -142,8 +150,8 @@ class Shells:
             # A call that read all of the output has reported the end, too.
             size = await run_in_thread(_size, self._spool(record))
             if not (record.read_by and record.read_until >= size):
-                command = record.shell.command
-                ended[_id(record.number)] = f"{format_ending(ending, command)}  $ {command}"
+                state = format_ending(ending, await run_in_thread(read_report, self._spool(record)))
+                ended[_id(record.number)] = f"{state}  $ {record.shell.command}"
         return ended
 
     async def reattach(self, thread_id: str) -> None:
@@ -202,10 +210,11 @@ class Shells:
         path = self._spool(record)
 
         def ending(why: str) -> ShellExit:
-            return ShellExit(why, read_exit_code(path))
+            return ShellExit(why, read_report(path).code)
 
+        max_bytes = self._limits.spool_bytes
         return BackgroundCommand(
-            ReattachedProcesses(traces), lambda: _size(path), self._limits.spool_bytes, ending, AsyncExitStack()
+            ReattachedProcesses(traces), lambda: _trim(path, max_bytes), ending, AsyncExitStack()
         )
 
     async def _traces_if_alive(self, record: ShellRecord) -> ProcessTraces | None:
@@ -219,8 +228,8 @@ class Shells:
         return traces
 
     async def _record_unobserved_end(self, record: ShellRecord) -> None:
-        code = await run_in_thread(read_exit_code, self._spool(record))
-        await self._record_end(record.number, record.shell, ShellExit("exited_unobserved", code))
+        report = await run_in_thread(read_report, self._spool(record))
+        await self._record_end(record.number, record.shell, ShellExit("exited_unobserved", report.code))
 
     async def _record_end(self, number: int, new: NewShell, outcome: ShellExit) -> None:
         ending = ShellEnding(outcome.why, outcome.code, outcome.trouble)
@@ -231,7 +240,8 @@ class Shells:
             _log.exception("the end of background shell %d could not be recorded", number)
             return
         if is_first and outcome.why != "kill":
-            text = format_ending(ending, new.command)
+            spool = self._blobs.spool(new.thread_id, new.call_id, new.attempt)
+            text = format_ending(ending, await run_in_thread(read_report, spool))
             self._publish(ShellEnded(_id(number), new.command, text, _END_REASONS[outcome.why]))
 
     async def _record(self, number: int) -> ShellRecord:
@@ -265,7 +275,7 @@ class Shells:
             state = f"running for {format_duration(time.time() - started)}"
             readable = await run_in_thread(last_complete_byte, path, record.read_until)
         else:
-            state, readable = format_ending(ending, command), size
+            state, readable = format_ending(ending, await run_in_thread(read_report, path)), size
         return ShellView(
             _id(record.number),
             command,
@@ -281,11 +291,11 @@ class Shells:
         return self._blobs.spool(record.shell.thread_id, record.shell.call_id, record.shell.attempt)
 
 
-def format_ending(ending: ShellEnding, command: str) -> str:
+def format_ending(ending: ShellEnding, report: ShellReport) -> str:
     """How a shell ended, in words for a person and the model."""
     if ending.reason in _REASONS:
         return _REASONS[ending.reason]
-    code = "" if ending.code is None else format_exit_code(ending.code, command)
+    code = "" if ending.code is None else format_exit_code(ending.code, report)
     if ending.reason == "exited_unobserved":
         after = "ended with the program that started it, or later"
         return f"ended unobserved, {code}" if code else after
@@ -323,6 +333,16 @@ def _id(number: int) -> str:
 def _number(shell_id: str) -> int | None:
     digits = shell_id.strip().removeprefix("sh")
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 15 else None
+
+
+def _trim(spool: Path, max_bytes: int) -> None:
+    if _size(spool) > max_bytes:
+        with contextlib.suppress(FileNotFoundError):
+            file = os.open(spool, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                trim_spool(file, max_bytes)
+            finally:
+                os.close(file)
 
 
 def _size(path: Path) -> int:

@@ -192,10 +192,10 @@ def test_the_model_is_told_once_of_a_shell_that_ended_while_it_looked_elsewhere(
 
     newest = [str(body["messages"][-1]["content"]) for body in command.server.bodies]
     told = [[line for line in text.splitlines() if line.startswith("- sh")] for text in newest]
-    assert [[line.split("  ")[0].split(",")[0] for line in lines] for lines in told] == [
+    assert [[line.split(";")[0] for line in lines] for lines in told] == [
         [],
         [],
-        ["- sh1: exit code 3"],
+        ["- sh1: exit code 3 $ until test -e go"],
         [],
         ["- sh2: ended with the session that started it $ sleep 61.9110"],
         [],

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 from tools.base import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
 from tools.sandbox.sandbox import NO_LIMITS, SandboxUnavailable
-from tools.shell_ops.output import exit_code_file, open_spool, read_exit_code
+from tools.shell_ops.output import open_spool, read_report, report_file
 from tools.shell_ops.process import (
     ChildProcess,
     Process,
@@ -153,7 +153,7 @@ class ShellExit:
     """How a background shell ended."""
 
     why: str
-    """exited, output_limit, memory_limit, process_limit, sandbox_failed; or the word of whoever ended it."""
+    """exited, memory_limit, process_limit, sandbox_failed; or the word of whoever ended it."""
     code: int | None = None
     """Exit code, or minus the signal; None if nobody observed it."""
     trouble: str = ""
@@ -168,8 +168,7 @@ class BackgroundCommand:
 
     Args:
         processes: its processes: a child of this process, or of an earlier one.
-        size: returns how much it has written.
-        max_bytes: how much it may write.
+        trim: frees what is not kept of its output.
         ending: returns how it ended, when all of it has.
         held: resources that are released then.
         exceeded: returns the limit that it exceeds.
@@ -178,15 +177,13 @@ class BackgroundCommand:
     def __init__(
         self,
         processes: "ChildProcess | ReattachedProcesses",
-        size: Callable[[], int],
-        max_bytes: int,
+        trim: Callable[[], None],
         ending: Callable[[str], ShellExit],
         held: AsyncExitStack,
         exceeded: Callable[[], LimitStop | None] = lambda: None,
     ) -> None:
         self._processes = processes
-        self._size = size
-        self._max_bytes = max_bytes
+        self._trim = trim
         self._ending = ending
         self._held = held
         self._exceeded = exceeded
@@ -229,8 +226,7 @@ class BackgroundCommand:
 
     async def _watch(self, ended: Callable[[ShellExit], Awaitable[None]]) -> None:
         while not await self._processes.wait(_POLL_S):
-            if self._size() > self._max_bytes:
-                self._reason = self._reason or "output_limit"
+            self._trim()
             self._reason = self._reason or self._exceeded()
             if self._reason is not None:
                 if self._reason not in ("memory_limit", "process_limit"):  # It would only go on meanwhile.
@@ -255,7 +251,7 @@ async def start_background_command(
     async with AsyncExitStack() as opening:
         spool = opening.enter_context(open_spool(path))
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        report = os.open(exit_code_file(path), flags, 0o600)
+        report = os.open(report_file(path), flags, 0o600)
         opening.callback(os.close, report)
         lasts: Literal["always", "session"] = "always" if outlives else "session"
         launch = await opening.enter_async_context(command_sandbox(run.context, lasts))
@@ -265,14 +261,12 @@ async def start_background_command(
         def ending(why: str) -> ShellExit:
             if not child.has_started:
                 return ShellExit("sandbox_failed", trouble=sandbox_error(spool))
-            if why == "output_limit":
-                spool.cut(max_bytes)
-            return ShellExit(why, exit_code(child, run, has_reported=read_exit_code(path) is not None))
+            return ShellExit(why, exit_code(child, run, has_reported=read_report(path).code is not None))
 
         limits = launch.limits if launch else NO_LIMITS
         held = opening.pop_all()
         return BackgroundCommand(
-            child, lambda: spool.size, max_bytes, ending, held, lambda: exceeded_limit(child, limits)
+            child, lambda: spool.trim(max_bytes), ending, held, lambda: exceeded_limit(child, limits)
         ), child
     raise AssertionError("unreachable: nothing here swallows an exception")
 

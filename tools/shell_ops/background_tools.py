@@ -22,7 +22,6 @@ from tools.base import (
 from tools.running import run_in_thread
 from tools.shell_ops.background import BackgroundShells, NewOutput, ShellView, background_unavailable
 from tools.shell_ops.output import input_hint, open_existing_spool, read_output_range
-from tools.shell_ops.shell_command import strip_exit_trap
 
 __all__ = ["BashKillTool", "BashListTool", "BashOutputTool", "ShellArgs"]
 
@@ -89,7 +88,6 @@ def _format_output(output: NewOutput, context: ToolContext) -> ToolResult:
             text, noted = read_output_range(spool, context, output.start, output.end)
     except FileNotFoundError:
         removed = "(its output was removed)"
-    text = strip_exit_trap(text)
     nothing = "(no new output)" if output.start or view.is_running else "(no output)"
     shown = removed or text.rstrip("\n") or nothing
     parts = (shown, f"[{view.state}]", input_hint(text, view.code or 0))

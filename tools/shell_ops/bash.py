@@ -7,7 +7,6 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,7 +30,7 @@ from tools.running import run_in_thread
 from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits, SandboxUnavailable
 from tools.shell_ops.background import BackgroundShells, start_in_background
 from tools.shell_ops.changed_files import WorkspaceSnapshot, changed_files, take_snapshot
-from tools.shell_ops.output import CommandEnd, Spool, format_result, open_spool
+from tools.shell_ops.output import CommandEnd, Spool, format_result, open_spool, parse_report
 from tools.shell_ops.process import ChildProcess
 from tools.shell_ops.shell_command import (
     LimitStop,
@@ -39,7 +38,6 @@ from tools.shell_ops.shell_command import (
     command_sandbox,
     exceeded_limit,
     exit_code,
-    exit_trap,
     format_sandbox_failure,
     refused_in_every_mode,
     sandbox_error,
@@ -48,10 +46,11 @@ from tools.shell_ops.shell_command import (
 
 __all__ = ["BashArgs", "BashTool"]
 
-_Stop = Literal["timeout", "output_limit"] | LimitStop
+_Stop = Literal["timeout"] | LimitStop
 
 _POLL_S = 0.05
 """How often the output of a running command is read."""
+_MAX_REPORT_BYTES = 1024 * 1024
 _MAX_NAMED_FILES = 100
 """So many changed files are named, and the number of the others."""
 
@@ -142,7 +141,13 @@ class BashTool(BaseTool):
         if not here.has_policy and (why := refused_in_every_mode(command, is_bash=not shell)):
             return failure(ToolErrorType.PERMISSION, f"This command is never run: {why}.")
         if background:
-            run = ShellCommand(command, timeout, start, here, shell, reports="code")
+            run = ShellCommand(
+                command,
+                timeout,
+                start,
+                here,
+                shell,
+            )
             return await start_in_background(run, self.shells)
         try:
             return await _run(ShellCommand(command, min(timeout, 600), start, here, shell))
@@ -175,25 +180,19 @@ async def _run(run: ShellCommand) -> ToolResult:
     path = context.blobs.spool(context.thread_id, context.call_id, context.attempt) if context.blobs else None
     before = await run_in_thread(take_snapshot, context.workspace, context.limits.look_s)
     started_at = time.monotonic()
-    with open_spool(path) as spool, ExitStack() as pipe:
-        # For the shell's last folder; never waited for, because a background process may keep it open.
-        source, sink = os.pipe()
-        pipe.callback(os.close, source)
-        pipe.callback(os.close, sink)
-        os.set_blocking(source, False)
+    # A file also for what the shell reports: a pipe would break if this process ended first.
+    with open_spool(path) as spool, open_spool(None) as report_spool:
         async with command_sandbox(context) as launch:
             try:
-                child = spawn(run, spool, sink, launch)
+                child = spawn(run, spool, report_spool.sink, launch)
             except OSError as error:
                 return failure(ToolErrorType.EXECUTION, f"The command could not be started: {error.strerror}.")
             limits = launch.limits if launch else NO_LIMITS
             stopped, left = await _supervise(child, run, spool, limits)
         if stopped is None and not child.has_started:
             return failure(ToolErrorType.EXECUTION, format_sandbox_failure(sandbox_error(spool)))
-        folder = None
-        with suppress(BlockingIOError):
-            line = os.read(source, 64 * 1024).decode("utf-8", "surrogateescape").rstrip("\n")
-            folder = Path(line) if line.startswith("/") and "\0" not in line else None
+        report = parse_report(report_spool.read(0, _MAX_REPORT_BYTES))
+        folder = Path(report.folder) if report.folder.startswith("/") else None
         is_inside = folder is not None and containing_root((context.workspace, *context.roots), folder) is not None
         end = CommandEnd(
             code=exit_code(child, run, has_reported=folder is not None),
@@ -204,13 +203,13 @@ async def _run(run: ShellCommand) -> ToolResult:
             outside=folder if not is_inside else None,
             start=run.start,
             left=left,
-            exit_trap=exit_trap(sink),
+            report=report,
             limits=limits,
             restrictions=context.sandbox.restrictions if context.sandbox and launch else "",
             restored=tuple(launch.restored) if launch else (),
             placeholders=launch.placeholders if launch else (),
         )
-        result = await run_in_thread(format_result, run.command, end, spool, context)
+        result = await run_in_thread(format_result, end, spool, context)
     if context.sandbox is not None:
         result.metadata["sandbox"] = launch.kind if launch else "none"
     if before is not None:
@@ -246,15 +245,11 @@ async def _supervise(
         deadline = time.monotonic() + run.timeout
         while stopped is None and not await child.wait(_POLL_S):
             report_output()
-            if spool.size > context.limits.spool_bytes:
-                stopped = "output_limit"
-            elif time.monotonic() > deadline:
-                stopped = "timeout"
-            else:
-                stopped = exceeded_limit(child, limits)
+            spool.trim(context.limits.spool_bytes)
+            stopped = "timeout" if time.monotonic() > deadline else exceeded_limit(child, limits)
         if stopped is None:
             left = await child.end_leftovers()
-        elif stopped in ("timeout", "output_limit"):  # At another limit it would only go on meanwhile.
+        elif stopped == "timeout":  # At another limit it would only go on meanwhile.
             await child.terminate()
     except asyncio.CancelledError:
         await child.terminate()
@@ -262,4 +257,5 @@ async def _supervise(
     finally:
         child.kill_all()
         report_output()
+        spool.trim(context.limits.spool_bytes)
     return stopped, left

@@ -1,12 +1,17 @@
 """The output of commands: the private file they write to, made readable, and the result of a command."""
 
+import contextlib
+import ctypes
+import fcntl
 import os
 import re
 import signal
+import struct
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +19,13 @@ from tools.base import ToolContext
 from tools.result import ToolErrorType, ToolResult, failure
 from tools.running import head_and_tail, limit_result, store_blob
 from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits
+from tools.shell_ops.process import strip_prelude
 
 __all__ = [
     "CommandEnd",
+    "ShellReport",
     "Spool",
     "clean_output",
-    "exit_code_file",
     "format_bytes",
     "format_exit_code",
     "format_limits",
@@ -29,8 +35,11 @@ __all__ = [
     "last_complete_byte",
     "open_existing_spool",
     "open_spool",
-    "read_exit_code",
+    "parse_report",
     "read_output_range",
+    "read_report",
+    "report_file",
+    "trim_spool",
 ]
 
 _ESCAPES = re.compile(
@@ -49,7 +58,7 @@ def clean_output(raw: bytes) -> str:
     if "\r" in text:
         # Of a line that was overwritten, the last version that is not empty.
         text = "\n".join(next(filter(None, reversed(line.split("\r"))), "") for line in text.split("\n"))
-    return _CONTROLS.sub("", text)
+    return strip_prelude(_CONTROLS.sub("", text))
 
 
 def incomplete_tail_length(raw: bytes) -> int:
@@ -92,9 +101,22 @@ class Spool:
         if text := clean_output(piece[:kept]):
             report(text)
 
-    def cut(self, size: int) -> None:
-        """Free what is stored beyond this size."""
-        os.ftruncate(self.sink, size)
+    def trim(self, max_bytes: int) -> None:
+        """Free the middle of more than this."""
+        trim_spool(self.sink, max_bytes)
+
+    def gap(self, start: int, end: int) -> tuple[int, int]:
+        """Which part of a range was freed, if any; otherwise it begins and ends at the end of the range."""
+        try:
+            freed = os.lseek(self._source, start, os.SEEK_HOLE)
+        except OSError:  # An empty file.
+            freed = end
+        if freed >= end:
+            return end, end
+        try:
+            return freed, min(end, os.lseek(self._source, freed, os.SEEK_DATA))
+        except OSError:  # Nothing was written since.
+            return freed, end
 
     def read(self, start: int = 0, count: int | None = None) -> bytes:
         """Bytes of the spool, to its end unless a count is given."""
@@ -140,6 +162,41 @@ def open_existing_spool(path: Path) -> Iterator[Spool]:
         os.close(source)
 
 
+_FREE_BLOCKS = 4096
+"""File systems free whole blocks of at most this size."""
+_PUNCH_HOLE = 0x02 | 0x01
+"""Of Linux: free the range, and keep the size of the file."""
+_F_PUNCHHOLE = 99
+"""The same of macOS, for `fcntl`."""
+
+
+def trim_spool(spool: int, max_bytes: int) -> None:
+    """Keep so much of a spool that is open for writing: half of it the beginning, half the end.
+
+    What is written later stays where it would be without that: nothing that was read or counted moves.
+    """
+    found = os.fstat(spool)
+    if found.st_size <= max_bytes or found.st_blocks * 512 <= max_bytes:
+        return
+    start = max_bytes // 2 // _FREE_BLOCKS * _FREE_BLOCKS
+    end = (found.st_size - max_bytes // 2) // _FREE_BLOCKS * _FREE_BLOCKS
+    if end > start and not _free(spool, start, end - start):
+        # Where a file system can free the end of a file only, all but its beginning.
+        os.ftruncate(spool, start)
+        os.ftruncate(spool, found.st_size)
+
+
+def _free(file: int, start: int, count: int) -> bool:
+    if sys.platform != "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(file, _F_PUNCHHOLE, struct.pack("@IIqq", 0, 0, start, count))
+            return True
+        return False
+    libc = ctypes.CDLL(None)
+    free = getattr(libc, "fallocate64", libc.fallocate)
+    return bool(free(file, _PUNCH_HOLE, ctypes.c_int64(start), ctypes.c_int64(count)) == 0)
+
+
 def last_complete_byte(path: Path, start: int) -> int:
     """Up to where the file can be read from `start` without splitting a character."""
     try:
@@ -150,18 +207,62 @@ def last_complete_byte(path: Path, start: int) -> int:
         return start
 
 
-def exit_code_file(spool: Path) -> Path:
-    """Where the shell of a background command writes its exit code."""
+@dataclass(frozen=True)
+class ShellReport:
+    """What a shell reported of the commands that it ran; see `process.shell_prelude`."""
+
+    code: int | None = None
+    """Its exit code; None if it did not exit by itself."""
+    folder: str = ""
+    """The folder in which it exited."""
+    last: tuple[int, ...] = ()
+    """The exit codes of the last pipeline."""
+    failed: tuple[int, ...] = ()
+    """Those of the first command or pipeline of which something failed."""
+    failed_command: str = ""
+    """The text of a failed command; empty for a pipeline, and where `|| true` follows."""
+    has_background: bool = False
+    """Whether it started a process in the background."""
+
+
+def parse_report(raw: bytes) -> ShellReport:
+    """What a shell has reported; an earlier version wrote nothing but the exit code."""
+    text = raw.decode("utf-8", "surrogateescape").rstrip("\n")
+    if text.isdigit():
+        return ShellReport(int(text))
+    *failures, end = text.split("\0")
+    report = ShellReport()
+    for failure_text in failures:
+        codes, _, command = failure_text.removeprefix("F").partition("|")
+        report = ShellReport(failed=_codes(codes), failed_command=command)
+        if _failed_members(report.failed) or report.failed[-1:] > (0,):
+            break
+    is_whole = end.startswith("E") and end.count("|") >= 3
+    code, last, background, folder = end[1:].split("|", 3) if is_whole else [""] * 4
+    return replace(
+        report,
+        code=int(code) if code.isdigit() else None,
+        folder=folder,
+        last=_codes(last),
+        has_background=bool(background),
+    )
+
+
+def _codes(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def report_file(spool: Path) -> Path:
+    """Where the shell of a background command reports."""
     return spool.with_name(f"{spool.name}.code")
 
 
-def read_exit_code(spool: Path) -> int | None:
-    """The exit code that the shell wrote; None if it could not."""
+def read_report(spool: Path) -> ShellReport:
+    """What the shell of a background command has reported."""
     try:
-        text = exit_code_file(spool).read_text(encoding="ascii", errors="replace").strip()
+        return parse_report(report_file(spool).read_bytes())
     except OSError:
-        return None
-    return int(text) if text.isdigit() else None
+        return ShellReport()
 
 
 @dataclass(frozen=True)
@@ -170,7 +271,7 @@ class CommandEnd:
 
     code: int
     """Exit code of the shell, or minus the signal that killed it."""
-    stopped: Literal["timeout", "output_limit", "memory_limit", "process_limit"] | None
+    stopped: Literal["timeout", "memory_limit", "process_limit"] | None
     timeout_s: float
     seconds: float
     folder: Path | None
@@ -188,28 +289,24 @@ class CommandEnd:
     """Protected names that the command created or changed and the sandbox restored."""
     placeholders: tuple[str, ...] = ()
     """Names that only the sandbox made visible to the command."""
-    exit_trap: str = ""
-    """What preceded the command; the shell quotes it in syntax errors, where it would be confusing."""
+    report: ShellReport = ShellReport()
 
 
-def format_result(command: str, end: CommandEnd, spool: Spool, context: ToolContext) -> ToolResult:
+def format_result(end: CommandEnd, spool: Spool, context: ToolContext) -> ToolResult:
     """The result of a command that has ended."""
-    spool_bytes = context.limits.spool_bytes
-    if end.stopped == "output_limit":
-        spool.cut(spool_bytes)
-        status = f"stopped because it wrote more than {spool_bytes} bytes; only those were kept"
-    elif end.stopped == "timeout":
+    if end.stopped == "timeout":
         status = f"stopped after {end.timeout_s:g} seconds, its time limit; what it did until then stays done"
     elif end.stopped is not None:
         status = f"stopped because it {_LIMIT_REASONS[end.stopped]}: {format_limits(end.limits)}"
     else:
-        status = format_exit_code(end.code, command)
+        status = format_exit_code(end.code, end.report)
     text, metadata = read_output_range(spool, context, 0, spool.size)
-    text = text.replace(end.exit_trap, "") if end.exit_trap else text
     output = "\n".join(filter(None, (text.rstrip("\n") or "(no output)", f"[{status}]", *_notes(text, end))))
     metadata |= {"exit_code": end.code if end.code >= 0 else None, "seconds": round(end.seconds, 3)}
     if end.code < 0:
         metadata["signal"] = _signal_name(-end.code)
+    if len(end.report.last) > 1:
+        metadata["pipeline"] = list(end.report.last)
     if end.left:
         metadata["ended_processes"] = list(end.left)
     if end.folder is not None:
@@ -241,7 +338,6 @@ def _notes(text: str, end: CommandEnd) -> Iterator[str]:
         yield f"[it ran with limits, which may be why it failed: {format_limits(end.limits)}]"
     if end.left:
         named = ", ".join(end.left[:_MAX_NAMED])
-        named = named.replace(end.exit_trap, "") if end.exit_trap else named
         more = f" and {len(end.left) - _MAX_NAMED} more" if len(end.left) > _MAX_NAMED else ""
         yield f"[it left processes running, which were ended with the call: {named}{more}]"
     if end.folder is not None:
@@ -275,33 +371,60 @@ _MAX_CLEANED_BYTES = 1024 * 1024
 def read_output_range(spool: Spool, context: ToolContext, start: int, end: int) -> tuple[str, dict[str, Any]]:
     """A part of the output, readable and cut to the context's limit, with its metadata."""
     size, limit = end - start, context.limits.result_chars
-    if size <= _MAX_CLEANED_BYTES:
+    gap, resumed = spool.gap(start, end)
+    if size <= _MAX_CLEANED_BYTES and gap == end:
         limited = limit_result(ToolResult(clean_output(spool.read(start, size))), limit, context.blobs)
         return limited.output, {"output_bytes": size, **limited.metadata}
-    reference = store_blob(spool.read(start, size), context.blobs)
+    kept = spool.read(start, gap - start)
+    freed = f"; {resumed - gap} bytes from its middle were not kept" if resumed > gap else ""
+    if freed:
+        kept += b"\n[%d bytes of the output were not kept]\n" % (resumed - gap) + spool.read(resumed, end - resumed)
+    reference = store_blob(kept, context.blobs)
     how = (
         f'read more with read_file(file_path="{reference}", offset=..., limit=...)' if reference else "use a filter"
     )
-    ends = f"{clean_output(spool.read(start, limit))}\n{clean_output(spool.read(end - limit, limit))}"
-    text = head_and_tail(ends, limit, f"left out here: the whole output has {size} bytes; {how}")
+    ends = f"{clean_output(kept[:limit])}\n{clean_output(kept[-limit:])}"
+    text = head_and_tail(ends, limit, f"left out here: the whole output has {size} bytes{freed}; {how}")
     metadata: dict[str, Any] = {"output_bytes": size, "truncated": True}
     return text, metadata | ({"blob": reference} if reference else {})
 
 
-_SEVERAL_COMMANDS = re.compile(r"[|;&\n]")
-_HIDES_NO_FAILURE = re.compile(r"&&|[<>]&|&>")
-"""A chain that stops at a failure, and redirections such as `2>&1`."""
-
-
-def format_exit_code(code: int, command: str) -> str:
-    """An exit code, or minus a signal, and what it means."""
+def format_exit_code(code: int, report: ShellReport) -> str:
+    """An exit code, or minus a signal, what it means, and which failures it hides."""
     if code < 0:
         return f"killed by signal {_signal_name(-code)}"
-    name = _signal_name(code - 128) if 128 < code < 193 else ""
+    name = _signal_name(code - _SIGNALLED) if _SIGNALLED < code < 193 else ""
     by_signal = f", which usually means signal {name}" if name else ""
-    hides_others = _SEVERAL_COMMANDS.search(_HIDES_NO_FAILURE.sub(" ", command.strip())) is not None
-    last = ", that of the last command; earlier ones may have failed" if hides_others else ""
-    return f"exit code {code}{by_signal}{last}"
+    hidden = _format_failure("the pipeline", report.last) if _failed_members(report.last) else ""
+    if not hidden and (_failed_members(report.failed) or code not in (report.failed[-1:] or (code,))):
+        hidden = _format_failure("an earlier pipeline", report.failed, report.failed_command)
+    if not hidden and code == 0 and report.has_background:
+        hidden = "; how its background processes ended is not known"
+    return f"exit code {code}{by_signal}{hidden}"
+
+
+_SIGNALLED = 128
+_UNREAD = _SIGNALLED + signal.SIGPIPE
+"""How a member of a pipeline ends whose output the next one did not read to the end, which is no failure."""
+
+
+def _failed_members(codes: tuple[int, ...]) -> list[int]:
+    """Which members of a pipeline before the last one failed; the exit code of the pipeline hides them."""
+    return [number for number, code in enumerate(codes[:-1], 1) if code not in (0, _UNREAD)]
+
+
+def _format_failure(pipeline: str, codes: tuple[int, ...], command: str = "") -> str:
+    if len(codes) == 1:
+        first, *more = command.strip().split("\n")
+        cut = "…" if more or len(first) > _MAX_COMMAND_CHARS else ""
+        named = f": {first[:_MAX_COMMAND_CHARS]}{cut}" if first else ""
+        return f"; an earlier command failed with exit code {codes[0]}{named}"
+    failed = _failed_members(codes) or [len(codes)]
+    members = (f"command {number} of {len(codes)} failed with exit code {codes[number - 1]}" for number in failed)
+    return f"; in {pipeline}, {' and '.join(members)}"
+
+
+_MAX_COMMAND_CHARS = 80
 
 
 def _signal_name(number: int) -> str:

@@ -11,6 +11,7 @@ is known.
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -33,7 +34,9 @@ __all__ = [
     "is_namespace_init",
     "resource_usage",
     "send_signal",
+    "shell_prelude",
     "start_time",
+    "strip_prelude",
 ]
 
 CALL_MARK = "GRAPH_AGENT_CALL"
@@ -78,6 +81,7 @@ def command_line(pid: int) -> str:
         shown = _ps("command=", pid)
     else:
         shown = " ".join(_read(pid, "cmdline").decode("utf-8", "replace").split("\0")).strip()
+    shown = strip_prelude(shown)
     return f"{shown[:_MAX_COMMAND_CHARS]} (pid {pid})" if shown else f"pid {pid}"
 
 
@@ -230,6 +234,53 @@ _GATE_IN_NAMESPACE = (
 So the shell stays: on its input, a socket, it reports that the command began and how it ended, and keeps the
 namespace until the agent has looked at it. Its own messages are discarded, as the output belongs to the command.
 """
+_ON_EXIT = '{ builtin printf "E%s|%s|%s|" "$?" "${PIPESTATUS[*]}" "${!:-}"; builtin pwd -P; } 2>/dev/null >&REPORT'
+_ON_FAILURE = (
+    'case $((_failures=${_failures:-0}+1)) in [1-9]) { builtin printf "F%s|%s\\0%.0s" "${PIPESTATUS[*]}" '
+    '"${BASH_COMMAND:0:200}" "$_"; } 2>/dev/null >&REPORT;; esac'
+)
+"""Ends with an argument that is not printed, so that `$_` stays what it was for the command."""
+_REPORT_STATUS = '{ builtin printf "F%s|\\0%.0s" "${PIPESTATUS[*]}" "$_"; } 2>/dev/null >&REPORT'
+_BEFORE_COMMAND = (
+    "case $((_commands=${_commands:-0}+1)):${PIPESTATUS[*]} in [1-9]???:*) trap - DEBUG;; *:0) ;; "
+    f"*:*[1-9]*[!0-9]*) {_REPORT_STATUS};; *) case $BASH_COMMAND in true|:) {_REPORT_STATUS};; esac;; esac"
+)
+"""Sees how each member of the pipeline before ended, and what precedes `|| true`.
+
+It takes ten times as long as a simple command, so it ends.
+"""
+_PRELUDES = (
+    f"trap '{_ON_EXIT}' EXIT; ",
+    f"set -E; trap '{_ON_FAILURE}' ERR; ",
+    f"set -T; trap '{_BEFORE_COMMAND}' DEBUG; ",
+)
+_PRELUDE = re.compile(
+    "|".join(
+        re.escape(text).replace("REPORT", r"\d+")
+        for text in (*_PRELUDES, *(f"{body}\n" for body in (_ON_EXIT, _ON_FAILURE, _BEFORE_COMMAND)))
+    )
+)
+_SETS_TRAPS = re.compile(r"\b(?:trap|shopt|xtrace|verbose|errtrace|functrace)\b|\bset\s+[-+]\w*[xvET]")
+"""Where a command has traps of its own, or is traced, failures before its end are not looked for."""
+
+
+def shell_prelude(command: str, report: int) -> str:
+    """What precedes a command so that bash reports what failed in it, and where and how it exits.
+
+    The report: `F` and the exit codes of a failed command or pipeline, `|`, its text if known, NUL; and at the
+    end `E`, the exit code, `|`, the exit codes of the last pipeline, `|`, the newest background process, `|`, the
+    folder. Traps of bash 3.2, that of macOS, would change `PIPESTATUS` for the command; it reports the end alone.
+    """
+    only_end = sys.platform != "linux" or _SETS_TRAPS.search(command)
+    count = 1 if only_end else 3 if "|" in command else 2
+    return "".join(_PRELUDES[:count]).replace("REPORT", str(report))
+
+
+def strip_prelude(text: str) -> str:
+    """A text without what preceded a command, which the shell quotes in syntax errors and `ps` prints."""
+    return _PRELUDE.sub("", text) if "PIPESTATUS" in text else text
+
+
 _TERM_GRACE_S = 2.0
 _POLL_S = 0.01
 """How often the exit is looked for if the kernel does not report it."""

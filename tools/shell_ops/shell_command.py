@@ -15,7 +15,7 @@ from tools.running import run_in_thread
 from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits, SandboxLaunch
 from tools.shell_ops.bash_parser import parse_bash
 from tools.shell_ops.output import Spool, clean_output
-from tools.shell_ops.process import CALL_MARK, ChildProcess
+from tools.shell_ops.process import CALL_MARK, ChildProcess, shell_prelude
 
 __all__ = [
     "INTERACTION_OFF",
@@ -25,12 +25,10 @@ __all__ = [
     "command_sandbox",
     "exceeded_limit",
     "exit_code",
-    "exit_trap",
     "format_sandbox_failure",
     "refused_in_every_mode",
     "sandbox_error",
     "spawn",
-    "strip_exit_trap",
 ]
 
 INTERACTION_OFF: Mapping[str, str] = {
@@ -76,8 +74,6 @@ class ShellCommand:
     context: ToolContext
     shell: tuple[str, ...] = ()
     """The words before the command for another shell than bash, which reports nothing when it exits."""
-    reports: Literal["folder", "code"] = "folder"
-    """What its shell reports when it exits: the current folder, or the exit code where nobody may observe it."""
 
 
 @asynccontextmanager
@@ -102,17 +98,16 @@ async def command_sandbox(
 
 
 _SHELL = "/bin/bash"
-_EXIT_TRAP = re.compile(r"trap '(?:pwd -P|echo \$\?) >&\d+' EXIT; ")
 
 
 def spawn(command: ShellCommand, spool: Spool, report: int, launch: SandboxLaunch | None) -> ChildProcess:
-    """Start the shell, which waits for `release`; `report` receives what it reports when it exits.
+    """Start the shell, which waits for `release`; `report` receives what `shell_prelude` describes.
 
     Raises:
         OSError: the system refuses.
     """
     # The approved text follows on the same line, so that the shell's messages count lines as the model does.
-    script = f"{exit_trap(report, command.reports)}{command.command}"
+    script = f"{shell_prelude(command.command, report)}{command.command}"
     bash = [_SHELL, "--noprofile", "--norc", "-c", script, "bash"]
     words = [*command.shell, command.command] if command.shell else bash
     mark = command.context.mark or secrets.token_hex(16)
@@ -130,16 +125,6 @@ def spawn(command: ShellCommand, spool: Spool, report: int, launch: SandboxLaunc
         namespace=namespace,
         descriptors=launch.descriptors if launch else (),
     )
-
-
-def exit_trap(report: int, reports: Literal["folder", "code"] = "folder") -> str:
-    """What precedes a command so that its shell reports its folder or exit code when it exits."""
-    return f"trap '{'pwd -P' if reports == 'folder' else 'echo $?'} >&{report}' EXIT; "
-
-
-def strip_exit_trap(text: str) -> str:
-    """Output of a shell without the text that preceded its command."""
-    return _EXIT_TRAP.sub("", text)
 
 
 LimitStop = Literal["memory_limit", "process_limit"]

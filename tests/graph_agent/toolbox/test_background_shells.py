@@ -15,6 +15,7 @@ from tests.fakes.sandboxes import sandbox
 from tests.fakes.waiting import is_running, until
 from tools.base import Limits, ToolContext
 from tools.sandbox import Sandbox
+from tools.shell_ops.output import ShellReport
 
 _SLEEPS = "echo $$ > pid; sleep 61.1"
 
@@ -66,7 +67,7 @@ async def test_the_exit_code_of_a_shell_is_reported_also_if_it_cannot_even_begin
     result = await run.start("no-such-thing")
     await run.start("sleep 0.4; exit 7")
 
-    state = "exit code 7, that of the last command; earlier ones may have failed"
+    state = "exit code 7"
     assert "sh1, and it has ended already: exit code 127." in result.output
     assert await until(lambda: ShellEnded("sh2", "sleep 0.4; exit 7", state, "exited") in run.events)
 
@@ -92,14 +93,16 @@ async def test_a_thread_has_a_limited_number_of_shells(tmp_path: Path) -> None:
         assert not (run.around.workspace / "ran").exists()
 
 
-async def test_a_shell_that_writes_too_much_is_ended(tmp_path: Path) -> None:
+async def test_of_what_a_shell_writes_the_beginning_and_the_end_are_kept(tmp_path: Path) -> None:
     async with background(tmp_path, limits=Limits(spool_bytes=100_000)) as run:
-        await run.start("yes")
+        await run.start("echo first; yes | head -c 5000000; echo; sleep 0.3; false | cat; echo last")
 
         assert await until(lambda: bool(run.events))
         output = (await run.output("sh1")).output
-        assert output.endswith("[ended because it wrote more than it may; only the beginning was kept]")
-        assert (await run.shells.all(run.context("t1", "x")))[0].output_bytes == 100_000
+        state = "[exit code 0; in an earlier pipeline, command 1 of 2 failed with exit code 1]"
+        assert (output[:8], output.endswith(f"\nlast\n{state}")) == ("first\ny\n", True)
+        assert "bytes from its middle were not kept" in output
+        assert (await run.shells.all(run.context("t1", "x")))[0].output_bytes == 5_000_012
 
 
 async def test_the_next_run_ends_what_a_dead_one_left_running(run: Background) -> None:
@@ -128,7 +131,7 @@ async def test_the_next_run_learns_the_exit_code_of_a_shell_that_ended_unobserve
 
     assert [event.reason for event in after.events if isinstance(event, ShellEnded)] == ["exited_unobserved"]
     output = await after.output("sh1")
-    assert output.output.startswith("late\n[ended unobserved, exit code 4,")
+    assert output.output.startswith("late\n[ended unobserved, exit code 4]")
     assert output.metadata["exit_code"] == 4
 
 
@@ -262,7 +265,7 @@ async def test_an_end_that_no_call_reported_is_reported_to_the_model(run: Backgr
     await run.shells.close()
     later = run.next_run()
 
-    words = "exit code 7, that of the last command; earlier ones may have failed"
+    words = "exit code 7"
     assert (state, after) == ({"sh1": f"{words}  $ sleep 0.4; echo out; exit 7"}, {})
     ended = await later.shells.ended("t1")
     assert {name: how for name, how in ended.items() if name != "sh2"} == {
@@ -283,7 +286,7 @@ async def test_an_end_that_no_call_reported_is_reported_to_the_model(run: Backgr
     ],
 )
 def test_every_ending_has_words(ending: ShellEnding, state: str) -> None:
-    assert format_ending(ending, "npm start") == state
+    assert format_ending(ending, ShellReport()) == state
 
 
 def test_a_time_span_is_shown_in_a_fitting_unit() -> None:

@@ -125,7 +125,7 @@ async def _by_bash(around: ToolEnvironment, box: Sandbox, script: str) -> str:
 
 
 async def _in_background(around: ToolEnvironment, box: Sandbox, script: str) -> str:
-    run = ShellCommand(script, 60, around.workspace, around.context(sandbox=box), reports="code")
+    run = ShellCommand(script, 60, around.workspace, around.context(sandbox=box))
     output, ended = around.workspace.parent / "spooled", asyncio.Event()
     shell, child = await start_background_command(run, output, outlives=False)
 

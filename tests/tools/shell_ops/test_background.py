@@ -54,7 +54,7 @@ async def _going(
     folder: Path, command: str, ended: list[ShellExit], *, outlives: bool = False
 ) -> BackgroundCommand:
     context = ToolEnvironment(folder).context()
-    run = ShellCommand(command, 1, context.workspace, context, reports="code")
+    run = ShellCommand(command, 1, context.workspace, context)
     shell, child = await start_background_command(run, folder / "out", outlives=outlives)
 
     async def take_in(outcome: ShellExit) -> None:
@@ -81,7 +81,7 @@ async def test_a_background_command_is_watched_until_it_ends_for_the_first_reaso
 
 async def test_a_command_that_was_never_released_leaves_nothing(tmp_path: Path) -> None:
     context = ToolEnvironment(tmp_path).context()
-    run = ShellCommand("touch ran", 1, context.workspace, context, reports="code")
+    run = ShellCommand("touch ran", 1, context.workspace, context)
     shell, _ = await start_background_command(run, tmp_path / "out", outlives=False)
 
     await shell.discard()

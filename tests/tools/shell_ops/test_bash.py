@@ -1,4 +1,5 @@
 import asyncio
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -47,39 +48,58 @@ async def test_the_result_has_the_output_of_both_streams_and_the_exit_code(aroun
     result = await _bash(around, "echo out; echo err >&2; exit 3")
     success = await _bash(around, "true", call_id="c2")
 
-    status = "exit code 3, that of the last command; earlier ones may have failed"
+    status = "exit code 3"
     expected = {"error_type": "execution", "output_bytes": 8, "exit_code": 3, "seconds": 0}
     assert (result.output, result.error) == (f"out\nerr\n[{status}]", f"The command failed: {status}.")
     assert result.metadata | {"seconds": 0} == expected
     assert (success.output, success.error, success.display) == ("(no output)\n[exit code 0]", None, "exit code 0")
 
 
-_HIDDEN_FAILURE = "[exit code 0, that of the last command; earlier ones may have failed]"
+_FAILED = "[exit code 0; an earlier command failed with exit code 1: sh -c 'exit 1']"
+_PIPELINE = "in the pipeline, command"
+_EARLIER_PIPELINE = "[exit code 0; in an earlier pipeline, command 1 of 2 failed with exit code 1]"
 _NO_INPUT = "[commands run without a terminal and without input"
 
 
 @pytest.mark.parametrize(
     ("command", "part"),
     [
-        ("echo out; echo err >&2; exit 3", "out\nerr\n[exit code 3, that of the last command; earlier ones"),
+        ("echo out; echo err >&2; exit 3", "out\nerr\n[exit code 3]"),
         ("true", "(no output)\n[exit code 0]"),
         ("printf 'ok\\360\\n'", "ok\ufffd\n[exit code 0]"),
         ("kill -9 $$", "(no output)\n[killed by signal SIGKILL]"),
         ("sh -c 'kill -SEGV $$'", "exit code 139, which usually means signal SIGSEGV]"),
         ("exit 137", "(no output)\n[exit code 137, which usually means signal SIGKILL]"),
         ("exec sh -c 'exit 137'", "(no output)\n[exit code 137, which usually means signal SIGKILL]"),
-        ("trap '' EXIT; exit 137", "(no output)\n[exit code 137, which usually means signal SIGKILL, that of"),
+        ("trap '' EXIT; exit 137", "(no output)\n[exit code 137, which usually means signal SIGKILL]"),
         ("if; then", "bash: -c: line 1: syntax error near unexpected token `;'"),
         ("if; then", "`if; then'"),
-        ("sh -c 'echo 2 failed; exit 1' 2>&1 | tail -5", _HIDDEN_FAILURE),
-        ("sh -c 'exit 1'; echo done", _HIDDEN_FAILURE),
-        ("sh -c 'exit 1' || true", _HIDDEN_FAILURE),
-        ("sh -c 'exit 1'\necho done", _HIDDEN_FAILURE),
-        ("sh -c 'exit 1' & wait", _HIDDEN_FAILURE),
+        ("sh -c 'exit 1' 2>&1 | tail -5", f"[exit code 0; {_PIPELINE} 1 of 2 failed with exit code 1"),
+        ("true | sh -c 'exit 4' | (exit 5) | cat", f"{_PIPELINE} 2 of 4 failed with exit code 4 and command 3"),
+        ("sh -c 'exit 1' | cat; echo done", _EARLIER_PIPELINE),
+        ("for i in 1 2; do sh -c 'exit 1' | cat; done; echo", _EARLIER_PIPELINE),
+        ("sh -c 'exit 1'; echo done", _FAILED),
+        ("sh -c 'exit 1'\necho done", _FAILED),
+        ("(sh -c 'exit 1'; echo done)", _FAILED),
+        ("f() { sh -c 'exit 1'; echo done; }; f", _FAILED),
+        ("sh -c 'exit 1'; exit 3", "[exit code 3; an earlier command failed with exit code 1: sh -c 'exit 1']"),
+        ("echo a; echo b", "a\nb\n[exit code 0]"),
+        ("sh -c 'exit 4' || true", "(no output)\n[exit code 0; an earlier command failed with exit code 4]"),
+        ("sh -c 'exit 4' || :; echo b", "b\n[exit code 0; an earlier command failed with exit code 4]"),
+        ("sh -c 'exit 4' || echo b", "b\n[exit code 0]"),
+        ("sh -c 'exit 4' & wait; true", "[exit code 0; how its background processes ended is not known]"),
+        ("set -eu; IFS=,; sh -c 'exit 4' | cat; echo b", _EARLIER_PIPELINE.replace("code 1", "code 4")),
+        ("set -u; sh -c 'exit 1'; echo b", _FAILED),
+        ("if sh -c 'exit 1'; then echo; fi; echo b", "b\n[exit code 0]"),
+        ("yes | head -n 1", "y\n[exit code 0]"),
+        ("echo a | cat; false", "a\n[exit code 1]"),
+        ("sh -c 'exit 1' | cat; echo ${PIPESTATUS[*]}", "1 0\n"),
+        ("mkdir .; echo $_", "exists\n.\n"),
+        ("sh -c 'exit 1' | cat; echo a b; echo $_", "a b\nb\n"),
         ("cat; read x; echo got=$x", "got=\n[exit code 0"),
         ("read -p 'Password: ' x; echo got=$x", "got=\n[exit code 0"),
         ('python3 -c "input()"', _NO_INPUT),
-        ("read a < /dev/tty || exit 9; echo $a", f"earlier ones may have failed]\n{_NO_INPUT}"),
+        ("read a < /dev/tty || exit 9; echo $a", f"]\n{_NO_INPUT}"),
         ("echo 'top: failed tty get' >&2; exit 1", _NO_INPUT),
         ("echo 'Vim: Warning: Input is not from a terminal'; exit 1", _NO_INPUT),
         ("printf 'package name: (demo) '; exit 1", _NO_INPUT),
@@ -98,7 +118,12 @@ async def test_output_exit_codes_signals_and_hints(each_around: ToolEnvironment,
     [
         ("printf 'Done: '", "without input"),
         ("echo 'error: bad'; exit 1", "without input"),
-        ("if; then", "trap"),
+        ("if; then", "PIPESTATUS"),
+        ("set -v; false | true; exit 3", "PIPESTATUS"),
+        ("set -x; false | true; exit 3", "PIPESTATUS"),
+        ("exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- 10>&- 11>&- 12>&- 13>&- 14>&- 15>&-; true", "descriptor"),
+        ("mkdir d; cd d; rmdir ../d", "getcwd"),
+        ("ps -o args= -p $$ || cat /proc/$$/cmdline", "PIPESTATUS"),
         ("echo one > >(cat > copy)", "ended with the call"),
         ("true", "ended with the call"),
         ("sleep 0.05 & echo one", "ended with the call"),
@@ -305,11 +330,24 @@ async def test_long_output_is_shortened_and_can_be_read_in_full(around: ToolEnvi
     assert around.blobs.get(result.metadata["blob"]).endswith(b"99999\n100000\n")
 
 
-async def test_a_command_over_the_output_limit_is_stopped(around: ToolEnvironment) -> None:
-    result = await _bash(around, "yes", limits=Limits(spool_bytes=2_000_000))
+@pytest.mark.parametrize("is_partial_free_supported", [True, False])
+async def test_a_command_may_write_as_much_as_it_likes_and_its_middle_is_counted(
+    around: ToolEnvironment, monkeypatch: pytest.MonkeyPatch, *, is_partial_free_supported: bool
+) -> None:
+    if not is_partial_free_supported:
+        monkeypatch.setattr("tools.shell_ops.output._free", lambda *_: False)
+    size = 3_000_000 + len("first\nlast\n")
+    command = "echo first; for i in 1 2 3; do head -c 1000000 /dev/zero | tr '\\0' x; sleep 0.1; done; echo last"
 
-    assert str(result.error).endswith("stopped because it wrote more than 2000000 bytes; only those were kept.")
-    assert around.blobs.spool("t1", "c1", 1).stat().st_size == 2_000_000
+    result = await _bash(around, command, limits=Limits(spool_bytes=500_000))
+
+    blob = around.blobs.get(result.metadata["blob"])
+    found = re.search(rb"\n\[(\d+) bytes of the output were not kept\]\n", blob)
+    assert found is not None
+    assert len(blob) - len(found[0]) + int(found[1]) == size == result.metadata["output_bytes"]
+    assert (result.error, result.output[:6], "last\n[exit code 0]" in result.output) == (None, "first\n", True)
+    assert f"whole output has {size} bytes; {int(found[1])} bytes from its middle were not kept;" in result.output
+    assert around.blobs.spool("t1", "c1", 1).stat().st_blocks * 512 <= 520_000
 
 
 def test_the_user_sees_the_first_line_of_a_command() -> None:
