@@ -11,7 +11,14 @@ from tests.architecture.checkout import ROOT, code_modules
 
 MODEL_LIBRARIES = ("langgraph", "langchain_core", "langchain_openai", "openai", "tiktoken", "numpy")
 
-HEAVY = ("graph_agent.app", "graph_agent.graph", "graph_agent.model", "graph_agent.session", "graph_agent.storage")
+HEAVY = (
+    "graph_agent.app",
+    "graph_agent.durable",
+    "graph_agent.graph",
+    "graph_agent.model",
+    "graph_agent.session",
+    "graph_agent.storage",
+)
 """Floors that may load the model library; nothing else does."""
 
 LOAD = """

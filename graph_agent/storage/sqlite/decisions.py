@@ -12,7 +12,7 @@ from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.row_values import grant_of, load_json
 
-__all__ = ["SqliteDecisions", "SqliteGrants", "insert_grant"]
+__all__ = ["SqliteDecisions", "SqliteGrants", "find_answer", "insert_answer", "insert_grant"]
 
 _COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id"
 _INSERT_GRANT = """
@@ -104,30 +104,15 @@ class SqliteDecisions:
 
     async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
         """Record an answer; one that was given for other arguments is superseded."""
-        key = _key(thread_id, question)
-        arguments = None if answer.arguments is None else json_text(dict(answer.arguments))
-        texts = (storable(answer.reason), storable(answer.by), answer.at, answer.outside_sandbox)
-
-        def insert(connection: sqlite3.Connection) -> Answer:
-            row = connection.execute(_STANDING, key).fetchone()
-            if row is not None and row[0] == question.args_digest:
-                return _answer(row)
-            if row is not None:
-                connection.execute(_SUPERSEDE_ONE, (answer.at, *key))
-            connection.execute(_INSERT, (*key, question.args_digest, answer.kind, arguments, *texts))
-            if answer.grant is not None:
-                insert_grant(connection, answer.grant)
-            return answer
-
-        return await self._database.write(insert)
+        return await self._database.write(lambda connection: insert_answer(connection, thread_id, question, answer))
 
     async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
         def find_answers(connection: sqlite3.Connection) -> dict[str, Answer]:
             answers = {}
             for question in questions:
-                row = connection.execute(_STANDING, _key(thread_id, question)).fetchone()
-                if row is not None and row[0] == question.args_digest:
-                    answers[question.call_id] = _answer(row)
+                answer = find_answer(connection, thread_id, question)
+                if answer is not None:
+                    answers[question.call_id] = answer
             return answers
 
         return await self._database.run(find_answers)
@@ -145,6 +130,27 @@ class SqliteDecisions:
         """Supersede every answer to these calls: time travel asks again, an approval is never used twice."""
         named = {"thread_id": thread_id, "ids": json_text(list(call_ids)), "at": at}
         await self._database.write(lambda connection: connection.execute(_SUPERSEDE, named))
+
+
+def find_answer(connection: sqlite3.Connection, thread_id: str, question: Question) -> Answer | None:
+    """The answer that counts for this very question."""
+    row = connection.execute(_STANDING, _key(thread_id, question)).fetchone()
+    return _answer(row) if row is not None and row[0] == question.args_digest else None
+
+
+def insert_answer(connection: sqlite3.Connection, thread_id: str, question: Question, answer: Answer) -> Answer:
+    """Record an answer in the transaction that is under way; see `SqliteDecisions.insert`."""
+    standing = find_answer(connection, thread_id, question)
+    if standing is not None:
+        return standing
+    key = _key(thread_id, question)
+    connection.execute(_SUPERSEDE_ONE, (answer.at, *key))
+    arguments = None if answer.arguments is None else json_text(dict(answer.arguments))
+    texts = (storable(answer.reason), storable(answer.by), answer.at, answer.outside_sandbox)
+    connection.execute(_INSERT, (*key, question.args_digest, answer.kind, arguments, *texts))
+    if answer.grant is not None:
+        insert_grant(connection, answer.grant)
+    return answer
 
 
 def _key(thread_id: str, question: Question) -> tuple[str, str, int, str]:

@@ -19,7 +19,7 @@ from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.database import Database, transaction
 from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER, OWN_INTENT, intent_of, load_json, outcome_of_row
 
-__all__ = ["INLINE_BYTES", "SqliteJournal", "SqliteShells"]
+__all__ = ["INLINE_BYTES", "SqliteJournal", "SqliteShells", "finish_claim", "insert_claim"]
 
 INLINE_BYTES = 64 * 1024
 """An outcome longer than this goes to a blob; its row holds the reference."""
@@ -63,6 +63,31 @@ WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = '
 """
 
 
+def insert_claim(connection: sqlite3.Connection, row: Sequence[Any]) -> bool:
+    """Claim an attempt in the transaction that is under way; False if this attempt or a later one exists.
+
+    Args:
+        row: thread, call, attempt, owner, time and intent.
+    """
+    # A reverted attempt counts here: its number must not be used again.
+    newest = connection.execute(
+        "SELECT max(attempt) FROM journal WHERE thread_id = ? AND call_id = ?", row[:2]
+    ).fetchone()[0]
+    if newest is not None and newest >= row[2]:
+        return False
+    connection.execute(_CLAIM, row)
+    return True
+
+
+def finish_claim(connection: sqlite3.Connection, values: Sequence[Any]) -> bool:
+    """Record an outcome in the transaction that is under way; False if the claim was lost or has one.
+
+    Args:
+        values: status, time and outcome; thread, call, attempt and owner.
+    """
+    return connection.execute(_FINISH, values).rowcount == 1
+
+
 class SqliteJournal:
     """The port `Journal` over the database. Big outcomes are stored as blobs before the row that names them."""
 
@@ -96,14 +121,7 @@ class SqliteJournal:
             for old in self._rows(connection, *key):
                 if old.is_finished:
                     return Claim(won=False, finished=old)
-            # A reverted attempt counts here: its number must not be used again.
-            newest = connection.execute(
-                "SELECT max(attempt) FROM journal WHERE thread_id = ? AND call_id = ?", key
-            ).fetchone()[0]
-            if newest is not None and newest >= attempt:
-                return Claim(won=False)
-            connection.execute(_CLAIM, row)
-            return Claim(won=True)
+            return Claim(won=insert_claim(connection, row))
 
         return await self._database.write(claim)
 
@@ -129,7 +147,7 @@ class SqliteJournal:
             stored = text if len(text) <= INLINE_BYTES else json_text({"blob": self._blobs.put(text.encode())})
             values = (outcome.status, self._clock.now(), stored, *key)
             with transaction(connection):
-                return connection.execute(_FINISH, values).rowcount == 1
+                return finish_claim(connection, values)
 
         return await self._database.run(finish)
 

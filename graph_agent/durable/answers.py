@@ -1,0 +1,171 @@
+"""Questions about calls as a graph asks them with `interrupt()`, and the answers that it accepts."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graph_agent.errors import AnswerRefused
+from graph_agent.ports import Answer, Question
+
+if TYPE_CHECKING:
+    from langgraph.types import Command
+
+    from graph_agent.durable.journal import CallName
+
+__all__ = ["ALLOWED", "OpenQuestion", "answer", "interrupt_value", "read_answers"]
+
+ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "approval": ("approve", "edit", "reject"),
+    "recovery": ("retry", "done", "cancel"),
+}
+_IN_REVIEW_TERMS = {"retry": "approve", "done": "respond", "cancel": "reject"}
+"""The words of LangChain's review requests for the answers to a recovery question."""
+_KIND = "durable_calls"
+
+
+class OpenQuestion(NamedTuple):
+    """A question, and the call it is about."""
+
+    call: "CallName"
+    question: Question
+    started_at: str = ""
+    error: str = ""
+
+    @property
+    def text(self) -> str:
+        """The question in words."""
+        if self.question.kind == "approval":
+            return f"Run {self.call.tool_name}? ({self.question.reason})"
+        error = f" It raised: {self.error}." if self.error else ""
+        return (
+            f"{self.call.tool_name} started at {self.started_at} and has no recorded outcome.{error} Run it again "
+            "(retry), record what it did (done, with a result), or cancel it?"
+        )
+
+
+def interrupt_value(questions: Sequence[OpenQuestion], problem: str) -> dict[str, Any]:
+    """The value of the interrupt: all open questions; also in the form of LangChain's review requests."""
+    shown = [
+        {
+            "kind": one.question.kind,
+            "call_id": one.call.call_id,
+            "attempt": one.question.attempt,
+            "tool": one.call.tool_name,
+            "arguments": dict(one.call.arguments),
+            "args_digest": one.question.args_digest,
+            "reason": one.question.reason,
+            "text": one.text,
+            "allowed_answers": list(ALLOWED[one.question.kind]),
+        }
+        for one in questions
+    ]
+    actions = [
+        {"name": one.call.tool_name, "args": dict(one.call.arguments), "description": one.text} for one in questions
+    ]
+    reviews = [
+        {
+            "action_name": one.call.tool_name,
+            "allowed_decisions": [_IN_REVIEW_TERMS.get(word, word) for word in ALLOWED[one.question.kind]],
+        }
+        for one in questions
+    ]
+    value = {"type": _KIND, "questions": shown, "action_requests": actions, "review_configs": reviews}
+    return {**value, "problem": problem} if problem else value
+
+
+def answer(asked: Any, answers: Mapping[str, Any], *, by: str = "") -> "Command[Any]":
+    """The command that answers questions by call id, however many interrupts asked them.
+
+    Args:
+        asked: what `invoke` returned, a state snapshot, or interrupts.
+        answers: by call id, `"approve"` or a mapping such as `{"kind": "done", "result": "charged"}`.
+        by: who answers, for the journal.
+
+    Raises:
+        AnswerRefused: a call id is not among the questions; the message lists those that are.
+    """
+    from langgraph.types import Command  # noqa: PLC0415 - loaded when it is used
+
+    resume: dict[str, Any] = {}
+    open_ids: list[str] = []
+    for one in _interrupts(asked):
+        value = one.value if isinstance(one.value, Mapping) and one.value.get("type") == _KIND else {}
+        questions = {str(question["call_id"]): question for question in value.get("questions", ())}
+        open_ids += questions
+        given = {
+            call_id: {**_as_mapping(answers[call_id]), "attempt": question["attempt"]}
+            for call_id, question in questions.items()
+            if call_id in answers
+        }
+        if given:
+            resume[one.id] = {"answers": given, "by": by}
+    if unknown := sorted(answers.keys() - set(open_ids)):
+        known = ", ".join(open_ids) or "none"
+        raise AnswerRefused(f"Nobody asks about call {unknown[0]!r}. Calls with an open question: {known}")
+    return Command(resume=resume)
+
+
+def _interrupts(asked: Any) -> Sequence[Any]:
+    if isinstance(asked, Mapping):
+        asked = asked.get("__interrupt__", ())
+    found = getattr(asked, "interrupts", asked)
+    return found if isinstance(found, list | tuple) else (found,)
+
+
+def read_answers(
+    reply: Any, questions: Sequence[OpenQuestion], now: str
+) -> tuple[list[tuple["CallName", Question, Answer]], str]:
+    """The answers in a reply, and what is wrong with the rest of it; empty if nothing is."""
+    by = "langgraph"
+    given = reply
+    if isinstance(reply, Mapping):
+        by = str(reply.get("by") or by)
+        given = reply.get("answers", reply.get("decisions", reply))
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        given = {one.call.call_id: item for one, item in zip(questions, given, strict=False)}
+    elif len(questions) == 1 and (isinstance(given, str) or _word(given) is not None):
+        given = {questions[0].call.call_id: given}
+    if not isinstance(given, Mapping):
+        given = {}
+    found, problems = [], []
+    for one in questions:
+        if one.call.call_id not in given:
+            problems.append(f"no answer for call {one.call.call_id!r}")
+            continue
+        read = _read_answer(_as_mapping(given[one.call.call_id]), one.question, by, now)
+        if isinstance(read, str):
+            problems.append(f"the answer for call {one.call.call_id!r} {read}")
+        else:
+            found.append((one.call, one.question, read))
+    return found, _advice(problems, questions) if problems else ""
+
+
+def _read_answer(item: Mapping[str, Any], question: Question, by: str, now: str) -> Answer | str:
+    """An answer, or what is wrong with it."""
+    word = _word(item) or ""
+    if question.kind == "recovery":
+        word = {theirs: ours for ours, theirs in _IN_REVIEW_TERMS.items()}.get(word, word)
+    if word not in ALLOWED[question.kind]:
+        return f"is {word!r}, which is none of {', '.join(ALLOWED[question.kind])}"
+    if item.get("attempt", question.attempt) != question.attempt:
+        return f"is about attempt {item['attempt']}, the question is about attempt {question.attempt}"
+    text = next((item[name] for name in ("result", "reason", "message") if item.get(name) is not None), "")
+    action = item.get("edited_action")
+    arguments = action.get("args") if isinstance(action, Mapping) else item.get("arguments", item.get("args"))
+    if word == "edit" and not isinstance(arguments, Mapping):
+        return "is an edit without arguments"
+    edited = {str(name): value for name, value in arguments.items()} if word == "edit" and arguments else None
+    return Answer(word, by, now, arguments=edited, reason=str(text))  # type: ignore[arg-type]  # one of ALLOWED
+
+
+def _word(item: Any) -> str | None:
+    word = item.get("kind", item.get("type")) if isinstance(item, Mapping) else None
+    return word if isinstance(word, str) else None
+
+
+def _as_mapping(item: Any) -> Mapping[str, Any]:
+    return item if isinstance(item, Mapping) else {"kind": str(item)}
+
+
+def _advice(problems: Sequence[str], questions: Sequence[OpenQuestion]) -> str:
+    examples = {one.call.call_id: {"kind": ALLOWED[one.question.kind][0]} for one in questions}
+    return f"{'; '.join(problems).capitalize()}. A valid answer: Command(resume={{'answers': {examples}}})"

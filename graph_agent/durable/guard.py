@@ -1,0 +1,406 @@
+"""A call with a recorded result is replayed, one that may have run is asked about, any other is claimed and run.
+
+`DurableTools`, the middleware and `durable` differ only in how they run the tool; what happens around it is here.
+"""
+
+import asyncio
+import base64
+import hashlib
+import json
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from langchain_core.messages import ToolMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.errors import GraphInterrupt
+from langgraph.types import Command, interrupt
+
+from graph_agent.durable.answers import OpenQuestion, interrupt_value, read_answers
+from graph_agent.durable.journal import CallEntry, CallName, Claim, Journal
+from graph_agent.durable.tool_policy import CallTakenOver, RunningCall, ToolPolicy, UnknownCall, UnknownOutcome
+from graph_agent.errors import ConfigError
+from graph_agent.ports import Answer
+from graph_agent.ports.stored_text import json_text, plain_text
+
+__all__ = ["CallGuard", "GuardedCall", "Result", "call_name", "current_call", "idempotency_key", "in_thread"]
+
+T = TypeVar("T")
+Result = ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]
+"""What a tool node gets from a call."""
+
+_LOG = logging.getLogger(__name__)
+_PAUSED = "paused"
+"""Why an attempt ended in which the tool itself asked something: it runs again with the answer, as in LangGraph."""
+_running: ContextVar[RunningCall] = ContextVar("running_call")
+
+
+def current_call() -> RunningCall:
+    """The call that the code around runs for.
+
+    Raises:
+        LookupError: it runs for no durable call.
+    """
+    return _running.get()
+
+
+def idempotency_key(call: CallName) -> str:
+    """The key of a call: the same in every attempt, different for every call."""
+    return hashlib.sha256(f"{call.thread_id}\0{call.call_id}".encode("utf-8", "replace")).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedCall:
+    """A call, and what is declared about its tool."""
+
+    name: CallName
+    message_id: str
+    """The id that the model gave the call; the result goes by it."""
+    policy: ToolPolicy
+    takes_key: bool
+    task: str
+    """The task of the graph that runs the call: its replies are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    attempt: int
+    arguments: Mapping[str, Any]
+
+
+class CallGuard:
+    """What stands between a graph and its tools."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._asking = threading.Lock()
+        self._serializer = JsonPlusSerializer(allowed_msgpack_modules=None)
+
+    def ask(self, calls: Sequence[GuardedCall]) -> None:
+        """Ask everything that is open about these calls, in one interrupt, until all of it is answered.
+
+        Raises:
+            GraphInterrupt: nobody has answered yet.
+            CallHeld, UnknownOutcome, ConfigError: see `ToolPolicy`.
+        """
+        # One after the other: the replies of a task come in the order in which it asks for them.
+        with self._asking:
+            number, problem = 0, ""
+            while questions := [step for step in map(self._step, calls) if isinstance(step, OpenQuestion)]:
+                problem = self._ask_once(calls[0].task, number, questions, problem)
+                number += 1
+
+    def run(self, call: GuardedCall, execute: Callable[[Claim], T]) -> T | Result:
+        """The recorded result of a call, or that of running it now."""
+        begun = self._begin(call)
+        if not isinstance(begun, Claim):
+            return begun
+        result: T
+        with _recorded_failure(self._journal, begun), _as_running(begun):
+            result = execute(begun)
+        self._finish(begun, result)
+        return result
+
+    async def arun(self, call: GuardedCall, execute: Callable[[Claim], Awaitable[T]]) -> T | Result:
+        """As `run`; the journal is used in worker threads."""
+        begun: Claim | Result = await in_thread(lambda: self._begin(call), self._abandon)
+        if not isinstance(begun, Claim):
+            return begun
+        with _as_running(begun):
+            try:
+                result = await execute(begun)
+            except BaseException as error:
+                reason, text = _failure(error)
+                await in_thread(lambda: self._journal.stop(begun, reason, text))
+                raise
+        await in_thread(lambda: self._finish(begun, result))
+        return result
+
+    def _abandon(self, begun: Any) -> None:
+        if isinstance(begun, Claim):
+            self._journal.stop(begun, "never_started", "", started=False)
+
+    def _begin(self, call: GuardedCall) -> Claim | Result:
+        while True:
+            step = self._step(call)
+            if isinstance(step, OpenQuestion):
+                self.ask([call])
+            elif not isinstance(step, _Run):
+                return step
+            elif claim := self._journal.claim(call.name, step.attempt, step.arguments):
+                return claim
+
+    def _ask_once(self, task: str, number: int, questions: Sequence[OpenQuestion], problem: str) -> str:
+        """Ask, or take the answers that came; returns what was wrong with them."""
+        answered = self._journal.rounds(task)
+        try:
+            reply = interrupt(interrupt_value(questions, problem))
+        except GraphInterrupt:
+            self._journal.ask(task, answered, [(one.call, one.question) for one in questions])
+            raise
+        except RuntimeError as error:
+            one = questions[0]
+            raise ConfigError(
+                f"Call {one.call.call_id!r} needs an answer ({one.text}), and no graph runs that could ask. "
+                "Run the tool in a graph with a checkpointer, or choose another policy."
+            ) from error
+        if number < answered:
+            return ""  # A reply of an earlier round, which a replay brings again.
+        found, problem = read_answers(reply, questions, self._journal.now())
+        refused = self._journal.take_answers(task, number, found)
+        return problem or ("; ".join(f"call {one.call_id!r} has changed, please answer again" for one in refused))
+
+    def _step(self, call: GuardedCall) -> "Result | _Run | OpenQuestion":
+        """What comes next for a call: its result, a run, or a question."""
+        entry = self._journal.entry(call.name)
+        if entry.record and not _is_same(entry.record, call.name):
+            _LOG.warning("call %s of thread %s came back changed and was not run", *_names(call))
+            return _message(call, "error", _CHANGED.format(call.message_id, entry.record.get("tool_name")))
+        if entry.outcome is not None:
+            return self._load(entry.outcome, call)
+        if entry.attempt == 0:
+            return self._first(call)
+        arguments = entry.record.get("arguments", call.name.arguments)
+        if entry.status == "not_started" or entry.record.get("reason") == _PAUSED:
+            return _Run(entry.attempt + 1, arguments)
+        return self._unknown(call, entry, arguments)
+
+    def _first(self, call: GuardedCall) -> "Result | _Run | OpenQuestion":
+        reason = call.policy.approval_reason(
+            {"name": call.name.tool_name, "args": dict(call.name.arguments), "id": call.message_id}
+        )
+        if not reason:
+            return _Run(1, call.name.arguments)
+        question = call.name.question("approval", 1, reason)
+        answer = self._journal.find_answer(call.name, question)
+        if answer is None:
+            return OpenQuestion(call.name, question)
+        if answer.kind in ("approve", "edit"):
+            return _Run(1, answer.arguments if answer.arguments is not None else call.name.arguments)
+        return self._decided(call, 0, "error", _REJECTED.format(_because(answer)), answer)
+
+    def _unknown(
+        self, call: GuardedCall, entry: CallEntry, arguments: Mapping[str, Any]
+    ) -> "Result | _Run | OpenQuestion":
+        question = call.name.question("recovery", entry.attempt, "outcome_unknown")
+        answer = self._journal.find_answer(call.name, question) or self._reconciled(call, entry, arguments)
+        if answer is None:
+            error = str(entry.record.get("last_error", ""))
+            asked = OpenQuestion(call.name, question, entry.started_at, error)
+            return self._by_policy(call, asked, _Run(entry.attempt + 1, arguments))
+        if answer.kind == "retry":
+            return _Run(entry.attempt + 1, arguments)
+        if answer.kind == "done":
+            return self._decided(call, entry.attempt, "success", answer.reason or _DONE, answer)
+        return self._decided(call, entry.attempt, "error", _CANCELLED.format(_because(answer)), answer)
+
+    def _reconciled(self, call: GuardedCall, entry: CallEntry, arguments: Mapping[str, Any]) -> Answer | None:
+        if call.policy.reconcile is None:
+            return None
+        unknown = UnknownCall(
+            call.name.thread_id,
+            call.name.call_id,
+            call.name.tool_name,
+            arguments,
+            entry.attempt,
+            idempotency_key(call.name),
+            entry.started_at,
+            str(entry.record.get("last_error", "")),
+        )
+        found = call.policy.reconcile(unknown)
+        verdict, result = (found, "") if isinstance(found, str) else found
+        match verdict:
+            case "applied":
+                return Answer("done", "reconciler", self._journal.now(), reason=str(result))
+            case "not_applied":
+                return Answer("retry", "reconciler", self._journal.now())
+            case "unknown":
+                return None
+        raise ConfigError(
+            f"The reconcile function of {unknown.tool_name!r} returned {verdict!r}. It returns 'applied', "
+            "'not_applied', 'unknown', or ('applied', RESULT)."
+        )
+
+    def _by_policy(self, call: GuardedCall, asked: OpenQuestion, retry: _Run) -> "Result | _Run | OpenQuestion":
+        action = call.policy.action(call.name.tool_name, takes_key=call.takes_key)
+        if action == "retry":
+            return retry
+        if action == "ask":
+            return asked
+        if action == "raise":
+            raise UnknownOutcome(
+                f"Call {call.name.call_id!r} ({call.name.tool_name}) of thread {call.name.thread_id!r} started at "
+                f"{asked.started_at} and has no recorded outcome. Decide about it with "
+                f"`graph-agent recover --db {self._journal.path}`, then run the graph again."
+            )
+        answer = Answer("cancel", "policy", self._journal.now())
+        return self._decided(call, asked.question.attempt, "error", _UNKNOWN.format(asked.started_at), answer)
+
+    def _decided(self, call: GuardedCall, attempt: int, status: str, text: str, answer: Answer) -> Result:
+        message = _message(call, status, text)
+        decision = {"decision": answer.kind, "decided_by": answer.by, "reason": answer.reason}
+        if answer.kind in ("reject", "cancel"):
+            outcome = "rejected" if answer.kind == "reject" else "cancelled"
+            decision.update(status="cancelled", outcome=outcome)
+        self._journal.decide(call.name, attempt, self._dump(message), decision)
+        return message
+
+    def _finish(self, claim: Claim, result: Any) -> None:
+        if not self._journal.finish(claim, self._dump(result)):
+            raise CallTakenOver(
+                f"While call {claim.call.call_id!r} ({claim.call.tool_name}) ran here, somebody else decided "
+                "about it or started it again; what it returned here is not recorded. Stop this run."
+            )
+
+    def _dump(self, result: Any) -> dict[str, Any]:
+        """The outcome as the journal stores it: text for readers, and the packed result for replays."""
+        message = _first_message(result)
+        try:
+            kind, packed = self._serializer.dumps_typed(result)
+        except (TypeError, ValueError) as error:
+            # The result itself must survive; only what cannot be stored is left out of the replay.
+            _LOG.warning("an artifact is not in the journal, as it cannot be stored: %s", error)
+            if not isinstance(result, ToolMessage):
+                raise
+            kind, packed = self._serializer.dumps_typed(result.model_copy(update={"artifact": None}))
+        return {
+            "status": "error" if message is not None and message.status == "error" else "success",
+            "output": "" if message is None else plain_text(message.content),
+            "error": None,
+            "summary": "",
+            "metadata": {"packed": [kind, base64.b64encode(packed).decode("ascii")]},
+        }
+
+    def _load(self, outcome: Mapping[str, Any], call: GuardedCall) -> Result:
+        packed = outcome.get("metadata", {}).get("packed")
+        if packed is None:  # Recorded by hand, or by a command.
+            return _message(call, str(outcome["status"]), str(outcome.get("output", "")))
+        result: Result = self._serializer.loads_typed((packed[0], base64.b64decode(packed[1])))
+        return result
+
+
+_CHANGED = (
+    "Call {0} was not run: a call of {1} with this id and other arguments is already recorded in this "
+    "conversation. Call the tool again, with a new id."
+)
+_REJECTED = "The user rejected this call; it was not run.{}"
+_CANCELLED = (
+    "This call was started, was interrupted, and is cancelled. It may have taken effect, fully or in part.{}"
+)
+_UNKNOWN = (
+    "This call was started at {} and interrupted. It is unknown whether it took effect. Find out before you call "
+    "it again."
+)
+_DONE = "This call took effect; its result was lost."
+
+
+def _because(answer: Answer) -> str:
+    return f" Reason: {answer.reason}" if answer.reason else ""
+
+
+def _names(call: GuardedCall) -> tuple[str, str]:
+    return call.name.call_id, call.name.thread_id
+
+
+def _message(call: GuardedCall, status: str, text: str) -> ToolMessage:
+    state = "error" if status == "error" else "success"
+    return ToolMessage(text, name=call.name.tool_name, tool_call_id=call.message_id, status=state)
+
+
+def _is_same(record: Mapping[str, Any], call: CallName) -> bool:
+    stored = json_text([record.get("tool_name"), record.get("requested_arguments")])
+    return _sorted(stored) == _sorted(json_text([call.tool_name, dict(call.arguments)]))
+
+
+def _sorted(text: str) -> str:
+    return json.dumps(json.loads(text), sort_keys=True)
+
+
+def _failure(error: BaseException) -> tuple[str, str]:
+    """Why an attempt ended without a result."""
+    if isinstance(error, GraphInterrupt):
+        return _PAUSED, ""
+    return "outcome_unknown", f"{type(error).__name__}: {error}"[:2000]
+
+
+@contextmanager
+def _recorded_failure(journal: Journal, claim: Claim) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        journal.stop(claim, *_failure(error))
+        raise
+
+
+@contextmanager
+def _as_running(claim: Claim) -> Iterator[None]:
+    call = claim.call
+    token = _running.set(RunningCall(call.thread_id, call.call_id, claim.attempt, idempotency_key(call)))
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+async def in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
+    """Do the work in a thread and wait for it, also when this task is cancelled meanwhile; then it is undone."""
+    job = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(job)
+    except asyncio.CancelledError:
+        while not job.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((job,))
+        if undo is not None and not job.cancelled() and job.exception() is None:
+            await asyncio.to_thread(undo, job.result())
+        raise
+
+
+def _first_message(result: Any) -> ToolMessage | None:
+    """The tool message of a result, also inside of a command."""
+    if isinstance(result, ToolMessage):
+        return result
+    if isinstance(result, Command):
+        update = result.update.get("messages", []) if isinstance(result.update, dict) else result.update
+        result = update if isinstance(update, list) else []
+    found = map(_first_message, result) if isinstance(result, list) else ()
+    return next((message for message in found if message is not None), None)
+
+
+def call_name(
+    config: Mapping[str, Any], tool_call: Mapping[str, Any], messages: Sequence[Any], *, is_read_only: bool
+) -> CallName:
+    """The name of a call in the journal.
+
+    Raises:
+        ConfigError: there is no thread id, or the call has no id.
+    """
+    thread = config.get("configurable", {}).get("thread_id")
+    if not thread:
+        raise ConfigError(
+            "Durable tool calls need the id of a thread. Run the graph with "
+            "config={'configurable': {'thread_id': ...}}, and compile it with a checkpointer."
+        )
+    call_id = tool_call.get("id")
+    if not call_id:
+        raise ConfigError(
+            f"The call of {tool_call.get('name')!r} has no id, so it would not be recognized when it comes again. "
+            "Pass the whole tool call: {'type': 'tool_call', 'id': ..., 'name': ..., 'args': ...}."
+        )
+    number = _reuse_number(str(call_id), messages)
+    key = str(call_id) if number == 1 else f"{call_id}#{number}"
+    return CallName(str(thread), key, str(tool_call["name"]), dict(tool_call.get("args") or {}), is_read_only)
+
+
+def _reuse_number(call_id: str, messages: Sequence[Any]) -> int:
+    """How many messages of the model hold a call of this id: some servers count their calls anew in each reply."""
+    found = [
+        message
+        for message in messages
+        if any(call.get("id") == call_id for call in getattr(message, "tool_calls", None) or ())
+    ]
+    return max(len(found), 1)

@@ -1,0 +1,428 @@
+"""The journal of tool calls: an SQLite file of its own in which each attempt is claimed before its tool runs.
+
+The tables are those of the agent's own database, so its commands read, list and answer these calls too. Two
+tables come in addition: which worker owns a claim and when it was last seen, and which questions were asked.
+"""
+
+import os
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from graph_agent.calls import args_digest
+from graph_agent.durable.tool_policy import CallHeld
+from graph_agent.errors import StorageError
+from graph_agent.ports import Answer, Question, QuestionKind, SystemClock
+from graph_agent.ports.background import boot_id, process_started
+from graph_agent.ports.stored_text import json_text, storable
+from graph_agent.storage.sqlite.database import transaction
+from graph_agent.storage.sqlite.decisions import find_answer, insert_answer
+from graph_agent.storage.sqlite.errors import translate_error
+from graph_agent.storage.sqlite.journal import finish_claim, insert_claim
+from graph_agent.storage.sqlite.row_values import load_json
+from graph_agent.storage.sqlite.schema import open_connection
+from graph_agent.storage.sqlite.thread_lock import end_lease, write_lease
+
+__all__ = ["CallEntry", "CallName", "Claim", "Journal"]
+
+T = TypeVar("T")
+
+_OWN_TABLES = """
+CREATE TABLE IF NOT EXISTS call_owners (
+    owner TEXT PRIMARY KEY, pid INTEGER NOT NULL, process_started TEXT NOT NULL, place TEXT NOT NULL,
+    host TEXT NOT NULL, since TEXT NOT NULL, renewed_at REAL NOT NULL, lease_s REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS asked_questions (
+    task TEXT NOT NULL, round INTEGER NOT NULL, call_id TEXT NOT NULL, attempt INTEGER NOT NULL,
+    PRIMARY KEY (task, round, call_id)
+);
+"""
+_NEWEST = """
+SELECT attempt, owner, status, started_at, outcome FROM journal
+WHERE thread_id = ? AND call_id = ? AND reverted = 0 ORDER BY outcome IS NULL, attempt DESC LIMIT 1
+"""
+_RECORD = "SELECT record FROM call_log WHERE thread_id = ? AND call_id = ?"
+_OWNER = "SELECT pid, process_started, place, host, since, renewed_at, lease_s FROM call_owners WHERE owner = ?"
+_RENEW = """
+INSERT INTO call_owners VALUES (:owner, :pid, :process_started, :place, :host, :since, :renewed_at, :lease_s)
+ON CONFLICT DO UPDATE SET renewed_at = excluded.renewed_at
+"""
+_THREAD = """
+INSERT INTO threads (thread_id, title, created_at, updated_at, next_nodes) VALUES (?, ?, ?, ?, '["tools"]')
+ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at
+"""
+_LOG = """
+INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
+VALUES (:thread_id, :call_id, (SELECT coalesce(max(seq), 0) + 1 FROM call_log WHERE thread_id = :thread_id),
+    :tool_name, :status, :risk, :record, '', :at)
+ON CONFLICT DO UPDATE SET status = excluded.status, record = excluded.record, updated_at = excluded.updated_at
+"""
+_STOP = """
+UPDATE journal SET status = ?, ended_at = ?
+WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = 'executing'
+"""
+_DECIDE = """
+UPDATE journal SET status = ?, ended_at = ?, outcome = ?
+WHERE thread_id = ? AND call_id = ? AND attempt = ? AND outcome IS NULL
+"""
+_APPLY = """
+UPDATE decisions SET applied_at = ?
+WHERE thread_id = ? AND call_id = ? AND superseded_at IS NULL AND applied_at IS NULL
+"""
+_LOOK_S = 0.05
+"""How often a waiting worker looks whether the holder of a call has finished."""
+_forgotten: list[sqlite3.Connection] = []
+"""Connections that a fork inherited: closing one here would release the locks of the process that opened it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallName:
+    """A call as the journal knows it."""
+
+    thread_id: str
+    call_id: str
+    tool_name: str
+    arguments: Mapping[str, Any]
+    """As the model wrote them."""
+    is_read_only: bool = False
+
+    def question(self, kind: QuestionKind, attempt: int, reason: str = "") -> Question:
+        """The question about an attempt; an answer to it is bound to tool and arguments."""
+        digest = args_digest(self.call_id, self.tool_name, attempt, self.arguments)
+        return Question(kind, self.call_id, attempt, digest, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class CallEntry:
+    """What the journal holds about a call: its finished attempt, else its newest one."""
+
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """The `ToolCallInfo` that the commands show; empty for a call that is not known yet."""
+    attempt: int = 0
+    status: str = ""
+    owner: str = ""
+    started_at: str = ""
+    outcome: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to run one attempt."""
+
+    call: CallName
+    attempt: int
+    owner: str
+    arguments: Mapping[str, Any]
+    """What runs: as the model wrote them, or as a person edited them."""
+
+
+class Journal:
+    """The journal in one file. Opened when it is first used; safe in threads, and in the children of a fork."""
+
+    def __init__(self, path: str | Path, *, lease: float = 30.0, wait: float = 10.0) -> None:
+        """Name the file; it is created when it is first used.
+
+        Args:
+            lease: seconds after which a worker on another machine, or in another container, counts as dead if it
+                has not renewed its claims. On the same machine its process is looked for instead.
+            wait: seconds to wait for a live worker that runs the same call, before `CallHeld` is raised.
+        """
+        self.path = Path(path)
+        self._lease_s = lease
+        self._wait_s = wait
+        self._clock = SystemClock()
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._owner: dict[str, Any] = {}
+        self._running: set[tuple[str, str]] = set()
+        self._heartbeat: threading.Thread | None = None
+        self._is_idle = threading.Event()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again, as another owner."""
+        with self._lock:
+            if self._connection is not None and self._owner["pid"] == os.getpid():
+                self._connection.close()
+            self._connection = None
+            self._is_idle.set()
+
+    def entry(self, call: CallName) -> CallEntry:
+        """What is known of a call, once no other live worker runs it.
+
+        Raises:
+            CallHeld: one still does after the time to wait.
+        """
+        deadline = time.monotonic() + self._wait_s
+        while True:
+            entry = self._work(lambda connection: self._entry(connection, call))
+            holder = self._holder(call, entry) if entry.status == "executing" else ""
+            if not holder:
+                return entry
+            if time.monotonic() >= deadline:
+                raise CallHeld(
+                    f"Call {call.call_id!r} ({call.tool_name}) of thread {call.thread_id!r} is running in "
+                    f"{holder}. Wait for it, or stop that process; then run the graph again."
+                )
+            time.sleep(_LOOK_S)
+
+    def claim(self, call: CallName, attempt: int, arguments: Mapping[str, Any]) -> Claim | None:
+        """Claim an attempt, durably; None if it was claimed or finished by somebody else meanwhile."""
+
+        def write(connection: sqlite3.Connection) -> Claim | None:
+            now = self._clock.now()
+            owner = str(self._owner["owner"])
+            if self._entry(connection, call).outcome is not None:
+                return None
+            if not insert_claim(connection, (*_key(call), attempt, owner, now, None)):
+                return None
+            self._renew(connection)
+            changes = {"owner_token": owner, "started_at": now, "started": True, "reason": ""}
+            self._log(connection, call, "executing", attempt, now, {**changes, "arguments": dict(arguments)})
+            connection.execute(_APPLY, (now, *_key(call)))
+            write_lease(connection, storable(call.thread_id), owner, now)
+            return Claim(call, attempt, owner, arguments)
+
+        with self._lock:
+            claim = self._write(write)
+            if claim is not None:
+                self._running.add(_key(call))
+                self._start_heartbeat()
+        return claim
+
+    def finish(self, claim: Claim, outcome: Mapping[str, Any]) -> bool:
+        """Record the outcome, once; False if the claim was lost."""
+        error = None if outcome["status"] == "success" else outcome["output"]
+
+        def write(connection: sqlite3.Connection) -> bool:
+            now = self._clock.now()
+            row = (outcome["status"], now, json_text(outcome), *_key(claim.call), claim.attempt, claim.owner)
+            if not finish_claim(connection, row):
+                return False
+            changes = {"ended_at": now, "error_msg": error, "arguments": dict(claim.arguments)}
+            self._log(connection, claim.call, outcome["status"], claim.attempt, now, changes)
+            self._end_lease(connection, claim, now)
+            return True
+
+        return self._done(claim, write)
+
+    def stop(self, claim: Claim, reason: str, error: str, *, started: bool = True) -> None:
+        """Record that the attempt ended without an outcome, and why."""
+
+        def write(connection: sqlite3.Connection) -> bool:
+            now = self._clock.now()
+            status = "interrupted" if started else "not_started"
+            if connection.execute(_STOP, (status, now, *_key(claim.call), claim.attempt, claim.owner)).rowcount:
+                changes = {"reason": reason, "ended_at": now, "last_error": error, "started": started}
+                self._log(connection, claim.call, "interrupted", claim.attempt, now, changes)
+            self._end_lease(connection, claim, now)
+            return True
+
+        self._done(claim, write)
+
+    def decide(self, call: CallName, attempt: int, outcome: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
+        """Close a call without running it; a worker that still runs the attempt can no longer record its own."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            now = self._clock.now()
+            values = (outcome["status"], now, json_text(outcome))
+            connection.execute(_DECIDE, (*values, *_key(call), attempt))
+            status = decision.get("status", outcome["status"])
+            self._log(connection, call, status, max(attempt, 1), now, {"ended_at": now, **decision})
+            connection.execute(_APPLY, (now, *_key(call)))
+
+        self._write(write)
+
+    def find_answer(self, call: CallName, question: Question) -> Answer | None:
+        """The answer to this very question, from whoever gave it first."""
+        return self._work(lambda connection: find_answer(connection, call.thread_id, question))
+
+    def ask(self, task: str, number: int, asked: Sequence[tuple[CallName, Question]]) -> None:
+        """Record what is asked in a round of questions of a task, before anybody sees it."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            now = self._clock.now()
+            for call, question in asked:
+                row = (task, number, call.call_id, question.attempt)
+                connection.execute("INSERT OR REPLACE INTO asked_questions VALUES (?, ?, ?, ?)", row)
+                status = "awaiting_approval" if question.kind == "approval" else "interrupted"
+                changes = {"reason": question.reason, "asked_at": now, "args_digest": question.args_digest}
+                self._log(connection, call, status, question.attempt, now, changes)
+
+        self._write(write)
+
+    def rounds(self, task: str) -> int:
+        """How many rounds of questions of a task have been answered."""
+        sql = "SELECT count(*) FROM asked_questions WHERE task = ? AND call_id = ''"
+        return int(self._work(lambda connection: connection.execute(sql, (task,)).fetchone()[0]))
+
+    def take_answers(
+        self, task: str, number: int, answers: Sequence[tuple[CallName, Question, Answer]]
+    ) -> list[CallName]:
+        """Record the answers that a round brought; returns the calls whose question the round did not ask."""
+
+        def write(connection: sqlite3.Connection) -> list[CallName]:
+            refused = []
+            asked = dict(
+                connection.execute("SELECT call_id, attempt FROM asked_questions WHERE task = ? AND round = ?", key)
+            )
+            for call, question, answer in answers:
+                if asked.get(call.call_id) == question.attempt:
+                    insert_answer(connection, call.thread_id, question, answer)
+                else:
+                    refused.append(call)
+            connection.execute("INSERT OR IGNORE INTO asked_questions VALUES (?, ?, '', 0)", key)
+            return refused
+
+        key = (task, number)
+        return self._write(write)
+
+    def now(self) -> str:
+        """The time as the journal writes it."""
+        return self._clock.now()
+
+    def _entry(self, connection: sqlite3.Connection, call: CallName) -> CallEntry:
+        stored = connection.execute(_RECORD, _key(call)).fetchone()
+        record = {} if stored is None else load_json(stored[0])
+        row = connection.execute(_NEWEST, _key(call)).fetchone()
+        if row is None:
+            return CallEntry(record)
+        attempt, owner, status, started_at, text = row
+        return CallEntry(record, attempt, status, owner, started_at, None if text is None else load_json(text))
+
+    def _holder(self, call: CallName, entry: CallEntry) -> str:
+        """Who runs the call, in words; empty if nobody does any more."""
+        if entry.owner == self._owner["owner"]:
+            return "this process, in another task or thread" if _key(call) in self._running else ""
+        row = self._work(lambda connection: connection.execute(_OWNER, (entry.owner,)).fetchone())
+        if row is None:
+            return ""
+        pid, started, place, host, since, renewed_at, lease_s = row
+        if place == self._owner["place"]:
+            is_alive = process_started(pid) == started
+        else:
+            is_alive = time.time() < renewed_at + lease_s
+        return f"process {pid} on {host}, which has worked on this journal since {since}" if is_alive else ""
+
+    def _log(
+        self,
+        connection: sqlite3.Connection,
+        call: CallName,
+        status: str,
+        attempt: int,
+        now: str,
+        changes: Mapping[str, Any],
+    ) -> None:
+        """Bring the list of calls, and that of threads, up to date."""
+        stored = connection.execute(_RECORD, _key(call)).fetchone()
+        record: dict[str, Any] = {
+            "call_id": call.call_id,
+            "tool_name": call.tool_name,
+            "requested_arguments": dict(call.arguments),
+            "arguments": dict(call.arguments),
+            "error_msg": None,
+            "risk": "low" if call.is_read_only else "medium",
+            "kind": "readonly" if call.is_read_only else "execute",
+            **({} if stored is None else load_json(stored[0])),
+            "status": status,
+            "attempt": attempt,
+            **changes,
+        }
+        if "args_digest" not in changes:
+            record["args_digest"] = call.question("recovery", attempt).args_digest
+        title = f"calls of {call.tool_name}"
+        connection.execute(_THREAD, (storable(call.thread_id), title, now, now))
+        values = {"tool_name": call.tool_name, "status": status, "risk": record["risk"], "at": now}
+        names = dict(zip(("thread_id", "call_id"), _key(call), strict=True))
+        connection.execute(_LOG, {**values, **names, "record": json_text(record)})
+
+    def _done(self, claim: Claim, write: Callable[[sqlite3.Connection], bool]) -> bool:
+        with self._lock:
+            try:
+                return self._write(write)
+            finally:
+                self._running.discard(_key(claim.call))
+                if not self._running:
+                    self._is_idle.set()
+
+    def _end_lease(self, connection: sqlite3.Connection, claim: Claim, now: str) -> None:
+        others = self._running - {_key(claim.call)}
+        if not any(thread_id == storable(claim.call.thread_id) for thread_id, _ in others):
+            end_lease(connection, storable(claim.call.thread_id), claim.owner, now)
+
+    def _start_heartbeat(self) -> None:
+        self._is_idle.clear()
+        if self._heartbeat is None or not self._heartbeat.is_alive():
+            name = f"journal {self.path.name}"
+            self._heartbeat = threading.Thread(target=self._beat, args=(os.getpid(),), name=name, daemon=True)
+            self._heartbeat.start()
+
+    def _beat(self, pid: int) -> None:
+        """Renew the lease while calls run."""
+        while not self._is_idle.wait(self._lease_s / 3):
+            # A full disk or a busy file: the next beat may succeed, and the outcome of the call is what reports it.
+            with suppress(StorageError):
+                self._write(self._renew)
+            if pid != os.getpid():
+                return
+
+    def _renew(self, connection: sqlite3.Connection) -> None:
+        connection.execute(_RENEW, {**self._owner, "renewed_at": time.time()})
+
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def in_transaction(connection: sqlite3.Connection) -> T:
+            with transaction(connection):
+                return work(connection)
+
+        return self._work(in_transaction)
+
+    def _work(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._lock, self._translated():
+            return work(self._open())
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            raise translate_error(self.path, error) from error
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is not None and self._owner["pid"] != os.getpid():
+            _forgotten.append(self._connection)
+            self._connection, self._heartbeat, self._is_idle = None, None, threading.Event()
+            self._running = set()
+        if self._connection is None:
+            connection = open_connection(self.path)
+            connection.executescript(_OWN_TABLES)
+            self._owner = _identity(self._clock.now(), self._lease_s)
+            self._connection = connection
+        return self._connection
+
+
+def _key(call: CallName) -> tuple[str, str]:
+    return storable(call.thread_id), storable(call.call_id)
+
+
+def _identity(since: str, lease_s: float) -> dict[str, Any]:
+    """Who this process is; a pid means something only in its place, which is a boot and a namespace of pids."""
+    pid, host = os.getpid(), storable(socket.gethostname())
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return {
+        "owner": uuid4().hex,
+        "pid": pid,
+        "process_started": process_started(pid) or "",
+        "place": f"{host}|{boot_id()}|{namespace}",
+        "host": host,
+        "since": since,
+        "lease_s": lease_s,
+    }

@@ -1,0 +1,329 @@
+"""`DurableTools`, which takes the place of LangGraph's `ToolNode`, and `durable`, which wraps one tool."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self, cast
+
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import ensure_config
+from langchain_core.tools import BaseTool
+from langchain_core.tools import tool as create_tool
+from langgraph.errors import GraphBubbleUp
+from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from pydantic import ConfigDict, PrivateAttr
+
+from graph_agent.durable.guard import CallGuard, GuardedCall, Result, call_name, idempotency_key, in_thread
+from graph_agent.durable.journal import Claim, Journal
+from graph_agent.durable.tool_policy import KEY_PARAMETER, OnUnknown, ToolPolicy
+from graph_agent.errors import AgentError, ConfigError, InternalError
+
+__all__ = ["DurableTools", "RequestGuard", "durable"]
+
+Execute = Callable[[ToolCallRequest], Any]
+AsyncExecute = Callable[[ToolCallRequest], Awaitable[Any]]
+
+
+class RequestGuard:
+    """Guards the requests of a `ToolNode`: those of `DurableTools`, and those that middleware wraps."""
+
+    def __init__(self, journal: Journal, policies: Mapping[str, ToolPolicy], default: ToolPolicy) -> None:
+        self._guard = CallGuard(journal)
+        self._policies = policies
+        self._default = default
+        self._tools: Mapping[str, BaseTool] = {}
+
+    def use(self, tools: Mapping[str, BaseTool]) -> None:
+        """Refuse, before anything runs, a policy for a tool that is not there, or that cannot hold.
+
+        Raises:
+            ConfigError: see above; the message names the tool.
+        """
+        self._tools = tools
+        if unknown := sorted(self._policies.keys() - tools.keys()):
+            names = ", ".join(tools)
+            raise ConfigError(f"There is a policy for {unknown[0]!r}, which is none of the tools: {names}.")
+        for name, tool in tools.items():
+            self._policy(name).action(name, takes_key=_takes_key(tool))
+
+    def ask(self, tool_calls: Sequence[Mapping[str, Any]], messages: Sequence[Any], config: RunnableConfig) -> None:
+        """Ask everything that is open about the calls of one message."""
+        if tool_calls:
+            self._guard.ask(
+                [self._guarded(one, self._tools.get(one["name"]), messages, config) for one in tool_calls]
+            )
+
+    def run(self, request: ToolCallRequest, messages: Sequence[Any], execute: Execute) -> Any:
+        """The result of a request, recorded or new."""
+        call = self._guarded(request.tool_call, request.tool, messages, request.runtime.config)
+        return self._guard.run(call, lambda claim: execute(_prepared(request, claim)))
+
+    async def arun(self, request: ToolCallRequest, messages: Sequence[Any], execute: AsyncExecute) -> Any:
+        """As `run`."""
+        call = self._guarded(request.tool_call, request.tool, messages, request.runtime.config)
+        return await self._guard.arun(call, lambda claim: execute(_prepared(request, claim)))
+
+    def _policy(self, tool_name: str) -> ToolPolicy:
+        return self._policies.get(tool_name, self._default)
+
+    def _guarded(
+        self,
+        tool_call: Mapping[str, Any],
+        tool: BaseTool | None,
+        messages: Sequence[Any],
+        config: RunnableConfig,
+    ) -> GuardedCall:
+        return _guarded_call(tool_call, self._policy(tool_call["name"]), tool, messages, config)
+
+
+def _guarded_call(
+    tool_call: Mapping[str, Any],
+    policy: ToolPolicy,
+    tool: BaseTool | None,
+    messages: Sequence[Any],
+    config: RunnableConfig,
+) -> GuardedCall:
+    """A call with what is declared about its tool."""
+    settings = config.get("configurable", {})
+    name = call_name(config, tool_call, messages, is_read_only=policy.read_only)
+    task = f"{name.thread_id}|{settings.get('checkpoint_ns', '')}"
+    return GuardedCall(name, str(tool_call["id"]), policy, tool is not None and _takes_key(tool), task)
+
+
+def _takes_key(tool: BaseTool) -> bool:
+    return KEY_PARAMETER in _parameters(tool.args_schema or tool.get_input_schema())
+
+
+def _parameters(schema: Any) -> set[str]:
+    """The names in a schema of any of the kinds that tools have."""
+    return set(schema.get("properties", ()) if isinstance(schema, Mapping) else schema.model_fields)
+
+
+def _prepared(request: ToolCallRequest, claim: Claim) -> ToolCallRequest:
+    """The request with the arguments that were claimed, and with the key where the tool takes one."""
+    prepared = request.override(tool_call={**request.tool_call, "args": dict(claim.arguments)})
+    if request.tool is not None and _takes_key(request.tool):
+        # The node removes arguments that it does not inject itself, so the tool adds the key when it is called.
+        prepared = prepared.override(tool=_KeyedTool.around(request.tool, key=idempotency_key(claim.call)))
+    return prepared
+
+
+class _Failed(GraphBubbleUp):
+    """Carries an error past the error handling that a node with a wrapper has: ours are none that a model can react
+    to, and those of the tool have been through that of a node without one."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class DurableTools(ToolNode):
+    """A node that runs tool calls as `ToolNode` does, and none of them a second time by itself.
+
+    All questions about the calls of one message are asked together, before any of them runs.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[BaseTool | Callable[..., Any]],
+        *,
+        journal: Journal,
+        on_unknown: OnUnknown | None = None,
+        policies: Mapping[str, ToolPolicy] | None = None,
+        **options: Any,
+    ) -> None:
+        """Create the node.
+
+        Args:
+            tools: as for `ToolNode`.
+            journal: where calls are recorded; several nodes may share one.
+            on_unknown: for tools without a policy of their own; see `ToolPolicy`.
+            policies: by the name of the tool.
+            options: those of `ToolNode`: name, tags, handle_tool_errors, messages_key, wrap_tool_call and
+                awrap_tool_call.
+        """
+        inner, ainner = options.pop("wrap_tool_call", None), options.pop("awrap_tool_call", None)
+        # A node whose only wrapper is a synchronous one uses that in asynchronous runs too.
+        awrap = None if inner and not ainner else _aguarding(self, ainner)
+        super().__init__(tools, wrap_tool_call=_guarding(self, inner), awrap_tool_call=awrap, **options)
+        self.guard = RequestGuard(journal, policies or {}, ToolPolicy(on_unknown=on_unknown))
+        self.guard.use(self.tools_by_name)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
+        """Run the calls of the newest message of the model that are not answered yet."""
+        config = ensure_config(config)
+        try:
+            self.guard.ask(*self._open_calls(input), config)
+            return super().invoke(input, config, **kwargs)
+        except _Failed as failed:
+            raise failed.error from failed
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
+        """As `invoke`."""
+        config = ensure_config(config)
+        try:
+            await in_thread(lambda: self.guard.ask(*self._open_calls(input), config))
+            return await super().ainvoke(input, config, **kwargs)
+        except _Failed as failed:
+            raise failed.error from failed
+
+    def messages(self, state: Any) -> Sequence[Any]:
+        """The conversation in an input of the node or a state."""
+        if isinstance(state, list):
+            return state
+        key = self._messages_key
+        found = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+        return found if isinstance(found, list) else ()
+
+    def _open_calls(self, state: Any) -> tuple[list[Mapping[str, Any]], Sequence[Any]]:
+        if isinstance(state, Mapping) and state.get("__type") == "tool_call_with_context":
+            return [state["tool_call"]], self.messages(state["state"])
+        messages = self.messages(state)
+        if messages and isinstance(messages[-1], dict) and messages[-1].get("type") == "tool_call":
+            return list(messages), ()
+        calls: Sequence[Any] = next(
+            (one.tool_calls for one in reversed(messages) if getattr(one, "tool_calls", None)), []
+        )
+        known = [one for one in calls if one["name"] in self.tools_by_name]
+        return [one for one in known if not _is_answered(one, messages)], messages
+
+
+def _is_answered(tool_call: Mapping[str, Any], messages: Sequence[Any]) -> bool:
+    """Whether the conversation holds the result of this call behind the newest message that asks for it."""
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage) and message.tool_call_id == tool_call["id"]:
+            return True
+        if any(call.get("id") == tool_call["id"] for call in getattr(message, "tool_calls", None) or ()):
+            return False
+    return False
+
+
+def _guarding(node: DurableTools, inner: Any) -> Any:
+    def wrap(request: ToolCallRequest, execute: Execute) -> Result:
+        messages = node.messages(request.state)
+        if request.tool is None:
+            return cast("Result", execute(request))
+        if _is_answered(request.tool_call, messages):
+            return []  # One result for each call, whatever ran before this node.
+        run = execute if inner is None else lambda one: inner(one, execute)
+        with _carried(AgentError if inner else Exception):
+            return cast("Result", node.guard.run(request, messages, run))
+
+    return wrap
+
+
+def _aguarding(node: DurableTools, inner: Any) -> Any:
+    async def awrap(request: ToolCallRequest, execute: AsyncExecute) -> Result:
+        messages = node.messages(request.state)
+        if request.tool is None:
+            return cast("Result", await execute(request))
+        if _is_answered(request.tool_call, messages):
+            return []
+        run = execute if inner is None else lambda one: inner(one, execute)
+        with _carried(AgentError if inner else Exception):
+            return cast("Result", await node.guard.arun(request, messages, run))
+
+    return awrap
+
+
+@contextmanager
+def _carried(kind: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except GraphBubbleUp:
+        raise
+    except kind as error:
+        raise _Failed(error) from error
+
+
+class _Wrapper(BaseTool):
+    """A tool that calls another one; models, nodes and schemas see the other one's declaration."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    _inner: BaseTool = PrivateAttr()
+
+    @classmethod
+    def around(cls, inner: BaseTool, **private: Any) -> Self:
+        """Wrap a tool."""
+        wrapper = cls(
+            name=inner.name,
+            description=inner.description,
+            args_schema=inner.args_schema or inner.get_input_schema(),
+            return_direct=inner.return_direct,
+            response_format=inner.response_format,
+            tags=inner.tags,
+            metadata=inner.metadata,
+        )
+        wrapper._inner = inner
+        for name, value in private.items():
+            setattr(wrapper, f"_{name}", value)
+        return wrapper
+
+    @property
+    def func(self) -> Any:
+        """The function whose annotations say what a node injects."""
+        return getattr(self._inner, "func", None) or getattr(self._inner, "coroutine", None) or self._inner.invoke
+
+    def _run(self, *_: Any, **arguments: Any) -> Any:
+        raise InternalError(f"tool {self.name!r} was called past its wrapper with {sorted(arguments)}")
+
+
+class _KeyedTool(_Wrapper):
+    """Calls the tool with the key of its call, whatever the model wrote there."""
+
+    _key: str = PrivateAttr()
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
+        return self._inner.invoke(_with_key(input, self._key), config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
+        return await self._inner.ainvoke(_with_key(input, self._key), config, **kwargs)
+
+
+def _with_key(tool_call: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {**tool_call, "args": {**tool_call["args"], KEY_PARAMETER: key}}
+
+
+class _DurableTool(_Wrapper):
+    """Guards each call of one tool."""
+
+    _guard: CallGuard = PrivateAttr()
+    _policy: ToolPolicy = PrivateAttr()
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
+        config = ensure_config(config)
+        call = self._call(input, config)
+        return self._guard.run(call, lambda claim: self._inner.invoke(self._input(input, claim), config, **kwargs))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
+        config = ensure_config(config)
+        call = self._call(input, config)
+        return await self._guard.arun(
+            call, lambda claim: self._inner.ainvoke(self._input(input, claim), config, **kwargs)
+        )
+
+    def _call(self, tool_call: Any, config: RunnableConfig) -> GuardedCall:
+        if not isinstance(tool_call, Mapping) or tool_call.get("type") != "tool_call":
+            tool_call = {"name": self.name, "id": None}
+        visible = _parameters(self._inner.tool_call_schema) - {KEY_PARAMETER}
+        arguments = {name: value for name, value in (tool_call.get("args") or {}).items() if name in visible}
+        return _guarded_call({**tool_call, "args": arguments}, self._policy, self._inner, (), config)
+
+    def _input(self, tool_call: Mapping[str, Any], claim: Claim) -> dict[str, Any]:
+        called = {**tool_call, "args": {**tool_call["args"], **claim.arguments}}
+        return _with_key(called, idempotency_key(claim.call)) if _takes_key(self._inner) else called
+
+
+def durable(tool: BaseTool | Callable[..., Any], journal: Journal, policy: ToolPolicy | None = None) -> BaseTool:
+    """The tool, with each of its calls durable; it must be called with whole tool calls, as nodes do.
+
+    One tool sees no conversation, so ids of calls must be unique in a thread, and each call asks for itself. Where
+    you have the choice, take `DurableTools`.
+
+    Raises:
+        ConfigError: the policy would run the tool again although nothing says that it may.
+    """
+    inner = tool if isinstance(tool, BaseTool) else create_tool(tool)
+    policy = policy or ToolPolicy()
+    policy.action(inner.name, takes_key=_takes_key(inner))
+    return _DurableTool.around(inner, guard=CallGuard(journal), policy=policy)

@@ -1,0 +1,536 @@
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
+
+from graph_agent.app.recovery import Decision, decide_calls
+from graph_agent.durable import (
+    CallHeld,
+    CallTakenOver,
+    DurableTools,
+    Journal,
+    ToolPolicy,
+    UnknownCall,
+    UnknownOutcome,
+    answer,
+    current_call,
+)
+from graph_agent.errors import AnswerRefused, ConfigError
+from tests.fakes.tool_graphs import (
+    KINDS,
+    START_MESSAGE,
+    Kind,
+    ask_for,
+    charge_tool,
+    foreign_graph,
+    history_faults,
+    open_saver,
+    questions_of,
+)
+
+pytestmark = pytest.mark.slow
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+ONE = [ask_for(("charge", {"card": "a"}, "c1"))]
+TWO = [ask_for(("charge", {"card": "a"}, "c1"), ("charge", {"card": "b"}, "c2"))]
+
+
+class Place:
+    """A folder with checkpoints, a journal and effects, in which processes run a graph and die."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.effects = folder / "effects"
+        self.journal = Journal(folder / "journal.sqlite", wait=0)
+
+    def charged(self) -> list[str]:
+        return self.effects.read_text().split() if self.effects.exists() else []
+
+    def graph(
+        self,
+        kind: Kind = "tool node",
+        script: Any = ONE,
+        policy: ToolPolicy | None = None,
+        point: Callable[[str], None] = lambda _: None,
+    ) -> Any:
+        tools = [charge_tool(self.effects, point)]
+        return foreign_graph(kind, script, tools, open_saver(self.folder / "cp.sqlite"), self.journal, policy)
+
+    def die_at(
+        self, label: str, kind: Kind = "tool node", *, policy: ToolPolicy | None = None, work: Any = START_MESSAGE
+    ) -> None:
+        """In another process, run the graph until it kills itself."""
+
+        def point(passed: str) -> None:
+            if passed == label:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        child = os.fork()
+        if child == 0:
+            try:
+                self.graph(kind, ONE, policy, point).invoke(work, CONFIG, durability="sync")
+            finally:
+                os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def texts(state: Any) -> list[str]:
+    return [str(message.content) for message in state["messages"] if isinstance(message, ToolMessage)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("reply", "charged", "text"),
+    [
+        ("retry", ["a", "a"], "charged a"),
+        ({"kind": "done", "result": "receipt 7"}, ["a"], "receipt 7"),
+        ("cancel", ["a"], "This call was started, was interrupted, and is cancelled."),
+    ],
+)
+def test_a_call_that_was_killed_while_it_ran_is_asked_about_and_not_run_again(
+    place: Place, kind: Kind, reply: Any, charged: list[str], text: str
+) -> None:
+    place.die_at("after effect", kind)
+    graph = place.graph(kind)
+
+    asked = graph.invoke(None, CONFIG, durability="sync")
+    again = graph.invoke(None, CONFIG, durability="sync")
+
+    assert questions_of(asked["__interrupt__"]) == questions_of(again["__interrupt__"]) == {"c1": "recovery"}
+    assert place.charged() == ["a"]
+    ended = graph.invoke(answer(again, {"c1": reply}), CONFIG, durability="sync")
+    assert place.charged() == charged
+    assert len(texts(ended)) == 1
+    assert texts(ended)[0].startswith(text)
+    assert history_faults(ended["messages"]) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_same_holds_for_asynchronous_runs(place: Place, kind: Kind) -> None:
+    place.die_at("after effect", kind)
+    async with AsyncSqliteSaver.from_conn_string(str(place.folder / "cp.sqlite")) as saver:
+        graph = foreign_graph(kind, ONE, [charge_tool(place.effects)], saver, place.journal)
+        asked = await graph.ainvoke(None, CONFIG, durability="sync")
+        ended = await graph.ainvoke(answer(asked, {"c1": "retry"}), CONFIG, durability="sync")
+
+    assert (texts(ended), place.charged()) == (["charged a"], ["a", "a"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_finished_call_is_replayed_whatever_checkpoint_the_graph_continues_from(place: Place, kind: Kind) -> None:
+    graph = place.graph(kind)
+    graph.invoke(START_MESSAGE, CONFIG)
+    before = [
+        state
+        for state in graph.get_state_history(CONFIG)
+        if state.next and not texts(state.values or {"messages": []})
+    ]
+
+    replays = [graph.invoke(None, state.config) for state in before if state.values.get("messages")]
+
+    assert replays
+    assert [texts(replay) for replay in replays] == [["charged a"]] * len(replays)
+    assert place.charged() == ["a"]
+
+
+def unknown_to(verdict: Any) -> Callable[[UnknownCall], Any]:
+    def look(call: UnknownCall) -> Any:
+        assert (call.tool_name, dict(call.arguments), call.attempt) == ("charge", {"card": "a"}, 1)
+        return verdict
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("policy", "charged", "text"),
+    [
+        (ToolPolicy(on_unknown="tell_model"), ["a"], "This call was started at "),
+        (ToolPolicy(idempotent=True), ["a", "a"], "charged a"),
+        (ToolPolicy(read_only=True, on_unknown="retry"), ["a", "a"], "charged a"),
+        (ToolPolicy(reconcile=unknown_to("applied")), ["a"], "This call took effect; its result was lost."),
+        (ToolPolicy(reconcile=unknown_to(("applied", "receipt 7"))), ["a"], "receipt 7"),
+        (ToolPolicy(reconcile=unknown_to("not_applied")), ["a", "a"], "charged a"),
+        (ToolPolicy(reconcile=unknown_to("unknown"), on_unknown="tell_model"), ["a"], "This call was started at "),
+    ],
+)
+def test_what_a_policy_decides_needs_no_question(
+    place: Place, policy: ToolPolicy, charged: list[str], text: str
+) -> None:
+    place.die_at("after effect", policy=policy)
+
+    ended = place.graph(policy=policy).invoke(None, CONFIG)
+
+    assert place.charged() == charged
+    assert texts(ended)[0].startswith(text)
+    assert len(texts(ended)) == 1
+
+
+def test_a_policy_can_raise_and_the_message_says_how_to_decide(place: Place) -> None:
+    policy = ToolPolicy(on_unknown="raise")
+    place.die_at("after effect", policy=policy)
+
+    with pytest.raises(UnknownOutcome, match="graph-agent recover --db"):
+        place.graph(policy=policy).invoke(None, CONFIG)
+    with pytest.raises(UnknownOutcome):
+        place.graph(policy=policy).invoke(None, CONFIG)
+
+
+def test_what_only_looks_like_a_policy_is_refused_before_anything_runs(place: Place) -> None:
+    tools = [charge_tool(place.effects)]
+
+    with pytest.raises(ConfigError, match="nothing says that it may run twice"):
+        DurableTools(tools, journal=place.journal, on_unknown="retry")
+    with pytest.raises(ConfigError, match="policy for 'chrage', which is none of the tools: charge"):
+        DurableTools(tools, journal=place.journal, policies={"chrage": ToolPolicy()})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_before_its_claim_a_call_just_runs(place: Place, kind: Kind) -> None:
+    place.die_at("before effect", kind, policy=ToolPolicy(idempotent=True))
+
+    ended = place.graph(kind, policy=ToolPolicy(idempotent=True)).invoke(None, CONFIG)
+
+    assert (texts(ended), place.charged()) == (["charged a"], ["a"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_call_of_a_message_has_its_own_approval_and_runs_once(place: Place, kind: Kind) -> None:
+    policy = ToolPolicy(approve=lambda call: f"costs money: {call['args']['card']}")
+    graph = place.graph(kind, TWO, policy)
+    state = graph.invoke(START_MESSAGE, CONFIG, durability="sync")
+    asked: dict[str, str] = {}
+    replies = {"c1": "approve", "c2": {"kind": "reject", "reason": "too much"}}
+    for _ in range(4):
+        if "__interrupt__" not in state:
+            break
+        now = questions_of(state["__interrupt__"])
+        asked |= now
+        state = graph.invoke(answer(state, {name: replies[name] for name in now}), CONFIG, durability="sync")
+
+    assert asked == {"c1": "approval", "c2": "approval"}
+    assert place.charged() == ["a"]
+    assert texts(state) == ["charged a", "The user rejected this call; it was not run. Reason: too much"]
+    assert history_faults(state["messages"]) == []
+
+
+def test_all_questions_of_a_message_are_asked_together_before_any_call_runs(place: Place) -> None:
+    graph = place.graph(script=TWO, policy=ToolPolicy(approve=True))
+    state = graph.invoke(START_MESSAGE, CONFIG)
+    [one] = state["__interrupt__"]
+
+    assert questions_of([one]) == {"c1": "approval", "c2": "approval"}
+    assert [action["name"] for action in one.value["action_requests"]] == ["charge", "charge"]
+    part = graph.invoke(answer(state, {"c1": "approve"}), CONFIG)
+    assert (questions_of(part["__interrupt__"]), place.charged()) == ({"c2": "approval"}, [])
+    ended = graph.invoke(answer(part, {"c2": "approve"}), CONFIG)
+    assert sorted(place.charged()) == ["a", "b"]
+    assert texts(ended) == ["charged a", "charged b"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "card"),
+    [
+        ("approve", "a"),
+        ({"c1": "approve"}, "a"),
+        ({"answers": {"c1": {"kind": "approve"}}}, "a"),
+        ({"decisions": [{"type": "approve"}]}, "a"),
+        ([{"type": "approve"}], "a"),
+        ({"type": "edit", "edited_action": {"name": "charge", "args": {"card": "z"}}}, "z"),
+        ({"c1": {"kind": "edit", "arguments": {"card": "z"}}}, "z"),
+    ],
+)
+def test_answers_are_taken_in_every_usual_form(place: Place, reply: Any, card: str) -> None:
+    graph = place.graph(policy=ToolPolicy(approve=True))
+    graph.invoke(START_MESSAGE, CONFIG)
+
+    ended = graph.invoke(Command(resume=reply), CONFIG)
+
+    assert (texts(ended), place.charged()) == ([f"charged {card}"], [card])
+
+
+@pytest.mark.parametrize(
+    "reply", ["yes please", 7, {}, {"c9": "approve"}, {"c1": "done"}, {"c1": {"kind": "edit"}}, {"decisions": []}]
+)
+def test_an_unusable_answer_is_refused_with_an_example_and_the_question_stays(place: Place, reply: Any) -> None:
+    graph = place.graph(policy=ToolPolicy(approve=True))
+    state = graph.invoke(START_MESSAGE, CONFIG)
+    [first] = state["__interrupt__"]
+
+    refused = graph.invoke(Command(resume={first.id: reply}), CONFIG)
+
+    [one] = refused["__interrupt__"]
+    assert "A valid answer: Command(resume={'answers': {'c1': {'kind': 'approve'}}})" in one.value["problem"]
+    assert place.charged() == []
+    assert texts(graph.invoke(answer(refused, {"c1": "approve"}), CONFIG)) == ["charged a"]
+
+
+def test_an_answer_to_a_call_nobody_asks_about_is_refused(place: Place) -> None:
+    state = place.graph(policy=ToolPolicy(approve=True)).invoke(START_MESSAGE, CONFIG)
+
+    with pytest.raises(AnswerRefused, match=r"Nobody asks about call 'c7'\. Calls with an open question: c1"):
+        answer(state, {"c7": "approve"})
+
+
+def test_an_answer_is_used_for_one_attempt_only(place: Place) -> None:
+    place.die_at("after effect")
+    asked = place.graph().invoke(None, CONFIG, durability="sync")
+    place.die_at("after effect", work=answer(asked, {"c1": "retry"}))
+
+    again = place.graph().invoke(None, CONFIG, durability="sync")
+
+    assert place.charged() == ["a", "a"]
+    [one] = again["__interrupt__"]
+    assert one.value["questions"][0]["attempt"] == 2
+
+
+def test_a_reply_that_changed_on_replay_is_refused_and_not_run(place: Place) -> None:
+    policy = ToolPolicy(approve=True)
+    state = place.graph(policy=policy).invoke(START_MESSAGE, CONFIG)
+    changed = place.graph(script=[ask_for(("charge", {"card": "stolen"}, "c1"))], policy=policy)
+    model = next(one for one in changed.get_state_history(CONFIG) if one.next == ("model",))
+
+    ended = changed.invoke(None, model.config)
+
+    assert state["__interrupt__"]
+    assert place.charged() == []
+    assert texts(ended)[0].startswith("Call c1 was not run")
+
+
+def test_ids_that_a_server_counts_anew_in_each_reply_are_different_calls(place: Place) -> None:
+    again = [ask_for(("charge", {"card": "a"}, "call_0")).model_copy(update={"id": name}) for name in ("m1", "m2")]
+
+    ended = place.graph(script=again).invoke(START_MESSAGE, CONFIG)
+
+    assert (place.charged(), texts(ended)) == (["a", "a"], ["charged a", "charged a"])
+
+
+def test_a_call_that_is_answered_already_is_not_run_and_gets_no_second_result(place: Place) -> None:
+    node = DurableTools([charge_tool(place.effects)], journal=place.journal)
+    graph = node_graph(node)
+    answered = {"messages": [*TWO, ToolMessage("by somebody else", tool_call_id="c1")]}
+
+    ended = graph.invoke(answered, CONFIG)
+
+    assert place.charged() == ["b"]
+    assert texts(ended) == ["by somebody else", "charged b"]
+
+
+def node_graph(node: Any, saver: Any = None, **compiled: Any) -> Any:
+    builder = StateGraph(MessagesState)
+    builder.add_node("tools", node)
+    builder.add_edge(START, "tools")
+    return builder.compile(checkpointer=saver, **compiled)
+
+
+def test_a_live_worker_keeps_its_call_and_the_second_one_learns_who_has_it(place: Place) -> None:
+    ready, go = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+
+        def point(label: str) -> None:
+            if label == "after effect":
+                os.write(ready[1], b"x")
+                os.read(go[0], 1)
+
+        try:
+            place.graph(point=point).invoke(START_MESSAGE, CONFIG, durability="sync")
+            os._exit(0)
+        finally:
+            os._exit(7)
+    os.read(ready[0], 1)
+
+    with pytest.raises(CallHeld, match=rf"'c1' \(charge\) of thread 't' is running in process {child} on "):
+        place.graph().invoke(None, CONFIG)
+    os.write(go[1], b"x")
+    patient = Journal(place.journal.path, wait=10)
+    ended = foreign_graph(
+        "tool node", ONE, [charge_tool(place.effects)], open_saver(place.folder / "cp.sqlite"), patient
+    ).invoke(None, CONFIG)
+
+    assert os.waitpid(child, 0)[1] == 0
+    assert (place.charged(), texts(ended)) == (["a"], ["charged a"])
+
+
+@pytest.mark.parametrize(("renewed", "is_held"), [(0.0, True), (-31.0, False)])
+def test_an_owner_that_cannot_be_looked_at_counts_as_dead_when_its_lease_ends(
+    place: Place, renewed: float, is_held: bool
+) -> None:
+    place.die_at("after effect")
+    place.journal._work(
+        lambda connection: connection.execute(
+            "UPDATE call_owners SET place = 'elsewhere', host = 'far', renewed_at = ?", (time.time() + renewed,)
+        )
+    )
+
+    if is_held:
+        with pytest.raises(CallHeld, match="on far"):
+            place.graph().invoke(None, CONFIG)
+    else:
+        assert place.graph().invoke(None, CONFIG)["__interrupt__"]
+
+
+def test_a_running_call_keeps_renewing_its_lease(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.sqlite", lease=0.15)
+
+    @tool
+    def slow() -> str:
+        """Take a while."""
+        first = renewed()
+        time.sleep(0.4)
+        return str(renewed() > first)
+
+    def renewed() -> float:
+        rows = journal._work(lambda one: one.execute("SELECT renewed_at FROM call_owners").fetchall())
+        return float(rows[0][0])
+
+    ended = node_graph(DurableTools([slow], journal=journal)).invoke(
+        {"messages": [ask_for(("slow", {}, "s1"))]}, CONFIG
+    )
+
+    assert texts(ended) == ["True"]
+
+
+def test_a_worker_whose_call_was_taken_over_stops_and_records_nothing(place: Place) -> None:
+    def take_over(label: str) -> None:
+        if label == "after effect":
+            journal = Journal(place.journal.path)
+            journal._work(lambda one: one.execute("UPDATE journal SET status = 'error', outcome = '{}'"))
+
+    with pytest.raises(CallTakenOver, match="somebody else decided"):
+        place.graph(point=take_over).invoke(START_MESSAGE, CONFIG)
+
+
+def test_a_tool_gets_the_same_key_in_every_attempt_and_the_model_cannot_choose_it(place: Place) -> None:
+    keys = place.folder / "keys"
+
+    @tool
+    def pay(amount: int, idempotency_key: str = "") -> str:
+        """Pay."""
+        with keys.open("a") as file:
+            file.write(f"{idempotency_key} {current_call().idempotency_key}\n")
+        if keys.read_text().count("\n") == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"paid {amount}"
+
+    def graph() -> Any:
+        script = [ask_for(("pay", {"amount": 3, "idempotency_key": "chosen"}, "p1"))]
+        return foreign_graph("tool node", script, [pay], open_saver(place.folder / "cp.sqlite"), place.journal)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            graph().invoke(START_MESSAGE, CONFIG, durability="sync")
+        finally:
+            os._exit(7)
+    os.waitpid(child, 0)
+    ended = graph().invoke(None, CONFIG)
+
+    assert texts(ended) == ["paid 3"]
+    words = keys.read_text().split()
+    assert len(words) == 4
+    assert len(set(words)) == 1
+    assert words[0] != "chosen"
+
+
+def test_a_tool_that_asks_something_itself_continues_with_the_answer(place: Place) -> None:
+    @tool
+    def book(city: str) -> str:
+        """Book."""
+        return f"{city}: {interrupt('window or aisle?')}"
+
+    script = [ask_for(("book", {"city": "Oslo"}, "b1"))]
+    graph = foreign_graph("tool node", script, [book], open_saver(place.folder / "cp.sqlite"), place.journal)
+
+    asked = graph.invoke(START_MESSAGE, CONFIG)
+    ended = graph.invoke(Command(resume="aisle"), CONFIG)
+
+    assert [one.value for one in asked["__interrupt__"]] == ["window or aisle?"]
+    assert texts(ended) == ["Oslo: aisle"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_exception_that_leaves_the_graph_is_no_outcome(place: Place, kind: Kind) -> None:
+    def fail(label: str) -> None:
+        if label == "after effect":
+            raise TimeoutError("no reply from the bank")
+
+    with pytest.raises(TimeoutError, match="no reply from the bank"):
+        place.graph(kind, point=fail).invoke(START_MESSAGE, CONFIG)
+    asked = place.graph(kind).invoke(None, CONFIG)
+
+    [one] = asked["__interrupt__"]
+    assert "It raised: TimeoutError: no reply from the bank." in one.value["questions"][0]["text"]
+    assert place.charged() == ["a"]
+
+
+async def test_a_cancelled_call_is_asked_about(place: Place) -> None:
+    started = asyncio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        started.set()
+        await asyncio.sleep(60)
+        return ""
+
+    node = DurableTools([wait], journal=place.journal)
+    state: Any = {"messages": [ask_for(("wait", {}, "w1"))]}
+    running = asyncio.ensure_future(node_graph(node).ainvoke(state, CONFIG))
+    await started.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    asked = await node_graph(node).ainvoke(state, CONFIG)
+
+    assert questions_of(asked["__interrupt__"]) == {"w1": "recovery"}
+
+
+def test_without_a_thread_the_message_says_what_is_missing(place: Place) -> None:
+    node = DurableTools([charge_tool(place.effects)], journal=place.journal)
+
+    with pytest.raises(ConfigError, match="need the id of a thread"):
+        node_graph(node).invoke({"messages": ONE})
+
+
+def test_an_answer_of_the_command_line_is_applied_by_the_next_run(place: Place) -> None:
+    place.die_at("after effect")
+    decision = Decision("done", "c1", "receipt 7")
+    asyncio.run(decide_calls(place.journal.path, None, [decision], by="cli"))
+
+    ended = place.graph().invoke(None, CONFIG)
+
+    assert (texts(ended), place.charged()) == (["receipt 7"], ["a"])
+
+
+def test_importing_the_package_loads_no_library_and_nothing_of_the_agent() -> None:
+    code = "import sys, json, graph_agent.durable as d; d.ToolPolicy(); print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    loaded = json.loads(done.stdout)
+    assert {name for name in loaded if name.startswith("graph_agent")} == {
+        "graph_agent",
+        "graph_agent.durable",
+        "graph_agent.durable.tool_policy",
+        "graph_agent.errors",
+    }
+    heavy = ("langgraph", "langchain", "langchain_core", "pydantic", "sqlite3", "openai", "typer")
+    assert [name for name in loaded if name.split(".")[0] in heavy] == []
