@@ -105,7 +105,9 @@ def _last_part(line: str) -> str:
     return text.rpartition("/")[2] or "*"
 
 
-GENERATED = frozenset(("__pycache__", "__pypackages__", "bower_components", "node_modules", "venv"))
+GENERATED = frozenset(
+    ("__pycache__", "__pypackages__", "bower_components", "dist", "node_modules", "target", "venv")
+)
 """Folders that programs fill: left out of listings, whether an ignore file names them or not.
 
 Those that begin with a dot (`.venv`, `.tox`, `.mypy_cache`) are left out as hidden.
@@ -117,10 +119,8 @@ GENERATED_BESIDE: Mapping[str, frozenset[str]] = {
             "setup.cfg", "setup.py",
         )
     ),
-    "dist": frozenset(("package.json", "pyproject.toml", "setup.cfg", "setup.py")),
-    "target": frozenset(("build.sbt", "Cargo.toml", "pom.xml")),
 }  # fmt: skip
-"""Names that also stand for sources: such a folder is left out only beside one of these files."""
+"""Names that often stand for sources: such a folder is left out only beside one of these files."""
 
 
 def generated_folders(folders: Iterable[str], files: Collection[str]) -> set[str]:

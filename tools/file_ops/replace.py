@@ -40,8 +40,8 @@ _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 _NUMBERED = re.compile(r"(?m)\A\s*\d+\t")
 
 
-_SPACES = " \u00a0\u2007\u202f\u3000"
-"""A blank and those that look like one: no-break, figure, narrow no-break, ideographic."""
+_SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""A blank and all that look like one: what Unicode calls space separators."""
 _BLANK = f"[\\t{_SPACES}]"
 _ALIKE = ('"“”„‟«»', "'‘’‚‛`´", "-‐‑‒–—−", _SPACES)
 _CLASS_OF = {char: f"[{re.escape(group)}]" for group in _ALIKE for char in group}
