@@ -34,6 +34,7 @@ from graph_agent.config.settings import ModelSettings, SearchSettings, Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSchema, NothingYet, StorageError
 from graph_agent.storage.private_files import exposed_files, files_of_other_users
+from graph_agent.storage.sqlite.database_file import REMEDY
 from graph_agent.storage.sqlite.health import SQLITE_VERSION, Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from policy import Unparsable
@@ -335,7 +336,8 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
                 hint = (
                     "check the owner and permissions of the file and its folder, or choose another file with --db"
                 )
-        return None, Check("database", ok=False, detail=str(error), hint=hint)
+        detail = str(error).removesuffix(f"; {REMEDY}.")
+        return None, Check("database", ok=False, detail=detail, hint=hint)
     place = _existing(path.parent)
     if not os.access(place, os.W_OK | os.X_OK):
         hint = "choose a folder that you can write to: --db FILE, GRAPH_AGENT_DB or GRAPH_AGENT_HOME"
@@ -372,9 +374,13 @@ def _check_rows(path: Path, health: Health | None) -> Check:
         return Check("rows", ok=True, detail="nothing to check")
     try:
         with read_database(path) as reader:
-            damaged = reader.damaged_rows()
+            damaged, lost = reader.damaged_rows(), reader.lost_threads()
     except AgentError as error:
         return Check("rows", ok=False, detail=str(error), hint=_REPAIR)
+    if lost:
+        detail = f"{_count(lost, 'thread')} that the database knew and nobody deleted cannot be found in it"
+        hint = f"restore a backup, with the -wal file that belongs to it; {_REPAIR} gives them up"
+        return Check("rows", ok=False, detail=_first([detail, *damaged], "; "), hint=hint)
     if damaged:
         detail = f"damaged: {_first(damaged, '; ')}"
         return Check("rows", ok=False, detail=detail, hint=f"{_REPAIR} keeps a copy and repairs what it can")

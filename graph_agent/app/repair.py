@@ -1,7 +1,9 @@
 """Fix what `doctor` finds and can fix; a damaged file is kept beside its repaired copy."""
 
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,7 @@ from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.private_files import exposed_files, restrict_permissions
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database, release_free_pages
+from graph_agent.storage.sqlite.database_file import REMEDY, connect_read_only
 from graph_agent.storage.sqlite.health import (
     DamagedRow,
     back_up,
@@ -29,7 +32,7 @@ from graph_agent.storage.sqlite.integrity import drop_incomplete_checkpoints, fi
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.pruning import collect_garbage, find_garbage, should_prune
 from graph_agent.storage.sqlite.repair import salvage
-from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
+from graph_agent.storage.sqlite.thread_lock import FlockThreadLock, lost_threads
 
 __all__ = ["repair"]
 
@@ -57,6 +60,7 @@ async def repair(path: Path, environment: Mapping[str, str]) -> Messages:
         "schema": partial(_migrate, path),
         "values": partial(_drop_unreadable, path),
         "rows": partial(_clean_rows, path),
+        "threads": partial(_give_up_lost, path),
         "projections": partial(_rebuild_projections, path),
         "pruning": partial(_prune, path, keep_turns),
         "blobs": partial(_collect_garbage, path),
@@ -93,7 +97,8 @@ async def _salvage(path: Path) -> Messages:
     try:
         check_database(path)
     except DamagedDatabase as damage:
-        yield RepairMessage("database", "will", f"{damage}; copy what is readable to a new file, and keep this one")
+        what = str(damage).removesuffix(f"; {REMEDY}.")
+        yield RepairMessage("database", "will", f"{what}; copy what is readable to a new file, and keep this one")
     else:
         return
     done = salvage(path)
@@ -200,6 +205,16 @@ async def _clean_rows(path: Path) -> Messages:
             problem = await _with_lock(database, thread_id, partial(_clean_thread, database, rows, lost))
             for text in [*lost, *([problem] if problem else [])]:
                 yield RepairMessage("rows", "left", text)
+
+
+async def _give_up_lost(path: Path) -> Messages:
+    with closing(connect_read_only(path)) as database:
+        lost = lost_threads(database.execute, path)
+    for lock in lost:
+        os.truncate(lock, 0)
+    if lost:
+        text = f"the database knew {len(lost)} more that nobody deleted; they are lost"
+        yield RepairMessage("threads", "left", text)
 
 
 async def _clean_thread(database: Database, rows: Sequence[DamagedRow], lost: list[str]) -> None:

@@ -134,13 +134,15 @@ async def delete(
     blobs = FileBlobs(blob_dir(database))
     async with await Database.open(database) as opened:
         async with AsyncExitStack() as held:
-            for thread_id in ids:
-                lock = FlockThreadLock(opened, SystemClock())
+            locks = [FlockThreadLock(opened, SystemClock()) for _ in ids]
+            for thread_id, lock in zip(ids, locks, strict=True):
                 await lock.acquire(thread_id, new_owner_token())
                 held.push_async_callback(lock.release)
             for thread_id in ids:
                 # Once the thread is gone nobody would know of its background shells.
                 await Shells(SqliteShells(opened, SystemClock()), blobs, lambda _: None).reattach(thread_id)
+            for lock in locks:
+                lock.mark_deleted()
             await opened.write(lambda connection: delete_threads(connection, ids))
             for thread_id in ids:
                 blobs.drop_spools(thread_id)

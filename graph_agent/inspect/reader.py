@@ -269,12 +269,16 @@ class Reader:
         return read_recent(self._store, thread_id, most, turns=turns)
 
     def checkpointed_threads(self) -> list[str]:
-        """Every thread that has a checkpoint, the last stored first; also one that the list lacks."""
+        """Every thread that has a checkpoint, the last stored first; also one of which only other rows are left."""
         return self._store.checkpointed_threads()
 
     def damaged_rows(self) -> list[str]:
         """The rows with invalid values, in every table but those of checkpoints."""
         return self._store.damaged_rows()
+
+    def lost_threads(self) -> int:
+        """How many threads the database once knew that are gone, though nobody deleted them."""
+        return self._store.lost_threads()
 
     def is_without_checkpoints(self, thread_id: str) -> bool:
         """Whether nothing is left of a thread to continue from."""

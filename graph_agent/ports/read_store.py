@@ -272,6 +272,9 @@ class ReadStore(Protocol):
     def damaged_rows(self) -> list[str]:
         """The rows of every table with invalid values, a phrase each."""
 
+    def lost_threads(self) -> int:
+        """How many threads the database once knew that are gone, though nobody deleted them."""
+
     def missing_rows(self, thread_id: str) -> list[str]:
         """What is missing according to other rows of a thread, a phrase each."""
 

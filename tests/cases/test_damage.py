@@ -1,9 +1,10 @@
 """Every column and row of a database, damaged in every way: said clearly, then repaired or named."""
 
 import asyncio
+import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,114 @@ def _logged(path: Path) -> set[str]:
     with closing(sqlite3.connect(path)) as database:
         calls = database.execute("SELECT call_id FROM call_log WHERE thread_id = ?", (HURT,)).fetchall()
     return {call_id for (call_id,) in calls} & {"hurt1", "hurt2", "ask1", "ask2"}
+
+
+def _truncated(share: float, less: int = 0) -> Callable[[Path], object]:
+    return lambda path: os.truncate(path, int(path.stat().st_size * share) - less)
+
+
+def _without(*ends: str) -> Callable[[Path], object]:
+    def remove(path: Path) -> None:
+        for end in ends:
+            shutil.rmtree(path.with_name(f"{path.name}.{end}"))
+
+    return remove
+
+
+def _log(change: Callable[[Path], object]) -> Callable[[Path], object]:
+    return lambda path: change(path.with_name(f"{path.name}-wal"))
+
+
+def _overwritten(start: int, content: bytes) -> Callable[[Path], object]:
+    def write(path: Path) -> None:
+        with path.open("r+b") as file:
+            file.seek(start)
+            file.write(content)
+
+    return write
+
+
+def _header(field: int, value: int) -> Callable[[Path], object]:
+    return _overwritten(field, value.to_bytes(4, "big", signed=True))
+
+
+_EMPTY = _truncated(0)
+_VERSION, _MARK = 60, 68
+"""Where the header of the file holds its schema version and the mark of the program."""
+_FILES: dict[str, tuple[Sequence[Callable[[Path], object]], bool, set[str]]] = {
+    # What is done to the file, whether a log is beside it, and the threads that the repaired one has.
+    "cut by a byte": ([_truncated(1, 1)], False, {HURT, WELL}),
+    "cut by less than a page": ([_truncated(1, 4095)], False, {HURT, WELL}),
+    "cut by a page": ([_truncated(1, 4096)], False, {HURT, WELL}),
+    "cut to half": ([_truncated(0.5)], False, {HURT, WELL}),
+    "cut to half, with a log": ([_truncated(0.5)], True, {HURT, WELL, "late"}),
+    "cut to its header": ([lambda path: os.truncate(path, 100)], False, set()),
+    "without its first page": ([_overwritten(0, bytes(4096))], False, {HURT, WELL}),
+    "without its list of tables": ([_overwritten(100, bytes(3996))], False, {HURT, WELL}),
+    "empty": ([_EMPTY], False, set()),
+    "empty, with blobs only": ([_EMPTY, _without("locks")], False, set()),
+    "empty, with a log only": ([_EMPTY, _without("locks", "blobs")], True, {HURT, WELL, "late"}),
+    "schema version 0": ([_header(_VERSION, 0)], False, {HURT, WELL}),
+    "schema version 3": ([_header(_VERSION, 3)], False, {HURT, WELL}),
+    "schema version -1": ([_header(_VERSION, -1)], False, {HURT, WELL}),
+    "no mark of the program": ([_header(_MARK, 0)], False, {HURT, WELL}),
+    "log lost": ([_log(Path.unlink)], True, {HURT, WELL}),
+    "log cut to its beginning": ([_log(_truncated(0.01))], True, {HURT, WELL}),
+    "log overwritten": ([_log(_overwritten(32, bytes(4000)))], True, {HURT, WELL}),
+}
+
+
+@pytest.fixture(scope="module")
+def logged(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same database, with a thread that is in the log beside it only."""
+    folder = tmp_path_factory.mktemp("logged")
+    shutil.copytree(whole.parent.parent.parent, folder / "one", dirs_exist_ok=True)
+    path = folder / "one" / "home" / "data" / whole.name
+    with FakeOpenAI([TXT("fine")] * 2) as server, closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT 1 FROM threads").fetchone()
+        bench = Bench(folder / "one", server, {})
+        assert [bench.run("late", *thread).code for thread in (("--thread", "late"), ("--resume", WELL))] == [0, 0]
+        shutil.copytree(path.parent, folder / "data", ignore=shutil.ignore_patterns("*-shm"))
+    return folder / "data" / whole.name
+
+
+_OFTEN = ("cut by a byte", "cut to half", "without its first page", "empty", "schema version 0", "log lost")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.sweep] * (name not in _OFTEN)) for name in _FILES]
+)
+def test_a_damaged_file_is_never_taken_for_a_new_or_sound_one_and_what_is_readable_is_kept(
+    whole: Path, logged: Path, tmp_path: Path, name: str
+) -> None:
+    changes, has_log, kept = _FILES[name]
+    source = logged if has_log else whole
+    path = tmp_path / "home" / "data" / whole.name
+    shutil.copytree(source.parent, path.parent)
+    for change in changes:
+        change(path)
+    before = path.read_bytes()
+    failed = _failed(path)
+    with FakeOpenAI([TXT("fine")]) as server:
+        bench = Bench(tmp_path, server, {})
+        listed = bench.command("threads", "list")
+        is_said = "doctor --repair" in listed.stderr or (name.startswith("log") and listed.returncode == 0)
+    assert (bool(failed), is_said, "Traceback" in listed.stderr, path.read_bytes() == before) == (
+        True,
+        True,
+        False,
+        True,
+    )
+    asyncio.run(_repaired(path))
+    if not kept:
+        assert (_failed(path) != [], path.read_bytes()) == (True, before)
+        return
+    with read_database(path) as reader:
+        assert {thread.thread_id for thread in reader.threads()} == kept
+        has_calls = [thread_id for thread_id in (HURT, WELL) if reader.calls(thread_id)]
+    assert has_calls == [HURT, WELL] or name.startswith("empty")
+    assert _failed(path) == []
 
 
 _SAMPLE = (

@@ -38,7 +38,7 @@ from graph_agent.cli.views.table import (
     print_text,
     truncate,
 )
-from graph_agent.errors import NothingYet, UnknownId, UsageError
+from graph_agent.errors import DamagedDatabase, NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Reader, SearchHit, Target, ThreadSummary, TranscriptEntry
 from graph_agent.ports.usage import usage_report
 
@@ -65,11 +65,18 @@ _JSON_FIRST = (
 
 def list_threads(database: Path, *, as_json: bool) -> None:
     """Print every thread, newest first."""
+    lost = 0
     try:
         with open_reader(database) as reader:
             threads = reader.threads()
+            lost = 0 if threads else reader.lost_threads()
     except NothingYet:
         threads = []
+    if lost:
+        raise DamagedDatabase(
+            f"{database} holds no thread, though it knew {lost} that nobody deleted: a part of it is lost. "
+            "Restore a backup with its -wal file; `graph-agent doctor --repair` gives them up."
+        )
     lines = _thread_table(threads) if threads else "No threads yet. Start one with: graph-agent chat"
     print_result({"threads": list(map(thread_json, threads))}, lines, as_json=as_json)
 

@@ -12,12 +12,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from graph_agent.config.paths import lock_dir, special_file_kind
+from graph_agent.config.paths import blob_dir, lock_dir, special_file_kind
 from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S
 
 __all__ = [
     "APPLICATION_ID",
+    "REMEDY",
     "Header",
     "connect_read_only",
     "has_content",
@@ -28,10 +29,13 @@ __all__ = [
     "refuse_foreign_log",
     "require_file",
     "require_whole",
+    "trace_of_threads",
 ]
 
 APPLICATION_ID = 0x47414754
 """`PRAGMA application_id` of our databases: "GAGT"."""
+REMEDY = "`graph-agent doctor --repair` copies what is readable, or restore a backup, or name another with --db"
+"""What to do about a damaged file."""
 
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -113,6 +117,16 @@ def has_locks(path: Path) -> bool:
     return any(lock_dir(path).glob("[0-9a-f]*.lock"))
 
 
+def trace_of_threads(path: Path) -> Path | None:
+    """What beside a database shows that threads were kept in it: locks, contents or a log; None if nothing does."""
+    if has_locks(path):
+        return lock_dir(path)
+    contents = blob_dir(path)
+    if any(file for kind in ("objects", "spool") for file in (contents / kind).glob("*/*")):
+        return contents
+    return log_of(path)
+
+
 def require_file(path: Path) -> None:
     """Refuse what is no plain file.
 
@@ -128,7 +142,7 @@ def has_content(path: Path) -> bool:
 
     Raises:
         StorageError: it is no plain file.
-        DamagedDatabase: it is gone or empty, though its log or the locks beside it show that there was one.
+        DamagedDatabase: it is gone, though its log is there; or empty, though threads were kept in it.
     """
     require_file(path)
     if not path.exists():
@@ -139,11 +153,8 @@ def has_content(path: Path) -> bool:
             )
         return False
     if path.stat().st_size == 0:
-        if has_locks(path):
-            raise DamagedDatabase(
-                f"{path} is empty, though threads were kept in it; nothing was changed. "
-                "Restore a backup, or name another with --db."
-            )
+        if trace := trace_of_threads(path):
+            raise DamagedDatabase(f"{path} is empty, though threads were kept in it, as {trace} shows; {REMEDY}.")
         return False
     return True
 
@@ -160,8 +171,7 @@ def require_whole(path: Path) -> None:
     size = path.stat().st_size
     if header is not None and size < header.promised_bytes and not log_of(path):
         raise DamagedDatabase(
-            f"{path} is damaged: it has {size} bytes where its header promises {header.promised_bytes}; "
-            "nothing was changed. Restore a backup, or name another with --db."
+            f"{path} is damaged: it has {size} bytes where its header promises {header.promised_bytes}; {REMEDY}."
         )
 
 

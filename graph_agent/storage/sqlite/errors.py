@@ -25,7 +25,7 @@ _FULL = "the disk is full or a size limit was reached. Free some space, then con
 _READ_ONLY = (
     "it cannot be written; check the owner and permissions of the file and its folder, or name another with --db"
 )
-_DAMAGED = "it is damaged or not a database. Restore a backup, or name another file with --db"
+_DAMAGED = "it is damaged or not a database. Restore a backup, or try `graph-agent doctor --repair`"
 
 _BY_SQLITE_CODE: dict[int, tuple[type[StorageError], str]] = {
     sqlite3.SQLITE_FULL: (StorageError, _FULL),

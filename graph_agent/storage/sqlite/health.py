@@ -4,7 +4,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -24,11 +24,18 @@ from graph_agent.storage.sqlite.database_file import (
     read_header,
     refuse_foreign_log,
     require_file,
+    require_whole,
 )
 from graph_agent.storage.sqlite.errors import UNREADABLE, translate_error
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.rewinds import read_rewind
-from graph_agent.storage.sqlite.schema import table_names, tables_of_version
+from graph_agent.storage.sqlite.schema import (
+    has_own_tables,
+    require_matching_version,
+    table_names,
+    tables_of_version,
+    unmarked,
+)
 from graph_agent.storage.sqlite.search_index import has_search_index
 
 __all__ = [
@@ -72,24 +79,27 @@ def check_database(path: Path) -> Health | None:
     if not has_content(path) and not path.exists():
         return None
     try:
+        require_whole(path)
         with closing(connect_read_only(path)) as database:
             identity = int(database.execute("PRAGMA application_id").fetchone()[0])
             version = int(database.execute("PRAGMA user_version").fetchone()[0])
             if identity != APPLICATION_ID:
                 refuse_foreign_log(path)
-                raise DamagedDatabase(f"{path} is no database of this program.")
+                is_ours = has_own_tables(database)
+                raise unmarked(path) if is_ours else DamagedDatabase(f"{path} is no database of this program")
             if version > SCHEMA_VERSION:
                 raise NewerSchema(
                     f"{path} has schema {version}, written by a newer version; this one knows {SCHEMA_VERSION}. "
                     "Update it."
                 )
+            require_matching_version(path, database)
             # Not quick_check: where a table without rowid names its key's columns in another order than its own, as
             # "pruned_checkpoints" does, SQLite 3.40 has that complain of a NULL in every row.
             found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(3)")]
             can_search = has_search_index(database)
             ours, there = tables_of_version(version), table_names(database)
             if missing := ours - there:
-                raise DamagedDatabase(f"{path} lacks the tables {', '.join(sorted(missing))}.")
+                raise DamagedDatabase(f"{path} lacks the tables {', '.join(sorted(missing))}")
             threads = int(database.execute("SELECT count(*) FROM threads").fetchone()[0])
     except sqlite3.OperationalError as error:
         raise translate_error(path, error) from error
@@ -112,8 +122,15 @@ def require_own_database(path: Path) -> None:
     if not path.exists() or has_locks(path):
         return
     header = read_header(path)
-    if path.stat().st_size and (header is None or header.application_id != APPLICATION_ID):
+    is_ours = header is not None and (header.application_id == APPLICATION_ID or _has_own_tables(path))
+    if path.stat().st_size and not is_ours:
         raise StorageError(f"{path} is no database of this program and is left as it is; name another with --db.")
+
+
+def _has_own_tables(path: Path) -> bool:
+    with closing(connect_read_only(path, is_immutable=True)) as database, suppress(*UNREADABLE):
+        return has_own_tables(database)
+    return False
 
 
 def back_up(path: Path, target: Path) -> int:

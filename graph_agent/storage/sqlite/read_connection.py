@@ -10,11 +10,13 @@ from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, Noth
 from graph_agent.ports.stored_text import storable
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
+    REMEDY,
     connect_read_only,
     has_content,
     log_of,
     read_header,
     require_whole,
+    trace_of_threads,
 )
 from graph_agent.storage.sqlite.errors import UNREADABLE
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
@@ -129,16 +131,13 @@ class ReadConnection:
         [(version,)] = self.rows("PRAGMA user_version")
         [(tables,)] = self.rows("SELECT count(*) FROM sqlite_schema")
         if not tables and application in (0, APPLICATION_ID):
+            if trace := trace_of_threads(self.path):
+                raise DamagedDatabase(
+                    f"{self.path} holds no tables, though threads were kept in it, as {trace} shows; {REMEDY}."
+                )
             raise _nothing_yet(self.path)
         if application != APPLICATION_ID:
-            from graph_agent.storage.sqlite.views import create_foreign_views  # noqa: PLC0415 - most files need no views
-
-            self.is_foreign = create_foreign_views(self._connection)
-            if not self.is_foreign:
-                raise DamagedDatabase(
-                    f"{self.path} is an SQLite file, but neither graph-agent nor LangGraph's SQLite saver wrote it "
-                    "(that one has the tables checkpoints and writes); name another with --db or GRAPH_AGENT_DB."
-                )
+            self._view_foreign()
             return
         if self.note:
             raise StorageError(self.note)
@@ -147,12 +146,29 @@ class ReadConnection:
                 f"{self.path} has schema version {version}, this program reads up to {SCHEMA_VERSION}; "
                 "update graph-agent to open it."
             )
+        if version < SCHEMA_VERSION:
+            from graph_agent.storage.sqlite.schema import require_matching_version  # noqa: PLC0415 - as above
+
+            require_matching_version(self.path, self._connection)
         if version < _PLAIN_NAMES_SINCE:
             from graph_agent.storage.sqlite.views import create_legacy_views  # noqa: PLC0415 - as above
 
             create_legacy_views(self._connection)
             self.is_legacy = True
             self._follow_migration()  # It may have ended while the views were made.
+
+    def _view_foreign(self) -> None:
+        from graph_agent.storage.sqlite.schema import has_own_tables, unmarked  # noqa: PLC0415 - most files need no
+        from graph_agent.storage.sqlite.views import create_foreign_views  # noqa: PLC0415 - views, nor this check
+
+        if has_own_tables(self._connection):
+            raise unmarked(self.path)
+        self.is_foreign = create_foreign_views(self._connection)
+        if not self.is_foreign:
+            raise DamagedDatabase(
+                f"{self.path} is an SQLite file, but neither graph-agent nor LangGraph's SQLite saver wrote it "
+                "(that one has the tables checkpoints and writes); name another with --db or GRAPH_AGENT_DB."
+            )
 
 
 def _storable(parameters: _Parameters) -> _Parameters:
@@ -209,10 +225,10 @@ def _nothing_yet(path: Path) -> NothingYet:
 def _read_error(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> StorageError:
     match _code(error):
         case sqlite3.SQLITE_NOTADB:
+            if trace_of_threads(path):
+                return DamagedDatabase(f"{path} is not a database, or its beginning is torn; {REMEDY}.")
             return DamagedDatabase(f"{path} is not a database; name another file with --db or GRAPH_AGENT_DB.")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:
-            return DamagedDatabase(
-                f"{path} is damaged ({error}); nothing was changed. Restore a backup, or name another with --db."
-            )
+            return DamagedDatabase(f"{path} is damaged ({error}); {REMEDY}.")
         case _:
             return StorageError(f"{path} cannot be read ({error}); check that it is a file you may read.")

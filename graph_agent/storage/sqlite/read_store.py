@@ -385,7 +385,11 @@ class SqliteReadStore:
             """SELECT thread_id FROM (
                 SELECT thread_id, max(rowid) AS number FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id
                 UNION ALL SELECT thread_id, 0 FROM threads t WHERE checkpoint_id IS NOT NULL AND NOT EXISTS (
-                    SELECT 1 FROM checkpoints c WHERE c.thread_id = t.thread_id AND c.checkpoint_ns = ''))
+                    SELECT 1 FROM checkpoints c WHERE c.thread_id = t.thread_id AND c.checkpoint_ns = '')
+                UNION ALL SELECT thread_id, 0 FROM (SELECT thread_id FROM transcript UNION
+                    SELECT thread_id FROM journal) o WHERE NOT EXISTS (
+                    SELECT 1 FROM threads t WHERE t.thread_id = o.thread_id) AND NOT EXISTS (
+                    SELECT 1 FROM checkpoints c WHERE c.thread_id = o.thread_id AND c.checkpoint_ns = ''))
             ORDER BY number DESC"""
         )
 
@@ -399,6 +403,11 @@ class SqliteReadStore:
         if self.is_foreign or self._column("PRAGMA user_version") != [SCHEMA_VERSION]:
             return []  # The columns of an older schema are checked once it is migrated.
         return [f"thread {row.thread_id}: {row}" for row in damaged_rows(self._connection.stream)]
+
+    def lost_threads(self) -> int:
+        from graph_agent.storage.sqlite.thread_lock import lost_threads  # noqa: PLC0415 - as above
+
+        return 0 if self.is_foreign else len(lost_threads(self._connection.stream, self._connection.path))
 
     def missing_rows(self, thread_id: str) -> list[str]:
         from graph_agent.storage.sqlite.health import missing_rows  # noqa: PLC0415 - as above

@@ -9,7 +9,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +18,19 @@ from typing import Any
 from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.ports.stored_text import json_text
 from graph_agent.storage.private_files import create_private_file, sync_file, sync_folder
-from graph_agent.storage.sqlite.database_file import APPLICATION_ID, connect_read_only
+from graph_agent.storage.sqlite.database_file import APPLICATION_ID, connect_read_only, log_of, read_header
 from graph_agent.storage.sqlite.deltas import count_turns
 from graph_agent.storage.sqlite.errors import UNREADABLE
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.projections import Projections
-from graph_agent.storage.sqlite.schema import create_tables, table_names
+from graph_agent.storage.sqlite.schema import (
+    closest_version,
+    create_database,
+    create_tables,
+    has_own_tables,
+    require_matching_version,
+    table_names,
+)
 from graph_agent.storage.sqlite.thread_lock import exclusive_access
 
 __all__ = ["ReadableRows", "SalvageResult", "rebuild_thread", "salvage"]
@@ -154,7 +161,7 @@ def salvage(path: Path) -> SalvageResult:
         for left in path.parent.glob(f"{path.name}.*.draft*"):
             left.unlink()  # Of a process that was killed while it salvaged.
         try:
-            rows, lost = _copy(path, draft)
+            rows, lost = _copy_or_restore(path, draft)
             _keep(path, original)
             for end in _BESIDE:
                 # A log beside the new file would be taken for its own.
@@ -164,8 +171,8 @@ def salvage(path: Path) -> SalvageResult:
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             raise StorageError(f"{path} could not be salvaged: {error}; it was left as it is") from error
         finally:
-            for end in ("", "-journal", *_BESIDE):
-                draft.with_name(f"{draft.name}{end}").unlink(missing_ok=True)
+            for left in path.parent.glob(f"{draft.name}*"):
+                left.unlink()
     return SalvageResult(original, rows, lost)
 
 
@@ -181,6 +188,93 @@ def _keep(path: Path, original: Path) -> None:
             # A file system without second names.
             shutil.copy2(beside, kept)
     sync_folder(path.parent)
+
+
+def _copy_or_restore(path: Path, draft: Path) -> tuple[int, dict[str, int | None]]:
+    """Copy what can be read, if need be from a copy of the file that has its schema back."""
+    if not path.exists():
+        raise DamagedDatabase(f"the log of {path} is incomplete without the file; put it back, or restore a backup")
+    damage = DamagedDatabase(f"the log of {path} is incomplete without the file; restore a backup")
+    if path.stat().st_size or not log_of(path):  # Else SQLite would delete the log.
+        try:
+            return _copy(path, draft)
+        except DamagedDatabase as error:
+            damage = error
+            draft.unlink(missing_ok=True)
+    restored = draft.with_name(f"{draft.name}.restored")
+    if not _restore_schema(path, restored):
+        raise damage
+    try:
+        return _copy(restored, draft)
+    except DamagedDatabase:
+        raise damage from None
+
+
+_BTREE_HEADER = 100
+"""Where the content of the first page begins, behind the header of the file."""
+_VALID_FOR = 92
+"""Where the header says for which version of the file the size that it names is valid."""
+
+
+def _restore_schema(path: Path, target: Path) -> bool:
+    """Copy the file with its log written into it and the lost pages of the schema; whether that is possible.
+
+    In a database that this version created, these pages are the same as in a new one; one that is left shows it.
+    """
+    _copy_with_log(path, target)
+    fresh = target.with_name(f"{target.name}.new")
+    fresh.touch()
+    create_database(fresh, SCHEMA_VERSION)
+    header = read_header(fresh)
+    pages = dict(_schema_pages(fresh.read_bytes()))
+    size = len(pages[1])
+    with target.open("r+b") as file:
+        is_same = {}
+        for number, page in pages.items():
+            start = _BTREE_HEADER if number == 1 else 0
+            file.seek((number - 1) * size)
+            is_same[number] = file.read(size)[start:] == page[start:]
+        if header is None or not any(is_same.values()):
+            return False
+        for number in (number for number, same in is_same.items() if not same):
+            file.seek((number - 1) * size)
+            file.write(pages[number])
+        if not is_same[1]:
+            file.seek(_VALID_FOR)
+            file.write(bytes(4))
+    return True
+
+
+def _schema_pages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The pages of the schema by number (https://www.sqlite.org/fileformat.html, 1.6)."""
+    size = int.from_bytes(data[16:18], "big")
+    first = data[:size]
+    yield 1, first
+    [kind] = first[_BTREE_HEADER : _BTREE_HEADER + 1]
+    if kind != 5:  # A single leaf.
+        return
+    cells = int.from_bytes(first[_BTREE_HEADER + 3 : _BTREE_HEADER + 5], "big")
+    places = [int.from_bytes(first[112 + 2 * n : 114 + 2 * n], "big") for n in range(cells)]
+    for place in (*places, _BTREE_HEADER + 8):
+        number = int.from_bytes(first[place : place + 4], "big")
+        yield number, data[(number - 1) * size : number * size]
+
+
+def _copy_with_log(path: Path, target: Path) -> None:
+    """Copy a file, and write what its log holds into the copy as far as that is readable."""
+    create_private_file(target)
+    shutil.copyfile(path, target)
+    log = log_of(path)
+    if log is None:
+        return
+    beside = target.with_name(f"{target.name}-wal")
+    create_private_file(beside)
+    shutil.copyfile(log, beside)
+    if not target.stat().st_size:
+        target.write_bytes(bytes(4096))  # SQLite deletes the log of an empty file.
+    with closing(sqlite3.connect(target, isolation_level=None)) as copy, suppress(*UNREADABLE):
+        copy.execute("PRAGMA writable_schema=ON")
+        copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _copy(path: Path, target: Path) -> tuple[int, dict[str, int | None]]:
@@ -218,9 +312,15 @@ def _outline(path: Path, source: sqlite3.Connection) -> tuple[int, frozenset[str
             f"nothing can be read of {path} ({error}); restore a backup, such as one of "
             f"{backups or 'those made by `doctor --backup FILE`'}"
         ) from error
-    if identity != APPLICATION_ID or not 1 <= version <= SCHEMA_VERSION:
+    if not tables:
+        raise DamagedDatabase(f"{path} is empty: nothing can be copied; restore a backup, or move it away")
+    if (identity != APPLICATION_ID and not has_own_tables(source)) or version > SCHEMA_VERSION:
         raise DamagedDatabase(f"{path} is no database of this version of the program; it was left as it is")
-    return version, tables
+    try:
+        require_matching_version(path, source)
+    except DamagedDatabase:
+        version = closest_version(source)
+    return max(version, 1), tables
 
 
 def _take(source: sqlite3.Connection, copy: sqlite3.Connection, table: str) -> tuple[int, int | None]:
@@ -292,6 +392,22 @@ FROM (SELECT thread_id, call_id, max(attempt) AS attempt, min(started_at) AS sta
         SELECT 1 FROM call_log l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)
     GROUP BY thread_id, call_id)
 """
+_ONLY_IN_TRANSCRIPT = """
+INSERT OR IGNORE INTO call_log
+    (thread_id, call_id, seq, tool_name, status, record, checkpoint_id, updated_at, abandoned)
+SELECT thread_id, id,
+    (SELECT coalesce(max(seq), 0) FROM call_log WHERE thread_id = ?1) + row_number() OVER (ORDER BY number, key),
+    name, status, json_object('call_id', id, 'tool_name', name, 'arguments', json(coalesce(args, '{}')),
+        'status', status), checkpoint_id, at, status = 'interrupted'
+FROM (SELECT t.thread_id, t.seq AS number, c.key, t.checkpoint_id, t.at, json_extract(c.value, '$.id') AS id,
+        json_extract(c.value, '$.name') AS name, json_extract(c.value, '$.args') AS args,
+        coalesce((SELECT status FROM journal j WHERE j.thread_id = t.thread_id AND status IN ('success', 'error')
+            AND j.call_id = json_extract(c.value, '$.id')), 'interrupted') AS status
+    FROM transcript t JOIN json_each(t.body, '$.tool_calls') c
+    WHERE t.thread_id = ?1 AND t.role = 'assistant' AND json_valid(t.body)
+        AND json_type(c.value, '$.id') = 'text' AND json_type(c.value, '$.name') = 'text') f
+WHERE NOT EXISTS (SELECT 1 FROM call_log l WHERE l.thread_id = f.thread_id AND l.call_id = f.id)
+"""
 _ONLY_IN_CALL_LOG = """
 INSERT OR IGNORE INTO journal (thread_id, call_id, attempt, owner, status, started_at, ended_at, outcome)
 SELECT thread_id, call_id, coalesce(json_extract(record, '$.attempt'), 1), 'call log', status,
@@ -307,6 +423,25 @@ FROM call_log l WHERE thread_id = ? AND status IN ('success', 'error') AND json_
 _LOST_NAME = "(lost)"
 """In place of the tool of a call of which nothing is left but what the journal knows."""
 _ANY = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''"
+_LIST_AGAIN = """
+INSERT OR IGNORE INTO threads (thread_id, title, created_at, updated_at)
+SELECT ?1, coalesce((SELECT substr(json_extract(body, '$.content'), 1, 80) FROM transcript
+        WHERE thread_id = ?1 AND role = 'user' AND json_valid(body) AND json_type(body, '$.content') = 'text'
+        ORDER BY seq LIMIT 1), ''), min(at), max(at)
+FROM (SELECT at FROM transcript WHERE thread_id = ?1 UNION ALL SELECT started_at FROM journal WHERE thread_id = ?1)
+HAVING min(at) IS NOT NULL
+"""
+_FORGOTTEN_BRANCHES = """
+INSERT INTO branches (thread_id, branch, parent_branch, from_seq, checkpoint_id, at)
+SELECT thread_id, branch, 0, 0, min(checkpoint_id), min(at) FROM transcript t
+WHERE thread_id = ? AND branch > 0 AND NOT EXISTS (
+    SELECT 1 FROM branches b WHERE b.thread_id = t.thread_id AND b.branch = t.branch) GROUP BY branch
+"""
+_MOVE_BRANCHES = """
+UPDATE branches SET from_seq = (
+    SELECT count(*) FROM transcript t WHERE t.thread_id = branches.thread_id AND t.seq <= from_seq)
+WHERE thread_id = ?
+"""
 _RESET = """
 UPDATE threads SET checkpoint_id = NULL, next_nodes = '[]', outcome = '', usage = NULL, branch = 0, turns = 0
 WHERE thread_id = ?
@@ -319,14 +454,17 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
     logged = connection.execute(_LOGGED, (thread_id,)).fetchall()
     said = connection.execute(_SAID, (thread_id,)).fetchall()
     named = {"thread_id": thread_id, "edges": json_text(list(edges))}
-    if connection.execute(_ANY, (thread_id,)).fetchone():
+    has_checkpoints = bool(connection.execute(_ANY, (thread_id,)).fetchone())
+    if has_checkpoints:
         # Where ancestors are gone, nothing shows whether all that was written about a call is left: its records are
         # laid over what is there.
         for table in ("transcript", "branches", *(() if edges else ("call_log",))):
             condition = _DERIVED_REBUILDING if edges else "thread_id = :thread_id"
             connection.execute(f"DELETE FROM {table} WHERE {condition}", named)  # noqa: S608 - names only
     else:
+        connection.execute(_LIST_AGAIN, (thread_id,))
         connection.execute(_LOSE_CALLS, (thread_id,))
+        _close_gaps(connection, thread_id)
     connection.execute(_RESET, (thread_id,))
     for stored in projections.stored(connection, thread_id):
         branch = edges.get(str(stored.checkpoint["id"]))
@@ -337,9 +475,22 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
     count_turns(connection, thread_id)
     # Messages and calls stay, even if every checkpoint that showed them is lost.
     connection.executemany(_PUT_BACK, logged)
+    if not has_checkpoints:
+        connection.execute(_ONLY_IN_TRANSCRIPT, (thread_id,))
     connection.execute(_ONLY_IN_JOURNAL, (thread_id, _LOST_NAME))
     connection.execute(_ONLY_IN_CALL_LOG, (thread_id,))
     _restore_on_hidden_branch(connection, thread_id, said)
+
+
+def _close_gaps(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Number what is left of a transcript anew: a gap shows that messages were lost and not reported yet."""
+    connection.execute(_FORGOTTEN_BRANCHES, (thread_id,))
+    connection.execute(_MOVE_BRANCHES, (thread_id,))
+    numbers = connection.execute("SELECT seq FROM transcript WHERE thread_id = ? ORDER BY seq", (thread_id,))
+    for number, (former,) in enumerate(numbers.fetchall(), 1):
+        connection.execute(
+            "UPDATE transcript SET seq = ? WHERE thread_id = ? AND seq = ?", (number, thread_id, former)
+        )
 
 
 def _restore_on_hidden_branch(connection: sqlite3.Connection, thread_id: str, said: Sequence[Row]) -> None:

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from graph_agent.config.paths import lock_dir
@@ -17,6 +18,7 @@ from graph_agent.errors import DamagedDatabase, NewerSchema
 from graph_agent.storage.private_files import create_private_file, draft_file, exclusive_lock, make_private_folder
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
+    REMEDY,
     connect_read_only,
     has_content,
     read_header,
@@ -26,7 +28,17 @@ from graph_agent.storage.sqlite.database_file import (
 from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, UNREADABLE
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, Migration, load_migrations
 
-__all__ = ["create_tables", "open_connection", "table_names", "tables_of_version"]
+__all__ = [
+    "closest_version",
+    "create_database",
+    "create_tables",
+    "has_own_tables",
+    "open_connection",
+    "require_matching_version",
+    "table_names",
+    "tables_of_version",
+    "unmarked",
+]
 
 _INCREMENTAL = 2
 
@@ -65,9 +77,7 @@ def _require_ours(path: Path) -> int | None:
         return None
     header = read_header(path)
     if header is None:
-        raise DamagedDatabase(
-            f"{path} is not a database, or its beginning is torn; restore a backup, or name another with --db."
-        )
+        raise DamagedDatabase(f"{path} is not a database, or its beginning is torn; {REMEDY}.")
     if header.application_id not in (0, APPLICATION_ID) or (header.application_id == 0 and _has_tables(path)):
         raise _foreign(path)
     require_whole(path)
@@ -84,6 +94,9 @@ def _has_tables(path: Path) -> bool:
 
 
 def _foreign(path: Path) -> DamagedDatabase:
+    with closing(connect_read_only(path, is_immutable=True)) as connection, suppress(*UNREADABLE):
+        if has_own_tables(connection):
+            return unmarked(path)
     return DamagedDatabase(
         f"{path} is a database of another program, and nothing is written to it; name another with --db. "
         "inspect, history, diff and graph can read one of LangGraph's SQLite saver."
@@ -141,6 +154,7 @@ def _bring_up(path: Path, connection: sqlite3.Connection, migrations: Sequence[M
     if _is_current(path, connection, len(migrations)):
         return
     version = _pragma(connection, "user_version")
+    require_matching_version(path, connection)
     if version:
         for left in path.parent.glob(f"{path.name}.v*.backup.*.draft*"):
             left.unlink()  # Of a process that was killed while it wrote it; this one has the lock.
@@ -191,8 +205,65 @@ def tables_of_version(version: int) -> frozenset[str]:
         return table_names(model)
 
 
+def create_database(path: Path, version: int) -> None:
+    """Make a new database of a version, page by page as `open_connection` does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        _bring_up(path, connection, load_migrations()[:version])
+
+
 def create_tables(connection: sqlite3.Connection, version: int) -> None:
     """Give an empty database the tables of a version, without any row."""
     for migration in load_migrations()[:version]:
         connection.executescript(migration.sql)
     connection.execute(f"PRAGMA user_version={version}")
+
+
+_COLUMNS = f"SELECT t.name, c.name FROM ({_NAMES}) t JOIN pragma_table_info(t.name) c"  # noqa: S608 - names of our own
+_DISTINCTIVE = {"threads", "journal", "decisions", "leases"}
+"""Tables that every version has, and no other program all of them."""
+
+Columns = frozenset[tuple[str, str]]
+
+
+def has_own_tables(connection: sqlite3.Connection) -> bool:
+    """Whether the tables are those of this program, whatever the header says."""
+    return table_names(connection) >= _DISTINCTIVE
+
+
+def unmarked(path: Path) -> DamagedDatabase:
+    """The error about a database of this program that does not say so in its header."""
+    return DamagedDatabase(f"{path} has lost the mark of this program in its header; {REMEDY}.")
+
+
+def require_matching_version(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a database whose version is older than its tables: migrating it would fail halfway.
+
+    Raises:
+        DamagedDatabase: it has columns that only later versions have.
+    """
+    # In this order: another process may be migrating it.
+    there = _columns_in(connection)
+    version = _pragma(connection, "user_version")
+    if (_columns_of_version(SCHEMA_VERSION) - _columns_of_version(version)) & there:
+        raise DamagedDatabase(
+            f"{path} is damaged: it says that it has schema version {version}, but its tables are those of version "
+            f"{closest_version(connection)}; {REMEDY}."
+        )
+
+
+def closest_version(connection: sqlite3.Connection) -> int:
+    """The version whose tables are most like those of a database; the highest of several."""
+    there = _columns_in(connection)
+    shapes = {version: _columns_of_version(version) for version in range(1, SCHEMA_VERSION + 1)}
+    return max(shapes, key=lambda version: (len(shapes[version] & there) - len(shapes[version] - there), version))
+
+
+def _columns_in(connection: sqlite3.Connection) -> Columns:
+    return frozenset((str(table), str(column)) for table, column in connection.execute(_COLUMNS))
+
+
+@cache
+def _columns_of_version(version: int) -> Columns:
+    with closing(sqlite3.connect(":memory:")) as model:
+        create_tables(model, max(version, 0))
+        return _columns_in(model)

@@ -2,7 +2,7 @@
 
 The lock file is never unlinked, because a lock on an unlinked file excludes nobody; and its descriptor is
 closed in every child process, because an orphan that inherited it would hold the thread. The lease is
-information only.
+information only. A lock file that is not empty says that the database once knew its thread.
 """
 
 import asyncio
@@ -10,10 +10,11 @@ import hashlib
 import os
 import socket
 import sqlite3
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
+from typing import Any
 
 from graph_agent.config.paths import lock_dir
 from graph_agent.errors import InternalError, StorageError, ThreadHeld
@@ -24,7 +25,7 @@ from graph_agent.storage.private_files import exclusive_lock, make_private_folde
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.database_file import connect_read_only
 
-__all__ = ["FlockThreadLock", "end_lease", "exclusive_access", "holder", "lock_file", "write_lease"]
+__all__ = ["FlockThreadLock", "end_lease", "exclusive_access", "holder", "lock_file", "lost_threads", "write_lease"]
 
 _WRITE = """
 INSERT INTO leases (thread_id, owner_token, pid, process_started, boot_id, host, since, ended_at)
@@ -37,6 +38,8 @@ _END = "UPDATE leases SET ended_at = ? WHERE thread_id = ? AND owner_token = ?"
 _OPEN = """
 SELECT pid, host, since, owner_token, boot_id, process_started FROM leases WHERE thread_id = ? AND ended_at IS NULL
 """
+_KNOWN = "SELECT thread_id FROM threads UNION SELECT thread_id FROM leases"
+_KNOWN_MARK = b"known\n"
 _RETRIES = 25
 _RETRIES_WHILE_ALIVE = 5
 _RETRY_S = 0.02
@@ -72,6 +75,12 @@ def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
 def lock_file(database: Path, thread_id: str) -> Path:
     """The thread's lock file; the id is hashed, so that any id makes a safe name."""
     return lock_dir(database) / f"{hashlib.sha256(thread_id.encode('utf-8', 'replace')).hexdigest()[:32]}.lock"
+
+
+def lost_threads(execute: Callable[[str, Sequence[Any]], Iterable[Sequence[Any]]], database: Path) -> list[Path]:
+    """The locks of threads that the database has lost: it knew them, and nobody deleted them."""
+    known = {lock_file(database, str(thread_id)) for (thread_id,) in execute(_KNOWN, ())}
+    return [lock for lock in lock_dir(database).glob("[0-9a-f]*.lock") if lock not in known and lock.stat().st_size]
 
 
 class FlockThreadLock:
@@ -119,6 +128,15 @@ class FlockThreadLock:
         self._held = (thread_id, owner_token)
         since = self._clock.now()
         await self._database.write(lambda connection: write_lease(connection, thread_id, owner_token, since))
+        # Only now: a lock alone must not look like a thread that was lost.
+        if self._descriptor is not None and not os.fstat(self._descriptor).st_size:
+            with suppress(OSError):
+                os.write(self._descriptor, _KNOWN_MARK)
+
+    def mark_deleted(self) -> None:
+        """Note that the thread is being deleted, so that nobody takes it for lost."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
 
     async def _wait_for_lock(self, thread_id: str) -> None:
         lock = lock_file(self._database.path, thread_id)
