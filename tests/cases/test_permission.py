@@ -301,7 +301,7 @@ def test_leaving_while_the_scope_of_an_always_is_chosen_keeps_the_question_and_s
     chat = bench.chat("chat", "go", "--thread", "t1")
     play(chat, (KEYS, "a"), "b back")
 
-    chat.types("\x03")
+    chat.types("\x04")
 
     waiting = [one["call_id"] for one in bench.command.json("approvals", "list")["approvals"]]
     assert (chat.ends(), waiting, bench.read("here")) == (3, ["c1"], None)

@@ -11,7 +11,7 @@ from tests.scenarios.command import until
 _CTRL_C = "\x03"
 
 
-@pytest.mark.parametrize("leaving", [_CTRL_C, signal.SIGHUP])
+@pytest.mark.parametrize("leaving", [CTRL_D, signal.SIGHUP])
 def test_answers_given_before_leaving_stay_with_the_calls_they_were_given_to(
     set_up: SetUp, leaving: str | signal.Signals
 ) -> None:
@@ -34,7 +34,7 @@ def test_answers_given_before_leaving_stay_with_the_calls_they_were_given_to(
 
     ended = second.ends()
     question = second.output.split(KEYS)[0].split("· writes log.txt", 1)[-1]
-    expected = {_CTRL_C: 3, signal.SIGHUP: 129}[leaving]
+    expected = {CTRL_D: 3, signal.SIGHUP: 129}[leaving]
     assert (left, before, ended, bench.read("log.txt")) == (expected, None, 0, b"a\nc\n")
     assert ("echo a" in question, len(bench.server.bodies), bench.server.faults) == (False, 2, [])
     assert ["the user rejected" in text for text in bench.results(2)] == [False, True, False]

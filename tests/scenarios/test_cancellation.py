@@ -90,6 +90,10 @@ def test_cut_at_an_approval_the_question_stays_open(tmp_path: Path, number: sign
         chat = command.chat("chat", "--thread", "t1", "go")
         chat.sees("? help")
         chat.signals(number)
+        if number is signal.SIGINT:  # As Ctrl-C: the second one leaves.
+            chat.sees("Press Ctrl-C again to leave")
+            chat.sees("mode default")
+            chat.signals(number)
         ended = chat.ends()
         waiting = [call["call_id"] for call in command.json("approvals", "list")["approvals"]]
         end, _ = command.run_json("--resume", "t1", "--approve", "all")
@@ -153,7 +157,7 @@ def test_calls_that_share_an_id_are_named_with_their_thread_by_every_command(tmp
 _KILLS_ITS_AGENT = "echo x >> log; kill -9 $PPID"
 
 
-@pytest.mark.parametrize(("cut", "code"), [("\x03", 4), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("cut", "code"), [("\x04", 4), (signal.SIGHUP, 129)])
 def test_cut_in_the_recovery_dialogue_the_call_stays_undecided(
     tmp_path: Path, cut: str | signal.Signals, code: int
 ) -> None:

@@ -280,7 +280,9 @@ def test_several_calls_are_a_list_from_which_one_is_chosen_or_all_are_answered(
     lines = chat.shows("3 calls need approval", "  2  edit_file prices.py  +1", "1 of 3 · bash", "Y run all 3")
     assert max(map(len, lines)) <= columns
     assert [line for line in lines if "›" in line] == lines[-1:]
-    chat.types("\x1b[B\r")
+    chat.types("\x1b[B")
+    assert max(map(len, chat.shows("Enter shows 2: edit_file", hides=["Y run all 3"]))) <= columns
+    chat.types("\r")
     chat.shows("2 of 3 · edit_file prices.py")
     chat.types("n\r")
     chat.shows("3 of 3 · bash", "Y run all 2")
@@ -290,6 +292,62 @@ def test_several_calls_are_a_list_from_which_one_is_chosen_or_all_are_answered(
     chat.ends()
     decided = [entry[1:3] for entry in chat.log() if entry[0] == "decide"]
     assert decided == [["call-e", "reject"], ["call-h", "approve"], ["call-a", "approve"]]
+
+
+_LEFT = "Left open. Enter asks again"
+_GONE_BACK = (
+    ("a\r", "t this thread", _ESC, 0),
+    ("a\r", "t this thread", "n\r", 0),
+    ("a\r", "t this thread", "\rq\r", 0),
+    ("r\r", "Feedback:", f"not{_ESC}", 0),
+    ("r\r", "Feedback:", "\x03", 0),
+    ("e\r", "These are your edited arguments", _ESC, 2),
+    ("y", "? help › y", "\x03", 0),
+    ("\x1b[B", "Enter shows 2: edit_file", _ESC, 0),
+    ("Y\r", "One answer for the 3 calls shown", _ESC, 1),
+)
+"""What opens something at a question and what it shows; what leaves it, and how often the page comes again then."""
+
+
+def _awaits(chat: PtyChat, text: str, times: int, *, last: str = "") -> None:
+    """Wait until so many lines hold the text, and the last line ends like this."""
+
+    def is_shown() -> bool:
+        lines = chat.shows(text)
+        return sum(text in line for line in lines) >= times and lines[-1].endswith(last)
+
+    until(is_shown)
+
+
+@pytest.mark.slow
+def test_escape_and_ctrl_c_go_back_to_the_question_and_from_there_to_the_prompt(tmp_path: Path) -> None:
+    editor, pages = tmp_path / "editor.sh", 1
+    editor.write_text('#!/bin/sh\necho \'{"command": "ls"}\' > "$1"\n')
+    editor.chmod(0o755)
+    chat = PtyChat("ask several", tmp_path, (80, 100), VISUAL=str(editor))
+    chat.plays("> ", "<go")
+
+    for opens, shown, leaves, more in _GONE_BACK:
+        _awaits(chat, "1 of 3", pages, last="? help ›")
+        before = sum(shown in line for line in chat.screen.lines)
+        chat.types(opens)
+        _awaits(chat, shown, before + 1)
+        chat.types(leaves)
+        pages += more
+    for left_by, sent in ((_ESC, "and later"), ("\x03", "")):
+        _awaits(chat, "1 of 3", pages, last="? help ›")
+        chat.types(left_by)
+        chat.shows(_LEFT, *(["Press Ctrl-C again to leave"] if left_by != _ESC else []))
+        chat.types(f"{sent}\r")
+        pages += 1
+    _awaits(chat, "1 of 3", pages, last="? help ›")
+    chat.types("\x03")
+    _awaits(chat, _LEFT, 3)
+    chat.types("\x03")
+
+    assert chat.ends() == 3
+    assert "3 approvals are still pending; nothing was run." in chat.output
+    assert [entry for entry in chat.log() if entry[0] in ("stop", "decide", "queue")] == [["queue", "and later"]]
 
 
 _LESS = pytest.param(

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graph_agent.app.reader import read_database
-from graph_agent.cli.chat.command_table import CYCLED_MODES
+from graph_agent.cli.chat.command_table import CYCLED_MODES, parse_command
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
 from graph_agent.cli.chat.turn_runner import (
@@ -48,6 +48,8 @@ __all__ = ["Chat", "ChatOptions", "recent_lines"]
 
 _KEPT_FLAGS = ("agent", "db", "effort", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
 """They hold for whatever thread the chat switches to."""
+_LOOK_EVERY_S = 1.0
+"""So often the prompt looks for what other processes have queued or answered."""
 _RECENT_TURNS, _RECENT_MESSAGES = 2, 200
 
 
@@ -93,7 +95,7 @@ class Chat:
         self._sandbox = ""
         self._storing_mode: asyncio.Future[None] | None = None
 
-    async def run(self, first: asyncio.Task[str] | None = None) -> int:
+    async def run(self, first: asyncio.Task[str | None] | None = None) -> int:
         """Chat until the person leaves or a signal ends it; `first` is a message that is being typed already."""
         talking = asyncio.create_task(self._talk(first))
 
@@ -124,7 +126,7 @@ class Chat:
                     await self._session.close()
         return self._turns.exit_code
 
-    async def _talk(self, first: asyncio.Task[str] | None) -> None:
+    async def _talk(self, first: asyncio.Task[str | None] | None) -> None:
         session, text = await self._open_first(first)
         self._queue.first = message = "" if text is None or is_command(text) else text
         await self._enter(session, self._options.target)
@@ -136,13 +138,33 @@ class Chat:
         while (current := self._session) is not None:
             if command := await self._queue.due_command(current, in_order=self._sends_queued):
                 await self._handle(current, command)
-            elif not (self._sends_queued and await self._send_queued(current)):
-                text = await self._terminal.message(await self._announce_queued(current))
-                # Enter or /now alone sends what is queued.
-                self._sends_queued = self._sends_queued or text.strip() in ("", "/now")
-                await self._handle(current, text)
+            elif self._turns.pending or not (self._sends_queued and await self._send_queued(current)):
+                take_back = await self._announce_queued(current)
+                change = asyncio.ensure_future(self._change_elsewhere(current))
+                text = await self._terminal.message(take_back, change)
+                if self._turns.pending and not (text or "").strip():
+                    await self._ask_again(current)
+                elif text is not None:
+                    # Enter or /now alone sends what is queued.
+                    self._sends_queued = self._sends_queued or text.strip() in ("", "/now")
+                    await self._handle(current, text)
 
-    async def _open_first(self, first: asyncio.Task[str] | None) -> "tuple[Session, str | None]":
+    async def _change_elsewhere(self, session: "Session") -> None:
+        """Return when another process has queued a message, or answered a question that is left open here."""
+        known = [] if self._sends_queued else await session.queued()
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if self._turns.pending:
+                if await session.answers_from_others():
+                    return
+            elif await session.queued() != known:
+                return
+
+    async def _ask_again(self, session: "Session") -> None:
+        """Ask the questions that were left open, and continue once they are answered."""
+        await self._finish(session, await self._turns.run(session, session.proceed()))
+
+    async def _open_first(self, first: asyncio.Task[str | None] | None) -> "tuple[Session, str | None]":
         """The session and the first message, whichever is there sooner."""
         opening = asyncio.ensure_future(self._open(self._options.target))
         try:
@@ -217,6 +239,10 @@ class Chat:
         if action is None:
             return
         match action.kind:
+            case "send" if self._turns.pending:
+                is_urgent = (parse_command(text) or ("",))[0] == "now"
+                await self._queue.enter(session, action.text, is_urgent=is_urgent)
+                await self._ask_again(session)
             case "send":
                 await self._work(session, session.send(action.text, self._programs.shared_output))
             case "compact":

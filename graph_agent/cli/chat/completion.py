@@ -1,17 +1,21 @@
-"""Completion in the chat: slash commands and their arguments, and files after an @.
+"""Completion in the chat: slash commands and their arguments, files after an @, and the history of what was typed.
 
-It runs in a thread of its own, so that no key waits for a disk. What cannot be read completes nothing.
+Completion runs in a thread of its own, so that no key waits for a disk. What cannot be read completes nothing.
 """
 
 import contextlib
 import importlib
+import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.history import History
 
 from graph_agent.cli.chat.command_table import COMMANDS, MODES
 from graph_agent.cli.render.escape import escape
@@ -22,12 +26,14 @@ if TYPE_CHECKING:
     from graph_agent.events import Event
 
 
-__all__ = ["ChatCompleter"]
+__all__ = ["ChatCompleter", "TypedHistory"]
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[{]))@(?:\"([^\"\n]*)|([^\s\"]*))$")
 _SOURCES = {"resume": "thread", "model": "model", "tools": "tools name", "revoke": "grant"}
 """Slash command to the source of values that completes the same argument on the command line."""
 _MOST_CHECKPOINTS = 50
+_READ_BYTES = 2 * 1024 * 1024
+"""So much of the end of the history file is read: years of typing, or two large pastes."""
 
 
 class ChatCompleter(Completer):
@@ -103,3 +109,50 @@ def _is_like(value: str, typed: str) -> bool:
     """Whether all typed characters are in the value, in their order."""
     rest = iter(value.lower())
     return all(character in rest for character in typed.lower())
+
+
+class TypedHistory(History):
+    """The history file, in the format of prompt_toolkit's FileHistory; no fault of the file stops a chat.
+
+    Anything but a plain file is neither read nor written: a pipe would block, a device never ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__()
+
+    def load_history_strings(self) -> Iterable[str]:
+        """What can be read of it, the newest first."""
+        try:
+            with os.fdopen(self._open(os.O_RDONLY), "rb") as file:
+                skipped = os.fstat(file.fileno()).st_size - _READ_BYTES
+                file.seek(max(skipped, 0))
+                data = file.read(_READ_BYTES)
+        except OSError:
+            return []
+        if skipped > 0:  # The first entry may have lost its beginning.
+            data = data.partition(b"\n\n")[2]
+        entries: list[list[str]] = [[]]
+        for line in data.split(b"\n"):
+            if line.startswith(b"+"):
+                entries[-1].append(line[1:].decode("utf-8", "replace"))
+            elif entries[-1]:
+                entries.append([])
+        return ["\n".join(lines) for lines in reversed(entries) if lines]
+
+    def store_string(self, string: str) -> None:
+        """Append it in one write, if the file can be written."""
+        lines = "".join(f"+{line}\n" for line in string.split("\n"))
+        entry = f"\n# {datetime.now().astimezone()}\n{lines}".encode(errors="replace")
+        with contextlib.suppress(OSError):
+            descriptor = self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            with os.fdopen(descriptor, "ab", buffering=0) as file:
+                file.write(entry)
+
+    def _open(self, flags: int) -> int:
+        """A descriptor of the plain file; never waits."""
+        descriptor = os.open(self._path, flags | os.O_NONBLOCK, 0o600)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(f"{self._path} is not a plain file")
+        return descriptor

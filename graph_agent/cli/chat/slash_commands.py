@@ -29,7 +29,8 @@ NOTHING_QUEUED = "No message is queued. /now TEXT sends one at the next step of 
 _KEYS = (
     "!COMMAND runs a line in your shell; @FILE adds a file to a message; Tab completes.",
     "During a turn Enter queues a message, and Ctrl-Enter or /now sends it at the model's next step.",
-    "Esc or Ctrl-C stops a turn; Alt-Enter or \\ Enter starts a new line; Ctrl-X Ctrl-E opens your editor.",
+    "Esc or Ctrl-C stops a turn and goes back from a question, which stays open.",
+    "Alt-Enter or \\ Enter starts a new line; Ctrl-X Ctrl-E opens your editor.",
     "Ctrl-R searches your history; Ctrl-D leaves, and you can resume the thread.",
 )
 

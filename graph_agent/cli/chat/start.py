@@ -14,10 +14,9 @@ from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.utils import is_dumb_terminal
 
-from graph_agent.cli.chat.completion import ChatCompleter
+from graph_agent.cli.chat.completion import ChatCompleter, TypedHistory
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.prompts.keyboard import TypedHistory
-from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal
+from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.session_target import Target, open_target
@@ -60,7 +59,7 @@ async def _chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
         dialogs = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.dialogs")
         try:
             await dialogs.ask_trust(target.workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
-        except (InputInterrupted, InputClosed):
+        except (InputCancelled, InputClosed):
             return ExitCode.DONE
     is_new = message is None and not target.exists
     first = asyncio.create_task(terminal.message()) if is_new else None

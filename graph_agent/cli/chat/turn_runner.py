@@ -15,7 +15,7 @@ from graph_agent.cli.chat.input_queue import InputQueue
 from graph_agent.cli.exit_codes import ExitCode, exit_code_of
 from graph_agent.cli.prompts.prompt import Prompt
 from graph_agent.cli.prompts.questions import PendingQuestions, StopTurn
-from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
+from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, Terminal, TurnKeys
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
@@ -44,6 +44,10 @@ _HINTS = {
     "model_error": "No answer from the model. /retry to try again.",
     "resumable": "The last turn was interrupted before the model answered. /retry to try again.",
     "stopped": "Stopped.",
+    **dict.fromkeys(
+        ("awaiting_approval", "interrupted"),
+        "Left open. Enter asks again; a message waits until the turn has ended.",
+    ),
     "limit": "Send new instructions, or continue with /retry.",
 }
 _ANNOUNCED = {
@@ -73,11 +77,11 @@ class TurnRunner:
         self.had_input = False
         """Whether something was entered while the last turn ran, or while there was none to run."""
         self.exit_code = ExitCode.DONE
-        """How the chat ends when the person leaves at a question."""
+        """How the chat ends if the person leaves now."""
         self.show_tasks: Callable[[Session], Awaitable[str]] | None = None
         """`/tasks` while a turn runs; the thread that the person wants to see."""
         self.pending = 0
-        """How many questions were open then."""
+        """How many questions the person has left open."""
         self.status_items: Sequence[str] = ()
         """What the status line shows; empty: the default."""
         self._context_percent: int | None = None
@@ -167,9 +171,12 @@ class TurnRunner:
     async def resolve(self, session: "Session", result: TurnResult) -> TurnResult:
         """Ask until nothing is pending, also whether to continue where a budget of the turn is used up.
 
+        Questions that the person leaves stay pending, and are part of the result.
+
         Raises:
-            InputInterrupted, InputClosed: the person leaves; unanswered questions stay pending.
+            InputClosed: the person leaves the chat at a question.
         """
+        self.exit_code, self.pending = ExitCode.DONE, 0
         while result.status in ("awaiting_approval", "interrupted") or has_fresh_budget(result):
             if has_fresh_budget(result):
                 self._display.line(safe_text(result.error or "", "red"))
@@ -184,10 +191,13 @@ class TurnRunner:
             except StopTurn:
                 result = await self.run(session, session.stop())
                 continue
-            except (InputInterrupted, InputClosed):
+            except (InputCancelled, InputClosed) as leaving:
                 left = [item for item in result.questions if item.question.call_id not in questions.answered]
-                self.exit_code, self.pending = exit_code_of(replace(result, questions=tuple(left))), len(left)
-                raise
+                result = replace(result, questions=tuple(left))
+                self.exit_code, self.pending = exit_code_of(result), len(left)
+                if isinstance(leaving, InputClosed):
+                    raise
+                return result
             result = await self.run(session, session.proceed())
         return result
 
@@ -196,7 +206,7 @@ class TurnRunner:
         self._terminal.keep_typed()
         try:
             answer = await self._terminal.answer("Continue? [y]es  [n]o > ")
-        except (InputInterrupted, InputClosed):
+        except (InputCancelled, InputClosed):
             return False
         return (answer or "").strip().lower() in ("y", "yes")
 

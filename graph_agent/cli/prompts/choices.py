@@ -1,11 +1,26 @@
-"""The keys of a question, the one line that shows them, and which one a typed line stands for."""
+"""The keys of a question, the one line that shows them, how they are chosen, and which one a line stands for."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
+from prompt_toolkit.application import get_app
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 from rich.cells import cell_len
+
+from graph_agent.cli.prompts.keyboard import (
+    InputCancelled,
+    InputClosed,
+    InputInterrupted,
+    bind_leaving,
+    clear,
+    end_of,
+)
+from graph_agent.cli.views.table import truncate
 
 __all__ = [
     "APPROVAL",
@@ -22,6 +37,7 @@ __all__ = [
     "VIEW",
     "Choice",
     "KeyLine",
+    "bind_answering",
     "for_all",
     "match_choice",
     "prompt_fragments",
@@ -76,20 +92,20 @@ PLAN = (
     Choice("a", "start, accept edits", "start, edit", "leave plan mode; edits in the workspace run unasked"),
     Choice("n", "keep planning", "keep planning", "stay in plan mode; any other text says what to change"),
 )
-BACK = Choice("b", "back", "back", "return to the question")
+BACK = Choice("b", "back (esc)", "back (esc)", "return to the question", ("back", "esc", "n", "no", "q"))
 RULES = (
-    Choice("1", "exactly, or Enter", "exactly, or Enter", "this very call", ("exact", "exactly")),
+    Choice("1", "exactly", "exactly", "this very call", ("exact",)),
     Choice("2", "any arguments", "any arguments", "every command that begins the same", ("prefix",)),
     BACK,
 )
-"""Which rules an "always" stores, where there is a choice; Enter alone takes the narrower ones."""
+"""Which rules an "always" stores, where there is a choice."""
 SCOPES = (
-    Choice("t", "thread, or Enter", "thread, or Enter", "in this conversation", ("thread",)),
+    Choice("t", "this thread", "thread", "in this conversation", ("thread",)),
     Choice("p", "project", "project", "in this folder, also in later conversations"),
     Choice("u", "user", "user", "everywhere"),
     BACK,
 )
-"""The scope of an "always"; Enter alone takes the narrowest."""
+"""The scope of an "always"."""
 HIDDEN = 9
 """The rank of a key that is understood and never on the line."""
 
@@ -110,11 +126,9 @@ def for_all(choices: Sequence[Choice], count: int, words: Mapping[str, tuple[str
     return found
 
 
-def match_choice(line: str, choices: Sequence[Choice], default: str | None = None) -> str | None:
-    """The key that a line stands for; None if it is none. An empty line stands for the default."""
+def match_choice(line: str, choices: Sequence[Choice]) -> str | None:
+    """The key that a line stands for; None if it is none."""
     typed = line.strip()
-    if not typed:
-        return default
     if any(choice.key == typed for choice in choices if choice is not OTHERS):
         return typed
     folded = typed.casefold()
@@ -126,13 +140,16 @@ class KeyLine:
     """The choices of a question, on one line of any terminal of 60 columns or more."""
 
     choices: Sequence[Choice]
-    rows: tuple[str, ...] = ()
-    """What the arrows up and down put on the line, beside the keys: the numbers of a list."""
+    rows: Mapping[str, str] = field(default_factory=dict)
+    """What the arrows up and down put on the line, beside the keys: the numbers of a list. While one is there, what
+    Enter does takes the place of the keys."""
     text: str = ""
     """Ahead of the keys."""
 
     def fragments(self, width: int, typed: str = "") -> list[tuple[str, str]]:
         """The line in pieces with their styles; the choice that is typed is marked."""
+        if (does := self.rows.get(typed)) is not None:
+            return [("reverse", truncate(does, max(width - len(_PROMPT) - _TYPED, 1))), ("", _PROMPT)]
         pieces = [("", self.text)] if self.text else []
         for number, (choice, label) in enumerate(self._fitting(width)):
             pieces.append(("", _SEPARATOR if number else ""))
@@ -180,3 +197,40 @@ def prompt_fragments(prompt: str | KeyLine, width: int, typed: str) -> list[tupl
         return prompt.fragments(width, typed)
     room = max(width - _INPUT_WIDTH, _INPUT_WIDTH)
     return [("", "\n".join(textwrap.wrap(prompt.rstrip(), room)) + " ")]
+
+
+def bind_answering(keys: KeyBindings, current: Callable[[], KeyLine | None]) -> None:
+    """Bind what leaves a question, and the arrows that choose among its keys.
+
+    Args:
+        current: the keys of the question, None where it is answered in words.
+    """
+
+    def leave(event: KeyPressEvent) -> None:
+        line = current()
+        if line is not None and BACK in line.choices:
+            event.app.exit(result=BACK.key)
+        elif line is not None and event.current_buffer.text:
+            clear(event.current_buffer)
+        else:
+            is_ctrl_c = event.key_sequence[-1].key in (Keys.ControlC, Keys.SIGINT)
+            event.app.exit(exception=InputInterrupted if is_ctrl_c else InputCancelled, style="class:aborting")
+
+    def choose(steps: int, event: KeyPressEvent, *, is_row: bool) -> None:
+        if (line := current()) is not None:
+            event.current_buffer.document = end_of(
+                line.next_key(event.current_buffer.text, steps, is_row=is_row) or ""
+            )
+
+    def is_choosing() -> bool:
+        """Whether nothing but one of the keys is on the line."""
+        line = current()
+        return line is not None and line.next_key(get_app().current_buffer.text, 1, is_row=False) is not None
+
+    keys.add("c-d")(lambda event: event.app.exit(exception=InputClosed, style="class:exiting"))
+    bind_leaving(keys, leave)
+    keys.add("<sigint>")(leave)
+    for names, steps in {("left", "s-tab"): -1, ("right", "tab"): 1, ("up",): -1, ("down",): 1}.items():
+        for name in names:
+            bind = keys.add(name, filter=Condition(is_choosing))
+            bind(partial(choose, steps, is_row=name in ("up", "down")))

@@ -1,6 +1,7 @@
 """Questions about no call: whether a project folder is trusted, which model to use, which thread to resume."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from graph_agent.app.project_trust import project_at, record_trust
 from graph_agent.app.reader import read_database
 from graph_agent.cli.prompts.choices import Choice, KeyLine, match_choice
 from graph_agent.cli.prompts.menu import Menu, Row
-from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import format_age, format_count
 from graph_agent.cli.views.settings import format_trust
@@ -43,7 +44,7 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
     """Ask, unless there is nothing to trust or these contents were answered about before.
 
     Raises:
-        InputInterrupted, InputClosed: Ctrl-C, Ctrl-D; nothing is stored, so that the next chat asks again.
+        InputCancelled, InputClosed: Esc or Ctrl-C, Ctrl-D; nothing is stored, so that the next chat asks again.
     """
     try:
         project = project_at(workspace)
@@ -66,10 +67,10 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
 
 
 async def choose_model(session: "Session", terminal: Terminal, say: Callable[[str], None]) -> None:
-    """Let the person choose a model, unless there is only one; an empty answer chooses none.
+    """Let the person choose a model, unless there is only one; an empty answer, Esc and Ctrl-C choose none.
 
     Raises:
-        InputInterrupted, InputClosed: Ctrl-C, Ctrl-D.
+        InputClosed: Ctrl-D.
     """
     try:
         names = await session.model_names()
@@ -94,10 +95,11 @@ async def _ask_model(names: Sequence[str], terminal: Terminal, say: Callable[[st
     if len(names) > _MAX_LISTED:
         say(f"  … and {len(names) - _MAX_LISTED} more, which you can name")
     terminal.keep_typed()
-    while text := (await terminal.answer("Model, by number or name > ") or "").strip():
-        if found := find_model(text, names):
-            return found
-        say(f"{text!r} matches no model, or several. An empty line chooses none.")
+    with contextlib.suppress(InputCancelled):
+        while text := (await terminal.answer("Model, by number or name > ") or "").strip():
+            if found := find_model(text, names):
+                return found
+            say(f"{text!r} matches no model, or several. An empty line chooses none.")
     return None
 
 

@@ -5,30 +5,24 @@ the keys it stands for in xterm, rxvt, the Linux console or the kitty protocol, 
 """
 
 import asyncio
-import contextlib
 import importlib
-import os
 import re
-import stat
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Any, TextIO
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import History
+from prompt_toolkit.filters import Condition, emacs_mode, is_searching, vi_insert_mode
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
-from prompt_toolkit.key_binding import KeyPress
+from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from graph_agent.errors import AgentError
@@ -38,12 +32,15 @@ __all__ = [
     "CTRL_ENTER",
     "FOCUS_IN",
     "FOCUS_OUT",
+    "InputCancelled",
+    "InputClosed",
+    "InputInterrupted",
     "KeyDecoder",
     "Keyboard",
     "Pastes",
     "TakeBack",
     "TurnKeys",
-    "TypedHistory",
+    "bind_leaving",
     "clear",
     "complete_soon",
     "end_of",
@@ -59,8 +56,6 @@ _LONG_PASTE = 1000
 """So many are no lines typed in one breath either; and the terminal may hand them on in pieces."""
 _PIECES_S = 0.05
 """What comes sooner after such a paste is the rest of it."""
-_READ_BYTES = 2 * 1024 * 1024
-"""So much of the end of the history file is read: years of typing, or two large pastes."""
 _LINE_ENDS = (Keys.ControlM, Keys.ControlJ)
 
 _Keys = tuple[Keys | str, ...]
@@ -367,53 +362,6 @@ def typed_text(keys: Iterable[KeyPress]) -> str:
     return text
 
 
-class TypedHistory(History):
-    """The history file, in the format of prompt_toolkit's FileHistory; no fault of the file stops a chat.
-
-    Anything but a plain file is neither read nor written: a pipe would block, a device never ends.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        super().__init__()
-
-    def load_history_strings(self) -> Iterable[str]:
-        """What can be read of it, the newest first."""
-        try:
-            with os.fdopen(self._open(os.O_RDONLY), "rb") as file:
-                skipped = os.fstat(file.fileno()).st_size - _READ_BYTES
-                file.seek(max(skipped, 0))
-                data = file.read(_READ_BYTES)
-        except OSError:
-            return []
-        if skipped > 0:  # The first entry may have lost its beginning.
-            data = data.partition(b"\n\n")[2]
-        entries: list[list[str]] = [[]]
-        for line in data.split(b"\n"):
-            if line.startswith(b"+"):
-                entries[-1].append(line[1:].decode("utf-8", "replace"))
-            elif entries[-1]:
-                entries.append([])
-        return ["\n".join(lines) for lines in reversed(entries) if lines]
-
-    def store_string(self, string: str) -> None:
-        """Append it in one write, if the file can be written."""
-        lines = "".join(f"+{line}\n" for line in string.split("\n"))
-        entry = f"\n# {datetime.now().astimezone()}\n{lines}".encode(errors="replace")
-        with contextlib.suppress(OSError):
-            descriptor = self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            with os.fdopen(descriptor, "ab", buffering=0) as file:
-                file.write(entry)
-
-    def _open(self, flags: int) -> int:
-        """A descriptor of the plain file; never waits."""
-        descriptor = os.open(self._path, flags | os.O_NONBLOCK, 0o600)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise OSError(f"{self._path} is not a plain file")
-        return descriptor
-
-
 _OPENS_MENU = re.compile(r"^/[^\s/]*$|(?:^|[\s(\[{])@[^\s]*$")
 _COMPLETION_S, _LOOK_S = 1.0, 0.02
 
@@ -435,6 +383,27 @@ def is_completed() -> bool:
 def ends_with_backslash() -> bool:
     document = get_app().current_buffer.document
     return document.text_before_cursor.endswith("\\") and not document.text_after_cursor
+
+
+class InputClosed(Exception):
+    """Ctrl-D at a prompt, or the end of the input."""
+
+
+class InputCancelled(Exception):
+    """Esc at a question: it is left without an answer."""
+
+
+class InputInterrupted(InputCancelled):
+    """Ctrl-C at a prompt: the same at a question, and once more at the next message it leaves the chat."""
+
+
+def bind_leaving(keys: KeyBindings, leave: Callable[[KeyPressEvent], None]) -> None:
+    """Bind Esc and Ctrl-C; an Alt key without a function is the key alone, as at the prompt."""
+    keys.add("escape", filter=~is_searching & ~vi_insert_mode)(leave)
+    keys.add("escape", "escape", filter=~is_searching & emacs_mode)(leave)
+    keys.add("c-c", filter=~is_searching)(leave)
+    alt = keys.add("escape", Keys.Any, filter=~is_searching & emacs_mode)
+    alt(lambda event: event.key_processor.feed(event.key_sequence[-1], first=True))
 
 
 TakeBack = Callable[[], Awaitable[str | None]]
@@ -499,13 +468,23 @@ class Pastes:
         line = get_app().current_buffer.text
         return any(mark in line for mark in (*self._texts, *self._images))
 
-    def mark_before_cursor(self) -> str:
+    def _mark_before_cursor(self) -> str:
         """The image mark that ends at the cursor; empty if none does."""
         text = get_app().current_buffer.document.text_before_cursor
         return next((mark for mark in self._images if text.endswith(mark)), "")
 
-    def attach_from_clipboard(self, buffer: Buffer) -> None:
-        """Attach the image of the clipboard at the cursor."""
+    def bind(self, keys: KeyBindings) -> None:
+        """Ctrl-V attaches the image of the clipboard at the cursor; Backspace deletes a mark as a whole."""
+
+        @keys.add("c-v", filter=emacs_mode | vi_insert_mode)
+        def _paste_image(event: KeyPressEvent) -> None:
+            self._attach_from_clipboard(event.current_buffer)
+
+        @keys.add("backspace", filter=~is_searching & Condition(lambda: bool(self._mark_before_cursor())))
+        def _delete_mark(event: KeyPressEvent) -> None:
+            event.current_buffer.delete_before_cursor(len(self._mark_before_cursor()))
+
+    def _attach_from_clipboard(self, buffer: Buffer) -> None:
 
         async def attach() -> None:
             chat_input: Any = await _chat_input()

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from graph_agent.cli.prompts.choices import HELP, HIDDEN, VIEW, Choice, KeyLine, match_choice
 from graph_agent.cli.prompts.editor import PagerFailed, show_in_pager
-from graph_agent.cli.prompts.terminal import Terminal
+from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
 from graph_agent.cli.render.approval_page import Page
 from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.cli.render.escape import is_plain_terminal
@@ -73,14 +73,12 @@ class Prompt:
                 return key
         return None
 
-    async def pick(
-        self, keys: KeyLine, about: OpenQuestion | None = None, default: str | None = None
-    ) -> str | None:
-        """Read one of the keys, or a number of its rows; an empty line stands for the default."""
+    async def pick(self, keys: KeyLine, about: OpenQuestion | None = None) -> str | None:
+        """Read one of the keys, or a number of its rows."""
         while (line := await self._line(keys, about)) is not None:
             if line.strip() in keys.rows:
                 return line.strip()
-            if (key := match_choice(line, keys.choices, default)) is not None:
+            if (key := match_choice(line, keys.choices)) is not None:
                 return key
             more = "; ? explains them" if any(one.key == HELP.key for one in keys.choices) else ""
             self.say(f"Type one of these keys, or choose one with the arrows{more}.", "yellow")
@@ -100,9 +98,12 @@ class Prompt:
                 return line.strip()
         return None
 
-    async def words(self, prompt: str) -> str:
-        """Read one line of free text, which may be empty."""
-        return (await self.terminal.answer(prompt) or "").strip()
+    async def words(self, prompt: str) -> str | None:
+        """Read one line of free text, which may be empty; None if the person goes back with Esc or Ctrl-C."""
+        try:
+            return (await self.terminal.answer(prompt) or "").strip()
+        except InputCancelled:
+            return None
 
     async def is_answered(self, item: OpenQuestion) -> bool:
         """Whether another process has answered; then it is shown which."""
@@ -154,12 +155,9 @@ class Prompt:
         for start in range(0, len(lines), size):
             self.display.lines(lines[start : start + size])
             left = len(lines) - start - size
-            if left > 0:
-                answer = await self.terminal.answer(
-                    f"{format_count(left, 'more line')}: Enter continues, q returns › "
-                )
-                if (answer or "").strip():
-                    return False
+            ask = f"{format_count(left, 'more line')}: Enter continues, q returns › "
+            if left > 0 and await self.words(ask) != "":
+                return False
         return True
 
     def _explain(self, keys: KeyLine, shown: Shown) -> None:

@@ -3,6 +3,7 @@
 Nothing runs in here: the session continues only when every question has its answer.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from graph_agent.cli.prompts.choices import (
 )
 from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
 from graph_agent.cli.prompts.prompt import Prompt, Shown
+from graph_agent.cli.prompts.terminal import InputCancelled
 from graph_agent.cli.render.approval_page import approval_page, call_rows, question_page, recovery_page
 from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.cli.views.format import format_count
@@ -70,7 +72,7 @@ class PendingQuestions:
 
         Raises:
             StopTurn: the person wants to stop the turn instead.
-            InputInterrupted, InputClosed: the person leaves; given answers count, the others stay pending.
+            InputCancelled, InputClosed: the person leaves; given answers count, the others stay pending.
         """
         self._questions = questions
         if len(questions) > 1:
@@ -96,7 +98,8 @@ class PendingQuestions:
         alike = [one for one in alike if not _is_model_question(one)]
         # The next call comes first, then round: the arrows begin beside the one that is shown.
         others = [*(other for other in pending if other > number), *(other for other in pending if other < number)]
-        offer = _Offer(position, len(alike), tuple(str(other + 1) for other in others))
+        rows = {str(other + 1): f"Enter shows {other + 1}: {_summary(self._questions[other])}" for other in others}
+        offer = _Offer(position, len(alike), rows)
         shown = self._shown[_id(item)] = self._shown.get(_id(item)) or _page(prompt, item, position)
         shown.is_on_screen = False
         ask = _ask_approval if kind == "approval" else _ask_recovery
@@ -133,6 +136,8 @@ class PendingQuestions:
         if is_new and not await self._confirm_all(answered, key):
             return
         reason = await prompt.words(_ASK_RESULT) if key == "d" else ""
+        if reason is None:
+            return
         for item in answered:
             if await prompt.decide(item, _KINDS[key], reason):
                 self.answered.add(_id(item))
@@ -154,8 +159,8 @@ class _Offer(NamedTuple):
     position: str
     alike: int
     """How many open questions of its kind there are."""
-    rows: tuple[str, ...]
-    """The numbers of the other open questions."""
+    rows: Mapping[str, str]
+    """The numbers of the other open questions, with what choosing each does."""
 
     def keys(self, kind: str, *more: Choice, without: str = "") -> KeyLine:
         """The line of keys; `without` are keys that are understood and not shown."""
@@ -171,6 +176,11 @@ _CHOICES: Mapping[str, Sequence[Choice]] = {"approval": APPROVAL, "recovery": RE
 
 def _id(item: OpenQuestion) -> str:
     return item.question.call_id
+
+
+def _summary(item: OpenQuestion) -> str:
+    name, summary = item.call["tool_name"], str(item.call.get("summary") or "")
+    return safe_text(summary if summary.startswith(name) else f"{name} {summary}".rstrip()).plain
 
 
 def _needed(questions: Sequence[OpenQuestion]) -> str:
@@ -191,39 +201,44 @@ def _page(prompt: Prompt, item: OpenQuestion, position: str, *, is_edited: bool 
     return Shown(page)
 
 
-async def _ask_approval(prompt: Prompt, item: OpenQuestion, shown: Shown, offer: _Offer) -> str | None:
+async def _ask_approval(
+    prompt: Prompt, item: OpenQuestion, shown: Shown, offer: _Offer, edited: Mapping[str, Any] | None = None
+) -> str | None:
     """Ask until the question has an answer, from here or elsewhere; else the key about others.
 
     Raises:
         StopTurn: the person wants to stop the turn instead.
+        InputCancelled: the person leaves the question, or goes back from edited arguments to those before.
     """
-    edited: Mapping[str, Any] | None = None
     sandbox = prompt.session.sandbox
     outside = (OUTSIDE,) if sandbox.is_active and item.call["tool_name"] in sandbox.tools else ()
-    keys = offer.keys("approval", *outside, without="" if await _can_be_allowed(prompt, item) else "a")
+    keys = offer.keys("approval", *outside, without="" if await _can_be_allowed(prompt, item, edited) else "a")
     while key := await prompt.key(item, shown, keys):
         if key in offer.rows or key.isupper():
             return key
         if key == "s":
             raise StopTurn
         if key == "e":
-            item, edited = await _edit(prompt, item, edited)
-            shown = _page(prompt, item, offer.position, is_edited=edited is not None)
-            # One answer for all would be about the model's arguments.
-            keys = offer._replace(alike=1).keys("approval", *outside)
+            if (changed := await _edit(prompt, item)) is not None:
+                page = _page(prompt, changed, offer.position, is_edited=True)
+                with contextlib.suppress(InputCancelled):
+                    # One answer for all would be about the model's arguments.
+                    alone = offer._replace(alike=1)
+                    return await _ask_approval(prompt, changed, page, alone, changed.call["arguments"])
+            shown.is_on_screen = False
         elif key in ("n", "r"):
             reason = await prompt.words("Feedback: ") if key == "r" else ""
-            if await prompt.decide(item, "reject", reason):
+            if reason is not None and await prompt.decide(item, "reject", reason):
                 break
         elif await _approve(prompt, item, edited, key):
             break
     return None
 
 
-async def _can_be_allowed(prompt: Prompt, item: OpenQuestion) -> bool:
+async def _can_be_allowed(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None) -> bool:
     """Whether there is a rule that would allow the call from now on."""
     try:
-        proposal = await prompt.session.propose_grant(item.question)
+        proposal = await prompt.session.propose_grant(item.question, edited)
     except AnswerRefused:
         return False  # It is not open any more, which the prompt finds out.
     return any(proposal.choice(kind) is not None for kind in ("exact", "prefix"))
@@ -258,9 +273,9 @@ async def _ask_always(prompt: Prompt, item: OpenQuestion, proposal: Proposal) ->
     prompt.display.lines(_rules_page(choices, prompt.display.width))
     prompt.say(note)
     prompt.terminal.drop_typed_ahead()
-    key = next(iter(choices)) if len(choices) == 1 else await prompt.pick(KeyLine(RULES), item, "1")
+    key = next(iter(choices)) if len(choices) == 1 else await prompt.pick(KeyLine(RULES), item)
     chosen = choices.get(key or "")
-    scope = None if chosen is None else _SCOPES.get(await prompt.pick(KeyLine(SCOPES), item, "t") or "")
+    scope = None if chosen is None else _SCOPES.get(await prompt.pick(KeyLine(SCOPES), item) or "")
     if chosen is None or scope is None:
         return None
     return AlwaysAllow(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes)
@@ -281,22 +296,18 @@ def _rules_page(choices: Mapping[str, ProposedRules], width: int) -> list[Text]:
     return page
 
 
-async def _edit(
-    prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None
-) -> tuple[OpenQuestion, Mapping[str, Any] | None]:
-    """The question with edited arguments, evaluated and previewed again; unchanged where they are refused."""
-    before = item.call["arguments"] if edited is None else edited
+async def _edit(prompt: Prompt, item: OpenQuestion) -> OpenQuestion | None:
+    """The question with edited arguments, evaluated and previewed again; None where nothing comes of it."""
+    before = item.call["arguments"]
     try:
         with prompt.terminal.given_away():
             arguments = await edit_arguments(before)
-        if arguments == before:
-            prompt.say("Nothing was changed.", "yellow")
-            return item, edited
-        shown = await prompt.session.preview_edit(item.question, arguments)
+        if arguments != before:
+            return await prompt.session.preview_edit(item.question, arguments)
+        prompt.say("Nothing was changed.", "yellow")
     except (EditFailed, AnswerRefused) as refusal:
         prompt.say(str(refusal), "yellow")
-        return item, edited
-    return shown, shown.call["arguments"]
+    return None
 
 
 async def _ask_recovery(prompt: Prompt, item: OpenQuestion, shown: Shown, offer: _Offer) -> str | None:
@@ -310,7 +321,7 @@ async def _ask_recovery(prompt: Prompt, item: OpenQuestion, shown: Shown, offer:
             if key == END.key or has_processes:
                 continue
         reason = await prompt.words(_ASK_RESULT) if key == "d" else ""
-        if await prompt.decide(item, _KINDS[key], reason):
+        if reason is not None and await prompt.decide(item, _KINDS[key], reason):
             break
     return None
 
@@ -330,15 +341,15 @@ async def _ask_model_question(prompt: Prompt, item: OpenQuestion, position: str)
         StopTurn: the person wants to stop the turn instead.
     """
     options = question_and_options(item.call)[1]
-    numbers = tuple(str(number) for number in range(1, len(options) + 1))
-    by_key = dict(zip(numbers, options, strict=True))
+    by_key = {str(number): option for number, option in enumerate(options, 1)}
     skip: tuple[str, ...] = (_SKIP,)
     if item.call["tool_name"] == PLAN_TOOL:
         by_key |= dict(zip("ya", options, strict=True))
         keys, skip = KeyLine((*PLAN, HELP._replace(rank=4))), (*skip, "n")
     else:
         range_of_numbers = f"1-{len(options)}, or your own words · " if options else "your answer · "
-        keys = KeyLine((*_QUESTION, HELP), numbers, range_of_numbers)
+        rows = {number: f"Enter answers: {safe_text(option).plain}" for number, option in by_key.items()}
+        keys = KeyLine((*_QUESTION, HELP), rows, range_of_numbers)
     shown = Shown(question_page(item, prompt.display.width, position))
     while line := await prompt.sentence(item, shown, keys):
         if line == _STOP:

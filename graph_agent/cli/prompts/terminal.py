@@ -12,12 +12,12 @@ import os
 import signal
 import sys
 import termios
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import cached_property, partial
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import Application, get_app, in_terminal
+from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.clipboard import InMemoryClipboard
 from prompt_toolkit.completion import Completer
@@ -32,16 +32,20 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from graph_agent.cli.prompts.choices import KeyLine, prompt_fragments
+from graph_agent.cli.prompts.choices import KeyLine, bind_answering, prompt_fragments
 from graph_agent.cli.prompts.keyboard import (
     BREAK_LINE,
     CTRL_ENTER,
     FOCUS_IN,
     FOCUS_OUT,
+    InputCancelled,
+    InputClosed,
+    InputInterrupted,
     Keyboard,
     Pastes,
     TakeBack,
     TurnKeys,
+    bind_leaving,
     clear,
     complete_soon,
     end_of,
@@ -62,7 +66,7 @@ from graph_agent.cli.prompts.terminal_output import (
 from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 from graph_agent.cli.render.themes import BACKGROUND_QUERY, Rgb, parse_background
 
-__all__ = ["InputClosed", "InputInterrupted", "TakeBack", "Terminal", "TurnKeys"]
+__all__ = ["InputCancelled", "InputClosed", "InputInterrupted", "TakeBack", "Terminal", "TurnKeys"]
 
 _PROMPT_STYLE = "class:prompt"
 """A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
@@ -73,14 +77,6 @@ _ALT_S = 0.05
 
 
 _MENU_LINES = 6
-
-
-class InputInterrupted(Exception):
-    """Ctrl-C at a prompt."""
-
-
-class InputClosed(Exception):
-    """Ctrl-D at a prompt, or the end of the input."""
 
 
 class Terminal:
@@ -128,6 +124,8 @@ class Terminal:
         self._above: list[Callable[[], None]] = []
         self._keys: KeyLine | None = None
         """The keys of the question that is asked."""
+        self._was_interrupted = False
+        """Whether the last question was left by Ctrl-C."""
 
     @contextlib.contextmanager
     def held(self, *, asks_background: bool = False) -> Iterator[None]:
@@ -179,45 +177,68 @@ class Terminal:
         if isinstance(self._source, Keyboard):
             self._source.take_typed_lines()
 
-    async def message(self, take_back: TakeBack | None = None) -> str:
+    async def message(
+        self, take_back: TakeBack | None = None, gone: asyncio.Future[Any] | None = None
+    ) -> str | None:
         """Read the next message; several lines come by paste, Ctrl-J, Alt-Enter or Shift-Enter.
 
-        Where messages are queued, Up on an empty line calls `take_back` for the newest.
+        Where messages are queued, Up on an empty line calls `take_back` for the newest. As soon as `gone` is done
+        the message is None, and what is typed becomes the beginning of the next one; it is cancelled in the end.
 
         Raises:
-            InputInterrupted: Ctrl-C twice on an empty line; a line that is not empty it only clears.
+            InputInterrupted: Ctrl-C twice on an empty line, or once where the question before was left with it; a
+                line that is not empty it only clears.
             InputClosed: Ctrl-D on an empty line.
         """
         self._take_back = take_back
         self._typing = self._messages
+        was_interrupted, self._was_interrupted = self._was_interrupted, False
         try:
-            with contextlib.suppress(InputInterrupted):
-                return await self._read(self._messages, "> ", self._restore_unfinished)
+            if not was_interrupted:
+                with contextlib.suppress(InputInterrupted):
+                    return await self._read_until(gone, self._messages, "> ")
             sys.stdout.write("Press Ctrl-C again to leave; you can resume the thread.\n")
-            return await self._read(self._messages, "> ", self._restore_unfinished)
+            return await self._read_until(gone, self._messages, "> ")
         finally:
             self._typing = None
+            if gone is not None:
+                gone.cancel()
 
-    async def answer(self, prompt: str | KeyLine, gone: Awaitable[object] | None = None) -> str | None:
-        """Read one line; None as soon as `gone` is done: then the question is not open any more.
+    async def answer(self, prompt: str | KeyLine, gone: asyncio.Future[Any] | None = None) -> str | None:
+        """Read one line; None as soon as `gone` is done, which is cancelled in the end: the question is not open.
 
-        A wide prompt is folded between words. The arrows put the keys of a line of keys in turn on the line.
+        A wide prompt is folded between words. The arrows put the keys of a line of keys in turn on the line. Esc
+        and Ctrl-C choose its key `back`, if it has one; otherwise they clear the keys that are typed, then leave.
 
         Raises:
-            InputInterrupted, InputClosed: Ctrl-C, Ctrl-D.
+            InputCancelled, InputInterrupted, InputClosed: Esc, Ctrl-C, Ctrl-D.
         """
         self._keys = prompt if isinstance(prompt, KeyLine) else None
-        reading = asyncio.create_task(self._read(self._answers, prompt))
-        waited: set[asyncio.Future[Any]] = {reading}
-        if gone is not None:
-            waited.add(asyncio.ensure_future(gone))
+        self._was_interrupted = False
         try:
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            return reading.result() if reading.done() else None
+            return await self._read_until(gone, self._answers, prompt)
+        except InputInterrupted:
+            self._was_interrupted = True
+            raise
         finally:
-            for task in waited:
-                task.cancel()
-            await asyncio.gather(*waited, return_exceptions=True)
+            if gone is not None:
+                gone.cancel()
+
+    async def _read_until(
+        self, gone: asyncio.Future[Any] | None, session: PromptSession[str], prompt: str | KeyLine
+    ) -> str | None:
+        reading = asyncio.create_task(self._read(session, prompt))
+        try:
+            await asyncio.wait({reading, *filter(None, (gone,))}, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done():
+                return reading.result()
+            self._unfinished = session.default_buffer.document if session is self._typing else self._unfinished
+            return None
+        finally:
+            session.app.erase_when_done = not reading.done()
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            session.app.erase_when_done = False
 
     async def choose(self, menu: Menu) -> Picked | None:
         """Let the person choose a row of a menu; None if they leave. Keys typed before do not choose.
@@ -238,7 +259,7 @@ class Terminal:
                 self._drawn = None
                 self._show_above()
         sys.stdout.write(menu.as_text(terminal_output().get_size().columns))
-        with contextlib.suppress(InputInterrupted, InputClosed):
+        with contextlib.suppress(InputCancelled, InputClosed):
             while typed := (await self.answer(menu.question) or "").strip():
                 if (picked := menu.pick(typed)) is not None:
                     return picked
@@ -348,9 +369,8 @@ class Terminal:
         if unfinished.text and self._typing is not None:
             self._typing.default_buffer.document = unfinished
 
-    async def _read(
-        self, session: PromptSession[str], prompt: str | KeyLine, begin: Callable[[], None] | None = None
-    ) -> str:
+    async def _read(self, session: PromptSession[str], prompt: str | KeyLine) -> str:
+        begin = self._restore_unfinished if session is self._typing else None
         # A prompt that ended within Ctrl-R would hand the keys of this one to that search.
         session.layout.focus(session.default_buffer)
 
@@ -407,23 +427,10 @@ class Terminal:
     @cached_property
     def _answers(self) -> PromptSession[str]:
         keys = self._common_keys()
-        keys.add("c-d")(lambda event: event.app.exit(exception=InputClosed, style="class:exiting"))
-        for names, steps in {("left", "s-tab"): -1, ("right", "tab"): 1, ("up",): -1, ("down",): 1}.items():
-            for name in names:
-                is_row = name in ("up", "down")
-                choose = keys.add(name, filter=Condition(self._is_choosing))
-                choose(partial(self._choose_key, steps, is_row=is_row))
-        return self._session(keys)
-
-    def _is_choosing(self) -> bool:
-        """Whether the arrows choose one of the keys: nothing else is on the line."""
-        line = get_app().current_buffer.text
-        return self._keys is not None and self._keys.next_key(line, 1, is_row=False) is not None
-
-    def _choose_key(self, steps: int, event: KeyPressEvent, *, is_row: bool) -> None:
-        if self._keys is not None:
-            key = self._keys.next_key(event.current_buffer.text, steps, is_row=is_row)
-            event.current_buffer.document = end_of(key or "")
+        bind_answering(keys, lambda: self._keys)
+        session = self._session(keys)
+        session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
+        return session
 
     @cached_property
     def _busy(self) -> PromptSession[str]:
@@ -503,13 +510,7 @@ class Terminal:
                 # Not a task of the line's: if it ended with the line, the message would be lost.
                 self._taking_back = asyncio.ensure_future(self._take(self._take_back))
 
-        @keys.add("c-v", filter=emacs_mode | vi_insert_mode)
-        def _paste_image(event: KeyPressEvent) -> None:
-            self._pastes.attach_from_clipboard(event.current_buffer)
-
-        @keys.add("backspace", filter=~is_searching & Condition(lambda: bool(self._pastes.mark_before_cursor())))
-        def _delete_mark(event: KeyPressEvent) -> None:
-            event.current_buffer.delete_before_cursor(len(self._pastes.mark_before_cursor()))
+        self._pastes.bind(keys)
 
         @keys.add("s-tab", filter=~has_completions)
         def _cycle_mode(event: KeyPressEvent) -> None:
@@ -537,16 +538,11 @@ class Terminal:
             else:
                 self._deferred += [KeyPress(Keys.BracketedPaste, line), KeyPress(Keys.Enter, "\r")]
 
-        @keys.add("escape", filter=~is_searching & ~vi_insert_mode)
-        @keys.add("escape", "escape", filter=~is_searching & emacs_mode)
-        @keys.add("c-c", filter=~is_searching)
-        def _stop(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
+        def stop(event: KeyPressEvent) -> None:  # noqa: ARG001 - the shape of a binding
             if self._turn is not None:
                 self._turn.stop()
 
-        # An Alt key without a function is the key alone, as at the prompt.
-        alt = keys.add("escape", Keys.Any, filter=~is_searching & emacs_mode)
-        alt(lambda event: event.key_processor.feed(event.key_sequence[-1], first=True))
+        bind_leaving(keys, stop)
         leave = keys.add("c-d", filter=is_empty)
         leave(lambda _: self._deferred.append(KeyPress(Keys.ControlD, "\x04")))
         return keys

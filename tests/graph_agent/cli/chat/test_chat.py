@@ -113,7 +113,7 @@ def test_keys_typed_before_the_question_appeared_are_no_answer(tmp_path: Path) -
     chat.plays("<y", _KEYS)
     time.sleep(0.4)
 
-    assert _play(chat, f"^{_CTRL_C}") == (3, [*_GO, ["queue", "y"]])
+    assert _play(chat, _LEAVE) == (3, [*_GO, ["queue", "y"]])
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_nothing_of_the_arguments_reaches_the_terminal_raw_and_no_color_leaves_o
 ) -> None:
     chat = _chat("spoof", tmp_path, NO_COLOR=no_color)
 
-    code, _ = _play(chat, "<go", "HIGH", "touch pwn #", _KEYS, f"^{_CTRL_C}")
+    code, _ = _play(chat, "<go", "HIGH", "touch pwn #", _KEYS, _LEAVE)
 
     raw = [part in chat.output for part in ("\x1b[2K   command", "#\r", "\x1b[1A.txt")]
     colours = any(f"\x1b[{style}m" in chat.output for style in ("31", "32", "33", "36", "1;37;41", "0;36"))

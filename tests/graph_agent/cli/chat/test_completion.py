@@ -1,12 +1,15 @@
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory
 
 from graph_agent.cli.chat.command_table import COMMANDS, MODES
-from graph_agent.cli.chat.completion import ChatCompleter
+from graph_agent.cli.chat.completion import ChatCompleter, TypedHistory
 from graph_agent.events import EventBus, SessionOpened
 from tests.fakes.database_rows import Rows
 
@@ -95,3 +98,36 @@ def test_a_database_that_cannot_be_read_offers_nothing(typing: _Typing, tmp_path
     (tmp_path / "a.db").write_text("no database")
 
     assert typing.offered("/resume ") == []
+
+
+def test_the_history_is_read_newest_first_and_by_other_readers_of_its_format(tmp_path: Path) -> None:
+    history = TypedHistory(tmp_path / "history")
+
+    for text in ("one", "+two\n\n#three", "four \udcff"):
+        history.store_string(text)
+
+    kept = ["four ?", "+two\n\n#three", "one"]
+    assert list(history.load_history_strings()) == kept
+    assert list(FileHistory(tmp_path / "history").load_history_strings()) == kept
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_anything_but_a_plain_file_is_neither_read_nor_waited_for(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "history")
+    history = TypedHistory(tmp_path / "history")
+
+    history.store_string("lost")
+
+    assert list(history.load_history_strings()) == []
+
+
+def test_the_end_of_a_large_history_is_read_and_garbage_is_ignored(tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    file.write_bytes(b"\n# then\n" + b"+old line\n" * 300_000 + b"\xff\x00garbage\n")
+    history = TypedHistory(file)
+
+    history.store_string("new")
+
+    assert list(history.load_history_strings()) == ["new"]

@@ -2,15 +2,13 @@ import os
 import pty
 import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.keys import Keys
 
-from graph_agent.cli.prompts.keyboard import BREAK_LINE, CTRL_ENTER, Keyboard, TypedHistory, typed_text
+from graph_agent.cli.prompts.keyboard import BREAK_LINE, CTRL_ENTER, Keyboard, typed_text
 from graph_agent.cli.prompts.terminal_output import full_reports, plain_input, terminal_output
 
 
@@ -134,36 +132,3 @@ def test_a_dumb_terminal_gets_no_paste_mode(
         sys.stdout.write("chat\n")
 
     assert capsys.readouterr().out == "chat\n"
-
-
-def test_the_history_is_read_newest_first_and_by_other_readers_of_its_format(tmp_path: Path) -> None:
-    history = TypedHistory(tmp_path / "history")
-
-    for text in ("one", "+two\n\n#three", "four \udcff"):
-        history.store_string(text)
-
-    kept = ["four ?", "+two\n\n#three", "one"]
-    assert list(history.load_history_strings()) == kept
-    assert list(FileHistory(tmp_path / "history").load_history_strings()) == kept
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
-def test_anything_but_a_plain_file_is_neither_read_nor_waited_for(
-    tmp_path: Path, make: Callable[[Path], None]
-) -> None:
-    make(tmp_path / "history")
-    history = TypedHistory(tmp_path / "history")
-
-    history.store_string("lost")
-
-    assert list(history.load_history_strings()) == []
-
-
-def test_the_end_of_a_large_history_is_read_and_garbage_is_ignored(tmp_path: Path) -> None:
-    file = tmp_path / "history"
-    file.write_bytes(b"\n# then\n" + b"+old line\n" * 300_000 + b"\xff\x00garbage\n")
-    history = TypedHistory(file)
-
-    history.store_string("new")
-
-    assert list(history.load_history_strings()) == ["new"]

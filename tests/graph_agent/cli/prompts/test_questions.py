@@ -25,7 +25,7 @@ else:
 KEYS = "y run · a always · e edit · n reject · r feedback · s stop · ? help › "
 FIRST_OF_TWO = "y run · Y run all 2 · n reject · N reject all · ↑↓ choose · ? help › "
 OUTSIDE_KEYS = "y run · a always · e edit · n reject · r feedback · o outside · ? help › "
-SCOPE_KEYS = "t thread, or Enter · p project · u user · b back › "
+SCOPE_KEYS = "t this thread · p project · u user · b back (esc) › "
 TYPO = "Type one of these keys, or choose one with the arrows; ? explains them."
 A = approval("call-a", "bash", {"command": "echo a"})
 B = approval("call-b", "bash", {"command": "echo b"})
@@ -120,7 +120,7 @@ def _decided(*decisions: tuple[str, ...]) -> list[tuple[str, ...]]:
         pytest.param((A,), ("r", " not now "), [("call-a", "reject", "not now")], id="a reason"),
         pytest.param((LONG,), ("n",), [("call-a", "reject", "")], id="a long page rejected unopened"),
         pytest.param(
-            (A,), ("a", ""), [("call-a", "approve", "", "always thread", "bash(echo a)")], id="always, Enter"
+            (A,), ("a", "", "t"), [("call-a", "approve", "", "always thread", "bash(echo a)")], id="always, Enter"
         ),
         pytest.param((A,), ("a", "b", "n"), [("call-a", "reject", "")], id="back from always"),
         pytest.param((MAKE,), ("r",), [("call-a", "retry", "")], id="retry"),
@@ -342,10 +342,10 @@ _ANY = ProposedRules(
     ("typed", "granted"),
     [
         (("a", "1", "p"), ("always project", "bash(npm test -q)", "bash(rm x)")),
-        (("a", "", ""), ("always thread", "bash(npm test -q)", "bash(rm x)")),
+        (("a", "1", "", "t"), ("always thread", "bash(npm test -q)", "bash(rm x)")),
         (("a", "exact", "u"), ("always user", "bash(npm test -q)", "bash(rm x)")),
         (("a", "2", "p"), ("always project", "bash(npm test *)", "bash(rm x)")),
-        (("a", "prefix", ""), ("always thread", "bash(npm test *)", "bash(rm x)")),
+        (("a", "prefix", "t"), ("always thread", "bash(npm test *)", "bash(rm x)")),
         (("a", "x", "3", "2", "u"), ("always user", "bash(npm test *)", "bash(rm x)")),
         (("a", "2", "b", "a", "1", "t"), ("always thread", "bash(npm test -q)", "bash(rm x)")),
     ],
@@ -370,7 +370,7 @@ async def test_always_stores_the_rules_that_were_chosen(
         "                    bash(rm x)",
         "     The call needs these 2 rules together. This allows npm test with any",
     ]
-    assert "1 exactly, or Enter · 2 any arguments · b back › " in shown
+    assert "1 exactly · 2 any arguments · b back (esc) › " in shown
 
 
 async def test_without_an_exact_rule_always_asks_for_the_scope_of_the_other(tmp_path: Path) -> None:
@@ -533,7 +533,7 @@ async def test_one_answer_for_all_comes_after_each_was_shown_once(tmp_path: Path
         "  $ echo b",
         "  $ rm -rf d",
     ]
-    assert shown[asked + 1 :] == ["<dropped>", "y run all · b back › "]
+    assert shown[asked + 1 :] == ["<dropped>", "y run all · b back (esc) › "]
     assert scene.session.log == _decided(*((call, "approve", "") for call in ("call-a", "call-b", "call-c")))
     assert scene.answered == {"call-a", "call-b", "call-c"}
 

@@ -11,9 +11,10 @@ import pytest
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
+from graph_agent.cli.chat.completion import TypedHistory
 from graph_agent.cli.prompts.choices import APPROVAL, HELP, OUTSIDE, VIEW, Choice, KeyLine
-from graph_agent.cli.prompts.keyboard import KeyDecoder, TypedHistory
-from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, Terminal, TurnKeys
+from graph_agent.cli.prompts.keyboard import KeyDecoder
+from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, InputInterrupted, Terminal, TurnKeys
 from tests.fakes.screen import Screen
 from tests.fakes.waiting import until
 
@@ -325,7 +326,14 @@ async def test_on_a_plain_terminal_output_comes_between_the_line_and_its_continu
 
 
 @pytest.mark.parametrize(
-    ("key", "raised"), [(_CTRL_C, InputInterrupted), (_CTRL_D, InputClosed), (f"abc{_CTRL_D}", InputClosed)]
+    ("key", "raised"),
+    [
+        (_CTRL_C, InputInterrupted),
+        ("\x1b", InputCancelled),
+        ("abc\x1b", InputCancelled),
+        (_CTRL_D, InputClosed),
+        (f"abc{_CTRL_D}", InputClosed),
+    ],
 )
 @pytest.mark.usefixtures("any_terminal")
 async def test_leaving_a_question_works_with_something_typed_too(
@@ -381,6 +389,8 @@ async def test_the_keys_of_a_question_are_one_line_at_any_width(
         ("\x1b[A\r", "3"),
         ("\x1b[B\x1b[C\r", "y"),
         ("yo\x1b[C\x7f\r", "y"),
+        ("\x1b[B\x03n\r", "n"),
+        ("\x1bn\r", "n"),
     ],
 )
 async def test_the_arrows_choose_among_the_keys_and_enter_alone_chooses_none(
@@ -388,11 +398,11 @@ async def test_the_arrows_choose_among_the_keys_and_enter_alone_chooses_none(
 ) -> None:
     keys.send_text(typed)
 
-    assert await Terminal(source=keys).answer(KeyLine((*APPROVAL, HELP), ("2", "3"))) == answer
+    assert await Terminal(source=keys).answer(KeyLine((*APPROVAL, HELP), {"2": "", "3": ""})) == answer
 
 
 async def test_a_question_that_is_gone_gives_no_answer(keys: PipeInput) -> None:
-    assert await Terminal(source=keys).answer("? ", asyncio.sleep(0.05)) is None
+    assert await Terminal(source=keys).answer("? ", asyncio.ensure_future(asyncio.sleep(0.05))) is None
 
 
 async def test_keys_that_came_with_the_last_line_count_as_typed_during_the_turn(keys: PipeInput) -> None:
@@ -425,7 +435,7 @@ async def test_dropped_keys_answer_nothing(keys: PipeInput) -> None:
 
     terminal.drop_typed_ahead()
 
-    assert await terminal.answer("? ", asyncio.sleep(0.05)) is None
+    assert await terminal.answer("? ", asyncio.ensure_future(asyncio.sleep(0.05))) is None
 
 
 def _queued_after(steps: int) -> Callable[[], Awaitable[str | None]]:
