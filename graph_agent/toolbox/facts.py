@@ -68,6 +68,8 @@ _MAX_MENTIONS = 5_000
 _HOME_VARIABLE = re.compile(r"\$(?:HOME\b|\{HOME\})")
 _HERE = re.compile(r"(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+|/proc/(?:self|thread-self|\d+|\$\$)/cwd)(?=/|$)")
 """Ways to write the folder in which a command is."""
+_PROCESS_FOLDER = re.compile(r"/proc/\d+/cwd(?=/|$)")
+"""Of them the one that may also be the folder of another process."""
 _PATH_SIGNS = re.compile(r"[=@:,;]")
 _SED_FILE = re.compile(r"(?:^|[/|,;}\s])[rRwW]\s*(?=\S)")
 """What stands before the name of a file in a script of sed."""
@@ -518,11 +520,13 @@ class _PathFinder:
 @lru_cache(maxsize=2048)
 def _path_spellings(word: str) -> tuple[str, ...]:
     """The parts of a word that may be a path: `--file=PATH`, `@PATH`, `-fPATH`, `PATH:place` name one too."""
-    word = _HERE.sub(".", _HOME_VARIABLE.sub("~", word))
-    ends = {word, *(word.rpartition(sign)[2] for sign in "=@:,"), *_PATH_SIGNS.split(word)[:_MAX_PARTS]}
-    ends.update(word[found.end() :] for found in islice(_SED_FILE.finditer(word), _MAX_PARTS))
-    is_bundle = re.match(r"-[A-Za-z]", word) is not None
-    ends.update(word[at:] for at in range(2, _MAX_BUNDLE + 2) if is_bundle)
+    word = _HOME_VARIABLE.sub("~", word)
+    ends: set[str] = set()
+    for text in (_HERE.sub(".", word), *((word,) if _PROCESS_FOLDER.search(word) else ())):
+        ends |= {text, *(text.rpartition(sign)[2] for sign in "=@:,"), *_PATH_SIGNS.split(text)[:_MAX_PARTS]}
+        ends.update(text[found.end() :] for found in islice(_SED_FILE.finditer(text), _MAX_PARTS))
+        is_bundle = re.match(r"-[A-Za-z]", text) is not None
+        ends.update(text[at:] for at in range(2, _MAX_BUNDLE + 2) if is_bundle)
     return tuple(sorted(end for end in ends if end))
 
 

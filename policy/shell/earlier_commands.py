@@ -15,17 +15,8 @@ from policy.shell.words import SimpleCommand
 
 __all__ = ["Paths", "changed_shell_reason", "follow_paths"]
 
-_CHANGES_SHELL = frozenset(
-    (
-        ".", "alias", "declare", "enable", "eval", "exec", "export", "getopts", "hash", "local", "mapfile", "read",
-        "readarray", "readonly", "set", "shopt", "source", "trap", "typeset", "unalias", "unset",
-    )
-)  # fmt: skip
-"""Built-ins that give a name, a variable or an option another meaning, or run code that may."""
 _MAX_SHELLS = 100
 """How many shells within shells are told apart."""
-_VARIABLE_OPTIONS = {"printf": "-v", "wait": "-p"}
-"""Built-ins that set a variable where an option names it."""
 
 
 def changed_shell_reason(commands: Sequence[SimpleCommand]) -> str:
@@ -47,34 +38,14 @@ def _shell_change(words: tuple[str, ...]) -> str:
     own = builtin_words(words)
     if not own:
         return f"setting {words[0].partition('=')[0].rstrip('+')}"
-    option = _VARIABLE_OPTIONS.get(own[0])
-    sets_variable = option is not None and any(word.startswith(option) for word in own[1:])
-    return own[0] if own[0] in _CHANGES_SHELL or sets_variable else ""
+    row = program_named(own[0])
+    sets_variable = row.variable_option and any(word.startswith(row.variable_option) for word in own[1:])
+    return own[0] if row.changes_shell or sets_variable else ""
 
 
-_WRITES_NOTHING = frozenset(
-    (
-        "[", "alias", "break", "continue", "declare", "df", "dirs", "disown", "exit", "export", "getopts", "hash",
-        "hostname", "jobs", "kill", "let", "local", "popd", "pushd", "read", "readonly", "return", "set", "shift",
-        "shopt", "sync", "test", "times", "trap", "tty", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
-    )
-)  # fmt: skip
-"""Built-ins and programs beside those that the table has as readers."""
-_WRITES_IN_PLACE = frozenset(("chgrp", "chmod", "chown", "mkdir", "rm", "rmdir", "tee", "touch", "truncate"))
-"""Programs that change only what they name: they make no link and move nothing."""
 _MAX_DEPTH = 8
 _COPIES_FILES = re.compile(r"-[fginpuv]+|--(?:force|interactive|no-clobber|update|verbose)")
 """Options with which `cp` makes no link and no folder."""
-_LINKERS = frozenset(("cp", "install", "link", "ln", "mv", "rsync"))
-"""Of the programs that do, those that name what they make."""
-_MOVERS = frozenset(("install", "mv"))
-"""Those of them that make no link where there was none."""
-_FOLLOWS_LINKS = frozenset(
-    ("chgrp", "chmod", "chown", "cp", "dd", "patch", "rsync", "shred", "sort", "tee", "touch", "truncate")
-)
-_WRITES_BELOW = frozenset(("install", "link", "ln", "mv", "rm", "tar", "unlink", "unzip"))
-"""Programs that write what their operands name: those of the first set also through a link, those of the second
-only below one."""
 
 
 def _may_link_by_any(command: SimpleCommand) -> bool:
@@ -84,13 +55,14 @@ def _may_link_by_any(command: SimpleCommand) -> bool:
 
 def _may_link(words: tuple[str, ...]) -> bool:
     name, options = basename(words[0]), [word for word in words[1:] if word.startswith("-")]
-    if only_reads(words) or name in _WRITES_NOTHING or words[:2] == ("git", "add"):
+    program = program_named(name)
+    if only_reads(words) or program.changes_paths == "nothing" or words[:2] == ("git", "add"):
         return False
     if name == "cp":
         return not all(map(_COPIES_FILES.fullmatch, options))
-    program = program_named(name)
     is_wrapper = program.wraps and program.syntax not in (None, "unknown")
-    return not (is_wrapper or name in _WRITES_IN_PLACE) or bool(dangerous_options(words[0], words[1:]))
+    is_harmless = is_wrapper or program.changes_paths == "in place"
+    return not is_harmless or bool(dangerous_options(words[0], words[1:]))
 
 
 def _with_wrapped(words: tuple[str, ...], depth: int = 0) -> list[tuple[str, ...]]:
@@ -157,12 +129,10 @@ class _Linked(NamedTuple):
         names = set(self.names)
         moved = set(self.moved)
         for words in _with_wrapped(without_assignments(command.words)):
-            program = basename(words[0])
-            if program in _LINKERS:
+            change = program_named(basename(words[0])).changes_paths
+            if change in ("links", "moves"):
                 paths = (part for word in words[1:] for part in (word, word.rpartition("=")[2]))
-                (moved if program in _MOVERS else names).update(
-                    name for path in paths for name in _names(path)[-1:]
-                )
+                (moved if change == "moves" else names).update(name for path in paths for name in _names(path)[-1:])
         return _Linked(has_any=True, names=frozenset(names), moved=frozenset(moved))
 
     def covers(self, path: str) -> bool:
@@ -182,14 +152,14 @@ def _may_write_elsewhere(command: SimpleCommand, linked: _Linked) -> bool:
     if not linked.has_any:
         return False
     for words in _with_wrapped(without_assignments(command.words)):
-        name, dangerous = basename(words[0]), dangerous_options(words[0], words[1:])
-        if name in _WRITES_NOTHING or only_reads(words):
+        program, dangerous = program_named(basename(words[0])), dangerous_options(words[0], words[1:])
+        if program.changes_paths == "nothing" or only_reads(words):
             continue
         operands = [part for word in words[1:] for part in (word, word.rpartition("=")[2])]
         operands = [path for path in operands if path and not path.startswith("-")]
-        if name in _FOLLOWS_LINKS and operands:
+        if program.writes_by == "links" and operands:
             return True
-        if (dangerous or name in _WRITES_BELOW) and any("/" in path.strip("/") for path in operands):
+        if (dangerous or program.writes_by == "folders") and any("/" in path.strip("/") for path in operands):
             return True
         if any(map(linked.covers, operands)):
             return True

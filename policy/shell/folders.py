@@ -5,7 +5,7 @@ A folder is a path as written, seen from the folder the text starts in; no file 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 from posixpath import basename, join
@@ -19,16 +19,6 @@ __all__ = ["names_folder", "placed", "with_folders"]
 _FROM_HOME = re.compile(r"~|\$\{?HOME\b")
 """How a path begins that means the same in every folder."""
 _CD_OPTION = re.compile(r"-[LPe@]+")
-_WRAPPER_OPTIONS: Mapping[str, tuple[str, ...]] = {"env": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}
-"""Wrappers, and their options that name the folder of what they run."""
-_FOLDER_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    **_WRAPPER_OPTIONS,
-    **dict.fromkeys(("cargo", "gmake", "go", "make", "ninja", "pnpm", "tar"), ("-C", "--directory", "--dir")),
-    "git": ("-C", "--git-dir", "--work-tree"),
-    "npm": ("-C", "--prefix"),
-    "yarn": ("--cwd",),
-}
-"""Programs, and their options that name the folder they work in."""
 _GIT_OPTIONS = frozenset(("-c", "--namespace", "--exec-path", "--config-env"))
 """Other options of git itself that have a value."""
 _MAX_CALLS = 200
@@ -222,7 +212,7 @@ def _within_options(folder: str | None, words: tuple[str, ...]) -> Iterator[str 
 
 def _option_values(program: str, words: Sequence[str]) -> Iterator[str]:
     """The values of the options that name the folder a program works in; too many rather than too few."""
-    options = _FOLDER_OPTIONS.get(program, ())
+    options = program_named(program).folder_options.split()
     letters = {option[1] for option in options if not option.startswith("--")}
     following = iter(words if options else ())
     for word in following:
@@ -241,7 +231,8 @@ def _option_values(program: str, words: Sequence[str]) -> Iterator[str]:
 
 def _wrapper_folder(words: tuple[str, ...]) -> str | None:
     """The folder that a wrapper runs its command in, if an option names one."""
-    options = _WRAPPER_OPTIONS.get(basename(words[0]), ())
+    program = program_named(basename(words[0]))
+    options = program.folder_options if program.wraps else ""
     for at, word in enumerate(words[1:], start=1) if options else ():
         if not (word.startswith("-") or "=" in word or words[at - 1].startswith("-")):
             return None  # The command begins here.

@@ -6,6 +6,7 @@ Here are shells, wrappers, other languages, and programs that change files; the 
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from policy.shell.git_table import GIT_COMMANDS
 from policy.shell.programs import Effect, Program, WrapperSyntax
@@ -302,10 +303,38 @@ _ROWS: tuple[tuple[str, Program], ...] = (
     ("del erase rd remove-item ri", Program(handles="removes", effect="deletes")),
     ("clear-disk format-volume initialize-disk", Program(formats_with=None)),
 )
-_PROGRAMS: Mapping[str, Program] = {
-    name: program for names, program in (*_ROWS, *READERS, *PROJECT_PROGRAMS) for name in names.split()
-}
 _UNKNOWN = Program()
+_SEQUENCES: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("[ alias break continue declare df dirs disown exit export getopts hash", {"changes_paths": "nothing"}),
+    ("hostname jobs kill let local popd pushd read readonly return set shift shopt", {"changes_paths": "nothing"}),
+    ("sync test times trap tty typeset ulimit umask unalias unset wait", {"changes_paths": "nothing"}),
+    ("chgrp chmod chown mkdir rm rmdir tee touch truncate", {"changes_paths": "in place"}),
+    ("cp link ln rsync", {"changes_paths": "links"}),
+    ("install mv", {"changes_paths": "moves"}),
+    ("chgrp chmod chown cp dd patch rsync shred sort tee touch truncate", {"writes_by": "links"}),
+    ("install link ln mv rm tar unlink unzip", {"writes_by": "folders"}),
+    (". alias declare enable eval exec export getopts hash local mapfile read", {"changes_shell": True}),
+    ("readarray readonly set shopt source trap typeset unalias unset", {"changes_shell": True}),
+    ("printf", {"variable_option": "-v"}),
+    ("wait", {"variable_option": "-p"}),
+    ("env", {"folder_options": "-C --chdir"}),
+    ("sudo", {"folder_options": "-D --chdir"}),
+    ("cargo gmake go make ninja pnpm tar", {"folder_options": "-C --directory --dir"}),
+    ("git", {"folder_options": "-C --git-dir --work-tree"}),
+    ("npm", {"folder_options": "-C --prefix"}),
+    ("yarn", {"folder_options": "--cwd"}),
+)
+"""What the rows say of commands in a text: what each changes for those after it, and in which folder it works."""
+
+
+def _read_rows() -> Mapping[str, Program]:
+    rows = {name: program for names, program in (*_ROWS, *READERS, *PROJECT_PROGRAMS) for name in names.split()}
+    for names, facts in _SEQUENCES:
+        rows |= {name: replace(rows.get(name, _UNKNOWN), **facts) for name in names.split()}
+    return rows
+
+
+_PROGRAMS = _read_rows()
 _UNVERSIONED = frozenset(("R", "Rscript"))
 _FORMATTERS = ("mkfs", "mke2fs", "mkswap", "wipefs", "blkdiscard", "sgdisk", "sfdisk", "pvcreate")
 """How the names of programs begin that format whatever they are given: `mkfs.ext4`."""

@@ -111,6 +111,20 @@ class Program:
     """The rules for its arguments where they go beyond options; see `policy.shell.arguments`."""
     overwrites: Literal["", "last", "all", "of="] = ""
     """Which of its arguments it overwrites."""
+    changes_paths: Literal["", "nothing", "in place", "links", "moves"] = ""
+    """What it may change about where paths lead, for the commands after it, beside what only reads.
+
+    "": any path. nothing: it writes no file. in place: it changes only what it names, and makes no link. links: it
+    makes links or copies them, under the names it is given. moves: it moves what it is given.
+    """
+    writes_by: Literal["", "links", "folders"] = ""
+    """Whether it writes what its operands name through a link as well, or only below one that is a folder."""
+    changes_shell: bool = False
+    """A built-in that gives a name, a variable or an option another meaning, or runs code that may."""
+    variable_option: str = ""
+    """The option of a built-in that names a variable to set."""
+    folder_options: str = ""
+    """Options that name the folder it works in, or, of a wrapper, the folder of what it runs."""
     formats_with: str | None = ""
     """What an argument looks like, as a regular expression, with which it destroys what is on a disk; None if it
     does so whatever its arguments are."""

@@ -156,6 +156,25 @@ def test_in_a_sandbox_the_risk_is_that_of_the_call(workspace: Path, command: str
     assert risk.reason in decision.reason or decision.rule == "protected name"
 
 
+_UNRESOLVABLE = (
+    "/proc/1/root/etc/hostname", "/proc/1/cwd/x", "/proc/*/cwd/x", "/proc/self/task/*/root/etc/hostname",
+    "/proc/1/root/../root/etc/x", "loop/../../x",
+)  # fmt: skip
+_READS = ("cat {}", "head -n 1 {}", "cat README.md {}", "wc < {}", "cd {} && cat x", "git -C {} log", "cat {}*")
+
+
+@pytest.mark.parametrize("deny", [(), ("read_file(secrets/**)",)])
+def test_a_path_that_cannot_be_resolved_does_not_count_as_inside_the_workspace(
+    workspace: Path, deny: tuple[str, ...]
+) -> None:
+    (workspace / "loop").unlink(missing_ok=True)
+    (workspace / "loop").symlink_to("loop")
+    settings = PolicySettings(parse_rules(deny=deny), home=workspace.parent)
+    rows = [form.format(path) for form in _READS for path in _UNRESOLVABLE]
+
+    assert [row for row in rows if evaluate(_facts(workspace, row, "closed"), settings).verdict == "allow"] == []
+
+
 @pytest.mark.parametrize(("command", "level", "reason"), list(_rows()))
 def test_without_a_sandbox_the_declared_risk_stays_and_the_reason_is_told(
     workspace: Path, command: str, level: str, reason: str
