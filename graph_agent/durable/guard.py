@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from langchain_core.messages import ToolMessage
@@ -279,8 +279,7 @@ class CallGuard:
         packed = outcome.get("metadata", {}).get("packed")
         if packed is None:  # Recorded by hand, or by a command.
             return _message(call, str(outcome["status"]), str(outcome.get("output", "")))
-        result: Result = self._serializer.loads_typed((packed[0], base64.b64decode(packed[1])))
-        return result
+        return _as_returned(self._serializer.loads_typed((packed[0], base64.b64decode(packed[1]))))
 
 
 _CHANGED = (
@@ -344,6 +343,17 @@ def _as_running(claim: Claim) -> Iterator[None]:
         yield
     finally:
         _running.reset(token)
+
+
+def _as_returned(stored: Any) -> Result:
+    """A stored result as the tool returned it: a node looks for the very constant of the parent graph."""
+    if isinstance(stored, list):
+        return [one for one in map(_as_returned, stored) if not isinstance(one, list)]
+    if isinstance(stored, Command):
+        graph = Command.PARENT if stored.graph == Command.PARENT else stored.graph
+        return replace(stored, graph=graph, goto=stored.goto or ())
+    message: ToolMessage = stored
+    return message
 
 
 async def in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:

@@ -87,8 +87,17 @@ class Place:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    journal = Journal(tmp_path_factory.mktemp("empty") / "journal.sqlite")
+    journal.rounds("")
+    journal.close()
+    return journal.path
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path, empty: Path) -> Place:
+    (tmp_path / "journal.sqlite").write_bytes(empty.read_bytes())
     return Place(tmp_path)
 
 

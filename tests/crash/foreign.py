@@ -1,0 +1,199 @@
+"""The kills of the sweep against graphs of other people, with durable tool calls and without.
+
+Three graphs on LangGraph's own saver: a StateGraph with a tool node, an agent of create_agent, and a sub-graph
+with a wrapped tool. Processes are killed at numbered points (around each write of saver and journal, around the
+effect of a tool) and at random instants; a person answers truthfully, after a look at the effects.
+
+    python -m tests.crash.foreign --kills N
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from graph_agent.durable import Journal, ToolPolicy, answer
+from tests.crash.kill_points import Countdown
+from tests.fakes.tool_graphs import (
+    KINDS,
+    START_MESSAGE,
+    Kind,
+    ask_for,
+    charge_tool,
+    foreign_graph,
+    history_faults,
+    questions_of,
+)
+
+__all__ = ["Trial", "main", "sweep"]
+
+_CONFIG: Any = {"configurable": {"thread_id": "foreign"}}
+_CARDS = {"c1": "a", "c2": "b", "c3": "c"}
+_SCRIPT = [
+    ask_for(*(("charge", {"card": _CARDS[call_id]}, call_id) for call_id in ("c1", "c2"))),
+    ask_for(("charge", {"card": _CARDS["c3"]}, "c3")),
+]
+_RUNS_UNTIL_STUCK = 15
+_MOST_POINTS = 90
+_LONGEST_RUN_S = 0.25
+_KILLED, _DONE, _AGAIN = -signal.SIGKILL, 0, 3
+
+
+class _Saver(SqliteSaver):
+    """LangGraph's saver with kill points around its writes."""
+
+    points: Countdown
+
+    def put(self, *args: Any, **kwargs: Any) -> Any:
+        return self.points.beside("saver.put", super().put)(*args, **kwargs)
+
+    def put_writes(self, *args: Any, **kwargs: Any) -> Any:
+        return self.points.beside("saver.put_writes", super().put_writes)(*args, **kwargs)
+
+
+class _Journal(Journal):
+    """The journal with kill points around its writes."""
+
+    def __init__(self, path: Path, points: Countdown) -> None:
+        super().__init__(path)
+        for name in ("claim", "finish", "stop", "decide", "ask", "take_answers"):
+            setattr(self, name, points.beside(f"journal.{name}", getattr(self, name)))
+
+
+@dataclass
+class Trial:
+    """One thread in a folder of its own, killed and continued until it is done."""
+
+    folder: Path
+    kind: Kind
+    is_durable: bool
+    asks: bool
+    """Whether each call needs an approval."""
+    tally: Counter[str] = field(default_factory=Counter)
+
+    def run(self, kills: "list[int | float]") -> None:
+        """Run processes until one is done, the first of them killed at a point (a number) or after some seconds."""
+        self.folder.mkdir(parents=True)
+        for kill in [*kills, *[None] * _RUNS_UNTIL_STUCK]:
+            code = self._process(kill)
+            self.tally["kills"] += code == _KILLED
+            if code == _DONE:
+                break
+            if code not in (_KILLED, _AGAIN):
+                self.tally["failed runs"] += 1
+        else:
+            self.tally["stuck"] += 1
+        self._check()
+
+    def _process(self, kill: "int | float | None") -> int:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = self._live(Countdown(kill if isinstance(kill, int) else None))
+            finally:
+                os._exit(code)
+        if isinstance(kill, float):
+            time.sleep(kill)
+            os.kill(child, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def graph(self, points: Countdown) -> Any:
+        """The graph in this process."""
+        saver = _Saver(sqlite3.connect(self.folder / "checkpoints.sqlite", check_same_thread=False))
+        saver.points = points
+        journal = _Journal(self.folder / "journal.sqlite", points) if self.is_durable else None
+        tools = [charge_tool(self.folder / "effects", points.point)]
+        return foreign_graph(self.kind, _SCRIPT, tools, saver, journal, ToolPolicy(approve=self.asks))
+
+    def _live(self, points: Countdown) -> int:
+        """What a program does that finds a thread in whatever state."""
+        graph = self.graph(points)
+        for _ in range(20):
+            snapshot = graph.get_state(_CONFIG)
+            if snapshot.interrupts:
+                work: Any = answer(snapshot, self._answers(questions_of(snapshot.interrupts)))
+            elif snapshot.tasks:  # Not `next`: that is empty where a step has run but is not in a checkpoint yet.
+                work = None
+            elif snapshot.values.get("messages"):
+                return _DONE
+            else:
+                work = START_MESSAGE
+            graph.invoke(work, _CONFIG, durability="sync")
+        return _AGAIN
+
+    def _answers(self, questions: dict[str, str]) -> dict[str, Any]:
+        done = self.effects()
+        found = {call_id: "done" if done[card] else "retry" for call_id, card in _CARDS.items()}
+        return {call_id: "approve" if kind == "approval" else found[call_id] for call_id, kind in questions.items()}
+
+    def effects(self) -> Counter[str]:
+        """How often each card was charged."""
+        file = self.folder / "effects"
+        return Counter(file.read_text().split() if file.exists() else ())
+
+    def _check(self) -> None:
+        """Compare from outside: the effects, and the conversation as it ended."""
+        messages = self.graph(Countdown(None)).get_state(_CONFIG).values.get("messages", [])
+        results = {one.tool_call_id for one in messages if isinstance(one, ToolMessage) and one.status == "success"}
+        effects = self.effects()
+        self.tally["trials"] += 1
+        self.tally["calls run twice"] += sum(count - 1 for count in effects.values())
+        self.tally["outcomes lost"] += sum(call not in results or not effects[_CARDS[call]] for call in _CARDS)
+        self.tally["invalid histories"] += bool(history_faults(messages))
+
+
+def sweep(kills: int, seed: int, *, is_durable: bool, kinds: tuple[Kind, ...] = KINDS) -> dict[Kind, Counter[str]]:
+    """Kill about so many processes, spread over the graphs; what was found, by graph."""
+    chance = random.Random(seed)
+    root = Path(tempfile.mkdtemp(prefix="foreign-"))
+    found: dict[Kind, Counter[str]] = {kind: Counter() for kind in kinds}
+    number = 0
+    while sum(tally["kills"] for tally in found.values()) < kills and number < 3 * kills:
+        kind = kinds[number % len(kinds)]
+        trial = Trial(root / str(number), kind, is_durable, asks=is_durable and chance.random() < 0.5)
+        trial.run([_instant(chance) for _ in range(chance.choice((1, 1, 2)))])
+        found[kind] += trial.tally
+        shutil.rmtree(trial.folder)
+        number += 1
+    shutil.rmtree(root)
+    return found
+
+
+def _instant(chance: random.Random) -> int | float:
+    point = partial(chance.randint, 1, _MOST_POINTS)
+    return point() if chance.random() < 0.7 else chance.uniform(0.005, _LONGEST_RUN_S)
+
+
+def main(arguments: list[str]) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    columns = ("trials", "kills", "calls run twice", "outcomes lost", "invalid histories", "stuck", "failed runs")
+    print(f"{'graph':12}{'tool calls':12}" + "".join(f"{name:>19}" for name in columns))  # noqa: T201 - a report
+    broken = 0
+    for is_durable in (False, True):
+        for kind, tally in sweep(options.kills, options.seed, is_durable=is_durable).items():
+            figures = "".join(f"{tally[name]:19}" for name in columns)
+            print(f"{kind:12}{'durable' if is_durable else 'plain':12}{figures}")  # noqa: T201 - a report
+            broken += sum(tally[name] for name in columns[2:]) if is_durable else 0
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
