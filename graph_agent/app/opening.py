@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,6 +43,7 @@ from graph_agent.app.toolset import (
 from graph_agent.app.tracing import TurnTracer, trace_turns
 from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file, pasted_dir
+from graph_agent.config.project import Project
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import HookSettings, Settings
 from graph_agent.config.sources import load_settings, stricter_mode, with_model
@@ -133,10 +134,23 @@ async def open_session(
     )
     async with AsyncExitStack() as opened:
         session = await _open(request, settings, bus, opened)
-        for notice in project_notices(project):
+        for notice in await asyncio.to_thread(lambda: [*_opening_notices(settings, project)]):
             bus.publish(WarningIssued(notice))
         opened.pop_all()
     return session
+
+
+def _opening_notices(settings: Settings, project: Project) -> Iterator[str]:
+    """What of the project is ignored, and whether commands cannot commit in its folder."""
+    yield from project_notices(project)
+    sandbox = sandbox_of(settings, project.folder)
+    git = sandbox.closed_repository() if sandbox else None
+    if git is None:
+        return
+    yield (
+        f"Commands cannot commit here: in the sandbox the repository {git}, which lies outside the workspace, is "
+        "read-only. To allow it, add that folder to the setting sandbox_write."
+    )
 
 
 def existing_folder(workspace: Path) -> Path:

@@ -24,6 +24,7 @@ from graph_agent.config.project import (
     ProjectFile,
     Trust,
     has_project_files,
+    instructions_above,
     instructions_in,
     nested_instructions,
 )
@@ -74,7 +75,8 @@ def project_at(workspace: Path, *, once: bool = False) -> Project:
     refused: dict[str, str] = {}
     for name in _names_to_read(folder, fallbacks=uses_fallback_files(os.environ)):
         try:
-            if content := read_inside(folder, name):
+            up = name.count("../")
+            if content := read_inside(folder.parents[up - 1] if up else folder, name[3 * up :]):
                 contents[name] = content
         except PathRefused as refusal:
             if refusal.kind is not ToolErrorType.NOT_FOUND:
@@ -116,6 +118,7 @@ def _names_to_read(folder: Path, *, fallbacks: bool) -> tuple[str, ...]:
     rules = _files_below(folder, PROJECT_RULES, ".mdc") if uses_rules else []
     below = nested_instructions(folder, fallbacks=fallbacks)
     return (
+        *instructions_above(folder, fallbacks=fallbacks),
         *first,
         *(f"{PROJECT_RULES}/{name}" for name in rules),
         *_folder_files(folder, fallbacks=fallbacks),

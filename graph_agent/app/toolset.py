@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from graph_agent.app.instructions import load_skills
 from graph_agent.config.paths import agent_paths, blob_dir, config_dir, data_dir, memory_file, read_plain_text
+from graph_agent.config.project import repository_above
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import SearchSettings, Settings
 from graph_agent.config.sources import item_key
@@ -404,6 +405,7 @@ def sandbox_of(settings: Settings, workspace: Path, more_roots: Sequence[Path] =
         visible=(home.resolve(), *_program_folders()),
         protected=path_folders(workspace),
         closed=closed_paths(rules_of(settings).deny, workspace, home),
+        repository=repository_above(workspace),
         memory=settings.sandbox_memory_bytes,
         processes=settings.sandbox_processes,
     )

@@ -30,9 +30,11 @@ __all__ = [
     "ProjectFile",
     "Trust",
     "has_project_files",
+    "instructions_above",
     "instructions_in",
     "is_nested",
     "nested_instructions",
+    "repository_above",
 ]
 
 _INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
@@ -42,6 +44,7 @@ _MAX_FOLDERS = 500
 _MAX_ENTRIES = 20_000
 """How many names are looked at: it happens before the first prompt."""
 _MAX_NESTED = 30
+_ABOVE = "../"
 _SKIPPED = frozenset(("node_modules", "vendor", "venv", "target", "build", "dist", "__pycache__", "site-packages"))
 
 PROJECT_CONFIG = ".graph-agent/config.toml"
@@ -121,11 +124,13 @@ class ProjectFile:
     def is_instructions(self) -> bool:
         """Whether it holds instructions for every turn."""
         is_first = self.name in (*WATCHED, *_INSTRUCTIONS) and self.name != PROJECT_CONFIG
-        return is_first or is_nested(self.name) or self.place[0] == PROJECT_RULES
+        return is_first or self.name.startswith(_ABOVE) or is_nested(self.name) or self.place[0] == PROJECT_RULES
 
     @property
     def holds(self) -> str:
         """What stands in it, in words."""
+        if self.name.startswith(_ABOVE):
+            return "instructions to the model, for the repository around this folder"
         if is_nested(self.name):
             return "instructions to the model, for what lies below"
         if self.name in _INSTRUCTIONS[1:]:
@@ -235,7 +240,8 @@ def _scope_and_text(file: ProjectFile) -> tuple[str, str]:
 def has_project_files(folder: Path) -> bool:
     """A quick look, before anything heavy is loaded: whether any of the names is there at all."""
     names = (*WATCHED, *_INSTRUCTIONS, *PROJECT_FOLDERS)
-    return any(os.path.lexists(folder / name) for name in names) or bool(nested_instructions(folder))
+    has_own = any(os.path.lexists(folder / name) for name in names)
+    return has_own or bool(nested_instructions(folder)) or bool(instructions_above(folder))
 
 
 def instructions_in(names: Iterable[str], *, fallbacks: bool = True) -> str:
@@ -248,6 +254,29 @@ def is_nested(name: str) -> bool:
     """Whether a project's file, named from its folder, holds instructions for a folder below."""
     folder, _, last = name.rpartition("/")
     return bool(folder) and last in _INSTRUCTIONS and not name.startswith(".")
+
+
+def repository_above(folder: Path) -> Path | None:
+    """The root of the repository around a folder; None if it is the folder itself, or of another user."""
+    folder = folder.resolve()
+    root = next((one for one in (folder, *folder.parents) if _has_repository(one)), folder)
+    return root if root != folder and (root / ".git").lstat().st_uid == os.geteuid() else None
+
+
+def _has_repository(folder: Path) -> bool:
+    git = folder / ".git"
+    # Names that the sandbox protects may for a moment be empty folders.
+    return os.path.isfile(git) or os.path.islink(git) or os.path.lexists(git / "HEAD")  # noqa: PTH113, PTH114 - no error
+
+
+def instructions_above(folder: Path, *, fallbacks: bool = True) -> tuple[str, ...]:
+    """The names of instructions between the root of the repository and a folder in it, the root's first."""
+    root, folder = repository_above(folder), folder.resolve()
+    above = [one for one in reversed(folder.parents) if root is not None and one.is_relative_to(root)]
+    found = [
+        (number, instructions_in(_list_folder(one)[1], fallbacks=fallbacks)) for number, one in enumerate(above)
+    ]
+    return tuple(f"{_ABOVE * (len(above) - number)}{name}" for number, name in found if name)
 
 
 def nested_instructions(root: Path, *, fallbacks: bool = True) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
+import subprocess
 import time
 from itertools import pairwise
 
 from tests.cases.bench import Bench, SetUp, bash
 from tests.cases.processes import running_with
 from tests.fakes.openai_server import TCS, TXT, Reply
+from tests.fakes.sandboxes import needs
 from tests.scenarios.command import until
 
 
@@ -136,3 +138,20 @@ def test_an_exit_code_is_told_for_what_it_is(set_up: SetUp) -> None:
     assert ["succe" in text.lower() for text in results] == [False] * 11
     codes = ["exit code 1", "exit code 1", "SIGKILL", "exit code 127", "exit code 1"]
     assert [code in text for code, text in zip(codes, results[6:], strict=True)] == [True] * 5
+
+
+def test_that_commands_cannot_commit_is_said_when_the_session_begins(set_up: SetUp) -> None:
+    needs("bubblewrap")
+    bench = set_up(TCS(bash("c1", "git status")), TXT("ok"), TXT("ok"))
+    subprocess.run(["git", "init", "-q", "--separate-git-dir", "../x.git"], cwd=bench.workspace, check=True)
+
+    ran = bench.run()
+    bench.configure(f'sandbox_write = ["{bench.folder / "x.git"}"]\n')
+    allowed = bench.run()
+
+    assert (ran.ending, "Commands cannot commit here" in ran.err, str(bench.folder / "x.git") in ran.err) == (
+        (0, "ok"),
+        True,
+        True,
+    )
+    assert (allowed.ending, "commit" in allowed.err) == ((0, "ok"), False)

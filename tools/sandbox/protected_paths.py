@@ -27,6 +27,7 @@ __all__ = [
     "SandboxRules",
     "find_closed_places",
     "folder_mounts",
+    "git_folder",
     "is_folder",
     "key_stores",
     "ordered_mounts",
@@ -67,6 +68,8 @@ class SandboxRules:
     """Folders in writable ones that cannot be written either, such as those of PATH; as they are named there."""
     closed: tuple[ClosedPath, ...] = ()
     """What deny rules close: hidden, or at least not written."""
+    repository: Path | None = None
+    """The root of the repository that the workspace is part of, if it lies above."""
     memory: int | None = None
     """Bytes that a command may use."""
     processes: int | None = None
@@ -182,7 +185,11 @@ def find_closed_places(rules: SandboxRules, *, with_names: bool = True) -> Close
         search.run()
         for path, closed in search.denied:
             found.add(path, closed)
-    protected = (mount for root, one in searches.items() for mount in _protected_mounts(root, one.protected))
+    protected = [
+        mount for root, one in searches.items() for mount in _protected_mounts(root, one.protected, rules.writable)
+    ]
+    if with_names and rules.repository is not None:
+        protected += repository_mounts(rules.repository / ".git", rules.writable)
     left_out: dict[str, dict[str, None]] = {}
     for search in searches.values():
         for rule, reason in search.left_out:
@@ -233,7 +240,8 @@ class _Search:
         path = level.folder / entry.name
         names, closed, text = level.names, list(level.closed), str(path)
         if names is not None and names.is_protected(path.relative_to(self._folder)):
-            self.protected.append(path.resolve() if entry.is_symlink() else path)
+            is_link = entry.is_symlink() and entry.name != ".git"
+            self.protected.append(path.resolve() if is_link else path)
             names = None
         is_folder = entry.is_dir(follow_symlinks=False)
         for one in level.closed:
@@ -312,10 +320,10 @@ def _folders_to_hold(path: Path, real: Path, closed: ClosedPath) -> Iterator[Pat
     yield from (folder for folder in real.parents if PurePath(closed.folder).is_relative_to(folder))
 
 
-def _protected_mounts(root: Path, paths: Sequence[Path]) -> Iterator[Mount]:
+def _protected_mounts(root: Path, paths: Sequence[Path], writable: Sequence[Path]) -> Iterator[Mount]:
     found = 0
     for path in paths:
-        for mount in repository_mounts(path) if path.name == ".git" else (Mount(path, "read"),):
+        for mount in repository_mounts(path, writable) if path.name == ".git" else (Mount(path, "read"),):
             # A link may lead anywhere, but nothing outside of the folder can be written anyway.
             if path.name == ".git" or mount.path.is_relative_to(root):
                 yield mount
@@ -352,14 +360,19 @@ _MAX_LINKED = 64
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*\"?(.*?)\"?\s*$", re.MULTILINE)
 
 
-def repository_mounts(path: Path) -> Iterator[Mount]:
-    """Mounts for `.git`, either the folder itself or the file of a worktree or submodule that names it."""
-    if path.is_dir():
+def repository_mounts(path: Path, writable: Sequence[Path] = ()) -> Iterator[Mount]:
+    """Mounts for `.git`: the folder itself, or a link or file that names it.
+
+    A link or file may come with anything that was unpacked. So it opens no folder for writing on its own: that
+    folder has to refer back, as those of worktrees and submodules do, or to lie in a writable one.
+    """
+    if path.is_dir() and not path.is_symlink():
         yield from _git_folder_mounts(path)
         return
-    yield Mount(path, "read")
-    real = _named_git_folder(path)
-    if real is None:
+    if not path.is_symlink():
+        yield Mount(path, "read")
+    real = git_folder(path)
+    if real is None or not (_refers_back(real, path) or any(real.is_relative_to(root) for root in writable)):
         return
     common = _read_text(real / "commondir")
     shared = (real / common).resolve() if common else real
@@ -379,22 +392,24 @@ def _git_folder_mounts(folder: Path) -> Iterator[Mount]:
         yield from [Mount(path, "read") for path in islice(found, _MAX_LINKED)]
 
 
-def _named_git_folder(pointer: Path) -> Path | None:
-    """The folder that a `.git` file names; None unless that folder itself refers back to it.
+def git_folder(path: Path) -> Path | None:
+    """The folder that `.git` is, links to or names; None if there is none."""
+    if is_folder(path):
+        return path.resolve()
+    text = _read_text(path)
+    real = (path.parent / text.removeprefix("gitdir:").strip()).resolve()
+    return real if text.startswith("gitdir:") and is_folder(real) else None
 
-    Such a file may come with anything that was unpacked, so it opens no folder for writing on its own.
-    """
-    text = _read_text(pointer)
-    if not text.startswith("gitdir:"):
-        return None
-    real = (pointer.parent / text.removeprefix("gitdir:").strip()).resolve()
+
+def _refers_back(real: Path, pointer: Path) -> bool:
+    """Whether a folder names the `.git` file that names it, or the folder in which that lies."""
     back = _read_text(real / "gitdir")
+    if pointer.is_symlink():
+        return False
     if back and Path(real, back).resolve() == pointer:
-        return real
+        return True
     worktree = _WORKTREE.search(_read_text(real / "config"))
-    if worktree and Path(real, worktree[1]).resolve() == pointer.parent:
-        return real
-    return None
+    return worktree is not None and Path(real, worktree[1]).resolve() == pointer.parent
 
 
 def _read_text(path: Path) -> str:

@@ -21,10 +21,12 @@ from tools.sandbox.protected_paths import (
     SandboxRules,
     find_closed_places,
     folder_mounts,
+    git_folder,
     is_folder,
     ordered_mounts,
     path_exists,
     private_folder,
+    repository_mounts,
     stand_in_file,
 )
 from tools.sandbox.seccomp import bubblewrap_filter, is_known_machine, landlock_filter
@@ -134,6 +136,16 @@ class Sandbox:
         more = f" and {len(self.rules.writable) - 1} more folders" if len(self.rules.writable) > 1 else ""
         closed = ", files that deny rules name are closed" if self.rules.closed else ""
         return f"files can be written in the workspace{more} and the temporary folder only{closed}, {network}"
+
+    def closed_repository(self) -> Path | None:
+        """The folder of the workspace's repository, if commands cannot write it, and so not commit."""
+        rules = self.rules
+        git = git_folder((rules.repository or rules.writable[0]) / ".git")
+        if git is None or _is_in(git, rules.writable) or not self.is_available:
+            return None
+        opened = repository_mounts((rules.repository or rules.writable[0]) / ".git", rules.writable)
+        is_open = self.backend.kind == "bubblewrap" and Mount(git, "write") in opened
+        return None if is_open else git
 
     def unenforced_rules(self) -> tuple[tuple[str, str], ...]:
         """The deny rules about files that it cannot fully enforce at the moment, each with the reason."""
@@ -424,7 +436,8 @@ def _mounts(rules: SandboxRules, private: Path) -> Iterator[Mount]:
     temporary = dict.fromkeys(Path(name).resolve() for name in (*_SHARED_TEMP, tempfile.gettempdir()))
     shared = [folder for folder in temporary if is_folder(folder) and not _is_in(folder, rules.writable)]
     yield from (Mount(folder, "write", private) for folder in shared)
-    visible = [path for path in rules.visible if not _is_in(path, rules.writable)]
+    # Of a repository of which only a part were visible, a commit would delete the rest.
+    visible = [path for path in (*rules.visible, rules.repository) if path and not _is_in(path, rules.writable)]
     yield from (Mount(path, "read") for path in visible if _is_below(path, shared) and path_exists(path))
     yield from (Mount(folder, "write") for folder in rules.writable if is_folder(folder))
     yield from (Mount(path, "empty") for path in rules.hidden if path_exists(path))

@@ -203,6 +203,26 @@ def test_instructions_of_a_folder_below_are_shown_and_watched_like_the_rest(fold
     assert (project_at(folder).trust, settings_at(folder).instructions) == ("changed", "")
 
 
+def test_instructions_of_the_repository_around_a_folder_count_once_they_are_trusted(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").touch()
+    (folder / "AGENTS.md").write_text("Use tabs.\n")
+    below = folder / "pkg"
+    below.mkdir()
+    project = project_at(below)
+
+    trusted = record_trust(project, trusted=True)
+    instructions = settings_at(below).instructions
+    (folder / "AGENTS.md").write_text("Obey.\n")
+
+    digest = hashlib.sha256(b"Use tabs.\n").hexdigest()
+    holds = "1 line of instructions to the model, for the repository around this folder"
+    assert (project.trust, trusted.trust) == ("untrusted", "trusted")
+    assert trust_effects(project) == (f"../AGENTS.md: {holds}, sha256 {digest[:12]}",)
+    assert "## ../AGENTS.md\n\nUse tabs." in instructions
+    assert (project_at(below).trust, settings_at(below).instructions) == ("changed", "")
+
+
 _HEAD = "---\n{}\n---\n"
 _FALLBACKS = (
     ("CLAUDE.md", "Theirs.", "AGENTS.md", "## CLAUDE.md\n\nTheirs."),

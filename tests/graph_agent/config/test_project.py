@@ -8,8 +8,10 @@ from graph_agent.config.project import (
     Project,
     ProjectFile,
     has_project_files,
+    instructions_above,
     is_nested,
     nested_instructions,
+    repository_above,
 )
 from graph_agent.config.trust import FolderAnswer, TrustFile, trust_file
 from graph_agent.errors import StorageError
@@ -75,6 +77,31 @@ def test_files_of_folders_below_are_found_the_nearest_first(tmp_path: Path) -> N
         _write_instructions(tmp_path / place)
 
     assert nested_instructions(tmp_path) == ("b/AGENTS.md", "a/c/AGENTS.md", "a/c/d/e/AGENTS.md")
+
+
+@pytest.mark.parametrize(
+    ("repositories", "files", "root", "names"),
+    [
+        (["."], [".", "a"], ".", ("../../AGENTS.md", "../AGENTS.md")),
+        (["."], ["a/b"], ".", ()),
+        ([], ["."], None, ()),
+        ([".", "a/b"], ["."], None, ()),
+        ([".", "a"], [".", "a"], "a", ("../AGENTS.md",)),
+    ],
+)
+def test_files_of_folders_above_are_found_up_to_the_root_of_the_repository(
+    tmp_path: Path, repositories: list[str], files: list[str], root: str | None, names: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "a" / "b"
+    (folder / ".git").mkdir(parents=True)
+    for place in repositories:
+        (tmp_path / place / ".git").mkdir(exist_ok=True)
+        (tmp_path / place / ".git" / "HEAD").touch()
+    for place in files:
+        _write_instructions(tmp_path / place)
+
+    assert repository_above(folder) == (None if root is None else (tmp_path / root).resolve())
+    assert (instructions_above(folder), has_project_files(folder)) == (names, bool(names) or "a/b" in files)
 
 
 def test_what_is_hidden_deep_down_installed_linked_or_a_repository_of_its_own_says_nothing(tmp_path: Path) -> None:

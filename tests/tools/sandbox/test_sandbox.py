@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from graph_agent.config.project import repository_above
 from tests.fakes.sandboxed_process import OTHER_USER, sandboxed_process
 from tests.fakes.sandboxes import sandbox
 from tests.fakes.tool_ports import ToolEnvironment
@@ -260,6 +261,53 @@ async def test_a_commit_works_in_a_worktree_of_another_folder(around: ToolEnviro
     assert not (main / "file").exists()
     assert not (main / ".git" / "hooks" / "pre-commit").exists()
     assert _git(main, "config", "--list")
+
+
+def _make_repository(layout: str, folder: Path) -> tuple[Path, Path]:
+    """A workspace whose repository lies elsewhere, and the folder of that."""
+    main, workspace, elsewhere = folder / "main", folder / "ws", folder / "elsewhere.git"
+    main.mkdir()
+    if layout in ("subfolder", "subfolder of a worktree"):
+        _git(main, "init", "-q")
+        (main / "kept").write_text("kept")
+        _git(main, "add", "kept")
+        _git(main, "commit", "-q", "-m", "zero")
+        git = main / ".git"
+        if layout != "subfolder":
+            _git(main, "worktree", "add", "-q", str(folder / "tree"))
+            main, git = folder / "tree", git / "worktrees" / "tree"
+        (main / "pkg").mkdir()
+        return main / "pkg", git
+    if layout == "separate folder":
+        _git(workspace, "init", "-q", "--separate-git-dir", str(elsewhere))
+    else:
+        _git(workspace, "init", "-q")
+        (workspace / ".git").rename(elsewhere)
+        (workspace / ".git").symlink_to(elsewhere)
+    return workspace, elsewhere
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+@pytest.mark.parametrize("layout", ["subfolder", "subfolder of a worktree", "separate folder", "link"])
+async def test_commands_commit_where_the_repository_lies_outside_or_it_is_known_that_they_cannot(
+    kind: str, around: ToolEnvironment, tmp_path: Path, layout: str, *, is_allowed: bool
+) -> None:
+    workspace, git = _make_repository(layout, tmp_path.resolve())
+    around.workspace = workspace
+    shared = (git.parents[1] if git.parent.name == "worktrees" else git,)
+    made = sandbox(kind, workspace, writable=shared if is_allowed else (), repository=repository_above(workspace))
+    attacks = f"echo x > {shared[0]}/hooks/pre-commit; echo x >> {shared[0]}/config; echo x > ../kept"
+
+    await _run(around, f"{_COMMIT} -a; {attacks}", sandbox=made)
+
+    can_commit = is_allowed or (kind == "bubblewrap" and layout.startswith("subfolder"))
+    assert made.closed_repository() == (None if can_commit else git)
+    assert ("one" in _git(workspace, "log", "--all", "--format=%s").split()) == can_commit
+    if kind == "bubblewrap":
+        assert not (shared[0] / "hooks" / "pre-commit").exists()
+        assert _git(workspace, "config", "--list")
+    if layout.startswith("subfolder"):
+        assert (_git(workspace, "show", "HEAD:kept"), (workspace.parent / "kept").read_text()) == ("kept", "kept")
 
 
 async def test_the_end_of_one_command_does_not_open_the_sandbox_of_another(around: ToolEnvironment) -> None:
