@@ -17,7 +17,7 @@ from policy.matching import (
     unclear_reason,
 )
 from policy.protected import is_protected_in
-from policy.reach import names_host, names_path, program_as_argument, whole_folders
+from policy.reach import names_host, names_literally, names_path, program_as_argument, whole_folders
 from policy.risk import call_risk
 from policy.rules import Grant, Rule, globs_overlap, grant_applies, minimal_grants
 from policy.shell.destructive import destructive_reason
@@ -235,7 +235,8 @@ def _named_access(case: _Case, rules: Iterable[Rule], verdict: Literal["deny", "
         if named or names_host(rule, case.text):
             what = "a path" if named else "a host"
             effect = "denies" if verdict == "deny" else "asks about"
-            reason = f"The command names {what} that {rule.text!r} {effect}."
+            is_literal = not named or names_literally(rule, case.facts, case.settings, case.text)
+            reason = f"The command {'names' if is_literal else 'may name'} {what} that {rule.text!r} {effect}."
             if named and verdict == "deny" and rule.pattern is not None and case.facts.sandbox != "none":
                 closed = "hides it" if matches_tool(rule, "read_file") else "keeps it read-only"
                 reason += f" The sandbox {closed}; outside the sandbox the command can reach it."

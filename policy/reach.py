@@ -34,7 +34,7 @@ from policy.shell.program_table import program_named
 from policy.shell.programs import Program
 from policy.shell.shell_text import ShellText, SimpleCommand
 
-__all__ = ["names_host", "names_path", "program_as_argument", "whole_folders"]
+__all__ = ["names_host", "names_literally", "names_path", "program_as_argument", "whole_folders"]
 
 _WILDCARD = re.compile(r"[*?]")
 _SHELL_PATTERN = re.compile(r"[*?\[]")
@@ -69,12 +69,7 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
         return True
     if not closes_reading and not text.unclear_reason and all(map(_only_reads, text.commands)):
         return False
-    words = {word for command in (*text.runs, *text.commands) for word in command.words}
-    words.update(text.read, text.named)
-    words.update(made for command in text.runs for made in _made_by_copying(command))
-    spellings = {form for word in words for form in (word, word.rpartition("=")[2], _file_of_address(word)) if form}
-    places = (*map(str, facts.mentions), *(absolute_path(form, facts, settings) for form in spellings))
-    if covers_any_name(rule, places, facts, settings):
+    if covers_any_name(rule, _named_places(facts, settings, text), facts, settings):
         return True
     folders = whole_folders(text, facts, settings, reads=closes_reading, writes=closes_writing)
     return (
@@ -82,6 +77,21 @@ def names_path(rule: Rule, facts: CallFacts, settings: PolicySettings, text: She
         or _may_match(rule, facts, settings, text)
         or _uses_unknown_name(text, reads=closes_reading, writes=closes_writing)
     )
+
+
+def names_literally(rule: Rule, facts: CallFacts, settings: PolicySettings, text: ShellText) -> bool:
+    """Whether such a path is in the text itself; otherwise the command only may name one."""
+    return covers_any_path(rule, facts.redirects, facts, settings) or (
+        rule.pattern is not None and covers_any_name(rule, _named_places(facts, settings, text), facts, settings)
+    )
+
+
+def _named_places(facts: CallFacts, settings: PolicySettings, text: ShellText) -> tuple[str, ...]:
+    words = {word for command in (*text.runs, *text.commands) for word in command.words}
+    words.update(text.read, text.named)
+    words.update(made for command in text.runs for made in _made_by_copying(command))
+    spellings = {form for word in words for form in (word, word.rpartition("=")[2], _file_of_address(word)) if form}
+    return (*map(str, facts.mentions), *(absolute_path(form, facts, settings) for form in spellings))
 
 
 def _file_of_address(word: str) -> str:

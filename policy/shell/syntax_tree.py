@@ -35,6 +35,16 @@ _PLAIN_KINDS = frozenset(
 )  # fmt: skip
 _WORD_PARTS = frozenset(("CmdSubst", "ProcSubst", "ParamExp", "ArithmExp", "ExtGlob", "BraceExp"))
 """Kinds whose reason is that of the word they are part of."""
+_REASONS = {
+    "ForClause": "it runs a for loop",
+    "SelectClause": "it runs a select loop",
+    "FuncDecl": "it defines a function",
+    "CoprocClause": "it starts a coprocess",
+    "TestClause": "it tests a condition with [[ ]]",
+    "LetClause": "it computes with let",
+    "ArithmCmd": "it computes with (( ))",
+}
+"""Why other kinds make a text unclear; kinds within them come after them."""
 _OWN_SHELL = frozenset(("Subshell", "CmdSubst", "ProcSubst", "CoprocClause"))
 _REPEATING = frozenset(("WhileClause", "ForClause", "FuncDecl"))
 _PIPES = ("|", "|&")
@@ -115,7 +125,9 @@ class _Walker:
         """Note what the node is; returns its children."""
         kind = node.get("Type")
         if kind is not None and kind not in _PLAIN_KINDS:
-            self.content.doubt(expansion_reason(kind) if kind in _WORD_PARTS else f"it uses the shell's {kind}")
+            shown = "SelectClause" if node.get("Select") else kind
+            known = expansion_reason(kind) if kind in _WORD_PARTS else _REASONS.get(shown)
+            self.content.doubt(known or "it uses a part of the shell's language that is not examined")
         self._repeats = self._repeats or kind in _REPEATING
         match kind:
             case "CallExpr":

@@ -227,6 +227,16 @@ def test_a_decision_says_why_no_rule_could_allow_a_command() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "names"),
+    [("cat a", "names"), ("cat $x", "may name"), ("cat ?", "may name"), ("grep -r x .", "may name")],
+)
+def test_only_a_path_in_the_text_is_said_to_be_named(command: str, names: str) -> None:
+    decision = evaluate(_bash(command), _rules(deny=["read(a)"]))
+
+    assert decision.reason == f"The command {names} a path that 'read(a)' denies."
+
+
+@pytest.mark.parametrize(
     ("rule", "sandbox", "what_holds"),
     [
         ("read(a)", "closed", " The sandbox hides it; outside the sandbox the command can reach it."),

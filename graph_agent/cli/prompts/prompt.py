@@ -133,20 +133,20 @@ class Prompt:
         self.terminal.drop_typed_ahead()
 
     async def _view(self, shown: Shown) -> None:
-        """Show all of a page in a pager; where there is none, page by page."""
-        whole = shown.page.whole
+        """Show all of a page in a pager; where there is none, page by page. What was there before comes again."""
+        whole, after = shown.page.whole, shown.page.head
         try:
             if is_plain_terminal():
                 is_seen = await self._turn_pages(whole)
             else:
                 with self.terminal.given_away():
                     await show_in_pager("\n".join(line.plain for line in whole) + "\n", self.display.encode(whole))
-                is_seen = True
+                is_seen, after = True, shown.page.excerpt()[0]
         except PagerFailed as failure:
             self.say(str(failure), "yellow")
             is_seen = await self._turn_pages(whole)
         shown.is_seen = shown.is_seen or is_seen
-        self.display.lines(shown.page.head)
+        self.display.lines(after)
         self.terminal.drop_typed_ahead()
 
     async def _turn_pages(self, lines: Sequence[Text]) -> bool:

@@ -350,7 +350,7 @@ async def _ask_model_question(prompt: Prompt, item: OpenQuestion, position: str)
         range_of_numbers = f"1-{len(options)}, or your own words · " if options else "your answer · "
         rows = {number: f"Enter answers: {safe_text(option).plain}" for number, option in by_key.items()}
         keys = KeyLine((*_QUESTION, HELP), rows, range_of_numbers)
-    shown = Shown(question_page(item, prompt.display.width, position))
+    shown = Shown(question_page(item, prompt.display.width, position, prompt.display.markdown))
     while line := await prompt.sentence(item, shown, keys):
         if line == _STOP:
             raise StopTurn

@@ -7,7 +7,7 @@ part; the whole is for a pager.
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from graph_agent.session.turn_result import OpenQuestion
 __all__ = ["Page", "approval_page", "call_rows", "mixed_alphabets", "question_page", "recovery_page"]
 
 _WORD = re.compile(r"\w+")
+_QUOTES = re.compile(r"[\'\"\\]")
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 _RISKS = {"low": ("LOW", "green"), "medium": ("MEDIUM", "yellow"), "high": ("HIGH", "bold white on red")}
 _KINDS = {"write": "writes", "readonly": "only reads"}
@@ -94,15 +95,18 @@ def approval_page(
     place = f"call {call['call_id']}, attempt {item.question.attempt}, in {workspace}"
     why = item.question.reason or call.get("reason") or ""
     details = [*_words(place, width, "dim"), *_words(why, width, "dim")]
-    return Page(head, body, [*head, *details, *_whole(call, width)], details)
+    return Page(head, body, [*head, *details, *_whole(call, change, width)], details)
 
 
 def _is_about_risk(item: OpenQuestion) -> bool:
-    """Whether the policy asks because of the risk, which the title says."""
+    """Whether the policy asks because of the risk, or of what makes it high, which the title says."""
     call = item.call
-    known = call.get("rule") or ""
+    reason = item.question.reason or call.get("reason", "")
+    if (call.get("rule") or "").startswith("risk "):
+        return True
     beginning = f"{call['tool_name']} has {call.get('risk', 'medium')} risk"
-    return known.startswith("risk ") or (item.question.reason or call.get("reason", "")).startswith(beginning)
+    _, _, cause = reason.partition(": ")
+    return reason.startswith(beginning) or (bool(cause) and cause.rstrip(".") in call.get("risk_reason", ""))
 
 
 def call_rows(items: Sequence[OpenQuestion], workspace: Path, width: int) -> list[Text]:
@@ -135,12 +139,17 @@ def call_rows(items: Sequence[OpenQuestion], workspace: Path, width: int) -> lis
     return lines
 
 
-def question_page(item: OpenQuestion, width: int, place: str) -> Page:
-    """The page of a question of the model: what it wants to know, and its options."""
+def question_page(
+    item: OpenQuestion, width: int, place: str, markdown: Callable[[str], Sequence[Text]] | None = None
+) -> Page:
+    """The page of a question of the model: what it wants to know, and its options, or its plan as Markdown."""
     text, options = question_and_options(item.call)
     is_plan = item.call["tool_name"] == PLAN_TOOL
     head = [*_asker(item, width), *_title("Plan" if is_plan else "Question", place, "", "", width)]
-    body = block(text, width, "  ", style="" if is_plan else "bold")
+    if is_plan and markdown is not None:
+        body = list(markdown(text))
+    else:
+        body = block(text, width, "  ", style="" if is_plan else "bold")
     for position, option in enumerate(() if is_plan else options, 1):
         body += fold(safe_text(option), width, f"  {position}  ", "     ")
     return Page(head, body, [*head, *body])
@@ -330,19 +339,24 @@ def _effects(call: Mapping[str, Any], workspace: Path) -> Iterator[str]:
         return
     command = call["arguments"].get("command")
     given = [one for one in call["arguments"].values() if isinstance(one, str)]
-    given = [command] if isinstance(command, str) else given
+    given = [_bare(one) for one in ([command] if isinstance(command, str) else given)]
     for line in str(preview.get("text", "")).splitlines():
         label, _, rest = line.partition(" ")
         rest = rest.strip()
         is_said = rest == str(workspace) or (
             label in ("runs", "writes", "unclear")
             and (
-                any(rest.removeprefix(f"{workspace}/") in text for text in given)
+                any(_bare(rest.removeprefix(f"{workspace}/")) in text for text in given)
                 or rest in call.get("risk_reason", "")
             )
         )
-        if line.strip() and not is_said and not any(line in text for text in given):
+        if line.strip() and not is_said and not any(_bare(line) in text for text in given):
             yield line
+
+
+def _bare(text: str) -> str:
+    """The words of a shell text, without quotes and with one blank between two."""
+    return " ".join(_QUOTES.sub("", text).split())
 
 
 def _sandbox_lines(sandbox: SandboxInfo, width: int, *, is_high: bool) -> list[Text]:
@@ -353,8 +367,13 @@ def _sandbox_lines(sandbox: SandboxInfo, width: int, *, is_high: bool) -> list[T
     return _words(f"{name}: {sandbox.description}", width, "yellow")
 
 
-def _whole(call: Mapping[str, Any], width: int) -> Iterator[Text]:
-    """Every argument in full, and the preview as it was stored."""
+def _whole(call: Mapping[str, Any], change: _Change | None, width: int) -> Iterator[Text]:
+    """Every argument in full, and the preview as it was stored; the content of a new file once."""
+    if change is not None and change.note:
+        yield from _arguments(call["arguments"], change, width)
+        yield from _words(change.note, width, "dim")
+        yield from hunk_lines(change.hunks, width)
+        return
     for name, value in call["arguments"].items():
         yield from _argument(name, value, width)
     preview = call.get("preview") or {}

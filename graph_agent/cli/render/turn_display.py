@@ -70,6 +70,8 @@ class TurnDisplay:
         self._live = LiveCalls()
         self._summaries: dict[str, str] = {}
         self._answered: set[str] = set()
+        self._asking: set[str] = set()
+        """Calls that are questions of the model, which are shown where they are asked."""
         self._text: MarkdownStream | None = None
         """What the model is saying."""
         self._complete: list[Text] = []
@@ -98,6 +100,11 @@ class TurnDisplay:
     def encode(self, lines: Sequence[Text]) -> str:
         """Lines as the terminal gets them, in colour."""
         return "".join(f"{self._area.encode(line)}\n" for line in lines)
+
+    def markdown(self, text: str) -> list[Text]:
+        """The lines of a finished text."""
+        stream = MarkdownStream(self._console)
+        return [*stream.add(text), *stream.end()]
 
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
@@ -245,6 +252,8 @@ class TurnDisplay:
                     self._running.stream(index, self._live.streaming(index))
             case ToolCallCreated(call=call):
                 self._summaries[call["call_id"]] = call.get("summary") or call["tool_name"]
+                if call.get("requires_input"):
+                    self._asking.add(call["call_id"])
             case ToolCallDecided(call_id=call_id):
                 self._answered.add(call_id)
             case ToolCallStarted():
@@ -296,8 +305,7 @@ class TurnDisplay:
             case {"todo": list(plan)} if plan:
                 return [piece for line in format_todo(plan) for piece in fold(Text(line), width, "  ")]
             case {"answer": str(answer)}:
-                stream = MarkdownStream(self._console)
-                return [*stream.add(answer), *stream.end()]
+                return self.markdown(answer)
         if self._is_offline or not event.output.strip():
             return []
         output = event.output.rstrip("\n").split("\n")
@@ -311,6 +319,6 @@ class TurnDisplay:
 
     def _label(self, call_id: str, tool_name: str, summary: str = "") -> str:
         summary = self._summaries.get(call_id) or summary
-        if not summary or summary == tool_name:
+        if not summary or summary == tool_name or call_id in self._asking:
             return tool_name
         return summary if summary.lower().startswith(tool_name.lower()) else f"{tool_name} {summary}"

@@ -55,7 +55,33 @@ def test_an_unknown_kind_of_node_makes_a_text_unclear_and_is_searched() -> None:
     found = walk_tree({"Type": "NewClause", "Inside": [{"Cmd": call}]}, b"")
 
     assert [command.text for command in found.commands] == ["a"]
-    assert found.unclear_reason == "it uses the shell's NewClause"
+    assert found.unclear_reason == "it uses a part of the shell's language that is not examined"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("for x in a; do :; done", "it runs a for loop"),
+        ("for ((i=0;i<3;i++)); do :; done", "it runs a for loop"),
+        ("select x in a; do :; done", "it runs a select loop"),
+        ("f() { a; }", "it defines a function"),
+        ("coproc a", "it starts a coprocess"),
+        ("[[ -f a && ! ( b == c ) ]]", "it tests a condition with [[ ]]"),
+        ("let i=1+2", "it computes with let"),
+        ("((i = -(1 + 2)))", "it computes with (( ))"),
+        ("a $(b)", "it substitutes a command"),
+        ("a <(b)", "it substitutes a command"),
+        ("a $((1 + 2))", "the shell would expand a '$'"),
+        ("a $b", "the shell would expand a '$'"),
+        ("a @(b|c)", "it uses an extended pattern"),
+        ("a=(b c)", "it assigns to an array"),
+        ("a {b,c}", "the shell would expand '{'"),
+        *((text, "") for text in ("while a; do b; done", "if a; then b; fi", "case a in b) c;; esac")),
+        *((text, "") for text in ("{ a; }", "(a)", "time a", "export a=b", "! a && b || c | d &", "a 'b' \"c\"")),
+    ],
+)
+def test_what_makes_a_text_unclear_is_said_in_plain_words(text: str, reason: str) -> None:
+    assert _walk(text).unclear_reason == reason
 
 
 @pytest.mark.parametrize(

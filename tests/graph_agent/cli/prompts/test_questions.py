@@ -213,7 +213,7 @@ async def test_a_long_page_must_be_viewed_before_it_can_be_approved(
 
     assert shown.count("You have not seen all of it: v views it.") == 1
     assert "  … 462 lines not shown" in shown
-    assert [line for line in shown if line.startswith("write_file ")] == [shown[0]] * 3
+    assert [line for line in shown if line.startswith("write_file ")] == [shown[0]] * 4
     assert "y run · v view all · e edit · n reject · r feedback · s stop · ? help › " in shown
     assert "  │ line 250" in (tmp_path / "viewed").read_text().splitlines()
     assert scene.session.log == _decided(("call-a", "approve", ""))

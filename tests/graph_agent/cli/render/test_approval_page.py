@@ -65,6 +65,24 @@ _CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
             "  run outside)",
         ],
     ),
+    "a quoted command of which nobody can tell what it writes": (
+        approval(
+            "c1",
+            "bash",
+            {"command": "sleep 1;  echo \"a b\" > 'c d'"},
+            risk="high",
+            risk_reason="not known before it runs: it writes a file after sleep",
+            rule="unknown target",
+            reason="The file that the command writes is unknown: it writes a file after sleep.",
+            preview={"kind": "text", "text": "runs    sleep 1\nruns    echo a b\nwrites  /w/c d"},
+        ),
+        [
+            "bash              HIGH · not known before it runs: it writes a file after sleep",
+            "  $ sleep 1;  echo \"a b\" > 'c d'",
+            "  sandbox: files can be written in the workspace only, there is no network (o:",
+            "  run outside)",
+        ],
+    ),
     "a command in another folder that a rule asks about": (
         approval(
             "c1",
