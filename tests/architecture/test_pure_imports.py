@@ -107,6 +107,20 @@ def test_the_prompt_waits_for_nothing_but_the_command_line(tmp_path: Path) -> No
 
     floors = {".".join(name.split(".")[:2]) for name in loaded.modules if name.startswith("graph_agent.")}
     assert floors == {"graph_agent.cli", "graph_agent.config", "graph_agent.errors"}
+    assert {name for name in loaded.modules if name.startswith("tools.")} == {
+        f"tools.{name}" for name in ("paths", "programs", "result")
+    }
+    assert loaded.modules & {"policy", "pydantic", "pathspec", "httpx", *MODEL_LIBRARIES} == set()
+
+
+@pytest.mark.parametrize("name", ["tools", "policy"])
+def test_tools_and_policy_load_nothing_of_the_agent(tmp_path: Path, name: str) -> None:
+    loaded = load([name], tmp_path)
+
+    own = {"tools", "policy", name}
+    third_party = {"pydantic", "pathspec", "httpx", "sqlite3", "typer", "graph_agent", *MODEL_LIBRARIES}
+    assert {one.partition(".")[0] for one in loaded.modules} & third_party == set()
+    assert len([one for one in loaded.modules if one.partition(".")[0] in own]) < 40
 
 
 def test_commands_that_only_read_load_no_module_for_running_a_thread(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def tree(tmp_path: Path) -> Path:
     tool, test = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     (tree / "tools/file_ops/count_lines.py").write_text(tool)
     (tree / "tests/tools/file_ops/test_count_lines.py").write_text(test)
-    registration = tree / "tools/__init__.py"
+    registration = tree / "tools/built_in.py"
     text = registration.read_text(encoding="utf-8")
     for diff in re.findall(r"```diff\n(.*?)```", section, re.DOTALL):
         before = "".join(line[1:] for line in diff.splitlines(keepends=True) if line.startswith(" "))

@@ -1,8 +1,11 @@
-"""Fetching a web page as text."""
+"""Fetching a web page as text: HTML as Markdown, other text unchanged, an error for anything else."""
 
+import re
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,10 @@ __all__ = ["WebFetchArgs", "WebFetchTool"]
 
 _FRESH_SECONDS = 15 * 60.0
 _MAX_CACHED = 32
+_UNSEEN = ("script", "style", "noscript", "template", "svg", "iframe", "object", "head")
+_TEXT_TYPES = re.compile(r"text/.*|application/(.*\+)?(json|xml|javascript|yaml|toml|x-sh|x-ndjson|sql).*|")
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
+_BLANKS = re.compile(r"[ \t]+\n|\n{3,}")
 
 
 class WebFetchArgs(BaseModel):
@@ -93,11 +100,9 @@ def _address(url: str) -> "Address":
 
 
 def _result(page: "Page", prompt: str) -> ToolResult:
-    from tools.web_ops.page import NotText, page_text  # noqa: PLC0415 - as above
-
     try:
-        title, text = page_text(page)
-    except NotText as error:
+        title, text = _page_text(page)
+    except _NotText as error:
         return failure(ToolErrorType.EXECUTION, f"{error}; fetch it with bash if it is needed as a file.")
     head = [f"{page.address.url} (status {page.status}, {page.content_type or 'no content type'})"]
     head += [f"Title: {title}"] if title else []
@@ -109,3 +114,43 @@ def _result(page: "Page", prompt: str) -> ToolResult:
         message = f"The server answered with status {page.status}."
         return ToolResult(output, f"status {page.status}", message, {**metadata, "error_type": "execution"})
     return ToolResult(output, f"{len(page.body)} bytes from {page.address.host}", metadata=metadata)
+
+
+class _NotText(ValueError):
+    """The page is not text; the message says what it is."""
+
+
+def _page_text(page: "Page") -> tuple[str, str]:
+    """Title and text of a page.
+
+    Raises:
+        _NotText: it is an image, an archive or the like.
+    """
+    starts_as_html = page.body[:1024].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+    if page.content_type in _HTML_TYPES or (not page.content_type and starts_as_html):
+        return _html(page)
+    if _TEXT_TYPES.fullmatch(page.content_type) is None or b"\0" in page.body[:8192]:
+        kind = page.content_type or "binary data"
+        raise _NotText(f"{page.address.url} is {kind}, {len(page.body)} bytes, not text")
+    for encoding in filter(None, (page.charset, "utf-8-sig")):
+        with suppress(LookupError, UnicodeDecodeError):
+            return "", page.body.decode(encoding)
+    return "", page.body.decode("utf-8", "replace")
+
+
+def _html(page: "Page") -> tuple[str, str]:
+    from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning  # noqa: PLC0415 - slow to load
+    from markdownify import MarkdownConverter  # noqa: PLC0415 - as above
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
+        soup = BeautifulSoup(page.body, "html.parser", from_encoding=page.charset or None)
+    title = " ".join(soup.title.get_text().split()) if soup.title else ""
+    for element in soup.find_all(_UNSEEN):
+        element.decompose()
+    try:
+        text = MarkdownConverter(heading_style="ATX", bullets="-").convert_soup(soup)
+    except RecursionError:
+        # Nested too deeply: the words are kept, the layout is not.
+        text = soup.get_text("\n")
+    return title, _BLANKS.sub(lambda gap: "\n" if gap[0][0] in " \t" else "\n\n", text).strip()
