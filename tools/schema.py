@@ -271,9 +271,22 @@ def _coerce_object(value: dict[str, Any], schema: Schema, definitions: Mapping[s
         form = properties.get(key)
         if form is None:
             converted[key] = coerce(item, others, definitions) if isinstance(others, Mapping) else item
-        elif item is not None or key in required:
+        elif item is not None or key in required or _takes_null(form, definitions):
             converted[key] = coerce(item, form, definitions)
     return converted
+
+
+def _takes_null(form: Schema, definitions: Mapping[str, Schema]) -> bool:
+    """Whether null is a value of its own; otherwise it stands for an argument that is not given."""
+    form = _dereferenced(form, definitions)
+    if choices := form.get("anyOf") or form.get("oneOf"):
+        return any(_takes_null(choice, definitions) for choice in choices)
+    if "const" in form or "enum" in form:
+        return None in form.get("enum", [form.get("const")])
+    wanted = form.get("type")
+    if wanted is None:
+        return "allOf" not in form
+    return "null" in wanted if isinstance(wanted, list) else wanted == "null"
 
 
 def _coerce_type(value: Any, wanted: Any) -> Any:

@@ -274,7 +274,7 @@ def _check_servers() -> Check:
     except (ConfigError, StorageError):
         return Check("mcp servers", ok=False, detail=_UNKNOWN, matters=False)
     problems = [f"{server.name}: {server.problem or 'not trusted'}" for server in servers if server.needs_attention]
-    ready = sum(server.state == "ready" for server in servers)
+    ready = sum(server.state == "will_start" for server in servers)
     detail = "; ".join([f"{ready} of {len(servers)} can start" if servers else "none configured", *problems])
     hint = "graph-agent mcp test NAME tests one; graph-agent mcp trust NAME trusts it" if problems else ""
     return Check("mcp servers", ok=not problems, detail=detail, hint=hint, matters=False)

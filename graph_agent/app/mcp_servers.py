@@ -71,7 +71,7 @@ class ServerView:
     variables: tuple[str, ...]
     """Names of the variables and headers it gets."""
     is_trusted: bool
-    state: Literal["ready", "untrusted", "disabled", "unusable"]
+    state: Literal["will_start", "untrusted", "disabled", "unusable"]
     """Whether a session would start it; unusable: it cannot be started here, `problem` says why."""
     problem: str
     scope: Scope
@@ -107,7 +107,7 @@ def _view(name: str, server: McpServer, settings: Settings) -> ServerView:
             server_headers(server)
     except ServerUnreachable as error:
         problem = str(error)
-    state: Literal["ready", "untrusted", "disabled", "unusable"] = "unusable" if problem else "ready"
+    state: Literal["will_start", "untrusted", "disabled", "unusable"] = "unusable" if problem else "will_start"
     if not server.enabled:
         state = "disabled"
     elif not is_trusted:

@@ -87,7 +87,7 @@ def _given(**arguments: Any) -> dict[str, Any]:
         ({"ratio": 1}, {"ratio": 1.0}),
         ({"labels": '{"a": "1"}'}, {"labels": {"a": 1}}),
         ({"maybe": "3"}, {"maybe": 3}),
-        ({"maybe": None}, {}),
+        ({"maybe": None}, {"maybe": None}),
         ({"count": None}, {}),
         ({"either": "3"}, {"either": "3"}),
         ({"text": "true"}, {"text": "true"}),
@@ -104,6 +104,34 @@ def test_values_are_turned_into_what_the_schema_asks_for_at_any_depth(
     written: dict[str, Any], meant: dict[str, Any]
 ) -> None:
     assert _given(**written) == meant
+
+
+@pytest.mark.parametrize(
+    ("form", "is_kept"),
+    [
+        ({}, True),
+        ({"type": "null"}, True),
+        ({"type": ["string", "null"]}, True),
+        ({"type": ["string", "null"], "default": "x"}, True),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, True),
+        ({"oneOf": [{"type": "integer"}, {"$ref": "#/$defs/none"}]}, True),
+        ({"enum": ["x", None]}, True),
+        ({"$ref": "#/$defs/none"}, True),
+        ({"type": "string"}, False),
+        ({"type": ["string", "integer"]}, False),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, False),
+        ({"enum": ["x"]}, False),
+        ({"$ref": "#/$defs/text"}, False),
+    ],
+)
+def test_null_is_passed_on_where_it_is_a_value_and_left_out_where_it_means_that_nothing_is_given(
+    form: dict[str, Any], *, is_kept: bool
+) -> None:
+    definitions = {"none": {"type": "null"}, "text": {"type": "string"}}
+    optional = {"type": "object", "properties": {"a": form}}
+
+    assert coerce({"a": None}, optional, definitions) == ({"a": None} if is_kept else {})
+    assert coerce({"a": None}, {**optional, "required": ["a"]}, definitions) == {"a": None}
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,12 @@ _HOW = (
     "Name the server and its command: graph-agent mcp add NAME -- COMMAND ARGS. "
     "Or give its address with --url URL, or import servers with --from FILE."
 )
-_STATES = {"ready": "will start", "untrusted": "not trusted", "disabled": "disabled", "unusable": "cannot start"}
+_STATES = {
+    "will_start": "will start",
+    "untrusted": "not trusted",
+    "disabled": "disabled",
+    "unusable": "cannot start",
+}
 
 
 def list_servers(*, as_json: bool, live: Mapping[str, ServerChanged] = MappingProxyType({})) -> None:

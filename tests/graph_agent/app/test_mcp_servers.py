@@ -35,7 +35,7 @@ def test_a_server_of_ones_own_is_started_once_it_is_trusted_and_removed_with_its
     remove_server("a", "user", Path.cwd())
     add_servers({"a": TABLE}, "user", Path.cwd())
 
-    untrusted, ready = [("a", "user", "untrusted")], [("a", "user", "ready")]
+    untrusted, ready = [("a", "user", "untrusted")], [("a", "user", "will_start")]
     assert (added.path, before, after, _states()) == (home / "config.toml", untrusted, ready, untrusted)
 
 
@@ -66,8 +66,8 @@ def test_a_server_of_the_project_is_trusted_with_its_folder_and_leaves_the_rest_
     one = _states()
     remove_server("b", "project", Path.cwd())
 
-    assert both == [("a", "project", "ready"), ("b", "project", "ready")]
-    assert one == [("b", "project", "ready")]
+    assert both == [("a", "project", "will_start"), ("b", "project", "will_start")]
+    assert one == [("b", "project", "will_start")]
     assert (_states(), project_at(Path.cwd()).trust) == ([], "none")
 
 

@@ -1,5 +1,6 @@
 import asyncio
 import base64
+import json
 import re
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from tests.cases.processes import running_with
 from tests.fakes.mcp_servers import McpTestServers, demo, odd
 from tools.base import McpProgress, Progress, ToolContext, ToolKind, ToolRiskLevel
 from tools.registry import ToolRegistry
+from tools.running import execute
 from tools.schema import declared_parameters, parse_arguments
 
 
@@ -92,6 +94,17 @@ async def test_what_is_cancelled_is_cancelled_at_the_server_too(tmp_path: Path) 
 
     assert (call.cancelled(), trace.read_text().splitlines()[-1]) == (True, "cancelled")
     assert running_with(str(trace)) == []
+
+
+async def test_null_reaches_the_server(tmp_path: Path) -> None:
+    harbour = McpTestServers(tmp_path)
+    async with harbour.fleet(odd=odd()) as fleet:
+        await fleet.wait_until_ready()
+        tool = harbour.registry.get("mcp__odd__any")
+        assert tool is not None
+        result = await execute(tool, {"a": None, "b": {"c": [None]}}, ToolContext(tmp_path))
+
+    assert json.loads(result.output) == ["any", {"a": None, "b": {"c": [None]}}]
 
 
 async def test_a_failure_of_many_words_is_cut_where_results_are(tmp_path: Path) -> None:

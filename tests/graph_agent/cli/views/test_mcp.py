@@ -120,7 +120,7 @@ def test_a_url_is_added_with_headers_and_trusted_on_request(home: Path) -> None:
         "net": {"url": "http://x/mcp", "headers": {"Authorization": "Bearer ${HOME}", "X-A": "b=c"}}
     }
     assert [(one["name"], one["is_trusted"]) for one in added["servers"]] == [("net", True)]
-    assert json.loads(mcp("list", "--json").stdout)["servers"][0]["state"] == "ready"
+    assert json.loads(mcp("list", "--json").stdout)["servers"][0]["state"] == "will_start"
 
 
 def test_servers_of_another_client_are_imported_and_ignored_settings_named(home: Path) -> None:
@@ -173,7 +173,7 @@ def test_on_a_terminal_mcp_add_asks_whether_to_trust_the_server(home: Path) -> N
     added.types("y\r")
     added.sees("Trusted. Test it with: graph-agent mcp test a")
 
-    assert (added.ends(), json.loads(mcp("list", "--json").stdout)["servers"][0]["state"]) == (0, "ready")
+    assert (added.ends(), json.loads(mcp("list", "--json").stdout)["servers"][0]["state"]) == (0, "will_start")
 
 
 def test_a_server_that_does_not_work_fails_its_test_with_the_reason(home: Path) -> None:
