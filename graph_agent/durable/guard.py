@@ -163,16 +163,19 @@ class CallGuard:
         if entry.outcome is not None:
             return self._load(entry.outcome, call)
         if entry.attempt == 0:
-            return self._first(call)
+            return self._first(call, entry)
         arguments = entry.record.get("arguments", call.name.arguments)
         if entry.status == "not_started" or entry.record.get("reason") == _PAUSED:
             return _Run(entry.attempt + 1, arguments)
         return self._unknown(call, entry, arguments)
 
-    def _first(self, call: GuardedCall) -> "Result | _Run | OpenQuestion":
+    def _first(self, call: GuardedCall, entry: CallEntry) -> "Result | _Run | OpenQuestion":
         reason = call.policy.approval_reason(
             {"name": call.name.tool_name, "args": dict(call.name.arguments), "id": call.message_id}
         )
+        if entry.record:
+            # Asked once, it waits for its answer and keeps to it, whatever the policy says now.
+            reason = reason or str(entry.record.get("reason") or "approval required")
         if not reason:
             return _Run(1, call.name.arguments)
         question = call.name.question("approval", 1, reason)

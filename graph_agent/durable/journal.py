@@ -28,7 +28,7 @@ from graph_agent.storage.sqlite.errors import translate_error
 from graph_agent.storage.sqlite.journal import finish_claim, insert_claim
 from graph_agent.storage.sqlite.row_values import load_json
 from graph_agent.storage.sqlite.schema import open_connection
-from graph_agent.storage.sqlite.thread_lock import end_lease, write_lease
+from graph_agent.storage.sqlite.thread_lock import write_lease
 
 __all__ = ["CallEntry", "CallName", "Claim", "Journal"]
 
@@ -56,7 +56,9 @@ ON CONFLICT DO UPDATE SET renewed_at = excluded.renewed_at
 """
 _THREAD = """
 INSERT INTO threads (thread_id, title, created_at, updated_at, next_nodes) VALUES (?, ?, ?, ?, '["tools"]')
-ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at
+ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at, next_nodes = iif(EXISTS (
+    SELECT 1 FROM call_log WHERE thread_id = excluded.thread_id AND status NOT IN ('success', 'error', 'cancelled')
+), '["tools"]', '[]')
 """
 _LOG = """
 INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
@@ -141,9 +143,10 @@ class Journal:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._owner: dict[str, Any] = {}
+        self._renewed_at = 0.0
         self._running: set[tuple[str, str]] = set()
         self._heartbeat: threading.Thread | None = None
-        self._is_idle = threading.Event()
+        self._is_closed = threading.Event()
 
     def close(self) -> None:
         """Close the file; the next use opens it again, as another owner."""
@@ -151,7 +154,7 @@ class Journal:
             if self._connection is not None and self._owner["pid"] == os.getpid():
                 self._connection.close()
             self._connection = None
-            self._is_idle.set()
+            self._end_heartbeat()
 
     def entry(self, call: CallName) -> CallEntry:
         """What is known of a call, once no other live worker runs it.
@@ -178,14 +181,17 @@ class Journal:
         def write(connection: sqlite3.Connection) -> Claim | None:
             now = self._clock.now()
             owner = str(self._owner["owner"])
-            if self._entry(connection, call).outcome is not None:
+            known = self._entry(connection, call)
+            if known.outcome is not None:
                 return None
             if not insert_claim(connection, (*_key(call), attempt, owner, now, None)):
                 return None
-            self._renew(connection)
+            if time.time() - self._renewed_at > self._lease_s / 6:
+                self._renew(connection)
             changes = {"owner_token": owner, "started_at": now, "started": True, "reason": ""}
             self._log(connection, call, "executing", attempt, now, {**changes, "arguments": dict(arguments)})
-            connection.execute(_APPLY, (now, *_key(call)))
+            if known.record:
+                connection.execute(_APPLY, (now, *_key(call)))
             write_lease(connection, storable(call.thread_id), owner, now)
             return Claim(call, attempt, owner, arguments)
 
@@ -207,7 +213,6 @@ class Journal:
                 return False
             changes = {"ended_at": now, "error_msg": error, "arguments": dict(claim.arguments)}
             self._log(connection, claim.call, outcome["status"], claim.attempt, now, changes)
-            self._end_lease(connection, claim, now)
             return True
 
         return self._done(claim, write)
@@ -221,7 +226,6 @@ class Journal:
             if connection.execute(_STOP, (status, now, *_key(claim.call), claim.attempt, claim.owner)).rowcount:
                 changes = {"reason": reason, "ended_at": now, "last_error": error, "started": started}
                 self._log(connection, claim.call, "interrupted", claim.attempt, now, changes)
-            self._end_lease(connection, claim, now)
             return True
 
         self._done(claim, write)
@@ -336,11 +340,11 @@ class Journal:
         }
         if "args_digest" not in changes:
             record["args_digest"] = call.question("recovery", attempt).args_digest
-        title = f"calls of {call.tool_name}"
-        connection.execute(_THREAD, (storable(call.thread_id), title, now, now))
         values = {"tool_name": call.tool_name, "status": status, "risk": record["risk"], "at": now}
         names = dict(zip(("thread_id", "call_id"), _key(call), strict=True))
         connection.execute(_LOG, {**values, **names, "record": json_text(record)})
+        title = f"calls of {call.tool_name}"
+        connection.execute(_THREAD, (names["thread_id"], title, now, now))
 
     def _done(self, claim: Claim, write: Callable[[sqlite3.Connection], bool]) -> bool:
         with self._lock:
@@ -348,32 +352,28 @@ class Journal:
                 return self._write(write)
             finally:
                 self._running.discard(_key(claim.call))
-                if not self._running:
-                    self._is_idle.set()
-
-    def _end_lease(self, connection: sqlite3.Connection, claim: Claim, now: str) -> None:
-        others = self._running - {_key(claim.call)}
-        if not any(thread_id == storable(claim.call.thread_id) for thread_id, _ in others):
-            end_lease(connection, storable(claim.call.thread_id), claim.owner, now)
 
     def _start_heartbeat(self) -> None:
-        self._is_idle.clear()
-        if self._heartbeat is None or not self._heartbeat.is_alive():
+        if self._heartbeat is None:
             name = f"journal {self.path.name}"
-            self._heartbeat = threading.Thread(target=self._beat, args=(os.getpid(),), name=name, daemon=True)
+            self._heartbeat = threading.Thread(target=self._beat, args=(self._is_closed,), name=name, daemon=True)
             self._heartbeat.start()
 
-    def _beat(self, pid: int) -> None:
+    def _end_heartbeat(self) -> None:
+        self._is_closed.set()
+        self._is_closed, self._heartbeat = threading.Event(), None
+
+    def _beat(self, is_closed: threading.Event) -> None:
         """Renew the lease while calls run."""
-        while not self._is_idle.wait(self._lease_s / 3):
+        while not is_closed.wait(self._lease_s / 3):
             # A full disk or a busy file: the next beat may succeed, and the outcome of the call is what reports it.
             with suppress(StorageError):
-                self._write(self._renew)
-            if pid != os.getpid():
-                return
+                if self._running:
+                    self._write(self._renew)
 
     def _renew(self, connection: sqlite3.Connection) -> None:
-        connection.execute(_RENEW, {**self._owner, "renewed_at": time.time()})
+        self._renewed_at = time.time()
+        connection.execute(_RENEW, {**self._owner, "renewed_at": self._renewed_at})
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def in_transaction(connection: sqlite3.Connection) -> T:
@@ -396,12 +396,13 @@ class Journal:
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._owner["pid"] != os.getpid():
             _forgotten.append(self._connection)
-            self._connection, self._heartbeat, self._is_idle = None, None, threading.Event()
+            self._connection = None
             self._running = set()
+            self._end_heartbeat()
         if self._connection is None:
             connection = open_connection(self.path)
             connection.executescript(_OWN_TABLES)
-            self._owner = _identity(self._clock.now(), self._lease_s)
+            self._owner, self._renewed_at = _identity(self._clock.now(), self._lease_s), 0.0
             self._connection = connection
         return self._connection
 

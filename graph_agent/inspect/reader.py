@@ -207,9 +207,11 @@ class Reader:
             thread = self.thread(thread_id)
             wanted = checkpoint_id or thread.checkpoint_id
             if wanted is None:
-                raise UnknownId(
-                    f"Thread {thread_id!r} has no checkpoint yet; its first message was never processed."
-                )
+                has_calls = next(iter(store.calls(thread_id, is_brief=True)), None) is not None
+                why = "its first message was never processed."
+                if has_calls:
+                    why = f"another graph keeps its state. For its tool calls: graph-agent calls {thread_id!r}"
+                raise UnknownId(f"Thread {thread_id!r} has no checkpoint {'here' if has_calls else 'yet'}; {why}")
             is_head = wanted == thread.checkpoint_id
             is_held = is_head and thread.holder is not None
             state = read_state(store, thread_id, wanted, is_head=is_head)

@@ -177,9 +177,7 @@ class GraphToolbox:
         """See the port."""
         tool = self._find(call["tool_name"])
         if tool is None:
-            return Finding(
-                "unknown", f"The tool {call['tool_name']!r} does not exist any more, so the effect is unknown."
-            )
+            return Finding("unknown", f"No tool {call['tool_name']!r} is known here, so the effect is unknown.")
         expected = (intent.path, intent.before_sha256, intent.after_sha256) if intent else (None, None, None)
         interrupted = InterruptedCall(call["arguments"], *expected)
 

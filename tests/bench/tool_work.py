@@ -11,7 +11,15 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from statistics import median
+from typing import Any
 
+from langchain_core.messages import AIMessage
+from langchain_core.tools import tool
+from langgraph.prebuilt import ToolNode
+from langgraph.runtime import Runtime
+
+from graph_agent.durable import DurableTools, Journal
 from graph_agent.ports import Scope
 from graph_agent.toolbox.facts import PolicyContext, call_facts
 from policy import PolicySettings, evaluate, parse_rules
@@ -169,7 +177,31 @@ def _decision_ms(bash: BaseTool, setting: PolicyContext, line: str) -> float:
     return (time.perf_counter() - began) * 1000
 
 
+def _durable_calls(ground: Ground) -> Iterator[Figure]:
+    journal = Journal(ground.fresh("durable") / "journal.sqlite")
+    durable, plain = DurableTools([_echo], journal=journal), ToolNode([_echo])
+    numbers = iter(range(1_000_000))
+    runs = 20 if ground.quick else 500
+    times = [(_call_ms(durable, next(numbers)), _call_ms(plain, next(numbers))) for _ in range(runs)][1:]
+    extra = Spread.one(median(ours for ours, _ in times) - median(theirs for _, theirs in times))
+    yield Figure("durable tool call, more than with ToolNode, median", extra, "ms", 2)
+
+
+@tool
+def _echo(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+def _call_ms(node: ToolNode, number: int) -> float:
+    call = {"name": "_echo", "args": {"text": "x"}, "id": f"call_{number}"}
+    runtime: Runtime[None] = Runtime(context=None)
+    config: Any = {"configurable": {"thread_id": "bench", "__pregel_runtime": runtime}}
+    return seconds(lambda: node.invoke({"messages": [AIMessage("", tool_calls=[call])]}, config)) * 1000
+
+
 ROWS = (
+    Row("durable", _durable_calls),
     Row("grep", _grep),
     Row("glob", _glob),
     Row("read-range", _read_range),

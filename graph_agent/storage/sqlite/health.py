@@ -54,6 +54,8 @@ __all__ = [
 
 SQLITE_VERSION = sqlite3.sqlite_version
 """Of the library in use."""
+_JOURNAL_TABLES = frozenset({"asked_questions", "call_owners"})
+"""What the library of durable tool calls adds to a journal of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def check_database(path: Path) -> Health | None:
         raise DamagedDatabase(f"{path} cannot be read: {error}") from error
     if found != ["ok"]:
         raise DamagedDatabase(f"{path} is damaged: {'; '.join(found)}")
-    return Health(version, threads, tuple(sorted(there - ours)), can_search)
+    return Health(version, threads, tuple(sorted(there - ours - _JOURNAL_TABLES)), can_search)
 
 
 def require_own_database(path: Path) -> None:

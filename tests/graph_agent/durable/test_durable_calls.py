@@ -1,6 +1,8 @@
 import asyncio
 import json
 import os
+import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -29,6 +31,8 @@ from graph_agent.durable import (
     current_call,
 )
 from graph_agent.errors import AnswerRefused, ConfigError
+from tests.architecture.checkout import ROOT
+from tests.fakes.forked_command import run_forked
 from tests.fakes.tool_graphs import (
     KINDS,
     START_MESSAGE,
@@ -291,6 +295,16 @@ def test_an_unusable_answer_is_refused_with_an_example_and_the_question_stays(pl
     assert texts(graph.invoke(answer(refused, {"c1": "approve"}), CONFIG)) == ["charged a"]
 
 
+def test_a_question_once_asked_waits_for_its_answer_whatever_the_policy_says_later(place: Place) -> None:
+    place.graph(policy=ToolPolicy(approve=True)).invoke(START_MESSAGE, CONFIG)
+
+    graph = place.graph(policy=ToolPolicy())
+    asked = graph.invoke(None, CONFIG)
+    ended = graph.invoke(answer(asked, {"c1": "reject"}), CONFIG)
+
+    assert (place.charged(), texts(ended)) == ([], ["The user rejected this call; it was not run."])
+
+
 def test_an_answer_to_a_call_nobody_asks_about_is_refused(place: Place) -> None:
     state = place.graph(policy=ToolPolicy(approve=True)).invoke(START_MESSAGE, CONFIG)
 
@@ -528,6 +542,67 @@ def test_an_answer_of_the_command_line_is_applied_by_the_next_run(place: Place) 
     ended = place.graph().invoke(None, CONFIG)
 
     assert (texts(ended), place.charged()) == (["receipt 7"], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["calls"], ["t       c1    interrupted  medium  charge  1"]),
+        (["calls", "c1"], ["card: a"]),
+        (["recover"], ["started but did not finish", "No tool 'charge' is known here"]),
+        (["recover", "--done", "c1", "--result", "receipt 7"], ["c1"]),
+        (["inspect", "t"], ["another graph keeps its state. For its tool calls: graph-agent calls 't'"]),
+        (["threads", "list"], ["interrupted"]),
+        (["doctor"], ["sound, 1 thread", "all rows are valid"]),
+    ],
+    ids=" ".join,
+)
+def test_the_commands_of_the_agent_read_a_journal(place: Place, command: list[str], said: list[str]) -> None:
+    place.die_at("after effect")
+    place.graph().invoke(None, CONFIG)
+    place.journal.close()
+
+    home = {"HOME": str(place.folder), "PATH": os.environ["PATH"]}
+    done = run_forked([*command, "--db", str(place.journal.path)], place.folder, home, "")
+
+    assert [words for words in said if words not in done.stdout + done.stderr] == []
+    assert "tables of another program" not in done.stdout
+
+
+def run_program(path: str, folder: Path, *arguments: str) -> tuple[int, str]:
+    """Run a file of the checkout as a program, in a process that has loaded the libraries."""
+    printed = folder / "printed"
+    child = os.fork()
+    if child == 0:
+        code = 7
+        try:
+            os.chdir(folder)
+            with printed.open("w") as sys.stdout:
+                sys.argv = [path, *arguments]
+                runpy.run_path(str(ROOT / path), run_name="__main__")
+            code = 0
+        except SystemExit as left:
+            code = int(left.code or 0)
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), printed.read_text()
+
+
+def test_the_example_is_killed_asks_and_ends_with_one_charge(tmp_path: Path) -> None:
+    commands = (["pay"], ["resume"], ["done", "receipt 4711"])
+    ended = [run_program("examples/durable_tools/charge_card.py", tmp_path, *command) for command in commands]
+
+    assert [code for code, _ in ended] == [-signal.SIGKILL, 0, 0]
+    assert "has no recorded outcome" in ended[1][1]
+    assert "tool: receipt 4711" in ended[2][1]
+    assert (tmp_path / "charges.txt").read_text() == "order 7: 49.00\n"
+
+
+def test_the_demo_shows_two_charges_and_one(tmp_path: Path) -> None:
+    code, printed = run_program("graph_agent/durable/demo.py", tmp_path, "--keep", "kept")
+
+    assert (code, re.findall(r"charges on the card: (\d)", printed)) == (0, ["2", "1"])
+    assert "the model receives 'receipt 4711'" in printed
 
 
 def test_importing_the_package_loads_no_library_and_nothing_of_the_agent() -> None:
