@@ -22,7 +22,7 @@ from graph_agent.app.models import (
     settings_for_choice,
     store_model_choice,
 )
-from graph_agent.app.named_agents import agent_of_thread, agent_to_json
+from graph_agent.app.named_agents import NO_AGENT, agent_of_thread, agent_to_json
 from graph_agent.app.project_trust import project_at, project_notices
 from graph_agent.app.subagents import LocalSubAgentHost, SubAgentTools, create_sub_agents
 from graph_agent.app.toolset import (
@@ -47,7 +47,7 @@ from graph_agent.config.project import Project
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import HookSettings, Settings
 from graph_agent.config.sources import load_settings, stricter_mode, with_model
-from graph_agent.errors import UsageError
+from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import EventBus, WarningIssued
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
@@ -63,6 +63,7 @@ from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarri
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.journal import SqliteJournal, SqliteShells
+from graph_agent.storage.sqlite.projections import delete_threads
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, ThreadRow, ThreadTable
@@ -105,6 +106,7 @@ async def open_session(
             branch from. `may_choose_model` leaves an unclear model to `Session.switch_model`. `model_left` names
             the `thread` that a chat leaves, and the `name` of its model for the new one. `awaits_servers` waits for
             MCP servers, at most `mcp_wait`. `trust` trusts the project here. `attached` files may be read anywhere.
+            `prompt` is queued first of all, so that a kill does not lose it; `Session.send_queued` sends it.
         bus: receives the session's events.
 
     Raises:
@@ -131,6 +133,7 @@ async def open_session(
         add_dirs=tuple(given.get("add_dirs") or ()),
         attached=tuple(given.get("attached") or ()),
         agent=str(given.get("agent") or ""),
+        prompt=str(given.get("prompt") or ""),
     )
     async with AsyncExitStack() as opened:
         session = await _open(request, settings, bus, opened)
@@ -185,6 +188,8 @@ class _OpenRequest:
     """Files that the user named on the command line."""
     agent: str
     """Name of the agent that a new thread works as; empty for none."""
+    prompt: str
+    """The first message, to be queued before anything that takes time; empty for none."""
 
 
 async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
@@ -193,14 +198,21 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     opened.push_async_callback(store.database.close)
     settings = await _with_thread_model(request, settings, threads, bus)
     row = await threads.get(request.thread_id) if request.thread_id else None
+    lock = FlockThreadLock(store.database, store.clock)
+    if request.prompt and not request.agent:  # Which agents there are is known only once the plug-ins are loaded.
+        row = row or await _create_row(request, settings, NO_AGENT, threads)
+        await _queue_prompt(request, row, store, lock, opened)
     registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
     agent = await asyncio.to_thread(agent_of_thread, row.agent if row else None, request.agent, settings, registry)
     request, settings = _apply_agent(agent, request, settings, row)
+    if request.prompt and request.agent:
+        row = row or await _create_row(request, settings, agent, threads)
+        await _queue_prompt(request, row, store, lock, opened)
     model = await open_model(settings, may_choose_later=request.may_choose_model)
     opened.push_async_callback(model.close)
     require_price(settings, model)
     requested = await asyncio.to_thread(requested_roots, request.add_dirs, settings)
-    row = row or await _create_row(request, settings, model.label, agent, threads)
+    row = row or await _create_row(request, settings, agent, threads)
     await _reject_sub_agent(row, store)
     stored = tuple(dict.fromkeys((*row.roots, *requested)))
     roots = await asyncio.to_thread(roots_of, workspace, stored, settings)
@@ -220,18 +232,13 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     for line in unusable:
         bus.publish(WarningIssued(f"Plug-in not loaded: {line}"))
     servers = SessionServers(settings, registry, workspace, bus)
-    session = await Session.open(thread, await session_dependencies(thread, settings, model, store, bus, servers))
+    dependencies = await session_dependencies(thread, settings, model, store, bus, servers)
+    session = await Session.open(thread, replace(dependencies, lock=lock))
     opened.push_async_callback(servers.close)
     await servers.start(again=row.checkpoint_id is not None)
     if request.awaits_servers:
         await servers.wait(settings.mcp_wait)
-    # What the user chose for the thread is stored only now that this process holds it.
-    if row.workspace != str(workspace):
-        await threads.set_workspace(row.thread_id, str(workspace))
-    if thread.mode not in ("bypassPermissions", row.mode):
-        await threads.set_mode(row.thread_id, thread.mode)
-    if request.names_model:
-        await store_model_choice(model, threads, row.thread_id)
+    await _store_choices(request, row, thread, model, threads)
     if stored != row.roots:
         await threads.set_roots(row.thread_id, stored)
     for folder in roots.gone:
@@ -239,13 +246,47 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     return session
 
 
+async def _store_choices(
+    request: _OpenRequest, row: ThreadRow, thread: Thread, model: OpenedModel, threads: ThreadTable
+) -> None:
+    """What the user chose for the thread is stored only once this process holds it."""
+    if not row.model:
+        await threads.set_model(row.thread_id, model.label)
+    if row.workspace != str(thread.workspace):
+        await threads.set_workspace(row.thread_id, str(thread.workspace))
+    if thread.mode not in ("bypassPermissions", row.mode):
+        await threads.set_mode(row.thread_id, thread.mode)
+    if request.names_model:
+        await store_model_choice(model, threads, row.thread_id)
+
+
+async def _queue_prompt(
+    request: _OpenRequest, row: ThreadRow, store: "Store", lock: FlockThreadLock, opened: AsyncExitStack
+) -> None:
+    """Store the prompt while holding the thread; taken back if the session cannot be opened, but not by a kill."""
+    await _reject_sub_agent(row, store)
+    await lock.acquire(row.thread_id, new_owner_token())
+    inbox, thread_id = SqliteInbox(store.database, store.clock), row.thread_id
+    number = await inbox.queue(thread_id, request.prompt, f"pid {os.getpid()}")
+
+    async def take_back(_kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, AgentError):
+            await inbox.remove(thread_id, number)
+            if row.checkpoint_id is None and not await inbox.waiting(thread_id):
+                lock.mark_deleted()
+                await store.database.write(lambda connection: delete_threads(connection, [thread_id]))
+        await lock.release()
+
+    opened.push_async_exit(take_back)
+
+
 async def _create_row(
-    request: _OpenRequest, settings: Settings, model: str, agent: NamedAgent, threads: ThreadTable
+    request: _OpenRequest, settings: Settings, agent: NamedAgent, threads: ThreadTable
 ) -> ThreadRow:
     """A new thread; without approvals it is only as long as this process works on it."""
     mode = "default" if settings.mode == "bypassPermissions" else settings.mode
     thread_id, stored = request.thread_id or uuid4().hex, agent_to_json(agent)
-    return await threads.create(thread_id, str(request.workspace), model, mode, stored)
+    return await threads.create(thread_id, str(request.workspace), "", mode, stored)
 
 
 def _apply_agent(

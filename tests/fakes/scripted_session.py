@@ -138,7 +138,12 @@ class ScriptedSession(_Session):
         return number if number in self._inbox else None
 
     async def send_queued(self, attachment: str = "") -> TurnResult | None:
-        return await self.send(self._inbox.pop(min(self._inbox))) if self._inbox else None
+        return await self.send(self._inbox.pop(min(self._inbox)), attachment) if self._inbox else None
+
+    def hold(self, text: str) -> None:
+        """Have a message in the queue from the beginning, as a run that was opened with a prompt has."""
+        self._last_number += 1
+        self._inbox[self._last_number] = text
 
     async def continue_turn(self) -> TurnResult:
         self._note("continue")

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.openai_server import DELAY, TC, TXT
 from tests.scenarios.command import NO_SANDBOX, Command, scripted, until
 
@@ -21,6 +23,31 @@ def test_killed_in_the_model_request_the_message_is_kept_and_asked_again(tmp_pat
 
     assert (thread["status"], code, result["answer"]) == ("resumable", 0, "here I am")
     assert [m["content"] for m in command.server.bodies[1]["messages"] if m["role"] == "user"] == ["hello"]
+
+
+def test_killed_while_a_hook_runs_before_the_turn_the_message_is_kept(tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    settings = f'[[hooks.session_start]]\ncommand = "touch {began}; sleep 60"\n'
+    with scripted(tmp_path, [TXT("here I am")], settings=settings) as command:
+        process = command.start("run", "hello", "--thread", "t1")
+        until(began.exists)
+        command.kill(process)
+        (command.folder / "home" / "config.toml").unlink()
+        code, result = command.run_json("--resume", "t1")
+
+    assert (code, result["answer"], command.said()) == (0, "here I am", ["hello"])
+
+
+@pytest.mark.parametrize("option", [("--agent", "nobody"), ("--max-cost", "1")])
+def test_a_run_that_cannot_be_opened_leaves_no_thread_and_no_message(
+    tmp_path: Path, option: tuple[str, str]
+) -> None:
+    with scripted(tmp_path, []) as command:
+        refused = command("run", "hello", "--thread", "t1", *option)
+        resumed = command("run", "--resume", "t1")
+        threads = command.json("threads", "list")["threads"]
+
+    assert (refused.returncode, resumed.returncode, threads) == (2, 2, [])
 
 
 def test_killed_at_the_approval_prompt_the_question_is_asked_again_and_the_call_runs_once(tmp_path: Path) -> None:

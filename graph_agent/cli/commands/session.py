@@ -3,6 +3,7 @@
 import select
 import signal
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -226,6 +227,8 @@ def _run_to_the_end(
     from graph_agent.cli.session_target import open_target
     from graph_agent.cli.startup import restore_signals
 
+    if prompt is not None:
+        target = replace(target, flags={**target.flags, "prompt": prompt})
     request = RunRequest(
         prompt,
         answers=answers,

@@ -66,7 +66,7 @@ class RunRequest:
     """What a headless run is to do."""
 
     prompt: str | None
-    """None: only resume the thread."""
+    """Queued when the session is opened; None: only resume the thread."""
     output: OutputFormat = "text"
     answers: PendingAnswers = field(default_factory=PendingAnswers)
     timeout_seconds: float | None = None
@@ -195,28 +195,26 @@ class _Run:
         result = await answer_pending(session, await session.start(), request.answers, request.database)
         prompt = self._request.prompt
         if result.questions:
-            return await self._queue_prompt(session, result)
+            return await self._report_queued(session, result)
         has_run = bool(self._steps)
         if prompt is None and result.status == "resumable":
             result, has_run = await session.continue_turn(), True
         if prompt is None and has_run and result.status != "done":
             return result
-        while (sent := await session.send_queued()) is not None:
+        schema = request.schema.request if request.schema and prompt is not None else ""
+        while (sent := await session.send_queued(schema)) is not None:
             if sent.status != "done":
-                return await self._queue_prompt(session, sent)
+                return await self._report_queued(session, sent)
             result, has_run = sent, True
-        if prompt is not None:
-            result = await self._send(session, prompt)
-        elif self._request.reads_lines and not has_run:
+        if self._request.reads_lines and not has_run:
             return result
-        elif not has_run:
+        if not has_run:
             result = await session.continue_turn()
         return await self._corrected(session, result)
 
-    async def _queue_prompt(self, session: "Session", result: TurnResult) -> TurnResult:
-        """Keep the prompt in the inbox: it cannot be sent yet."""
-        if self._request.prompt is not None:
-            await session.queue(self._request.prompt)
+    async def _report_queued(self, session: "Session", result: TurnResult) -> TurnResult:
+        """Say that the prompt stays in the queue, where it has been since the session was opened."""
+        if self._request.prompt is not None and await session.queued():
             self._progress.print("Your prompt is queued until the pending calls are resolved.")
         return result
 

@@ -30,13 +30,18 @@ _SAYS = (StepStarted(1), TextDelta("**hi**"), ModelMessage("**hi**"))
 class _Opened:
     """Opens a scripted session and keeps it for a look afterwards."""
 
-    def __init__(self, folder: Path, turns: Sequence[Turn] = (), opening: Turn | None = None) -> None:
+    def __init__(
+        self, folder: Path, turns: Sequence[Turn] = (), opening: Turn | None = None, *, prompt: str | None = "go"
+    ) -> None:
         self._made = (folder, turns, opening)
+        self._prompt = prompt
         self.sessions: list[ScriptedSession] = []
 
     async def __call__(self, bus: EventBus) -> Session:
         folder, turns, opening = self._made
         self.sessions.append(ScriptedSession(bus, folder, turns, opening=opening))
+        if self._prompt is not None:
+            self.sessions[-1].hold(self._prompt)
         return self.sessions[-1]
 
     @property
@@ -129,18 +134,18 @@ def test_the_prompt_is_not_sent_while_something_stays_open(
 
     assert run_headless(RunRequest("go"), opened) == 4
     assert ("send", "go") not in opened.log
-    assert ("queue", "go") in opened.log
+    assert asyncio.run(opened.sessions[0].queued()) == [(1, "go")]
     assert "prompt is queued" in capsys.readouterr().err
 
 
 def test_without_a_prompt_a_turn_that_ended_early_goes_on(tmp_path: Path) -> None:
-    opened = _Opened(tmp_path, [Turn(rest(answer="more"))], Turn(rest("resumable")))
+    opened = _Opened(tmp_path, [Turn(rest(answer="more"))], Turn(rest("resumable")), prompt=None)
 
     assert (run_headless(RunRequest(None), opened), opened.log) == (0, [("start",), ("continue",), ("close",)])
 
 
 def test_without_a_prompt_a_turn_that_ran_in_this_life_is_not_continued(tmp_path: Path) -> None:
-    opened = _Opened(tmp_path, [], Turn(rest("limit"), _SAYS))
+    opened = _Opened(tmp_path, [], Turn(rest("limit"), _SAYS), prompt=None)
 
     assert (run_headless(RunRequest(None), opened), opened.log) == (5, [("start",), ("close",)])
 
