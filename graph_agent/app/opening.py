@@ -87,6 +87,10 @@ __all__ = [
 _FLAG_SETTINGS = {"db": "database", "mode": "mode", "model": "model.name", "effort": "model.effort"}
 _FLAG_SETTINGS |= {name: name for name in ("max_steps", "max_tokens", "max_cost")}
 """Command-line flags and the setting that each one gives."""
+_OTHER_FLAGS = (
+    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "may_choose_model", "model_left"),
+    *("no_stream", "prompt", "trust"),
+)
 
 
 async def open_session(
@@ -105,21 +109,19 @@ async def open_session(
             place of settings. `agent` names the agent of a new thread. `checkpoint_id` is an older checkpoint to
             branch from. `may_choose_model` leaves an unclear model to `Session.switch_model`. `model_left` names
             the `thread` that a chat leaves, and the `name` of its model for the new one. `awaits_servers` waits for
-            MCP servers, at most `mcp_wait`. `trust` trusts the project here. `attached` files may be read anywhere.
-            `prompt` is queued first of all, so that a kill does not lose it; `Session.send_queued` sends it.
+            MCP servers, at most `mcp_wait`. `trust` trusts the project here. `attached` files may be read anywhere,
+            `prompt` is queued before anything that takes time.
         bus: receives the session's events.
 
     Raises:
         ConfigError: a setting is wrong.
         ThreadHeld: another process holds the thread.
         StorageError: the database cannot be used.
-        UsageError: the endpoint has not exactly one model and none is named; the cost is limited but unknown.
+        UsageError: a flag is unknown; no model can be chosen; the cost is limited but unknown.
     """
     given, bus, folder = dict(flags or {}), bus or EventBus(), await asyncio.to_thread(existing_folder, workspace)
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
-    values = {key: given[flag] for flag, key in _FLAG_SETTINGS.items() if given.get(flag) is not None}
-    values |= {"model.stream": "off"} if given.get("no_stream") else {}
-    settings = load_settings(os.environ, flags=values, project=project)
+    settings = load_settings(os.environ, flags=_settings_in_flags(given), project=project)
     policy_of(settings)  # A wrong rule is reported before there is a thread.
     request = _OpenRequest(
         workspace=folder,
@@ -141,6 +143,16 @@ async def open_session(
             bus.publish(WarningIssued(notice))
         opened.pop_all()
     return session
+
+
+def _settings_in_flags(given: Mapping[str, Any]) -> dict[str, Any]:
+    known = {*_FLAG_SETTINGS, *_OTHER_FLAGS}
+    if unknown := given.keys() - known:
+        raise UsageError(
+            f"open_session has no flag {', '.join(map(repr, sorted(unknown)))}. It has {', '.join(sorted(known))}."
+        )
+    values = {key: given[flag] for flag, key in _FLAG_SETTINGS.items() if given.get(flag) is not None}
+    return values | ({"model.stream": "off"} if given.get("no_stream") else {})
 
 
 def _opening_notices(settings: Settings, project: Project) -> Iterator[str]:
@@ -238,16 +250,19 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     await servers.start(again=row.checkpoint_id is not None)
     if request.awaits_servers:
         await servers.wait(settings.mcp_wait)
-    await _store_choices(request, row, thread, model, threads)
-    if stored != row.roots:
-        await threads.set_roots(row.thread_id, stored)
+    await _store_choices(request, row, thread, model, threads, stored)
     for folder in roots.gone:
         bus.publish(WarningIssued(f"The added folder {folder} no longer exists and is ignored."))
     return session
 
 
 async def _store_choices(
-    request: _OpenRequest, row: ThreadRow, thread: Thread, model: OpenedModel, threads: ThreadTable
+    request: _OpenRequest,
+    row: ThreadRow,
+    thread: Thread,
+    model: OpenedModel,
+    threads: ThreadTable,
+    roots: tuple[str, ...],
 ) -> None:
     """What the user chose for the thread is stored only once this process holds it."""
     if not row.model:
@@ -258,6 +273,8 @@ async def _store_choices(
         await threads.set_mode(row.thread_id, thread.mode)
     if request.names_model:
         await store_model_choice(model, threads, row.thread_id)
+    if roots != row.roots:
+        await threads.set_roots(row.thread_id, roots)
 
 
 async def _queue_prompt(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.opening import open_session
+from graph_agent.errors import UsageError
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT, FakeOpenAI, Reply
 from tests.scenarios.command import Command, scripted
 
@@ -83,6 +84,8 @@ async def test_a_thread_that_a_chat_goes_on_with_keeps_the_model_taken_within_a_
     await left.switch_model("two")
     await left.close()
 
+    with pytest.raises(UsageError, match=r"has no flag 'max_step', 'modus'\. It has add_dirs, "):
+        await open_session(workspace=tmp_path, thread_id="t2", flags={"modus": "plan", "max_step": 1})
     along = {"thread": "t1", "name": "two"}
     new = await open_session(workspace=tmp_path, flags={"model_left": along})
     label = new.model_label
