@@ -280,13 +280,13 @@ async def _store_choices(
 async def _queue_prompt(
     request: _OpenRequest, row: ThreadRow, store: "Store", lock: FlockThreadLock, opened: AsyncExitStack
 ) -> None:
-    """Store the prompt while holding the thread; taken back if the session cannot be opened, but not by a kill."""
+    """Store the prompt while holding the thread; it is removed if the session cannot be opened, not by a kill."""
     await _reject_sub_agent(row, store)
     await lock.acquire(row.thread_id, new_owner_token())
     inbox, thread_id = SqliteInbox(store.database, store.clock), row.thread_id
     number = await inbox.queue(thread_id, request.prompt, f"pid {os.getpid()}")
 
-    async def take_back(_kind: object, error: BaseException | None, _traceback: object) -> None:
+    async def remove(_kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, AgentError):
             await inbox.remove(thread_id, number)
             if row.checkpoint_id is None and not await inbox.waiting(thread_id):
@@ -294,7 +294,7 @@ async def _queue_prompt(
                 await store.database.write(lambda connection: delete_threads(connection, [thread_id]))
         await lock.release()
 
-    opened.push_async_exit(take_back)
+    opened.push_async_exit(remove)
 
 
 async def _create_row(
