@@ -28,6 +28,8 @@ _WRITING = """\
   `` `...` ``, “...”, ‘...’, 「...」, 『...』, 《...》. Between straight double quotes, `\\n`, `\\t`, `\\"` and
   `\\\\` are escapes, as in most languages. Elsewhere a backslash is an ordinary character, except before a space in
   a name.
+- After `run`, a sentence that continues (`run make and tell me why it fails`) is not understood. A command with
+  such words goes into quotes: `run 'echo salt and pepper'`.
 - A text may have several lines, after a colon or between three backquotes; its first indentation is kept.
 - Texts and searches are literal, not patterns. Paths are relative to the workspace, absolute, or begin with `~`; an
   `@` before a path, which the chat uses for completion with Tab, is ignored.

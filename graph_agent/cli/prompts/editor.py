@@ -12,6 +12,7 @@ from typing import Any, Never
 from graph_agent.app.chat_input import editor_words
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.supervisor import catch_signals
+from graph_agent.config.paths import read_plain_text
 from graph_agent.errors import AgentError
 
 __all__ = ["EditFailed", "PagerFailed", "edit_arguments", "edit_text", "show_in_pager"]
@@ -91,6 +92,6 @@ async def edit_text(text: str, name: str = "message.md") -> str:
         if code:
             raise EditFailed(f"The editor {command!r} ended with code {code}. Nothing was changed.")
         try:
-            return path.read_text(encoding="utf-8")
+            return read_plain_text(path)
         except (OSError, ValueError) as error:
             raise EditFailed(f"The edited file cannot be read: {error}") from error

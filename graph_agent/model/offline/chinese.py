@@ -72,7 +72,7 @@ replace: 替换\s*<F:path><INSIDE><EVERY><B:old>\s*(为|成)\s*<B:new>
   - 替换 a.txt 中的 foo 为 bar
 replace: 用\s*<B:new>\s*替换\s*<F:path><INSIDE><EVERY><B:old><END>
   - 用 bar 替换 a.txt 中的 foo
-run: (运行|执行)(一下)?(命令)?<COLON><T:text>
+run: (运行|执行)(一下)?(命令)?<COLON><C:text>
   - 运行 ls -la
   - 执行命令：make test
 remember: (记住|记下)\s*[:：,，]?\s*<T:text>

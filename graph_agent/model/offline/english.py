@@ -73,7 +73,7 @@ replace: (replace|change) <EVERY><B:old><BY><B:new> (everywhere )?in <THE_FILE><
 replace: in <THE_FILE><F:path>\s*,? (replace|change) <EVERY><B:old><BY><B:new>
   - in a.txt, replace foo with bar
 run: (run|execute|exec)( the (shell )?command\s*:?\s*| (shell )?command\s*:\s*|\s*:\s*| )
-    (?!(the|my|all|this|that|these|an?)\s)<T:text>
+    (?!(the|my|all|this|that|these|an?)\s)<C:text>
   - run ls -la | wc -l
   - run the command: make test
 remember: remember( that\s*:? |\s*:\s*| )<T:text>

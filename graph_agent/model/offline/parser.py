@@ -3,7 +3,7 @@
 The phrases of a language are a text of rows `COMMAND: pattern` with examples below, each after `  - `. The first
 phrase that fits the whole message wins. A pattern is a regular expression in which a blank is any white space,
 `(...)` captures nothing, `<NAME>` is the row of that name above, and `<F:path>` is a slot: F a file, B a short
-text, T the rest, N a number. Rows whose names are in capitals are only parts of others.
+text, T the rest, C the rest as a shell command, N a number. Rows with names in capitals are only parts of others.
 """
 
 import re
@@ -124,13 +124,30 @@ def _readings(text: str, phrases: "tuple[Phrase, ...]") -> "Iterator[tuple[str, 
     without_thanks = _THANKS.sub("", text)
     if without_thanks != text:
         for phrase in phrases:
-            yield text if phrase.takes_everything_of(without_thanks) else without_thanks, phrase
+            if phrase.takes_everything_of(without_thanks):
+                yield text, phrase
+            yield without_thanks, phrase
     yield from ((text, phrase) for phrase in phrases)
 
 
+_PROSE = (
+    r"(?:(?<=\s)and\s|(?<=[^;\s]\s)then\b"
+    r"|\b(?:tell|show|give|let)\s+(?:me|us)\b|\bexplain\s+(?:it|this|that|the|what|why|how|to)\b"
+    r"|,\s+(?:and|but|so|then|please|thanks?)\b"
+    r"|[,;]\s+(?:what|why|how|which|tell|show|explain|describe|summari[sz]e|report|count|check|give|fix)\b"
+    r"|[a-z0-9][.!?]\s+[A-Z][a-z]"
+    r"|\b(?:so\s+(?:that|i|we)|because|in\s+order\s+to)\b"
+    r"|\bto\s+(?:get|see|find|check|know|count|learn|verify|make\s+sure)\b"
+    r"|\b(?:if|until|while|when|once|unless)\s+(?:it|that|this|they|everything|done)\b"
+    r"|\b(?:with|in|on|from|for|using)\s+(?:the|an?|my|this|that|these|those|your|our)\s"
+    r"|\s(?:twice|again|\d+\s+times)\s*[.!?]?\Z"
+    r"|告诉我|给我|解释|说明|总结|汇报|(?:\s|[，；。])\s*(?:并且?|然后|接着))"
+)
+"""What shows outside of quotes that a sentence goes on where a shell command would have ended."""
 _SLOTS = {
     "F": rf"""@?{QUOTED}|(?:\\[ ]|[^\s"'`“”‘’「」『』《》,，;；])+?""",
     "T": rf"{QUOTED}|[^\n]*\S.*",
+    "C": rf"{QUOTED}|(?=[^\n]*\S)(?>{QUOTED}|(?!{_PROSE}).)+",
     "B": rf"{QUOTED}|\S.{{0,1000}}?",
     # Digits of any width, or Chinese words up to ninety-nine.
     "N": r"\d{1,9}|[一二两三四五六七八九十]{1,3}",
@@ -154,7 +171,7 @@ class Phrase(NamedTuple):
 
     def takes_everything_of(self, text: str) -> bool:
         """Whether everything up to the end of the text belongs to the last slot, which has no quotes around it."""
-        if not self.pattern.pattern.endswith((f"{_SLOTS['T']})", f"{_SLOTS['B']})")):
+        if not self.pattern.pattern.endswith(tuple(f"{_SLOTS[kind]})" for kind in "TBC")):
             return False
         found = self.pattern.fullmatch(text)
         last = found[found.lastgroup] if found and found.lastgroup else ""
@@ -169,7 +186,7 @@ def phrase_table(rows: str) -> tuple[Phrase, ...]:
         head, *examples = row.split("\n  - ")
         name, _, notation = head.partition(": ")
         pattern = re.sub(r"(?<!\\)\((?!\?)", "(?:", re.sub(r"\n\s+", "", notation)).replace(" ", r"\s+")
-        pattern = re.sub(r"<([FBTN]):(\w+)>", lambda slot: f"(?P<{slot[2]}>{_SLOTS[slot[1]]})", pattern)
+        pattern = re.sub(r"<([FBTNC]):(\w+)>", lambda slot: f"(?P<{slot[2]}>{_SLOTS[slot[1]]})", pattern)
         pattern = re.sub(r"<([A-Z_]+)>", lambda part: parts[part[1]], pattern)
         if name.isupper():
             parts[name] = pattern

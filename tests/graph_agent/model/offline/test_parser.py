@@ -57,6 +57,18 @@ MESSAGES: list[tuple[str, Command]] = [
     ("run `echo 'a then b'`", Command("run", text="echo 'a then b'")),
     ("run the command: make test", Command("run", text="make test")),
     ('run "my prog" "x"', Command("run", text='"my prog" "x"')),
+    ("run 'echo a and b'", Command("run", text="echo a and b")),
+    ("run git commit -m 'fix and test'", Command("run", text="git commit -m 'fix and test'")),
+    ('run echo "b and c" x', Command("run", text='echo "b and c" x')),
+    ("run if true; then echo a; fi", Command("run", text="if true; then echo a; fi")),
+    ("run while true; do date; done", Command("run", text="while true; do date; done")),
+    ("run find . -name a -and -name b", Command("run", text="find . -name a -and -name b")),
+    ("run make && echo ok || echo no", Command("run", text="make && echo ok || echo no")),
+    ("run ls file?", Command("run", text="ls file?")),
+    ("run echo a, b", Command("run", text="echo a, b")),
+    ("run echo thanks", Command("run", text="echo thanks")),
+    ("please run make, thanks", Command("run", text="make")),
+    ("运行 echo '告诉我'", Command("run", text="echo '告诉我'")),
     ("运行 ls -la", Command("run", text="ls -la")),
     ("执行命令：make", Command("run", text="make")),
     ("remember that I like tabs", Command("remember", text="I like tabs")),
@@ -140,6 +152,30 @@ def test_then_inside_quotes_or_without_a_verb_after_it_belongs_to_the_text() -> 
 )  # fmt: skip
 def test_other_text_is_not_understood(text: str) -> None:
     assert parse(text) == NotUnderstood(text.strip())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run sh run.sh and tell me the total",
+        "run sh run.sh to get the total",
+        "run sh run.sh. Then tell me",
+        "run sh run.sh, show me the output",
+        "run sh run.sh; what is the total?",
+        "run `sh run.sh` and tell me",
+        "run ls, then explain it",
+        "run ls then explain it",
+        "run echo hi and echo bye",
+        'run echo "a" and "b"',
+        "run pytest with the new settings",
+        "run make until it passes",
+        "run make twice",
+        "运行 sh run.sh 并告诉我总数",
+        "运行 sh run.sh，然后解释",
+    ],
+)
+def test_a_sentence_that_goes_on_after_a_command_is_not_run(text: str) -> None:
+    assert parse(text) == NotUnderstood(text)
 
 
 def test_one_part_that_is_not_understood_rejects_the_whole_message() -> None:
