@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
+from weakref import WeakSet
 
 from graph_agent.calls import args_digest
 from graph_agent.durable.tool_policy import CallHeld
@@ -80,8 +81,9 @@ WHERE thread_id = ? AND call_id = ? AND superseded_at IS NULL AND applied_at IS 
 """
 _LOOK_S = 0.05
 """How often a waiting worker looks whether the holder of a call has finished."""
-_forgotten: list[sqlite3.Connection] = []
-"""Connections that a fork inherited: closing one here would release the locks of the process that opened it."""
+_journals: "WeakSet[Journal]" = WeakSet()
+_inherited: list[sqlite3.Connection] = []
+"""Connections of the parent of a fork: closing one here would release the locks of the process that opened it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +149,22 @@ class Journal:
         self._running: set[tuple[str, str]] = set()
         self._heartbeat: threading.Thread | None = None
         self._is_closed = threading.Event()
+        _journals.add(self)
 
     def close(self) -> None:
         """Close the file; the next use opens it again, as another owner."""
         with self._lock:
-            if self._connection is not None and self._owner["pid"] == os.getpid():
+            if self._connection is not None:
                 self._connection.close()
             self._connection = None
             self._end_heartbeat()
+
+    def after_fork(self) -> None:
+        """Forget, in the child of a fork, what belongs to its parent."""
+        if self._connection is not None:
+            _inherited.append(self._connection)
+        self._connection, self._heartbeat, self._running = None, None, set()
+        self._lock, self._is_closed = threading.RLock(), threading.Event()
 
     def entry(self, call: CallName) -> CallEntry:
         """What is known of a call, once no other live worker runs it.
@@ -394,17 +404,20 @@ class Journal:
             raise translate_error(self.path, error) from error
 
     def _open(self) -> sqlite3.Connection:
-        if self._connection is not None and self._owner["pid"] != os.getpid():
-            _forgotten.append(self._connection)
-            self._connection = None
-            self._running = set()
-            self._end_heartbeat()
         if self._connection is None:
             connection = open_connection(self.path)
             connection.executescript(_OWN_TABLES)
             self._owner, self._renewed_at = _identity(self._clock.now(), self._lease_s), 0.0
             self._connection = connection
         return self._connection
+
+
+def _forget_parent() -> None:
+    for journal in list(_journals):
+        journal.after_fork()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
 
 
 def _key(call: CallName) -> tuple[str, str]:

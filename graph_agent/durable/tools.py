@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self, cast
+from typing import Any, Self, TypedDict, Unpack, cast
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tools import tool as create_tool
 from langgraph.errors import GraphBubbleUp
 from langgraph.prebuilt import ToolNode
-from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolCallRequest, ToolCallWrapper
 from pydantic import ConfigDict, PrivateAttr
 
 from graph_agent.durable.guard import CallGuard, GuardedCall, Result, call_name, idempotency_key, in_thread
@@ -19,7 +19,7 @@ from graph_agent.durable.journal import Claim, Journal
 from graph_agent.durable.tool_policy import KEY_PARAMETER, OnUnknown, ToolPolicy
 from graph_agent.errors import AgentError, ConfigError, InternalError
 
-__all__ = ["DurableTools", "RequestGuard", "durable"]
+__all__ = ["DurableTools", "RequestGuard", "ToolNodeOptions", "durable"]
 
 Execute = Callable[[ToolCallRequest], Any]
 AsyncExecute = Callable[[ToolCallRequest], Awaitable[Any]]
@@ -117,6 +117,15 @@ class _Failed(GraphBubbleUp):
         self.error = error
 
 
+class ToolNodeOptions(TypedDict, total=False):
+    """The options that `DurableTools` passes on to `ToolNode`."""
+
+    name: str
+    tags: list[str] | None
+    handle_tool_errors: bool | str | Callable[..., str] | type[Exception] | tuple[type[Exception], ...]
+    messages_key: str
+
+
 class DurableTools(ToolNode):
     """A node that runs tool calls as `ToolNode` does, and none of them a second time by itself.
 
@@ -130,7 +139,9 @@ class DurableTools(ToolNode):
         journal: Journal,
         on_unknown: OnUnknown | None = None,
         policies: Mapping[str, ToolPolicy] | None = None,
-        **options: Any,
+        wrap_tool_call: ToolCallWrapper | None = None,
+        awrap_tool_call: AsyncToolCallWrapper | None = None,
+        **options: Unpack[ToolNodeOptions],
     ) -> None:
         """Create the node.
 
@@ -139,13 +150,13 @@ class DurableTools(ToolNode):
             journal: where calls are recorded; several nodes may share one.
             on_unknown: for tools without a policy of their own; see `ToolPolicy`.
             policies: by the name of the tool.
-            options: those of `ToolNode`: name, tags, handle_tool_errors, messages_key, wrap_tool_call and
-                awrap_tool_call.
+            wrap_tool_call: as for `ToolNode`; it is called only for a call that runs.
+            awrap_tool_call: likewise.
+            options: as for `ToolNode`.
         """
-        inner, ainner = options.pop("wrap_tool_call", None), options.pop("awrap_tool_call", None)
         # A node whose only wrapper is a synchronous one uses that in asynchronous runs too.
-        awrap = None if inner and not ainner else _aguarding(self, ainner)
-        super().__init__(tools, wrap_tool_call=_guarding(self, inner), awrap_tool_call=awrap, **options)
+        awrap = None if wrap_tool_call and not awrap_tool_call else _aguarding(self, awrap_tool_call)
+        super().__init__(tools, wrap_tool_call=_guarding(self, wrap_tool_call), awrap_tool_call=awrap, **options)
         self.guard = RequestGuard(journal, policies or {}, ToolPolicy(on_unknown=on_unknown))
         self.guard.use(self.tools_by_name)
 

@@ -8,10 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -22,6 +25,7 @@ from graph_agent.app.recovery import Decision, decide_calls
 from graph_agent.durable import (
     CallHeld,
     CallTakenOver,
+    DurableToolMiddleware,
     DurableTools,
     Journal,
     ToolPolicy,
@@ -37,6 +41,7 @@ from tests.fakes.tool_graphs import (
     KINDS,
     START_MESSAGE,
     Kind,
+    ScriptedChat,
     ask_for,
     charge_tool,
     foreign_graph,
@@ -487,6 +492,132 @@ def test_a_tool_that_asks_something_itself_continues_with_the_answer(place: Plac
 
     assert [one.value for one in asked["__interrupt__"]] == ["window or aisle?"]
     assert texts(ended) == ["Oslo: aisle"]
+
+
+def test_the_other_calls_of_a_message_do_not_run_again_after_the_second_question_of_a_tool(place: Place) -> None:
+    @tool
+    def book(city: str) -> str:
+        """Book."""
+        return f"{city}: {interrupt('window or aisle?')}, {interrupt('meal?')}"
+
+    script = [ask_for(("charge", {"card": "a"}, "c1"), ("book", {"city": "Oslo"}, "b1"))]
+    tools = [charge_tool(place.effects), book]
+    graph = foreign_graph("tool node", script, tools, open_saver(place.folder / "cp.sqlite"), place.journal)
+
+    graph.invoke(START_MESSAGE, CONFIG)
+    graph.invoke(Command(resume="aisle"), CONFIG)
+    ended = graph.invoke(Command(resume="none"), CONFIG)
+
+    assert (texts(ended), place.charged()) == (["charged a", "Oslo: aisle, none"], ["a"])
+
+
+def test_an_agent_that_asks_by_langchains_own_middleware_runs_what_was_approved_once(place: Place) -> None:
+    def agent(point: Callable[[str], None] = lambda _: None) -> Any:
+        return create_agent(
+            ScriptedChat(script=TWO),
+            [charge_tool(place.effects, point)],
+            middleware=[DurableToolMiddleware(place.journal), HumanInTheLoopMiddleware({"charge": True})],
+            checkpointer=open_saver(place.folder / "cp.sqlite"),
+        )
+
+    def die(label: str) -> None:
+        if label == "after effect" and place.charged().count("a"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    agent().invoke(START_MESSAGE, CONFIG, durability="sync")
+    edit = {"type": "edit", "edited_action": {"name": "charge", "args": {"card": "z"}}}
+    decisions: Any = Command(resume={"decisions": [{"type": "approve"}, edit]})
+    child = os.fork()
+    if child == 0:
+        try:
+            agent(die).invoke(decisions, CONFIG, durability="sync")
+        finally:
+            os._exit(7)
+    os.waitpid(child, 0)
+    state = agent().invoke(None, CONFIG, durability="sync")
+    while "__interrupt__" in state:
+        asked = questions_of(state["__interrupt__"])
+        cards = {"c1": "a", "c2": "z"}
+        replies = {name: "done" if cards[name] in place.charged() else "retry" for name in asked}
+        state = agent().invoke(answer(state, replies), CONFIG, durability="sync")
+
+    assert sorted(place.charged()) == ["a", "z"]
+    assert history_faults(state["messages"]) == []
+
+
+@dataclass
+class Chart:
+    """An artifact of a type that nobody declared safe."""
+
+    points: int
+
+
+@pytest.mark.parametrize(
+    ("artifact", "replayed"),
+    [({"rows": [1, 2]}, {"rows": [1, 2]}), (Chart(3), {"points": 3}), (lambda: 3, None)],
+    ids=["plain", "a class of its own", "nothing that can be stored"],
+)
+def test_a_replay_brings_back_what_of_an_artifact_can_be_stored_and_runs_no_code(
+    place: Place, artifact: Any, replayed: Any
+) -> None:
+    @tool(response_format="content_and_artifact")
+    def draw() -> tuple[str, Any]:
+        """Draw."""
+        return "drawn", artifact
+
+    node = DurableTools([draw], journal=place.journal)
+    calls: Any = {"messages": [ask_for(("draw", {}, "d1"))]}
+    first, again = (node_graph(node).invoke(calls, CONFIG)["messages"][-1] for _ in range(2))
+
+    assert (first.content, first.artifact) == ("drawn", artifact)
+    assert (again.content, again.artifact) == ("drawn", replayed)
+
+
+def test_of_workers_that_resume_a_thread_at_the_same_instant_one_runs_the_call(place: Place) -> None:
+    place.die_at("before effect", policy=ToolPolicy(idempotent=True))
+    start = os.pipe()
+    children = []
+    for _ in range(4):
+        child = os.fork()
+        if child == 0:
+            code = 7
+            try:
+                os.read(start[0], 1)
+                place.journal = Journal(place.journal.path, wait=20)
+                ended = place.graph(policy=ToolPolicy(idempotent=True)).invoke(None, CONFIG, durability="sync")
+                code = 0 if texts(ended) == ["charged a"] else 8
+            finally:
+                os._exit(code)
+        children.append(child)
+    os.write(start[1], b"x" * 4)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+    assert place.charged() == ["a"]
+    assert 0 in codes
+
+
+def test_a_journal_that_was_used_before_a_fork_works_in_the_child_as_another_owner(place: Place) -> None:
+    place.graph().invoke(START_MESSAGE, CONFIG)
+    other: Any = {"configurable": {"thread_id": "other"}}
+    child = os.fork()
+    if child == 0:
+        code = 7
+        try:
+            place.graph().invoke(START_MESSAGE, other)
+            code = 0
+        finally:
+            os._exit(code)
+
+    assert os.waitpid(child, 0)[1] == 0
+    owners = place.journal._work(lambda one: one.execute("SELECT DISTINCT owner FROM journal").fetchall())
+    assert (len(owners), place.charged()) == (2, ["a", "a"])
+
+
+def test_without_langchain_the_message_names_the_extra() -> None:
+    code = "import sys; sys.modules['langchain'] = None; from graph_agent.durable import DurableToolMiddleware"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert "pip install 'graph-agent[langchain]'" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
