@@ -2,7 +2,8 @@
 
 Three graphs on LangGraph's own saver: a StateGraph with a tool node, an agent of create_agent, and a sub-graph
 with a wrapped tool. Processes are killed at numbered points (around each write of saver and journal, around the
-effect of a tool) and at random instants; a person answers truthfully, after a look at the effects.
+effect of a tool) and at random instants; in a fifth of the trials two work on the thread at once. A person answers
+truthfully, after a look at the effects.
 
     python -m tests.crash.foreign --kills N
 """
@@ -25,7 +26,7 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from graph_agent.durable import Journal, ToolPolicy, answer
+from graph_agent.durable import CallHeld, Journal, ToolPolicy, answer
 from tests.crash.kill_points import Countdown
 from tests.fakes.tool_graphs import (
     KINDS,
@@ -82,6 +83,8 @@ class Trial:
     is_durable: bool
     asks: bool
     """Whether each call needs an approval."""
+    has_rivals: bool = False
+    """Whether two processes work on the thread at once."""
     tally: Counter[str] = field(default_factory=Counter)
 
     def run(self, kills: "list[int | float]") -> None:
@@ -99,17 +102,28 @@ class Trial:
         self._check()
 
     def _process(self, kill: "int | float | None") -> int:
+        """Run a process to its end, beside a rival that begins at the same instant where there is one."""
+        begun = self._begin(Countdown(kill if isinstance(kill, int) else None))
+        rival = self._begin(Countdown(None)) if self.has_rivals else None
+        if isinstance(kill, float):
+            time.sleep(kill)
+            os.kill(begun, signal.SIGKILL)
+        if rival is not None:
+            self.tally["rivals"] += 1
+            os.waitpid(rival, 0)
+        return os.waitstatus_to_exitcode(os.waitpid(begun, 0)[1])
+
+    def _begin(self, points: Countdown) -> int:
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                code = self._live(Countdown(kill if isinstance(kill, int) else None))
+                code = self._live(points)
+            except CallHeld:
+                code = _AGAIN
             finally:
                 os._exit(code)
-        if isinstance(kill, float):
-            time.sleep(kill)
-            os.kill(child, signal.SIGKILL)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return child
 
     def graph(self, points: Countdown) -> Any:
         """The graph in this process."""
@@ -164,7 +178,8 @@ def sweep(kills: int, seed: int, *, is_durable: bool, kinds: tuple[Kind, ...] = 
     number = 0
     while sum(tally["kills"] for tally in found.values()) < kills and number < 3 * kills:
         kind = kinds[number % len(kinds)]
-        trial = Trial(root / str(number), kind, is_durable, asks=is_durable and chance.random() < 0.5)
+        asks, has_rivals = is_durable and chance.random() < 0.5, chance.random() < 0.2
+        trial = Trial(root / str(number), kind, is_durable, asks, has_rivals)
         trial.run([_instant(chance) for _ in range(chance.choice((1, 1, 2)))])
         found[kind] += trial.tally
         shutil.rmtree(trial.folder)
@@ -184,14 +199,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
-    columns = ("trials", "kills", "calls run twice", "outcomes lost", "invalid histories", "stuck", "failed runs")
-    print(f"{'graph':12}{'tool calls':12}" + "".join(f"{name:>19}" for name in columns))  # noqa: T201 - a report
+    columns = (
+        "trials",
+        "kills",
+        "rivals",
+        "calls run twice",
+        "outcomes lost",
+        "invalid histories",
+        "stuck",
+        "failed runs",
+    )
+    print(f"{'graph':12}{'tool calls':12}" + "".join(f"{name:>18}" for name in columns))  # noqa: T201 - a report
     broken = 0
     for is_durable in (False, True):
         for kind, tally in sweep(options.kills, options.seed, is_durable=is_durable).items():
-            figures = "".join(f"{tally[name]:19}" for name in columns)
+            figures = "".join(f"{tally[name]:18}" for name in columns)
             print(f"{kind:12}{'durable' if is_durable else 'plain':12}{figures}")  # noqa: T201 - a report
-            broken += sum(tally[name] for name in columns[2:]) if is_durable else 0
+            broken += sum(tally[name] for name in columns[3:]) if is_durable else 0
     return 1 if broken else 0
 
 
