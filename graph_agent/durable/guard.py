@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import GraphInterrupt
+from langgraph.runtime import ExecutionInfo, get_runtime
 from langgraph.types import Command, interrupt
 
 from graph_agent.durable.answers import OpenQuestion, interrupt_value, read_answers
@@ -37,6 +38,10 @@ _LOG = logging.getLogger(__name__)
 _PAUSED = "paused"
 """Why an attempt ended in which the tool itself asked something: it runs again with the answer, as in LangGraph."""
 _running: ContextVar[RunningCall] = ContextVar("running_call")
+_asking = threading.Lock()
+_executions: dict[str, ExecutionInfo] = {}
+"""The newest run of each task that has passed over the replies of earlier runs."""
+_MOST_EXECUTIONS = 1000
 
 
 def current_call() -> RunningCall:
@@ -64,6 +69,8 @@ class GuardedCall:
     takes_key: bool
     task: str
     """The task of the graph that runs the call: its replies are counted."""
+    is_asked: bool = False
+    """Whether all questions of its message have been asked before it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,6 @@ class CallGuard:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._asking = threading.Lock()
         self._serializer = JsonPlusSerializer(allowed_msgpack_modules=None)
 
     def ask(self, calls: Sequence[GuardedCall]) -> None:
@@ -87,12 +93,17 @@ class CallGuard:
             GraphInterrupt: nobody has answered yet.
             CallHeld, UnknownOutcome, ConfigError: see `ToolPolicy`.
         """
-        # One after the other: the replies of a task come in the order in which it asks for them.
-        with self._asking:
-            number, problem = 0, ""
-            while questions := [step for step in map(self._step, calls) if isinstance(step, OpenQuestion)]:
-                problem = self._ask_once(calls[0].task, number, questions, problem)
-                number += 1
+        task, problem = calls[0].task, ""
+        while True:
+            questions = [step for step in map(self._step, calls) if isinstance(step, OpenQuestion)]
+            # One after the other: the replies to a task come in the order in which it asks for them.
+            with _asking:
+                self._skip_answered(task)
+                asked = [one for one in questions if self._journal.find_answer(one.call, one.question) is None]
+                if asked:
+                    problem = self._ask_once(task, asked, problem)
+            if not questions:
+                return
 
     def run(self, call: GuardedCall, execute: Callable[[Claim], T]) -> T | Result:
         """The recorded result of a call, or that of running it now."""
@@ -125,6 +136,8 @@ class CallGuard:
             self._journal.stop(begun, "never_started", "", started=False)
 
     def _begin(self, call: GuardedCall) -> Claim | Result:
+        if not call.is_asked:
+            self.ask([call])
         while True:
             step = self._step(call)
             if isinstance(step, OpenQuestion):
@@ -134,13 +147,35 @@ class CallGuard:
             elif claim := self._journal.claim(call.name, step.attempt, step.arguments):
                 return claim
 
-    def _ask_once(self, task: str, number: int, questions: Sequence[OpenQuestion], problem: str) -> str:
+    def _skip_answered(self, task: str) -> None:
+        """Once in each run of a task, pass over the replies that its questions here have had.
+
+        A replay brings them again, in order, and what the tools ask comes after them.
+        """
+        try:
+            execution = get_runtime().execution_info
+        except RuntimeError:
+            return
+        if execution is None or _executions.get(task) is execution:
+            return
+        if len(_executions) > _MOST_EXECUTIONS:
+            _executions.clear()
+        _executions[task] = execution
+        for number in range(self._journal.rounds(task)):
+            try:
+                interrupt(None)
+            except GraphInterrupt:
+                # The process died before LangGraph had saved the reply; the answers in it are in the journal.
+                self._journal.forget_rounds(task, number)
+                return
+
+    def _ask_once(self, task: str, questions: Sequence[OpenQuestion], problem: str) -> str:
         """Ask, or take the answers that came; returns what was wrong with them."""
-        answered = self._journal.rounds(task)
+        number = self._journal.rounds(task)
         try:
             reply = interrupt(interrupt_value(questions, problem))
         except GraphInterrupt:
-            self._journal.ask(task, answered, [(one.call, one.question) for one in questions])
+            self._journal.ask(task, number, [(one.call, one.question) for one in questions])
             raise
         except RuntimeError as error:
             one = questions[0]
@@ -148,8 +183,6 @@ class CallGuard:
                 f"Call {one.call.call_id!r} needs an answer ({one.text}), and no graph runs that could ask. "
                 "Run the tool in a graph with a checkpointer, or choose another policy."
             ) from error
-        if number < answered:
-            return ""  # A reply of an earlier round, which a replay brings again.
         found, problem = read_answers(reply, questions, self._journal.now())
         refused = self._journal.take_answers(task, number, found)
         return problem or ("; ".join(f"call {one.call_id!r} has changed, please answer again" for one in refused))

@@ -276,6 +276,11 @@ class Journal:
         sql = "SELECT count(*) FROM asked_questions WHERE task = ? AND call_id = ''"
         return int(self._work(lambda connection: connection.execute(sql, (task,)).fetchone()[0]))
 
+    def forget_rounds(self, task: str, number: int) -> None:
+        """Forget the rounds of a task from this one on."""
+        sql = "DELETE FROM asked_questions WHERE task = ? AND round >= ?"
+        self._write(lambda connection: connection.execute(sql, (task, number)))
+
     def take_answers(
         self, task: str, number: int, answers: Sequence[tuple[CallName, Question, Answer]]
     ) -> list[CallName]:

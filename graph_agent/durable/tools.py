@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self, TypedDict, Unpack, cast
 
 from langchain_core.messages import ToolMessage
@@ -35,7 +36,9 @@ class RequestGuard:
         self._tools: Mapping[str, BaseTool] = {}
 
     def use(self, tools: Mapping[str, BaseTool]) -> None:
-        """Refuse, before anything runs, a policy for a tool that is not there, or that cannot hold.
+        """Name the tools, all of whose questions are asked with `ask` before they run.
+
+        Refused are a policy for a tool that is not there, and one that cannot hold.
 
         Raises:
             ConfigError: see above; the message names the tool.
@@ -74,7 +77,8 @@ class RequestGuard:
         messages: Sequence[Any],
         config: RunnableConfig,
     ) -> GuardedCall:
-        return _guarded_call(tool_call, self._policy(tool_call["name"]), tool, messages, config)
+        call = _guarded_call(tool_call, self._policy(tool_call["name"]), tool, messages, config)
+        return replace(call, is_asked=bool(self._tools))
 
 
 def _guarded_call(

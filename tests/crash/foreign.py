@@ -211,7 +211,7 @@ def main(arguments: list[str]) -> int:
     )
     print(f"{'graph':12}{'tool calls':12}" + "".join(f"{name:>18}" for name in columns))  # noqa: T201 - a report
     broken = 0
-    for is_durable in (False, True):
+    for is_durable in (True, False):
         for kind, tally in sweep(options.kills, options.seed, is_durable=is_durable).items():
             figures = "".join(f"{tally[name]:18}" for name in columns)
             print(f"{kind:12}{'durable' if is_durable else 'plain':12}{figures}")  # noqa: T201 - a report

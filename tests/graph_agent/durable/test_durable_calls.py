@@ -511,6 +511,33 @@ def test_the_other_calls_of_a_message_do_not_run_again_after_the_second_question
     assert (texts(ended), place.charged()) == (["charged a", "Oslo: aisle, none"], ["a"])
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_questions_of_a_tool_and_about_its_call_each_get_their_own_answers(place: Place, kind: Kind) -> None:
+    @tool
+    def book(city: str) -> str:
+        """Book."""
+        place.effects.touch()
+        return f"{city}: {interrupt('window or aisle?')}, {interrupt('meal?')}"
+
+    script = [ask_for(("book", {"city": "Oslo"}, "b1"))]
+    replies = {"window or aisle?": "aisle", "meal?": "approve"}
+
+    def graph() -> Any:
+        saver = open_saver(place.folder / "cp.sqlite")
+        return foreign_graph(kind, script, [book], saver, place.journal, ToolPolicy(approve=True))
+
+    state = graph().invoke(START_MESSAGE, CONFIG)
+    asked: list[str] = []
+    while "__interrupt__" in state and len(asked) < 5:
+        [one] = state["__interrupt__"]
+        asked.append(one.value if isinstance(one.value, str) else "approval")
+        given = answer(state, {"b1": "approve"}) if asked[-1] == "approval" else Command(resume=replies[one.value])
+        state = graph().invoke(given, CONFIG)
+
+    assert asked == ["approval", "window or aisle?", "meal?"]
+    assert texts(state) == ["Oslo: aisle, approve"]
+
+
 def test_an_agent_that_asks_by_langchains_own_middleware_runs_what_was_approved_once(place: Place) -> None:
     def agent(point: Callable[[str], None] = lambda _: None) -> Any:
         return create_agent(
