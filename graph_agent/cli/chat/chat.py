@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -36,15 +36,25 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.session_target import Target, resolve_target
 from graph_agent.cli.supervisor import catch_signals
-from graph_agent.cli.views.format import format_count, format_message
-from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UsageError
-from graph_agent.events import Event, EventBus, ServerChanged, TurnStarted
+from graph_agent.cli.views.format import format_count
+from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UnknownId, UsageError
+from graph_agent.events import (
+    Event,
+    EventBus,
+    MessageAdded,
+    ModelMessage,
+    ServerChanged,
+    ToolCallFinished,
+    TurnStarted,
+)
+from graph_agent.ports.stored_text import plain_text
 from graph_agent.session.turn_result import TurnResult
 
 if TYPE_CHECKING:
+    from graph_agent.calls import ToolCallInfo
     from graph_agent.session.session import Session
 
-__all__ = ["Chat", "ChatOptions", "recent_lines"]
+__all__ = ["Chat", "ChatOptions", "show_recent"]
 
 _KEPT_FLAGS = ("agent", "db", "effort", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
 """They hold for whatever thread the chat switches to."""
@@ -198,8 +208,7 @@ class Chat:
         if target.exists:
             await self._queue.keep_first(session)
             with contextlib.suppress(NothingYet):
-                for line in recent_lines(self._options.database, session.thread_id):
-                    self._display.line(Text.from_ansi(line))
+                show_recent(self._options.database, session.thread_id, self._display)
             if target.last_run:
                 self._say(target.last_run, "bold")
         if session.model_name is None:
@@ -410,13 +419,34 @@ class Chat:
             self._say(f"{format_count(count, 'call')} still {'needs' if count == 1 else 'need'} your decision.")
 
 
-def recent_lines(database: Path, thread_id: str) -> list[str]:
-    """The last turns with their tool results, as lines safe to print."""
+def show_recent(database: Path, thread_id: str, display: TurnDisplay) -> None:
+    """Show the last turns with their tool results as they were shown when they happened."""
+    from graph_agent.graph.history import ended_event  # with what the prompt of a new chat does not wait for
+
     with read_database(database) as reader:
         recent = reader.recent(thread_id, _RECENT_MESSAGES, turns=_RECENT_TURNS)
-    earlier = f"… {format_count(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`"
-    lines = [line for entry in recent.entries for line in format_message(entry.role, entry.body, full=False)]
-    return [earlier, *lines] if recent.earlier else lines
+        if recent.earlier:
+            earlier = f"… {format_count(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`"
+            display.line(Text(earlier, "dim"))
+        names: dict[str, str] = {}
+        for number, entry in enumerate(recent.entries):
+            body, text = entry.body, plain_text(entry.body.get("content"))
+            names |= {str(call.get("id")): str(call.get("name")) for call in body.get("tool_calls") or ()}
+            match entry.role:
+                case "user":
+                    display(number, MessageAdded(text))
+                case "assistant":
+                    display(number, ModelMessage(text))
+                case "tool":
+                    call_id = str(body.get("tool_call_id", ""))
+                    ended = ToolCallFinished(call_id, names.get(call_id, "tool"), "success", output=text)
+                    with contextlib.suppress(UnknownId):  # A thread of another program has no call log.
+                        record = reader.call(thread_id, call_id).record
+                        command = record["arguments"].get("command")
+                        # Its summary says by now how it ended.
+                        summary = f"$ {command}" if isinstance(command, str) else record.get("summary", "")
+                        ended = ended_event(cast("ToolCallInfo", {**record, "summary": summary}))
+                    display(number, ended)
 
 
 def _switch_target(target: Target, thread: str | None, left: "Session") -> Target:

@@ -7,7 +7,7 @@ import pytest
 from prompt_toolkit.input import create_pipe_input
 from rich.console import Console
 
-from graph_agent.cli.chat.chat import recent_lines
+from graph_agent.cli.chat.chat import show_recent
 from graph_agent.cli.chat.turn_runner import Announcer, TurnRunner, format_result, format_status, has_fresh_budget
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
@@ -170,33 +170,37 @@ def rows(tmp_path: Path) -> Iterator[Rows]:
     written.close()
 
 
-def test_the_last_two_turns_are_shown_with_their_results(rows: Rows) -> None:
+def _recent(rows: Rows) -> list[str]:
+    stream = io.StringIO()
+    show_recent(rows.path, "t1", TurnDisplay(Console(file=stream, width=80, markup=False, highlight=False)))
+    return stream.getvalue().splitlines()
+
+
+def test_the_last_two_turns_are_shown_as_they_were_when_they_happened(rows: Rows) -> None:
     for number in (1, 2, 3):
         rows.message("user", {"content": f"question {number}"})
         rows.message("assistant", {"content": "", "tool_calls": [{"name": "ls", "id": f"c{number}", "args": {}}]})
         rows.message("tool", {"content": f"result {number} [red]\x1b[2J", "tool_call_id": f"c{number}"})
+    rows.message("assistant", {"content": "**all** [red]"})
+    result = {"result": "result 3 [red]\x1b[2J", "summary": "exit code 1", "error_msg": "no"}
+    rows.call({"call_id": "c3", "tool_name": "bash", "status": "error", "arguments": {"command": "ls"}, **result})
 
-    assert recent_lines(rows.path, "t1") == [
+    assert _recent(rows) == [
         "… 3 earlier messages: /inspect or `graph-agent threads show`",
-        "user",
-        "  question 2",
-        "assistant",
-        "  → ls c2 {}",
-        "tool c2",
-        "  result 2 [red]\\x1b[2J",
-        "user",
-        "  question 3",
-        "assistant",
-        "  → ls c3 {}",
-        "tool c3",
-        "  result 3 [red]\\x1b[2J",
+        "> question 2",
+        "✓ ls  success",
+        "  │ result 2 [red]\\x1b[2J",
+        "> question 3",
+        "✗ bash $ ls  error  no",
+        "  │ result 3 [red]\\x1b[2J",
+        "all [red]",
     ]
 
 
 def test_a_short_conversation_is_shown_whole(rows: Rows) -> None:
     rows.message("user", {"content": "hi"})
 
-    assert recent_lines(rows.path, "t1") == ["user", "  hi"]
+    assert _recent(rows) == ["> hi"]
 
 
 def _rings(capsys: pytest.CaptureFixture[str], *statuses: TurnStatus, is_wanted: bool = True) -> int:
