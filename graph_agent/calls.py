@@ -20,6 +20,7 @@ from typing import (
 )
 
 from graph_agent.errors import DamagedDatabase, ForbiddenTransition
+from graph_agent.events import ToolCallFinished
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from graph_agent.events import AnswerKind, CallOutcome
 
 __all__ = [
+    "DO_NOT_REPEAT",
     "FINAL",
     "FULL_RESULTS",
     "INITIAL",
@@ -48,6 +50,7 @@ __all__ = [
     "allowed_answers",
     "args_digest",
     "completed_tool_calls",
+    "ended_event",
     "is_allowed",
     "merge_calls",
     "merge_messages",
@@ -228,6 +231,8 @@ def pending_tool_calls(calls: dict[str, ToolCallInfo]) -> list[ToolCallInfo]:
     return [call for call in calls.values() if call["status"] not in FINAL]
 
 
+DO_NOT_REPEAT = "Do not repeat it."
+"""Follows in the result of a call that was not run. It is for a language model."""
 PLAN_TOOL = "present_plan"
 """The tool whose question may end plan mode."""
 _PLAN_ANSWERS: Mapping[str, str] = {"start, ask before changes": "default", "start, accept edits": "acceptEdits"}
@@ -388,4 +393,20 @@ def _damaged(channel: str, error: Exception) -> DamagedDatabase:
     return DamagedDatabase(
         f"The stored {channel} has a shape that is never stored ({error}): the database is damaged or was changed "
         "by another program. Restore a backup, or resume from an earlier checkpoint: `graph-agent history`"
+    )
+
+
+def ended_event(call: ToolCallInfo) -> ToolCallFinished:
+    """The event that reports the end of a call."""
+    return ToolCallFinished(
+        call_id=call["call_id"],
+        tool_name=call["tool_name"],
+        status=call["status"],
+        summary=call.get("summary", ""),
+        output=call["result"] or "",
+        error=call["error_msg"],
+        reason=call.get("reason", ""),
+        metadata=call.get("metadata", {}),
+        outcome=outcome_of(call),
+        decided_by=call.get("decided_by", "") if call["status"] == "cancelled" else "",
     )

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from graph_agent.calls import CallStatus, ToolCallInfo, outcome_of, require_allowed
+from graph_agent.calls import DO_NOT_REPEAT, CallStatus, ToolCallInfo, outcome_of, require_allowed
 from graph_agent.errors import InternalError, InvalidHistory
-from graph_agent.events import ToolCallFinished
 from graph_agent.ports.stored_text import storable
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ __all__ = [
     "PAUSED",
     "TYPED",
     "change_of",
-    "ended_event",
     "moved",
     "newest_calls",
     "require_valid",
@@ -111,12 +109,12 @@ def _cancelled_text(call: ToolCallInfo) -> str:
     not_run = "Not run again: it may already have had an effect" if has_started else "Not run"
     match call.get("decision"):
         case "deny":
-            return f"{not_run}: denied by policy. Do not repeat it. {reason}".rstrip()
+            return f"{not_run}: denied by policy. {DO_NOT_REPEAT} {reason}".rstrip()
         case "reject":
             refused = "rejected this call"
             if call.get("requires_input"):
                 refused = "declined to answer this question"
-            return f"{not_run}: the user {refused}. Do not repeat it." + (
+            return f"{not_run}: the user {refused}. {DO_NOT_REPEAT}" + (
                 f" The user said: {reason}" if reason else ""
             )
     cause = f"Cancelled: {reason}." if reason and reason not in _KNOWN_REASONS else "Cancelled by the user."
@@ -144,19 +142,3 @@ def change_of(before: ToolCallInfo | None, after: ToolCallInfo) -> dict[str, Any
         return dict(after)
     changed = {key: value for key, value in after.items() if key not in before or before[key] != value}  # type: ignore[literal-required]  # keys come from the record itself
     return {**changed, "status": after["status"], "attempt": after.get("attempt", 1)}
-
-
-def ended_event(call: ToolCallInfo) -> ToolCallFinished:
-    """The event that reports the end of a call."""
-    return ToolCallFinished(
-        call_id=call["call_id"],
-        tool_name=call["tool_name"],
-        status=call["status"],
-        summary=call.get("summary", ""),
-        output=call["result"] or "",
-        error=call["error_msg"],
-        reason=call.get("reason", ""),
-        metadata=call.get("metadata", {}),
-        outcome=outcome_of(call),
-        decided_by=call.get("decided_by", "") if call["status"] == "cancelled" else "",
-    )

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from graph_agent.calls import FINAL, ToolCallInfo, allowed_answers, args_digest, mode_after_plan
+from graph_agent.calls import FINAL, ToolCallInfo, allowed_answers, args_digest, ended_event, mode_after_plan
 from graph_agent.events import AnswerKind, EventBus, WarningIssued
-from graph_agent.graph.history import change_of, ended_event, moved
+from graph_agent.graph.history import change_of, moved
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import Clock, Scope, Toolbox
 from graph_agent.ports.toolbox import Hooks

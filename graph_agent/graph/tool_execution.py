@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from graph_agent.calls import FINAL, ToolCallInfo
+from graph_agent.calls import FINAL, ToolCallInfo, ended_event
 from graph_agent.errors import Paused, StaleOwner
 from graph_agent.events import EventBus, ToolCallStarted
-from graph_agent.graph.history import PAUSED, change_of, ended_event, moved
+from graph_agent.graph.history import PAUSED, change_of, moved
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.state import CallTask
 from graph_agent.ports import Barrier, Clock, Journal, JournalRow, Outcome, Scope, Toolbox

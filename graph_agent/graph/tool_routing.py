@@ -13,10 +13,11 @@ from graph_agent.calls import (
     STOPPED_BY_USER,
     ToolCallInfo,
     args_digest,
+    ended_event,
 )
 from graph_agent.events import EventBus, ToolCallCreated
 from graph_agent.graph.auto_mode import with_verdict
-from graph_agent.graph.history import change_of, ended_event, moved, newest_calls
+from graph_agent.graph.history import change_of, moved, newest_calls
 from graph_agent.graph.limits import LIMIT_DECISION, too_many_failures
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import Clock, PreparedCall, Scope, Toolbox

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graph_agent.app.reader import read_database
+from graph_agent.calls import ToolCallInfo, ended_event
 from graph_agent.cli.chat.command_table import CYCLED_MODES, parse_command
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
@@ -51,7 +52,6 @@ from graph_agent.ports.stored_text import plain_text
 from graph_agent.session.turn_result import TurnResult
 
 if TYPE_CHECKING:
-    from graph_agent.calls import ToolCallInfo
     from graph_agent.session.session import Session
 
 __all__ = ["Chat", "ChatOptions", "show_recent"]
@@ -421,8 +421,6 @@ class Chat:
 
 def show_recent(database: Path, thread_id: str, display: TurnDisplay) -> None:
     """Show the last turns with their tool results as they were shown when they happened."""
-    from graph_agent.graph.history import ended_event  # with what the prompt of a new chat does not wait for
-
     with read_database(database) as reader:
         recent = reader.recent(thread_id, _RECENT_MESSAGES, turns=_RECENT_TURNS)
         if recent.earlier:

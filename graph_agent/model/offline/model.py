@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph_agent.calls import FULL_RESULTS, USER_DECISION
+from graph_agent.calls import DO_NOT_REPEAT, FULL_RESULTS, USER_DECISION
 from graph_agent.config.model_choice import CONNECT_HELP, CONNECT_HELP_CHINESE, CONNECT_HELP_SHORT, OFFLINE_LABEL
 from graph_agent.model.offline.parser import NotUnderstood, is_chinese, parse
 from graph_agent.model.offline.plan import CallResult, Outcome, PlannedCall, plan_command
@@ -64,7 +64,12 @@ class OfflineModel(SingleModel):
         chinese, commands = is_chinese(prompt), parse(prompt)
         if isinstance(commands, NotUnderstood):
             connect = CONNECT_HELP_CHINESE if chinese else CONNECT_HELP_SHORT
-            step: PlannedCall | Answer = Answer(format_help(commands, connect, chinese=chinese))
+            is_known = not commands.asks_for_help and any(
+                message.type == "ai" and message.response_metadata.get("model_name") == OFFLINE_LABEL
+                for message in request.messages
+            )
+            text = format_help(commands, connect, chinese=chinese, is_known=is_known)
+            step: PlannedCall | Answer = Answer(text)
         else:
             done = finished_calls(request.messages[begin + 1 :])
             step = next_step(commands, request.tool_names, done, chinese=chinese)
@@ -119,7 +124,8 @@ def finished_calls(messages: "Sequence[BaseMessage]") -> list[CallResult]:
         if isinstance(message, ToolMessage) and message.tool_call_id in made:
             call, text = made[message.tool_call_id]
             is_error, is_decided = message.status == "error", bool(message.additional_kwargs.get(USER_DECISION))
-            finished.append(CallResult(message.text, is_error, is_decided, call["name"], dict(call["args"]), text))
+            own = message.text.replace(f" {DO_NOT_REPEAT}", "")  # Here the reader is a person.
+            finished.append(CallResult(own, is_error, is_decided, call["name"], dict(call["args"]), text))
     return finished
 
 

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
+from graph_agent.calls import PLAN_TOOL
 from graph_agent.model.offline.commands import Command
 
 __all__ = ["CallResult", "Outcome", "Plan", "PlannedCall", "plan_command", "restore_text"]
@@ -41,8 +42,9 @@ class CallResult:
 class Outcome:
     """How a command ended."""
 
-    kind: Literal["done", "failed", "missing", "absent", "unreadable"]
-    """missing: a tool is not offered; absent: the text to replace is not there; unreadable: no whole file."""
+    kind: Literal["done", "failed", "missing", "planning", "absent", "unreadable"]
+    """missing: a tool is not offered; planning: because of plan mode; absent: the text to replace is not there;
+    unreadable: no whole file."""
     subject: str
     """What the command was about: a path, a command line, a tool."""
     text: str = ""
@@ -128,7 +130,7 @@ def _text_call(
 
 def _call(tools: frozenset[str], subject: str, call: PlannedCall) -> Plan:
     if call.tool not in tools:
-        return Outcome("missing", call.tool)
+        return Outcome("planning" if PLAN_TOOL in tools else "missing", call.tool)
     result = yield call
     return Outcome("failed" if result.is_error else "done", subject, result.text, result.is_decided)
 

@@ -27,6 +27,7 @@ _FOOT = (
     'Put names and texts with blanks or the word "then" in quotes.',
     "名称或文字中有空格或“然后”时，请加引号。",
 )
+_LISTS = ('Type "help" for the commands.', "“帮助”列出命令。")
 _TOO_LONG = ("The message is too long for this mode. Nothing was done.", "消息太长。没有执行任何操作。")
 _NOT_UNDERSTOOD = ("Not understood: {}. Nothing was done.", "未能理解：{}。没有执行任何操作。")
 _SUGGESTION = ("\nDid you mean: {}", "\n您是否想说：{}")
@@ -34,6 +35,10 @@ _OUTCOMES = {
     "done": ("{subject}:\n{text}", "{subject}：\n{text}"),
     "failed": ("Not done: {subject}\n{text}", "未完成：{subject}\n{text}"),
     "missing": ("Not done: the tool {subject} is not available here.", "未完成：此处没有提供工具 {subject}。"),
+    "planning": (
+        "Not done: plan mode only reads, and no model is connected to plan. /mode default allows {subject}.",
+        "未完成：计划模式只读，且没有连接可制定计划的模型。“/mode default”可使用 {subject}。",
+    ),
     "absent": ("Nothing changed: {subject} does not contain {text!r}.", "没有改动：{subject} 中没有 {text!r}。"),
     "unreadable": (
         "Not done: {subject} cannot be shown completely, and rewriting it could damage it. Use `run COMMAND`.",
@@ -49,8 +54,11 @@ def format_notice(label: str, *, chinese: bool) -> str:
     return f'({label}: type "help" for the commands.)'
 
 
-def format_help(fault: NotUnderstood, connect: str, *, chinese: bool) -> str:
-    """The answer to a message that is no command: why, the commands there are, and how to connect a model."""
+def format_help(fault: NotUnderstood, connect: str, *, chinese: bool, is_known: bool = False) -> str:
+    """The answer to a message that is no command: why, the commands there are, and how to connect a model.
+
+    Where the user `is_known` to have seen an answer, what lists the commands is enough.
+    """
     reason = ""
     if fault.is_too_long:
         reason = _TOO_LONG[chinese]
@@ -58,6 +66,8 @@ def format_help(fault: NotUnderstood, connect: str, *, chinese: bool) -> str:
         quoted = repr(fault.part if len(fault.part) <= _MAX_QUOTED else fault.part[:_MAX_QUOTED] + "…")
         near = suggest(fault.part, chinese=chinese)
         reason = _NOT_UNDERSTOOD[chinese].format(quoted) + (_SUGGESTION[chinese].format(near) if near else "")
+    if is_known:
+        return f"{reason} {_LISTS[chinese]}"
     cells = [syntax.chinese if chinese else syntax.english for syntax in SYNTAX]
     rows = [f"  {_padded(left)}{right}" for left, right in zip(cells[::2], cells[1::2], strict=True)]
     commands = "\n".join([_HEAD[chinese], *rows, _FOOT[chinese]])

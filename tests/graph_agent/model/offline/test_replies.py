@@ -19,6 +19,11 @@ from graph_agent.model.offline.replies import format_help, format_notice, format
             "未完成：此处没有提供工具 grep。",
         ),
         (
+            Outcome("planning", "bash"),
+            "Not done: plan mode only reads, and no model is connected to plan. /mode default allows bash.",
+            "未完成：计划模式只读，且没有连接可制定计划的模型。“/mode default”可使用 bash。",
+        ),
+        (
             Outcome("absent", "f", "x"),
             "Nothing changed: f does not contain 'x'.",
             "没有改动：f 中没有 'x'。",
@@ -61,6 +66,8 @@ def test_the_part_that_is_not_understood_is_quoted_and_a_long_one_cut() -> None:
     assert too_long.startswith("The message is too long for this mode. Nothing was done.")
     assert near.startswith("Not understood: 'raed a.txt'. Nothing was done.\nDid you mean: read a.txt\n\n")
     assert all(text.endswith("\n\nCONNECT") for text in (short, long, too_long))
+    known = format_help(NotUnderstood("x y"), "CONNECT", chinese=False, is_known=True)
+    assert known == "Not understood: 'x y'. Nothing was done. Type \"help\" for the commands."
 
 
 def test_somebody_who_asks_for_help_is_not_told_that_it_was_format_help() -> None:
