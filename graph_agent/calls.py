@@ -20,12 +20,11 @@ from typing import (
 )
 
 from graph_agent.errors import DamagedDatabase, ForbiddenTransition
-from graph_agent.events import ToolCallFinished
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage
 
-    from graph_agent.events import AnswerKind, CallOutcome
+    from graph_agent.events import AnswerKind, CallOutcome, ToolCallFinished
 
 __all__ = [
     "DO_NOT_REPEAT",
@@ -396,8 +395,10 @@ def _damaged(channel: str, error: Exception) -> DamagedDatabase:
     )
 
 
-def ended_event(call: ToolCallInfo) -> ToolCallFinished:
+def ended_event(call: ToolCallInfo) -> "ToolCallFinished":
     """The event that reports the end of a call."""
+    from graph_agent.events import ToolCallFinished  # noqa: PLC0415 - commands that only read do not load it
+
     return ToolCallFinished(
         call_id=call["call_id"],
         tool_name=call["tool_name"],

@@ -21,6 +21,7 @@ __all__ = ["NO_AGENT", "agent_from_json", "agent_of_thread", "agent_to_json", "l
 NO_AGENT = NamedAgent("", "", "")
 """Changes nothing."""
 
+_MAX_NAME_CHARS = 64
 _FIELDS = ("name", "description", "tools", "model", "mode")
 _MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 _NAME = re.compile(r"\w[\w.-]{0,63}")
@@ -92,6 +93,8 @@ def _parse(file: Path, text: str, tools: Collection[str]) -> NamedAgent:
 
 def _problems(agent: NamedAgent, fields: Mapping[str, str], tools: Collection[str]) -> Iterator[str]:
     """What is wrong with a definition, a sentence each."""
+    if len(agent.name) > _MAX_NAME_CHARS:
+        yield f"name: it has {len(agent.name)} characters; at most {_MAX_NAME_CHARS} are allowed."
     if not _NAME.fullmatch(agent.name):
         yield f"name: {agent.name!r} may have only letters, digits, dots and dashes."
     if not agent.prompt:

@@ -248,10 +248,26 @@ def _effort_field(model: ModelSettings) -> dict[str, str]:
     return {} if model.effort == "auto" else {"reasoning_effort": model.effort}
 
 
-def request_target(model: ModelSettings, name: str) -> Target:
-    """Where requests for this model go, with the secrets that no message may show."""
+def request_target(model: ModelSettings, name: str, origins: Mapping[str, str] | None = None) -> Target:
+    """Where requests for this model go, with the secrets that no message may show.
+
+    Args:
+        origins: the origins of the settings.
+    """
+    set_by = {key: _set_by(key, variable, origins or {}) for key, variable in _VARIABLES.items()}
+    if model.base_url is None:
+        set_by["base_url"] = ""
     secrets = tuple(secret for secret in model_secrets(model) if len(secret) >= _MIN_SECRET)
-    return Target(display_url(model.endpoint), name, model.api_key is not None, secrets)
+    return Target(display_url(model.endpoint), name, model.api_key is not None, secrets, set_by)
+
+
+_VARIABLES = {"base_url": "GRAPH_AGENT_BASE_URL", "api_key": "OPENAI_API_KEY", "name": "GRAPH_AGENT_MODEL"}
+
+
+def _set_by(key: str, variable: str, origins: Mapping[str, str]) -> str:
+    """The variable or option that sets it, or the key with its file."""
+    origin = origins.get(f"model.{key}", variable)
+    return f"{key} in {origin}" if "/" in origin else origin
 
 
 def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
@@ -288,10 +304,12 @@ async def list_models(settings: Settings) -> tuple[str, ...]:
     Raises:
         ModelError: the endpoint did not answer with a list.
     """
-    return tuple(str(entry["id"]) for entry in await list_model_entries(settings.model))
+    return tuple(str(entry["id"]) for entry in await list_model_entries(settings.model, settings.origins))
 
 
-async def list_model_entries(model: ModelSettings) -> tuple[Mapping[str, Any], ...]:
+async def list_model_entries(
+    model: ModelSettings, origins: Mapping[str, str] | None = None
+) -> tuple[Mapping[str, Any], ...]:
     """The endpoint's model list with all fields; every entry has an `id`.
 
     Raises:
@@ -302,7 +320,7 @@ async def list_model_entries(model: ModelSettings) -> tuple[Mapping[str, Any], .
         response = await client.root_async_client.models.with_raw_response.list()
         return _parse_model_list(response.content)
     except (openai.APIError, UnknownProtocol) as error:
-        failure = classify_error(error, request_target(model, ""))
+        failure = classify_error(error, request_target(model, "", origins))
         raise ModelError(f"The list of models cannot be read. {failure.message}") from None
     finally:
         await client.close()

@@ -82,6 +82,9 @@ MAX_ATTEMPTS = _MAX_RETRIES["busy"] + 1
 """Requests for one reply, whatever goes wrong with them."""
 MAX_ATTEMPTS_BEFORE_FALLBACK = 5
 """The same where there is a fallback model: a busy model is given up after some eight seconds."""
+_MOST_REFUSALS = 2
+"""After so many refused tools, one after the other, the next one would be refused as well."""
+_REFUSES_TOOLS = 'It refuses one tool after another. Try tool_protocol = "prompt" under [model].'
 _FIRST_WAIT_S = 0.5
 _JITTER = 0.25
 
@@ -126,6 +129,8 @@ class ModelOptions:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     load_image: LoadImage = no_image
     max_attempts: int = MAX_ATTEMPTS
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Where the settings come from, for advice."""
 
 
 class OpenAIModel:
@@ -134,7 +139,7 @@ class OpenAIModel:
     def __init__(self, settings: ModelSettings, name: str, options: ModelOptions | None = None) -> None:
         self._settings = settings
         self._options = options or ModelOptions()
-        self._target = request_target(settings, name)
+        self._target = request_target(settings, name, self._options.origins)
         self._client = open_client(settings, name)
         self._capabilities: Capabilities | None = None
         self._left_out = LeftOut()
@@ -164,7 +169,7 @@ class OpenAIModel:
             self._capabilities = apply_settings(self._settings, await asyncio.to_thread(store.load, url, model))
         policy = RetryPolicy(max_attempts=self._options.max_attempts)
         known = _Form(self._capabilities, self._left_out)
-        current = known
+        current, refused = known, 0
         while True:
             answer = await self._send(request, current, on_delta)
             if not isinstance(answer, Failure):
@@ -174,6 +179,10 @@ class OpenAIModel:
                     await asyncio.to_thread(store.save, url, model, changes)
                 return answer
             revised = self._revise(current, answer, request, on_delta)
+            if revised is not None and revised.left_out.functions != current.left_out.functions:
+                refused += 1
+                if refused > _MOST_REFUSALS:
+                    raise ModelError(f"{answer.message} {_REFUSES_TOOLS}")
             if revised is not None:
                 current = revised
                 continue
@@ -360,7 +369,9 @@ class EndpointModel:
     ) -> None:
         self._settings = settings
         store = CapabilityStore(capabilities_file(settings.database))
-        self._options = ModelOptions(store, format_tools, load_image=image, max_attempts=max_attempts)
+        self._options = ModelOptions(
+            store, format_tools, load_image=image, max_attempts=max_attempts, origins=settings.origins
+        )
         self._list_timeout_s = list_timeout_s
         self._chosen_by = settings.profile or settings.model.name
         self._model = None if settings.model.name is None else self._chain(settings, settings.model.name)

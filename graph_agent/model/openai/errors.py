@@ -4,7 +4,7 @@ import re
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
@@ -16,12 +16,14 @@ from graph_agent.errors import ModelError
 from tools.proxies import ProxyUnusable, proxy_for
 
 __all__ = [
+    "CONTENT_FILTER",
     "TRANSIENT",
     "BrokenReply",
     "EmptyReply",
     "Failure",
     "FailureKind",
     "ModelUnavailable",
+    "NoMessage",
     "ReplyError",
     "ServerError",
     "StalledReply",
@@ -46,6 +48,10 @@ class StalledReply(BrokenReply):
 
 class EmptyReply(ReplyError):
     """The reply is complete and has neither text nor calls."""
+
+
+class NoMessage(EmptyReply):
+    """The response is complete and holds no message at all."""
 
 
 class UnknownProtocol(ReplyError):
@@ -94,6 +100,13 @@ class Target:
     has_key: bool
     secrets: Sequence[str] = ()
     """Texts to remove from every message."""
+    set_by: Mapping[str, str] = field(default_factory=dict)
+    """What sets the address, the key and the name: `base_url`, `api_key`, `name`; empty for the default address."""
+
+    def check(self, *keys: str, more: str = "") -> str:
+        """The advice to check what sets these; empty where nothing does."""
+        names = [name for key in keys if (name := self.set_by.get(key, ""))]
+        return f": check {' and '.join(names)}{more if 'base_url' in keys and names else ''}" if names else ""
 
 
 _KEY = re.compile(r"\bsk-[^\s\"',;]+")
@@ -109,6 +122,11 @@ _TOO_LONG = re.compile(
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|insufficient (?:balance|credits)")
 _BAD_KEY = re.compile(r"api[ _]key (?:is )?(?:not valid|invalid|expired)|(?:invalid|incorrect)[ _]api[ _]key")
 """How providers reject a key with another status than 401."""
+CONTENT_FILTER = re.compile(
+    r"content[ _-]?(?:filter|management|policy|moderation)|responsible[ _]?ai|data_?inspection|moderation"
+    r"|safety (?:system|filter|settings)|inappropriate content|sensitive content|violat\w+ [^.]{0,40}polic"
+)
+"""How providers say that a filter stopped the text of a request."""
 _RETRYABLE = frozenset((408, 409, 425, 429))
 _NOT_IMPLEMENTED = 501
 _TOO_LARGE = 413
@@ -148,11 +166,13 @@ def _classify_reply_error(error: openai.APIError | ReplyError, target: Target) -
         case StalledReply():
             hint = "increase timeout_s under [model] to wait longer"
             return Failure("busy", f"{target.url} sent no part of a reply for {error}; {hint}.")
+        case NoMessage():
+            return Failure("empty", f"{target.url} answered without a message ({error}).")
         case EmptyReply():
             return Failure("empty", f"The model returned an empty reply ({error}).")
         case UnknownProtocol():
-            hint = "check GRAPH_AGENT_BASE_URL, which usually ends in /v1"
-            return Failure("final", f"{target.url} does not speak the OpenAI protocol ({error}): {hint}.")
+            hint = target.check("base_url", more=", which usually ends in /v1")
+            return Failure("final", f"{target.url} does not speak the OpenAI protocol ({error}){hint}.")
         case _:
             return Failure("broken", f"The reply of {target.url} was cut off ({_clean(str(error), target)}).")
 
@@ -183,13 +203,14 @@ def _final_message(status: int, shown: str, target: Target) -> str:
         case 401 if not target.has_key:
             return f"{target.url} requires a key ({shown}): set OPENAI_API_KEY."
         case _ if status == 401 or _BAD_KEY.search(shown.lower()):
-            return f"{target.url} rejected the key ({shown}): check OPENAI_API_KEY and GRAPH_AGENT_BASE_URL."
+            return f"{target.url} rejected the key ({shown}){target.check('api_key', 'base_url')}."
+        case 400 | 403 if CONTENT_FILTER.search(shown.lower()):
+            return f"The content filter of {target.url} stopped the request ({status}): say it in other words."
         case 403:
-            hint = "check OPENAI_API_KEY and GRAPH_AGENT_MODEL"
-            return f"{target.url} denied access to {target.model!r} ({shown}): {hint}."
+            return f"{target.url} denied access to {target.model!r} ({shown}){target.check('api_key', 'name')}."
         case 404:
-            hint = "check GRAPH_AGENT_MODEL, and GRAPH_AGENT_BASE_URL, which usually ends in /v1"
-            return f"{target.url} has no model {target.model!r} or no such path ({shown}): {hint}."
+            hint = target.check("name", "base_url", more=", which usually ends in /v1")
+            return f"{target.url} has no model {target.model!r} or no such path ({shown}){hint}."
         case _:
             return f"{target.url} rejected the request ({shown})."
 
@@ -205,11 +226,12 @@ def _classify_connection_error(error: openai.APIConnectionError, target: Target)
         hint = "name the right certificates with SSL_CERT_FILE, or with ca_file under [model]"
         return Failure("final", f"The certificate of {target.url} is not trusted ({shown}): {hint}.")
     if "TooManyRedirects" in names:
-        return Failure("final", f"{target.url} redirects in a loop: check GRAPH_AGENT_BASE_URL.")
+        return Failure("final", f"{target.url} redirects in a loop{target.check('base_url')}.")
     if "UnsupportedProtocol" in names:
-        return Failure("final", f"{target.url} redirects elsewhere ({shown}): check GRAPH_AGENT_BASE_URL.")
+        return Failure("final", f"{target.url} redirects elsewhere ({shown}){target.check('base_url')}.")
     if "ConnectError" in names or any(isinstance(cause, socket.gaierror) for cause in causes):
-        hint = "is the server running, and is GRAPH_AGENT_BASE_URL right?"
+        address = target.set_by.get("base_url", "")
+        hint = f"is the server running, and is {address} right?" if address else "is this machine online?"
         return Failure(
             "unreachable", f"Cannot connect to {target.url} ({shown}){_format_proxy(target.url)}: {hint}"
         )

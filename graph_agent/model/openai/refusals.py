@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.model.openai.errors import Failure
+from graph_agent.model.openai.errors import CONTENT_FILTER, Failure
 from graph_agent.model.openai.messages import image_references, named_images
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def leave_out_refused(
 
     `sees` says whether images were sent with the request.
     """
-    if failure.status not in _REFUSALS and not (failure.status == 403 and _FILTER.search(failure.server_message)):
+    is_filtered = failure.status == 403 and CONTENT_FILTER.search(failure.server_message)
+    if failure.status not in _REFUSALS and not is_filtered:
         return None
     return (
         _without_named_functions(left_out, failure, request)
@@ -170,19 +171,13 @@ def _without_images(left_out: LeftOut, failure: Failure, request: "ModelRequest"
 
 # Texts
 
-_FILTER = re.compile(
-    r"content[ _-]?(?:filter|management|policy|moderation)|responsible[ _]?ai|data_?inspection|moderation"
-    r"|safety (?:system|filter|settings)|inappropriate content|sensitive content|violat\w+ [^.]{0,40}polic"
-)
-"""How providers say that a filter stopped the text of a request."""
-
 
 def _without_filtered_text(left_out: LeftOut, failure: Failure, request: "ModelRequest") -> Reduced | None:
     """Leaves out the newest results of tools; after a message of the user, messages that never got an answer.
 
     The newest message itself is never replaced: an answer to nothing would help nobody.
     """
-    if not _FILTER.search(failure.server_message):
+    if not CONTENT_FILTER.search(failure.server_message):
         return None
     newest = request.messages[-1]
     unanswered: list[str] = []

@@ -16,6 +16,7 @@ from langchain_core.messages.ai import UsageMetadata
 from graph_agent.model.openai.errors import (
     BrokenReply,
     EmptyReply,
+    NoMessage,
     ReplyError,
     ServerError,
     StalledReply,
@@ -194,7 +195,9 @@ class ReplyStream:
         """
         reason = self._finish_reason
         if not self.has_ended:
-            raise BrokenReply("the connection closed in the middle" if self._has_begun else "it has no choices")
+            if not self._has_begun:
+                raise NoMessage("it has no choices")
+            raise BrokenReply("the connection closed in the middle")
         if reason.strip().lower() in _SERVER_FAILURES:
             raise BrokenReply(f"finish reason: {reason}")
         text, calls = self._final_text, self._final_calls
@@ -275,6 +278,8 @@ class ReplyStream:
 
 
 def _parse_object(payload: str) -> dict[str, Any]:
+    if not payload.strip():
+        raise NoMessage("its body is empty")
     try:
         body = json.loads(payload)
     except (ValueError, RecursionError) as error:

@@ -26,6 +26,8 @@ def _load(home: Path, *files: tuple[str, str]) -> dict[str, tuple[str, tuple[str
         (_OURS, "tols: bash", (None, "", ""), "There is no field 'tols'. The fields are name, description, tools"),
         (_OURS, "mode: yolo", (None, "", "yolo"), "mode: 'yolo' is not one of default, acceptEdits"),
         (_OURS, "name: a b", (None, "", ""), "name: 'a b' may have only letters"),
+        (_OURS, f"name: {'x' * 64}", (None, "", ""), ""),
+        (_OURS, f"name: {'x' * 65}", (None, "", ""), "name: it has 65 characters; at most 64 are allowed."),
         (
             _THEIRS,
             "tools: Read, WebFetch, Task, NotebookEdit\nmodel: opus\ncolor: red\npermissionMode: plan",

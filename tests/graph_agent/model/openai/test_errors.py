@@ -1,10 +1,13 @@
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
 import openai
 import pytest
 
+from graph_agent.config.settings import ModelSettings
+from graph_agent.model.openai.client import request_target
 from graph_agent.model.openai.errors import (
     BrokenReply,
     Failure,
@@ -14,7 +17,8 @@ from graph_agent.model.openai.errors import (
     parse_retry_after,
 )
 
-PLACE = Target("https://host/v1", "m", has_key=True, secrets=("topsecret",))
+_SET_BY = {"base_url": "GRAPH_AGENT_BASE_URL", "api_key": "OPENAI_API_KEY", "name": "GRAPH_AGENT_MODEL"}
+PLACE = Target("https://host/v1", "m", has_key=True, secrets=("topsecret",), set_by=_SET_BY)
 
 
 class ConnectError(Exception):
@@ -62,6 +66,22 @@ def test_a_proxy_in_between_is_named_without_its_password(monkeypatch: pytest.Mo
 
     assert ("through the proxy http://" in through, "topsecret" in through) == (True, False)
     assert "proxy" not in around
+
+
+@pytest.mark.parametrize(
+    ("base_url", "origins", "advice"),
+    [
+        (None, {"model.api_key": "OPENAI_API_KEY"}, "is this machine online?"),
+        ("http://h/v1", {"model.base_url": "GRAPH_AGENT_BASE_URL"}, "is GRAPH_AGENT_BASE_URL right?"),
+        ("http://h/v1", {"model.base_url": "/c/config.toml"}, "is base_url in /c/config.toml right?"),
+    ],
+)
+def test_advice_names_only_what_is_set_and_where(
+    base_url: str | None, origins: Mapping[str, str], advice: str
+) -> None:
+    target = request_target(ModelSettings(base_url=base_url), "m", origins)
+
+    assert classify_error(connection_error(ConnectError("refused")), target).message.endswith(advice)
 
 
 def test_an_address_that_leads_in_a_circle_is_final() -> None:

@@ -224,6 +224,14 @@ async def test_the_wait_a_busy_server_asks_for_is_kept_and_announced() -> None:
             "{url} cannot serve the request now (429: slow). It asks for a wait of 3600 s: try again later.",
         ),
         (TXT(" \n"), 4, "The model returned an empty reply (finish reason: stop). Gave up after 4 tries."),
+        *(
+            (
+                Reply(status=203, body=body),
+                4,
+                f"{{url}} answered without a message ({why}). Gave up after 4 tries.",
+            )
+            for body, why in (("{}", "it has no choices"), ("", "its body is empty"))
+        ),
         (
             Reply(status=203, body="<html>log in</html>"),
             1,
@@ -233,7 +241,7 @@ async def test_the_wait_a_busy_server_asks_for_is_kept_and_announced() -> None:
             ),
         ),
     ],
-    ids=["busy", "too long a wait", "empty", "a web page"],
+    ids=["busy", "too long a wait", "empty", "an empty object", "nothing", "a web page"],
 )
 async def test_a_model_that_does_not_answer_is_given_up(sent: Reply, requests: int, message: str) -> None:
     with FakeOpenAI(after=sent) as server:
@@ -258,6 +266,11 @@ async def test_a_model_that_does_not_answer_is_given_up(sent: Reply, requests: i
         (429, {"error": {"message": "You exceeded it", "code": "insufficient_quota"}}, "no quota left"),
         (400, {"error": {"code": "context_length_exceeded", "message": "maximum is 8192"}}, "too long"),
         (400, "bad request", "rejected the request (400: bad request)"),
+        (
+            400,
+            {"error": {"code": "content_filter", "message": "The response was filtered due to the prompt"}},
+            "stopped the request (400): say it in other words.",
+        ),
     ],
 )
 async def test_final_errors_end_at_once_in_one_line_without_a_key(status: int, body: Any, words: str) -> None:

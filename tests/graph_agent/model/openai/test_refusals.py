@@ -192,6 +192,18 @@ async def test_more_tools_than_the_server_takes_are_left_out_from_the_end() -> N
     )
 
 
+async def test_a_server_that_refuses_tool_after_tool_is_asked_three_times() -> None:
+    tools = [tool(f"tool_{number}") for number in range(9)]
+    refusals = [ERR(400, f"Invalid schema for function 'tool_{number}'") for number in range(9)]
+    with FakeOpenAI(refusals) as server:
+        conversation = Conversation(server)
+        with pytest.raises(ModelError, match=r"'tool_2'.* It refuses one tool after another"):
+            await conversation.ask([HumanMessage("hi")], tools)
+        await conversation.model.close()
+
+    assert [len(body["tools"]) for body in server.bodies] == [9, 8, 7]
+
+
 FILTERED = [
     (400, "The response was filtered due to the prompt triggering our content management policy [content_filter]"),
     (400, "data_inspection_failed: input data may contain inappropriate content"),
