@@ -9,7 +9,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import StorageError
 from graph_agent.ports import ExecutedAttempt
-from graph_agent.session.file_history import changes_by_path, find_foreign_change
+from graph_agent.ports.time_travel import changes_by_path, find_foreign_change
 from graph_agent.storage.blobs import FileBlobs
 from tools.diff import diff_texts
 from tools.files import sha256_hex, snapshot_at

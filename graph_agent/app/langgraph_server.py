@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from graph_agent.graph.edges import DECIDING
 from graph_agent.graph.run_context import RunContext
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 
 __all__ = ["WORKSPACE", "checkpointer", "graph"]
@@ -82,7 +83,8 @@ class _ServedGraph:
         roots = await asyncio.to_thread(roots_of, workspace, (), settings)
         place = WorkFolders(workspace, roots.usable)
         dependencies = await graph_dependencies(place, settings, model, store, bus, servers)
-        return replace(dependencies, ensure_lock=lambda thread_id: self._lock(store, thread_id))
+        lock, decisions = partial(self._lock, store), SqliteDecisions(store.database)
+        return replace(dependencies, ensure_lock=lock, decisions=decisions)
 
     async def _lock(self, store: Store, thread_id: str) -> None:
         """Hold a thread from its first step here to the end of the process, so that no command runs it as well."""

@@ -1,18 +1,26 @@
 """Build the compiled graph from the nodes and the edge table."""
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END as GRAPH_END
 from langgraph.graph import START as GRAPH_START
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
 
-from graph_agent.events import EventBus
+from graph_agent.errors import UsageError
+from graph_agent.events import EventBus, WarningIssued
 from graph_agent.graph import edges
 from graph_agent.graph.auto_mode import CallReviewer
+from graph_agent.graph.clients import ObservedModel, stream_events_to
 from graph_agent.graph.compaction import Compaction
 from graph_agent.graph.human_approval import HumanApproval
 from graph_agent.graph.observation import Observation
@@ -21,17 +29,16 @@ from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.state import AgentState, CallTask
 from graph_agent.graph.tool_execution import ToolExecution
 from graph_agent.graph.tool_routing import ToolRouting
-from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Journal, Toolbox
+from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Decisions, Journal, Toolbox
 from graph_agent.ports.background import BackgroundShells, NoShells
 from graph_agent.ports.model import FindContextWindow, assumed_context_window
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads, Hooks
 from graph_agent.ports.usage import UNPRICED, Meter
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
-__all__ = ["GraphDependencies", "build_graph"]
+__all__ = ["GraphDependencies", "SaverBarrier", "build_graph"]
 
 
 _Node = Callable[[Any, RunContext, GraphPosition], Awaitable[Step]]
@@ -46,6 +53,7 @@ class GraphDependencies:
     toolbox: Toolbox
     journal: Journal
     barrier: Barrier
+    """Of the program's own saver; a run on another one asks that one."""
     clock: Clock
     bus: EventBus
     instructions: Callable[[], str]
@@ -65,13 +73,15 @@ class GraphDependencies:
     """See `Reasoning`."""
     shells: BackgroundShells = field(default_factory=NoShells)
     hooks: Hooks | None = None
+    decisions: Decisions | None = None
+    """Answers from other processes, for runs without a session, which finds them itself."""
 
 
 def build_graph(
     parts: GraphDependencies, checkpointer: "BaseCheckpointSaver[str] | None" = None
 ) -> "CompiledStateGraph[AgentState, RunContext, Any, Any]":
     """Compile the graph. Without a checkpointer it takes the one of its runner, as LangGraph's server needs it."""
-    model, toolbox, journal, bus = parts.model, parts.toolbox, parts.journal, parts.bus
+    model, toolbox, journal, bus = ObservedModel(parts.model), parts.toolbox, parts.journal, parts.bus
     compaction = Compaction(model, journal, bus, parts.find_context_window, parts.blobs, parts.meter)
     nodes: dict[str, _Node] = {
         "reasoning": Reasoning(
@@ -88,15 +98,15 @@ def build_graph(
             is_sub_agent=parts.is_sub_agent,
         ),
         "tool_routing": ToolRouting(toolbox, parts.clock, bus, parts.hooks),
-        "human_approval": HumanApproval(toolbox, parts.clock, bus, interrupt, parts.hooks),
-        "tool_execution": ToolExecution(toolbox, journal, parts.barrier, parts.clock, bus, parts.hooks),
+        "human_approval": HumanApproval(toolbox, parts.clock, bus, interrupt, parts.hooks, parts.decisions),
+        "tool_execution": ToolExecution(toolbox, journal, parts.clock, bus, parts.hooks),
         "observation": Observation(),
     }
     builder = StateGraph(AgentState, context_schema=RunContext)
     for name in edges.NODES:
         builder.add_node(
             name,
-            _graph_node(name, nodes[name], parts.ensure_lock),
+            _graph_node(name, nodes[name], parts),
             input_schema=CallTask if name == "tool_execution" else AgentState,
             destinations=tuple(_FRAMEWORK_NAMES.get(target, target) for target in edges.targets_of(name)),
         )
@@ -105,19 +115,82 @@ def build_graph(
     return builder.compile(checkpointer=checkpointer)
 
 
-def _graph_node(
-    name: str, node: _Node, ensure_lock: Callable[[str], Awaitable[None]] | None
-) -> Callable[..., Awaitable[Command[Any]]]:
-    async def run(state: Any, runtime: Runtime[RunContext]) -> Command[Any]:
-        info = runtime.execution_info
-        here = GraphPosition(info.thread_id or "", info.checkpoint_id) if info else GraphPosition("", "")
-        context: RunContext | None = runtime.context  # None under LangGraph's own server
-        if ensure_lock is not None:
-            await ensure_lock(here.thread_id)
-        step = await node(state, context or RunContext(), here)
+def _graph_node(name: str, node: _Node, parts: GraphDependencies) -> Callable[..., Awaitable[Command[Any]]]:
+    async def run(state: Any, runtime: Runtime[RunContext], config: RunnableConfig) -> Command[Any]:
+        context: RunContext | None = runtime.context  # None for clients of LangGraph's own API
+        here = _position(runtime, config, parts)
+        if context is None:
+            stream_events_to(runtime.stream_writer, parts.bus)
+        if parts.ensure_lock is not None:
+            await parts.ensure_lock(here.thread_id)
+        step = await node(state, context or RunContext(has_session=False), here)
         target = edges.TARGETS[name, step.outcome]
         sends = [Send(target, dict(task)) for task in step.tasks]
         return Command(update=step.update, goto=sends or _FRAMEWORK_NAMES.get(target, target))
 
     run.__name__ = name
     return run
+
+
+def _position(runtime: Runtime[RunContext], config: RunnableConfig, parts: GraphDependencies) -> GraphPosition:
+    """Where a node runs, and how to find out whether the checkpoint of it is on disk.
+
+    Raises:
+        UsageError: the run has no thread id.
+    """
+    info = runtime.execution_info
+    thread_id = (info.thread_id if info else None) or ""
+    if info is None or not thread_id:
+        raise UsageError(
+            "The run has no thread id, under which its calls are recorded. Give it one: "
+            'graph.ainvoke(..., {"configurable": {"thread_id": "..."}}).'
+        )
+    namespace = info.checkpoint_ns.rpartition("|")[0]  # The last part is that of the node.
+    inner = config["configurable"]
+    saver = inner.get(_SAVER)
+    key = f"{thread_id}-{sha256(namespace.encode()).hexdigest()[:12]}" if namespace else thread_id
+    if isinstance(saver, BaseCheckpointSaver) and inner.get(_DURABILITY) != "exit":
+        barrier = parts.barrier if parts.barrier.proves(saver) else SaverBarrier(saver)
+        is_stored = partial(barrier.wait, thread_id, info.checkpoint_id, namespace)
+        return GraphPosition(key, info.checkpoint_id, is_stored)
+    _note_missing_proof(parts.bus, has_saver=isinstance(saver, BaseCheckpointSaver))
+    return GraphPosition(key, info.checkpoint_id)
+
+
+_SAVER, _DURABILITY = "__pregel_checkpointer", "__pregel_durability"
+"""Where LangGraph keeps the saver and the durability of a run for its nodes; it has no public name for them."""
+_POLL_S = 0.02
+_noted: set[int] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class SaverBarrier:
+    """The port `Barrier` for any saver: a checkpoint is stored as soon as the saver gives it back."""
+
+    saver: "BaseCheckpointSaver[Any]"
+    timeout_s: float = 5.0
+
+    def proves(self, saver: object) -> bool:
+        """See the port."""
+        return saver is self.saver
+
+    async def wait(self, thread_id: str, checkpoint_id: str, namespace: str = "") -> bool:
+        """See the port."""
+        names = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
+        give_up = time.monotonic() + self.timeout_s
+        while await self.saver.aget_tuple({"configurable": names}) is None:
+            if time.monotonic() >= give_up:
+                return False
+            await asyncio.sleep(_POLL_S)
+        return True
+
+
+def _note_missing_proof(bus: EventBus, *, has_saver: bool) -> None:
+    if id(bus) not in _noted:
+        _noted.add(id(bus))
+        why = 'durability="exit" stores its checkpoints at the end only' if has_saver else "it has no saver"
+        text = (
+            f"This run cannot be resumed after a crash: {why}. The journal still records each call before it runs, "
+            "so none is run twice under one id."
+        )
+        bus.publish(WarningIssued(text))

@@ -3,22 +3,24 @@
 It holds the graph's only interrupt, behind `ask`, and applies only answers that fit what was shown.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from graph_agent.calls import FINAL, ToolCallInfo, allowed_answers, args_digest, ended_event, mode_after_plan
 from graph_agent.events import AnswerKind, EventBus, WarningIssued
+from graph_agent.graph.clients import describe_questions, read_answers, unusable_reason
 from graph_agent.graph.history import change_of, moved
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
-from graph_agent.ports import Clock, Scope, Toolbox
+from graph_agent.ports import Answer, Clock, Decisions, Question, Scope, Toolbox
+from graph_agent.ports.storage import QuestionKind
 from graph_agent.ports.toolbox import Hooks
 
 if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
 
 
-__all__ = ["HumanApproval", "question_of"]
+__all__ = ["HumanApproval", "answer_to_json", "question_of", "questions_in"]
 
 Ask = Callable[[dict[str, Any]], Any]
 """Puts the question and returns the envelope `{by, at, answers: {call_id: answer}}`; LangGraph's `interrupt`.
@@ -41,20 +43,22 @@ class HumanApproval:
     bus: EventBus
     ask: Ask
     hooks: Hooks | None = None
+    decisions: Decisions | None = None
+    """Where a run without a session finds answers that were given elsewhere, and records those of its client."""
 
     async def __call__(self, state: "AgentState", run: RunContext, here: GraphPosition) -> Step:
         """Outcomes: answered, stopped."""
         if run.stop:
             return Step("stopped", {})
         calls = state["calls"]
-        envelope = self.ask({"by": run.owner_token, **question_of(calls, run.started_calls)})
-        envelope = envelope if isinstance(envelope, Mapping) else {}
-        answers = envelope.get("answers")
+        envelope = await self._ask(calls, run, here.thread_id)
+        given = envelope.get("answers")
+        answers: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
         scope = scope_of(state, run, here)
         update: dict[str, Any] = {}
         chosen = ""
         """The mode that replaces plan mode, where a plan was accepted."""
-        for call_id, answer in answers.items() if isinstance(answers, Mapping) else ():
+        for call_id, answer in answers.items():
             call = calls.get(call_id)
             if call is None or not _fits(answer, call, run):
                 continue
@@ -74,8 +78,56 @@ class HumanApproval:
                     self.bus.publish(ended_event(after))
                 if self.hooks is not None and call["status"] == "awaiting_approval":
                     await self.hooks.approval_answered(after, answer, scope)
+        if self.decisions is not None and not run.has_session and (unused := answers.keys() - update.keys()):
+            # An answer that could not be used does not count any more, or nobody could give another one.
+            await self.decisions.supersede(here.thread_id, sorted(unused), self.clock.now())
         changed: dict[str, Any] = {"calls": update} if update else {}
         return Step("answered", {**changed, "mode": chosen} if chosen else changed)
+
+    async def _ask(self, calls: Mapping[str, ToolCallInfo], run: RunContext, thread_id: str) -> Mapping[str, Any]:
+        question = {"by": run.owner_token, **question_of(calls, run.started_calls)}
+        if run.has_session:
+            envelope = self.ask(question)
+            return envelope if isinstance(envelope, Mapping) else {}
+        asked = questions_in(question)
+        found = await self.decisions.find_answers(thread_id, asked) if self.decisions is not None else {}
+        if known := [one for one in asked if one.call_id in found]:
+            answers = {one.call_id: answer_to_json(one, found[one.call_id]) for one in known}
+            return {"by": run.owner_token, "answers": answers}
+        shown = describe_questions(question, calls)
+        answer = self.ask(shown)
+        # An error raised here would come back at each later answer, because LangGraph keeps what was sent before.
+        while problem := unusable_reason(answer, question):
+            answer = self.ask({**shown, "error": problem})
+        envelope = read_answers(answer, question, calls)
+        return envelope if self.decisions is None else await self._record(envelope, asked, calls, run, thread_id)
+
+    async def _record(
+        self,
+        envelope: Mapping[str, Any],
+        asked: Sequence[Question],
+        calls: Mapping[str, ToolCallInfo],
+        run: RunContext,
+        thread_id: str,
+    ) -> Mapping[str, Any]:
+        """Record the client's answers, as the first one counts wherever it was given; returns those that count.
+
+        Recording an answer again, when the node is resumed, changes nothing.
+        """
+        answers = dict(envelope["answers"])
+        for question in asked:
+            answer = answers.get(question.call_id)
+            if self.decisions is None or answer is None or not _fits(answer, calls[question.call_id], run):
+                continue
+            arguments = dict(answer["arguments"]) if answer["kind"] == "edit" else None
+            by, reason = str(answer.get("decided_by", "")), str(answer.get("reason", ""))
+            given = Answer(answer["kind"], by, self.clock.now(), arguments, reason)
+            standing = await self.decisions.insert(thread_id, question, given)
+            if standing != given and (standing.kind, standing.arguments) != (given.kind, given.arguments):
+                text = f"{standing.by} answered call {question.call_id} first: {standing.kind}."
+                self.bus.publish(WarningIssued(text))
+            answers[question.call_id] = {**answer, **answer_to_json(question, standing)}
+        return {**envelope, "answers": answers}
 
     async def _apply(
         self, call: ToolCallInfo, answer: Mapping[str, Any], granted: dict[str, Any], scope: Scope
@@ -174,3 +226,28 @@ def question_of(calls: Mapping[str, ToolCallInfo], started: Collection[str] = ()
         }
         question["recover" if status == "interrupted" else "approve"].append(item)
     return question
+
+
+_KINDS: tuple[tuple[QuestionKind, str], ...] = (("approval", "approve"), ("recovery", "recover"))
+
+
+def questions_in(interrupt: Mapping[str, Any]) -> list[Question]:
+    """The questions in the value that human_approval waits with: approvals, then recoveries."""
+    return [
+        Question(kind, asked["call_id"], asked["attempt"], asked["args_digest"], asked["reason"])
+        for kind, key in _KINDS
+        for asked in interrupt[key]
+    ]
+
+
+def answer_to_json(question: Question, answer: Answer) -> dict[str, Any]:
+    """The answer as the envelope has it."""
+    return {
+        "kind": answer.kind,
+        "attempt": question.attempt,
+        "args_digest": question.args_digest,
+        "decided_by": answer.by,
+        "reason": answer.reason,
+        **({"outside_sandbox": True} if answer.outside_sandbox else {}),
+        **({} if answer.arguments is None else {"arguments": dict(answer.arguments)}),
+    }

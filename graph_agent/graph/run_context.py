@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
 
 
-__all__ = ["GraphPosition", "RunContext", "Step", "TakeMessages", "new_owner_token", "scope_of"]
+__all__ = ["GraphPosition", "RunContext", "Step", "TakeMessages", "always_stored", "new_owner_token", "scope_of"]
 
 TakeMessages = Callable[[Scope], Awaitable[Sequence["HumanMessage"]]]
 
@@ -59,8 +59,16 @@ class RunContext:
     """Usage of sub-agents that were stopped before their calls are cancelled, by call id."""
     response_schema: Mapping[str, Any] | None = None
     """JSON Schema for the turn's answer; see `ModelRequest`."""
+    has_session: bool = True
+    """Whether a session of ours runs the graph, which reads questions from the state; else the client of another
+    program gets all of them in the interrupt."""
     take_messages: TakeMessages | None = None
     """The user's messages for the running turn, asked for before each request; none comes twice."""
+
+
+async def always_stored() -> bool:
+    """For runs whose saver cannot prove anything, and for tests."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +76,11 @@ class GraphPosition:
     """Where in the thread a node runs."""
 
     thread_id: str
+    """The thread's id; as a part of another graph, one for each place in its thread."""
     checkpoint_id: str
     """The checkpoint this superstep rests on."""
+    is_stored: Callable[[], Awaitable[bool]] = always_stored
+    """Waits until the checkpoint is on disk; false if it does not get there, true where nothing can prove it."""
 
 
 def scope_of(state: "AgentState", run: RunContext, here: GraphPosition) -> Scope:

@@ -14,10 +14,11 @@ from typing import Any, cast
 from graph_agent.calls import FINAL, ToolCallInfo, ended_event
 from graph_agent.errors import Paused, StaleOwner
 from graph_agent.events import EventBus, ToolCallStarted
+from graph_agent.graph.clients import observed_run
 from graph_agent.graph.history import PAUSED, change_of, moved
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step
 from graph_agent.graph.state import CallTask
-from graph_agent.ports import Barrier, Clock, Journal, JournalRow, Outcome, Scope, Toolbox
+from graph_agent.ports import Clock, Journal, JournalRow, Outcome, Scope, Toolbox
 from graph_agent.ports.toolbox import Hooks
 
 __all__ = ["ToolExecution"]
@@ -32,7 +33,6 @@ class ToolExecution:
 
     toolbox: Toolbox
     journal: Journal
-    barrier: Barrier
     clock: Clock
     bus: EventBus
     hooks: Hooks | None = None
@@ -78,7 +78,7 @@ class ToolExecution:
         is_foreign = call.get("owner_token") != run.owner_token or run.stop
         may_have_started = is_foreign or any(row.attempt == call.get("attempt", 1) for row in rows)
         # The barrier: mark, approval and model message must be on disk before anything happens outside.
-        if may_have_started or not await self.barrier.wait(scope.thread_id, here.checkpoint_id):
+        if may_have_started or not await here.is_stored():
             return await self._interrupted(call, rows, scope, run)
         if self.hooks and (objection := await self.hooks.before(call, scope)):
             return moved(call, "error", error_msg=objection, ended_at=self.clock.now())
@@ -105,7 +105,7 @@ class ToolExecution:
             ToolCallStarted(call["call_id"], call["tool_name"], call.get("summary", ""), call.get("attempt", 1))
         )
         try:
-            outcome = await self.toolbox.run(call, scope)
+            outcome = await observed_run(call, self.toolbox.run(call, scope))
         except Paused:
             await self.journal.record_interruption(*key, "interrupted")
             return moved(call, "interrupted", started=True, reason=PAUSED, started_at=started_at)

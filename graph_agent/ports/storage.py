@@ -264,8 +264,11 @@ class FileStates(Protocol):
 class Barrier(Protocol):
     """Proof that a checkpoint, and everything it depends on, is on disk."""
 
-    async def wait(self, thread_id: str, checkpoint_id: str) -> bool:
+    async def wait(self, thread_id: str, checkpoint_id: str, namespace: str = "") -> bool:
         """True as soon as the checkpoint can be read back; False when it does not appear within a few seconds."""
+
+    def proves(self, saver: object) -> bool:
+        """Whether it sees the checkpoints that this saver stores."""
 
 
 class Inbox(Protocol):

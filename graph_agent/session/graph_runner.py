@@ -9,11 +9,12 @@ from typing import Any
 from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import AgentError, ModelError, StaleOwner
 from graph_agent.events import TurnEnded, WarningIssued
+from graph_agent.graph.human_approval import questions_in
 from graph_agent.graph.run_context import RunContext, TakeMessages, new_owner_token
 from graph_agent.ports import JournalRow, Question, Scope
 from graph_agent.ports.usage import SharedBudget, UsageTotals, usage_report
 from graph_agent.session.dependencies import SessionDependencies, Thread
-from graph_agent.session.questions import QuestionQueue, questions_in
+from graph_agent.session.questions import QuestionQueue
 from graph_agent.session.recovery import describe_question, process_traces
 from graph_agent.session.subagents import usage_with_sub_agents
 from graph_agent.session.thread_graph import RunOutput, ThreadGraph, last_answer, last_unmet

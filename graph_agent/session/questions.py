@@ -5,24 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graph_agent.calls import MAX_AUTOMATIC_RETRIES, ToolCallInfo
+from graph_agent.graph.human_approval import answer_to_json
 from graph_agent.ports import Answer, JournalRow, Question
-from graph_agent.ports.storage import QuestionKind
 from graph_agent.session.dependencies import SessionDependencies, Thread
 
-__all__ = ["QuestionQueue", "questions_in"]
-
-_KINDS: tuple[tuple[QuestionKind, str], ...] = (("approval", "approve"), ("recovery", "recover"))
-"""A low-risk call that was interrupted this often while it ran, or retried this often in one run without being
-started, is not retried again without a person's decision."""
-
-
-def questions_in(interrupt: Mapping[str, Any]) -> list[Question]:
-    """The questions in the value that human_approval waits with: approvals, then recoveries."""
-    return [
-        Question(kind, asked["call_id"], asked["attempt"], asked["args_digest"], asked["reason"])
-        for kind, key in _KINDS
-        for asked in interrupt[key]
-    ]
+__all__ = ["QuestionQueue"]
 
 
 class QuestionQueue:
@@ -46,18 +33,18 @@ class QuestionQueue:
             call = calls[question.call_id]
             rows = await self._dependencies.journal.rows(self._thread_id, question.call_id)
             if answer := await self._answer_from_journal(question, call, rows):
-                answers[question.call_id] = _as_json(question, answer) | {"owner_token": "journal"}
+                answers[question.call_id] = answer_to_json(question, answer) | {"owner_token": "journal"}
             elif (
                 question.kind == "recovery"
                 and question.call_id not in recorded
                 and await self._may_retry(call, rows)
             ):
                 self._retries[question.call_id] += 1
-                answers[question.call_id] = _as_json(question, Answer("retry", by="session", at=""))
+                answers[question.call_id] = answer_to_json(question, Answer("retry", by="session", at=""))
         if not answers:
             if len(recorded) < len(questions):
                 return None
-            answers = {q.call_id: _as_json(q, recorded[q.call_id]) for q in questions}
+            answers = {q.call_id: answer_to_json(q, recorded[q.call_id]) for q in questions}
         return {"by": owner_token, "at": self._dependencies.clock.now(), "answers": answers}
 
     async def mark_applied(self, answered: Sequence[Question], still_open: Iterable[Question]) -> None:
@@ -103,15 +90,3 @@ class QuestionQueue:
             and sum(row.may_have_started for row in rows) < MAX_AUTOMATIC_RETRIES
             and self._retries[call["call_id"]] < MAX_AUTOMATIC_RETRIES
         )
-
-
-def _as_json(question: Question, answer: Answer) -> dict[str, Any]:
-    return {
-        "kind": answer.kind,
-        "attempt": question.attempt,
-        "args_digest": question.args_digest,
-        "decided_by": answer.by,
-        "reason": answer.reason,
-        **({"outside_sandbox": True} if answer.outside_sandbox else {}),
-        **({} if answer.arguments is None else {"arguments": dict(answer.arguments)}),
-    }

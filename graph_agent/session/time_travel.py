@@ -25,8 +25,8 @@ from graph_agent.ports import (
     SubAgentRewind,
 )
 from graph_agent.ports.storage import sub_agent_id
+from graph_agent.ports.time_travel import changes_by_path, find_foreign_change
 from graph_agent.session.dependencies import SessionDependencies
-from graph_agent.session.file_history import changes_by_path, find_foreign_change
 from graph_agent.session.thread_graph import ThreadSnapshot, has_no_records, newest_call_ids, open_calls
 
 __all__ = [

@@ -9,6 +9,7 @@ import random
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 from uuid import UUID
 
@@ -127,6 +128,11 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         self._projections = Projections(self._decoder)
         self._last_history: tuple[tuple[_Key, tuple[str, ...]], Mapping[str, DeltaChannelHistory]] | None = None
         """Which channels of which checkpoint were asked for last, and what they depend on."""
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._database.path
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that the config names, or the thread's latest; None where there is none."""
@@ -361,7 +367,7 @@ def time_in(checkpoint_id: str) -> int:
     return time if found.version == _VERSION and time < _END - _YEAR else 0
 
 
-_EXISTS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?"
+_EXISTS = "SELECT 1 FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 _POLL_S = 0.01
 
 
@@ -372,8 +378,11 @@ class SqliteBarrier:
         self._database = database
         self._timeout_s = timeout_s
 
-    async def wait(self, thread_id: str, checkpoint_id: str) -> bool:
-        key = (thread_id, checkpoint_id)
+    def proves(self, saver: object) -> bool:
+        return isinstance(saver, CheckpointSaver) and saver.path == self._database.path
+
+    async def wait(self, thread_id: str, checkpoint_id: str, namespace: str = "") -> bool:
+        key = (thread_id, namespace, checkpoint_id)
         give_up = time.monotonic() + self._timeout_s
         while True:
             if await self._database.rows(_EXISTS, key):

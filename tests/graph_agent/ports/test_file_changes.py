@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from graph_agent.ports import ExecutedAttempt, Intent
-from graph_agent.session.file_history import changes_by_path, find_foreign_change
+from graph_agent.ports.time_travel import changes_by_path, find_foreign_change
 
 
 def change(before: str | None, after: str, status: str = "success", path: str = "/w/a") -> ExecutedAttempt:
