@@ -219,7 +219,10 @@ def format_next_step(thread_id: str, database: Path) -> str:
     """What happens after an answer, which runs nothing itself."""
     with read_database(database) as reader:
         owner = reader.top_thread(thread_id)
-        holder = reader.thread(owner).holder
+        thread = reader.thread(owner)
+    if thread.checkpoint_id is None:  # A journal of tool calls, whose graph is elsewhere.
+        return "The graph applies it when it runs next."
+    holder = thread.holder
     if holder is None:
         return f"Resume with: graph-agent resume {owner}"
     return f"Process {holder.pid} has the thread open and continues now."

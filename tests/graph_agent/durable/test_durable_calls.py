@@ -708,7 +708,7 @@ def test_an_answer_of_the_command_line_is_applied_by_the_next_run(place: Place) 
         (["calls"], ["t       c1    interrupted  medium  charge  1"]),
         (["calls", "c1"], ["card: a"]),
         (["recover"], ["started but did not finish", "No tool 'charge' is known here"]),
-        (["recover", "--done", "c1", "--result", "receipt 7"], ["c1"]),
+        (["recover", "--done", "c1", "--result", "receipt 7"], ["c1", "The graph applies it when it runs next."]),
         (["inspect", "t"], ["another graph keeps its state. For its tool calls: graph-agent calls 't'"]),
         (["threads", "list"], ["interrupted"]),
         (["doctor"], ["sound, 1 thread", "all rows are valid"]),
