@@ -158,9 +158,10 @@ class CallGuard:
             return
         if execution is None or _executions.get(task) is execution:
             return
-        if len(_executions) > _MOST_EXECUTIONS:
-            _executions.clear()
+        _executions.pop(task, None)
         _executions[task] = execution
+        if len(_executions) > _MOST_EXECUTIONS:
+            _executions.pop(next(iter(_executions)))
         for number in range(self._journal.rounds(task)):
             try:
                 interrupt(None)
@@ -282,8 +283,10 @@ class CallGuard:
         if answer.kind in ("reject", "cancel"):
             outcome = "rejected" if answer.kind == "reject" else "cancelled"
             decision.update(status="cancelled", outcome=outcome)
-        self._journal.decide(call.name, attempt, self._dump(message), decision)
-        return message
+        if self._journal.decide(call.name, attempt, self._dump(message), decision):
+            return message
+        outcome_by_now = self._journal.entry(call.name).outcome
+        return message if outcome_by_now is None else self._load(outcome_by_now, call)
 
     def _finish(self, claim: Claim, result: Any) -> None:
         if not self._journal.finish(claim, self._dump(result)):
@@ -423,7 +426,7 @@ def call_name(
     """The name of a call in the journal.
 
     Raises:
-        ConfigError: there is no thread id, or the call has no id.
+        ConfigError: there is no thread id, the call has no id, or its arguments are no JSON.
     """
     thread = config.get("configurable", {}).get("thread_id")
     if not thread:
@@ -437,6 +440,13 @@ def call_name(
             f"The call of {tool_call.get('name')!r} has no id, so it would not be recognized when it comes again. "
             "Pass the whole tool call: {'type': 'tool_call', 'id': ..., 'name': ..., 'args': ...}."
         )
+    try:
+        json.dumps(tool_call.get("args"))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"The arguments of call {call_id!r} of {tool_call['name']!r} are no JSON values ({error}), so the call "
+            "would not be recognized when it comes again."
+        ) from error
     number = _reuse_number(str(call_id), messages)
     key = str(call_id) if number == 1 else f"{call_id}#{number}"
     return CallName(str(thread), key, str(tool_call["name"]), dict(tool_call.get("args") or {}), is_read_only)

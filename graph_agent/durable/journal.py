@@ -173,9 +173,12 @@ class Journal:
             CallHeld: one still does after the time to wait.
         """
         deadline = time.monotonic() + self._wait_s
-        while True:
+        entry = self._work(lambda connection: self._entry(connection, call))
+        while entry.status == "executing":
+            seen, holder = entry, self._holder(call, entry)
             entry = self._work(lambda connection: self._entry(connection, call))
-            holder = self._holder(call, entry) if entry.status == "executing" else ""
+            if entry != seen:  # Its holder has finished between the two looks.
+                continue
             if not holder:
                 return entry
             if time.monotonic() >= deadline:
@@ -184,6 +187,7 @@ class Journal:
                     f"{holder}. Wait for it, or stop that process; then run the graph again."
                 )
             time.sleep(_LOOK_S)
+        return entry
 
     def claim(self, call: CallName, attempt: int, arguments: Mapping[str, Any]) -> Claim | None:
         """Claim an attempt, durably; None if it was claimed or finished by somebody else meanwhile."""
@@ -240,18 +244,23 @@ class Journal:
 
         self._done(claim, write)
 
-    def decide(self, call: CallName, attempt: int, outcome: Mapping[str, Any], decision: Mapping[str, Any]) -> None:
-        """Close a call without running it; a worker that still runs the attempt can no longer record its own."""
+    def decide(self, call: CallName, attempt: int, outcome: Mapping[str, Any], decision: Mapping[str, Any]) -> bool:
+        """Close a call without running it; a worker that still runs the attempt can no longer record its own.
 
-        def write(connection: sqlite3.Connection) -> None:
+        False, and nothing is recorded, if the attempt (0: there was none) has an outcome by now.
+        """
+
+        def write(connection: sqlite3.Connection) -> bool:
             now = self._clock.now()
             values = (outcome["status"], now, json_text(outcome))
-            connection.execute(_DECIDE, (*values, *_key(call), attempt))
+            if not connection.execute(_DECIDE, (*values, *_key(call), attempt)).rowcount and attempt:
+                return False
             status = decision.get("status", outcome["status"])
             self._log(connection, call, status, max(attempt, 1), now, {"ended_at": now, **decision})
             connection.execute(_APPLY, (now, *_key(call)))
+            return True
 
-        self._write(write)
+        return self._write(write)
 
     def find_answer(self, call: CallName, question: Question) -> Answer | None:
         """The answer to this very question, from whoever gave it first."""

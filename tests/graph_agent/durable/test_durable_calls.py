@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -621,6 +622,21 @@ def test_of_workers_that_resume_a_thread_at_the_same_instant_one_runs_the_call(p
 
     assert place.charged() == ["a"]
     assert 0 in codes
+
+
+def test_of_threads_that_meet_at_a_call_one_runs_it_and_all_have_its_result(place: Place) -> None:
+    node = DurableTools([charge_tool(place.effects)], journal=Journal(place.journal.path), on_unknown="tell_model")
+    graph = node_graph(node)
+
+    def pay(number: int) -> str:
+        calls: Any = {"messages": [ask_for(("charge", {"card": f"k{number // 4}"}, f"c{number // 4}"))]}
+        return texts(graph.invoke(calls, CONFIG))[0]
+
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(pay, range(80)))
+
+    assert results == [f"charged k{number // 4}" for number in range(80)]
+    assert sorted(place.charged()) == sorted(f"k{number}" for number in range(20))
 
 
 def test_a_journal_that_was_used_before_a_fork_works_in_the_child_as_another_owner(place: Place) -> None:
