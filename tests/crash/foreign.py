@@ -90,6 +90,9 @@ class Trial:
     def run(self, kills: "list[int | float]") -> None:
         """Run processes until one is done, the first of them killed at a point (a number) or after some seconds."""
         self.folder.mkdir(parents=True)
+        # Of two processes that set up the tables at once, LangGraph's saver has one fail: "database is locked".
+        with SqliteSaver.from_conn_string(str(self.folder / "checkpoints.sqlite")) as saver:
+            saver.setup()
         for kill in [*kills, *[None] * _RUNS_UNTIL_STUCK]:
             code = self._process(kill)
             self.tally["kills"] += code == _KILLED
