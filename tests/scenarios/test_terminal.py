@@ -143,12 +143,13 @@ def test_tasks_are_listed_stopped_and_shown(tmp_path: Path, columns: int, is_bus
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_vi_keys_edit_the_line_at_the_prompt_and_during_a_turn(tmp_path: Path, columns: int) -> None:
     chat = PtyChat("slow", tmp_path, (columns, 24), EDITING_MODE="VI")
-    chat.shows("mode default")
+    chat.shows("-- INSERT -- scripted model")
 
     for shown in ("> two", "stopping"):
         chat.types("one two")
-        chat.shows("> one two")
+        chat.shows("> one two", "-- INSERT --")
         chat.types(_ESC)
+        chat.shows("-- NORMAL --")
         chat.types_at_once("0dw")
         chat.shows("> two", hides=["one", "stopping"])
         chat.types("A three" + _ESC)

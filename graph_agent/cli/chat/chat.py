@@ -384,7 +384,9 @@ class Chat:
         if session is None:
             return ""
         turns = self._turns
-        return format_status(session, self._sandbox, turns.load(), self._console.width, turns.status_items)
+        mark = f"{self._terminal.vi_mark} " if self._terminal.vi_mark else ""
+        width = self._console.width - len(mark)
+        return mark + format_status(session, self._sandbox, turns.load(), width, turns.status_items)
 
     def _cycle_mode(self) -> None:
         """Choose the next of the modes that people switch between; the status line shows it."""

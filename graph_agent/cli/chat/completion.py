@@ -84,7 +84,8 @@ class ChatCompleter(Completer):
 
     def _commands(self) -> Iterator[tuple[str, str, str]]:
         """What is written, shown and said about each command; built-in ones first: they need no files."""
-        yield from ((f"/{name}", command.usage, command.does) for name, command in COMMANDS.items())
+        # Without their arguments, which `/help` shows, the descriptions fit beside them at 60 columns.
+        yield from ((f"/{name}", f"/{name}", command.does) for name, command in COMMANDS.items())
         own = importlib.import_module("graph_agent.app.chat_input").user_commands(self._workspace)
         yield from ((f"/{name}", one.usage, one.does) for name, one in own.known.items() if name not in COMMANDS)
 

@@ -198,4 +198,7 @@ class SlashCommands:
             self._say("/model NAME switches to another", "dim")
 
     def _say(self, text: str, style: str = "") -> None:
-        self.console.print(safe_text(text, style) if style else Text.assemble(safe_text(text)))
+        from graph_agent.cli.views.table import wrap_line  # with all that formats numbers and times
+
+        for line in wrap_line(safe_text(text).plain, self.console.width):
+            self.console.print(Text(line, style))

@@ -6,7 +6,9 @@ The prompt of a new thread appears before anything heavy is loaded; the rest is 
 import asyncio
 import importlib
 import os
+import shutil
 import sys
+import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,7 +43,10 @@ def open_chat(target: Target, message: str | None) -> int:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError('No terminal found. Run one prompt without a terminal: `graph-agent run "…"`.')
-    sys.stdout.write(f"graph-agent · {escape(str(target.workspace))} · /help for commands\n")
+    parts = ("graph-agent", escape(str(target.workspace)), "/help for commands")
+    width = shutil.get_terminal_size().columns
+    head = textwrap.fill(" · ".join(parts), width, break_long_words=False, break_on_hyphens=False)
+    sys.stdout.write(f"{head}\n")
     completer = ChatCompleter(target.workspace, database_path(os.environ, target.flags.get("db")))
     history = data_dir(os.environ) / "history"
     try:

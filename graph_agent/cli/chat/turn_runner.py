@@ -16,7 +16,7 @@ from graph_agent.cli.exit_codes import ExitCode, exit_code_of
 from graph_agent.cli.prompts.prompt import Prompt
 from graph_agent.cli.prompts.questions import PendingQuestions, StopTurn
 from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, Terminal, TurnKeys
-from graph_agent.cli.prompts.terminal_output import Notifier
+from graph_agent.cli.prompts.terminal_output import BELL, Notifier
 from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
@@ -136,9 +136,8 @@ class TurnRunner:
             stopping.append(asyncio.create_task(session.stop()))
 
         def status() -> list[str]:
-            return _chosen_parts(
-                session, "", self.load(), self.status_items or ("context", "cost", "mode", "model")
-            )
+            chosen: Sequence[str] = self.status_items or ("context", "cost", "mode", "model")
+            return [self._terminal.vi_mark, *_chosen_parts(session, "", self.load(), chosen)]
 
         keys = TurnKeys(
             stop,
@@ -238,10 +237,11 @@ class Announcer:
                 self._since = time.monotonic()
             case TurnEnded(status=status):
                 is_long = time.monotonic() - self._since >= _LONG_TURN_S
-                if (is_long or status in ("awaiting_approval", "interrupted")) and self._rings():
-                    sys.stdout.write("\a")
+                rings = (is_long or status in ("awaiting_approval", "interrupted")) and self._rings()
+                if rings:
+                    sys.stdout.write(BELL)
                     sys.stdout.flush()
-                self._notifier.notify(_ANNOUNCED.get(status, "finished"), self._folder)
+                self._notifier.notify(_ANNOUNCED.get(status, "finished"), self._folder, has_rung=rings)
                 self._since = time.monotonic()
 
 

@@ -14,6 +14,7 @@ from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import format_age, format_count
 from graph_agent.cli.views.settings import format_trust
+from graph_agent.cli.views.table import line_width, wrap_line
 from graph_agent.errors import AgentError, NothingYet, UsageError
 from graph_agent.ports.stored_text import plain_text
 
@@ -33,6 +34,7 @@ __all__ = [
 
 _MAX_LISTED = 40
 _PREVIEWED = 3
+_USUAL_WIDTH = 80
 _ANSWERS = (
     Choice("y", "trust it", "trust", "use its settings, instructions, hooks and servers", ("yes", "trust")),
     Choice("n", "ignore these files", "ignore", "work without them", ("no", "ignore")),
@@ -50,8 +52,10 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
         project = project_at(workspace)
         if project.trust not in ("untrusted", "changed"):
             return
+        width = line_width() or _USUAL_WIDTH
         for line in list(format_trust(project)):  # nothing is shown where its settings are invalid
-            say(line)
+            for piece in wrap_line(line, width):
+                say(piece)
         terminal.drop_typed_ahead()
         key = None
         while key not in ("y", "n"):

@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, TextIO
 
-from prompt_toolkit.application import get_app
+from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, emacs_mode, is_searching, vi_insert_mode
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyBindings, KeyPress, KeyPressEvent
+from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 
 from graph_agent.errors import AgentError
@@ -48,6 +50,7 @@ __all__ = [
     "is_completed",
     "is_empty",
     "typed_text",
+    "vi_mark",
 ]
 
 _PASTE_LENGTH = 32
@@ -542,6 +545,13 @@ async def complete_soon(buffer: Buffer) -> None:
             return
         buffer.start_completion(insert_common_part=True)
         await asyncio.sleep(_LOOK_S)
+
+
+def vi_mark(app: Application[Any]) -> str:
+    """How vi shows its mode; empty where its keys are not used."""
+    if app.editing_mode is not EditingMode.VI:
+        return ""
+    return "-- NORMAL --" if app.vi_state.input_mode is InputMode.NAVIGATION else "-- INSERT --"
 
 
 def clear(buffer: Buffer) -> None:

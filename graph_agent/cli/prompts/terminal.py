@@ -53,6 +53,7 @@ from graph_agent.cli.prompts.keyboard import (
     is_completed,
     is_empty,
     typed_text,
+    vi_mark,
 )
 from graph_agent.cli.prompts.menu import Menu, Picked
 from graph_agent.cli.prompts.terminal_output import (
@@ -156,6 +157,11 @@ class Terminal:
             session.editing_mode = mode
             if mode is EditingMode.VI:  # Esc is a key of its own, and what is behind it in one piece makes it Alt.
                 session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
+
+    @property
+    def vi_mark(self) -> str:
+        """The mode of vi's keys on the line that is typed; empty without them."""
+        return vi_mark((self._typing or self._messages).app)
 
     @contextlib.contextmanager
     def given_away(self) -> Iterator[None]:

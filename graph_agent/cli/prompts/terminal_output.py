@@ -20,6 +20,7 @@ from graph_agent.cli.render.themes import color_of
 from tools.programs import find_program
 
 __all__ = [
+    "BELL",
     "EchoedLine",
     "Notifier",
     "NotifyMethod",
@@ -146,6 +147,7 @@ class EchoedLine:
             _write("\b" * cells + " " * cells + "\b" * cells + self._shown[same:])
 
 
+BELL = "\a"
 NotifyMethod = Literal["auto", "osc9", "osc777", "bell", "off"]
 
 _KEEP_TITLE, _RESTORE_TITLE = "\x1b[22;2t", "\x1b]2;\x07\x1b[23;2t"
@@ -169,15 +171,16 @@ class Notifier:
         """Asked only when there is something to say: it reads the settings."""
         self._has_title = False
 
-    def notify(self, what: str, folder: str) -> None:
-        """Say what happened in a folder."""
+    def notify(self, what: str, folder: str, *, has_rung: bool = False) -> None:
+        """Say what happened in a folder; where the bell has rung for it, it does not ring again."""
         method = "off" if self._is_focused() or not _may_notify() else self._method()
         if method == "off":
             return
         if not self._has_title:
             self._has_title = True
             _write(_KEEP_TITLE)
-        _write(f"\x1b]2;{what} - graph-agent\x07{notification(method, what, folder, os.environ)}")
+        sequence = notification(method, what, folder, os.environ)
+        _write(f"\x1b]2;{what} - graph-agent\x07{'' if has_rung and sequence == BELL else sequence}")
 
     def restore_title(self) -> None:
         """Reset the title: the terminal has the focus again, or the chat ends."""
@@ -200,12 +203,12 @@ def notification(method: NotifyMethod, what: str, folder: str, environment: Mapp
     chosen = chosen_method(environment) if method == "auto" else method
     body = f"{what} in {folder}".replace(";", ",")
     text = escape(body if len(body) <= _SHOWN_CHARS else f"{body[: _SHOWN_CHARS - 1]}…")
-    sequence = {"osc9": f"\x1b]9;{text}\x07", "osc777": f"\x1b]777;notify;graph-agent;{text}\x07"}.get(chosen, "\a")
-    if sequence == "\a" or not (environment.get("TMUX") or environment.get("STY")):
+    sequence = {"osc9": f"\x1b]9;{text}\x07", "osc777": f"\x1b]777;notify;graph-agent;{text}\x07"}.get(chosen, BELL)
+    if sequence == BELL or not (environment.get("TMUX") or environment.get("STY")):
         return sequence
     if environment.get("TMUX") and _tmux_passes_through():
         return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
-    return "\a"
+    return BELL
 
 
 def _tmux_passes_through() -> bool:

@@ -60,6 +60,8 @@ _COLORS = {
     "found": "bold yellow",
 }
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
+_COLUMN_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
+"""Between two columns."""
 _WORD = re.compile(r"^ +|[^ ]+ *")
 """Also the indentation of a line."""
 _GAP = 2
@@ -194,11 +196,15 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    """The line folded between words, with its colours, and further lines indented like it; words stay whole."""
+    """The line folded between words, with its colours; words stay whole.
+
+    Further lines are indented like it, or like its last column where that leaves room.
+    """
     if text_width(_COLOR.sub("", line)) <= width:
         return [line]
     plain = _COLOR.sub("", line)
-    indent = " " * min(len(plain) - len(plain.lstrip(" ")), width // 3)
+    columns = [len(plain) - len(plain.lstrip(" ")), *(found.end() for found in _COLUMN_GAP.finditer(plain))]
+    indent = " " * max((text_width(plain[:at]) for at in columns if at <= width // 2), default=width // 3)
     lines, taken = [""], 0
     for word in _WORD.findall(line):
         size = text_width(_COLOR.sub("", word))

@@ -57,3 +57,7 @@ def test_an_empty_command_is_nothing_to_do(commands: Path) -> None:
 
 def test_the_usage_of_a_command_begins_with_its_name() -> None:
     assert [name for name, command in COMMANDS.items() if command.usage.split()[0] != f"/{name}"] == []
+
+
+def test_every_description_fits_beside_its_command_in_a_menu_of_60_columns() -> None:
+    assert {name: command.does for name, command in COMMANDS.items() if len(command.does) > 46} == {}

@@ -1,5 +1,6 @@
 import asyncio
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -228,3 +229,15 @@ def test_the_bell_rings_when_a_long_turn_has_ended(
 
 def test_without_the_setting_the_bell_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     assert _rings(capsys, "awaiting_approval", is_wanted=False) == 0
+
+
+def test_the_bell_rings_once_where_it_is_the_notification_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("graph_agent.cli.prompts.terminal_output._may_notify", lambda: True)
+    bus = EventBus()
+    bus.subscribe(Announcer(Notifier(lambda: False, lambda: "bell"), lambda: True))
+
+    bus.publish(TurnEnded("awaiting_approval"))
+
+    assert re.sub(r"\x1b\][^\a]*\a", "", capsys.readouterr().out).count("\a") == 1

@@ -19,6 +19,7 @@ from graph_agent.cli.views.table import (
     print_json_lists,
     text_width,
     truncate,
+    wrap_line,
 )
 from graph_agent.errors import UnknownId
 from tests.fakes.database_rows import Rows, record_of
@@ -196,3 +197,16 @@ def test_an_ascii_stdout_gets_escapes(rows: Rows) -> None:
     )
 
     assert b"\\u65e5\\u672c" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [
+        ("plain words here", ["plain words", "here"]),
+        ("  words indented", ["  words", "  indented"]),
+        ("a b  c d e f", ["a b  c d e", "     f"]),
+        ("a long column  b c", ["a long", "column  b c"]),
+    ],
+)
+def test_a_line_is_folded_below_its_last_column_where_that_leaves_room(line: str, lines: list[str]) -> None:
+    assert wrap_line(line, 11) == lines
