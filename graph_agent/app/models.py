@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import importlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,6 +16,7 @@ from graph_agent.errors import ModelError, StorageError, UsageError
 from graph_agent.ports import ChatModel, Models
 from graph_agent.ports.usage import Budget, Meter, Rate
 from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.row_values import load_json
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tools.description import format_declarations
 
@@ -153,7 +153,7 @@ async def store_model_choice(model: OpenedModel, threads: ThreadTable, thread_id
 
 def settings_for_choice(settings: Settings, stored: str) -> Settings | None:
     """The settings with the model that is stored with a thread, as JSON; None if it is no longer available."""
-    choice = json.loads(stored)
+    choice = load_json(stored, dict)
     profile, name = str(choice.get("profile", "")), str(choice.get("name", ""))
     if profile and profile not in settings.models:
         return None

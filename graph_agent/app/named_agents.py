@@ -13,6 +13,7 @@ from graph_agent.config.paths import config_dir, read_plain_text
 from graph_agent.config.settings import Settings
 from graph_agent.config.user_commands import field_items, split_front_matter
 from graph_agent.errors import UsageError
+from graph_agent.storage.sqlite.row_values import damaged_value, load_json
 from tools.agent_ops.new_task import NamedAgent
 from tools.registry import ToolRegistry, keep_only, resolve_tool_name, unknown_tool_message
 
@@ -119,5 +120,8 @@ def agent_from_json(text: str) -> NamedAgent:
     """The agent that is stored with a thread."""
     if not text:
         return NO_AGENT
-    stored = json.loads(text)
-    return NamedAgent(**{**stored, "tools": None if stored["tools"] is None else tuple(stored["tools"])})
+    stored = load_json(text, dict)
+    try:
+        return NamedAgent(**{**stored, "tools": None if stored["tools"] is None else tuple(stored["tools"])})
+    except (KeyError, TypeError) as error:
+        raise damaged_value(f"A thread holds {text!r:.60} as its agent") from error

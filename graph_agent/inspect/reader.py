@@ -282,6 +282,17 @@ class Reader:
         """How many threads the database once knew that are gone, though nobody deleted them."""
         return self._store.lost_threads()
 
+    def require_intact_head(self, thread_id: str) -> None:
+        """Decode the newest checkpoint, for commands that show a thread without it.
+
+        Raises:
+            DamagedDatabase: it is damaged; the message names the newest intact one.
+        """
+        head = self._store.head(thread_id)
+        stored = self._store.checkpoint(thread_id, head.checkpoint_id) if head and head.checkpoint_id else None
+        if stored is not None:
+            _ = stored.checkpoint
+
     def is_without_checkpoints(self, thread_id: str) -> bool:
         """Whether nothing is left of a thread to continue from."""
         return not self._store.newest_checkpoint(thread_id)

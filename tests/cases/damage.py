@@ -100,7 +100,7 @@ def damages(path: Path) -> Iterator[Damage]:
         ]
         for table in tables:
             columns = database.execute(f"PRAGMA table_info({table})").fetchall()
-            if "thread_id" not in {column[1] for column in columns} or table in ("leases", "search_entries"):
+            if "thread_id" not in {column[1] for column in columns} or table == "search_entries":
                 continue
             if not database.execute(f"SELECT 1 FROM {table} WHERE thread_id = ?", (HURT,)).fetchone():  # noqa: S608 - a name
                 continue
@@ -119,6 +119,9 @@ def _of_column(table: str, column: str, kind: str, *, may_be_null: bool) -> Iter
         "map": "'{}'" if kind != "BLOB" else "x'80'",
         "text": "'lorem'",
         "number": "7",
+        "negative": "-1",
+        "huge": "99999999999999999",
+        "broken": "'{\"a\": '",
     }
     # What LangGraph notes at the head for itself is written again by the next run.
     which = "channel IN ('messages', 'calls')" if table == "writes" else f"{column} IS NOT NULL"

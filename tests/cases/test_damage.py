@@ -275,6 +275,8 @@ def test_every_command_says_which_checkpoint_is_damaged_and_after_repair_the_que
         resumed = bench.ask("--resume", HURT, "--approve", "all")
         calls = bench.command.json("calls", HURT)["calls"]
 
+    shown = [words[1] for words in (("threads", "show"), ("threads", "search")) if ended[words].returncode == 1]
     parts = ("Checkpoint ", f"thread {HURT}", str(target), "intact", "doctor --repair")
+    assert shown == ["show", "search"] or name != _SAMPLE[0]
     assert (raw, run.returncode, [part in run.stderr for part in parts], unasked) == ([], 1, [True] * 5, [])
     assert (resumed.ending, [call["status"] for call in calls]) == ((0, "fine"), ["success"] * 4)

@@ -150,11 +150,13 @@ def show_thread(
 
         if not as_json:
             print_lines(_thread_lines(reader, thread, full=full, all_branches=all_branches))
+            reader.require_intact_head(thread_id)
             return
         facts = {"add_dirs": list(reader.roots(thread_id)), "tokens": sum_tokens(transcript())}
         calls = (call_json(call) for call in reader.iter_calls(thread_id))
         messages = (asdict(entry) for entry in transcript())
         print_json_lists({**thread_json(thread), **facts}, {"calls": calls, "transcript": messages})
+        reader.require_intact_head(thread_id)
 
 
 def _thread_lines(reader: Reader, thread: ThreadSummary, *, full: bool, all_branches: bool) -> Iterator[str]:
@@ -275,6 +277,7 @@ def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> N
 
     Raises:
         UsageError: the text is blank.
+        DamagedDatabase: a thread that was found has a damaged checkpoint; raised once all is printed.
     """
     if not text.strip():
         raise UsageError("The search text is blank. Give one or more words.")
@@ -295,6 +298,10 @@ def search_threads(database: Path, text: str, limit: int, *, as_json: bool) -> N
         print_lines(line for hit in found[:limit] for line in _hit_lines(*hit))
         if has_more:
             print_text(f"… more results; show them with --limit {limit * 2}")
+    if found:
+        with open_reader(database) as reader:
+            for thread_id in dict.fromkeys(hit.thread_id for hit, _, _ in found[:limit]):
+                reader.require_intact_head(thread_id)
 
 
 def _checkpoint_name(reader: Reader, hit: SearchHit) -> str:

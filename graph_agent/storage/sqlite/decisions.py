@@ -159,5 +159,5 @@ def _key(thread_id: str, question: Question) -> tuple[str, str, int, str]:
 
 def _answer(row: Sequence[Any]) -> Answer:
     _, kind, by, at, text, reason, outside = row
-    arguments = None if text is None else load_json(text)
+    arguments = None if text is None else load_json(text, dict)
     return Answer(kind=kind, by=by, at=at, arguments=arguments, reason=reason, outside_sandbox=bool(outside))

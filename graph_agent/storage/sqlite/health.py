@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -234,6 +235,11 @@ _OWN: Mapping[str, tuple[Column, ...]] = {
         Column(name, "json" if name == "rules" else "text")
         for name in ("scope", "rules", "mode", "workspace", "folder", "call_id", "by", "at")
     ),
+    "leases": (
+        *(Column(name) for name in ("owner_token", "process_started", "boot_id", "host", "since")),
+        Column("pid", "number"),
+        Column("ended_at", may_be_null=True),
+    ),
     "background_shells": (
         *(Column(name) for name in ("call_id", "command", "folder", "started_at", "read_by")),
         *(Column(name, "number") for name in ("id", "attempt", "read_from", "read_until")),
@@ -303,14 +309,34 @@ def _invalid_columns(table: str, columns: Sequence[Column], row: Sequence[Any]) 
 
 
 def _is_valid(table: str, column: Column, stored: Any) -> bool:
+    kind = _JSON_KINDS.get(column.name) if column.kind == "json" else None
     try:
         value = encode_value(column, stored)
-    except InvalidValue:
+        if column.name in ("agent", "model_choice"):
+            kind, value = dict, json.loads(stored or "{}")
+    except (InvalidValue, ValueError, RecursionError):
         return False
-    if column.kind == "json" and value is not None and not isinstance(value, dict | list):
-        return False
+    if value is None:
+        return True
+    if column.kind == "number":
+        return value in _NUMBERS.get(column.name, _ANY_NUMBER)
+    if kind or column.kind == "json":
+        return isinstance(value, kind or dict | list)
+    if column.name.endswith("_at") or column.name in ("at", "since"):
+        return not value or _TIME.match(value) is not None
     allowed = ONE_OF.get((table, column.name))
     return allowed is None or value in allowed
+
+
+_JSON_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("add_dirs", "next_nodes", "rules"), list),
+    **dict.fromkeys(("args", "body", "ending", "intent", "outcome", "record", "usage"), dict),
+}
+_ANY_NUMBER = range(2**53)
+_FLAG = range(2)
+_NUMBERS = {"attempt": range(1, 2**31), "process_group": range(1, 2**31), "pid": range(1, 2**31)}
+_NUMBERS |= dict.fromkeys(("reverted", "abandoned", "urgent", "outside_sandbox"), _FLAG)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
 _MAY_BE_EMPTIED = {
@@ -337,10 +363,12 @@ def clean_row(execute: Callable[[str, Sequence[Any]], Any], row: DamagedRow, now
                 (None if nullable else value, row.number),
             )
         return f"{row} of thread {row.thread_id}: what it held is lost"
-    if row.columns and _MAY_BE_EMPTIED.issuperset(row.columns):
-        emptied = ", ".join(f"{column} = NULL" for column in row.columns)
-        execute(f"UPDATE {row.table} SET {emptied} WHERE rowid = ?", (row.number,))  # noqa: S608 - names of our own
-        return f"{row} of thread {row.thread_id}: emptied"
+    required_times = {"started_at", "at", "queued_at", "updated_at", "since"}
+    if row.columns and (_MAY_BE_EMPTIED | required_times).issuperset(row.columns):
+        values = [now if column in required_times else None for column in row.columns]
+        changed = ", ".join(f"{column} = ?" for column in row.columns)
+        execute(f"UPDATE {row.table} SET {changed} WHERE rowid = ?", (*values, row.number))  # noqa: S608 - names of our own
+        return f"{row} of thread {row.thread_id}: emptied, or set to the present time"
     execute(f"DELETE FROM {row.table} WHERE rowid = ?", (row.number,))  # noqa: S608 - a name of our own
     return f"{row} of thread {row.thread_id}: removed"
 

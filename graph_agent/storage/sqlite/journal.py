@@ -17,7 +17,14 @@ from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, boo
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.database import Database, transaction
-from graph_agent.storage.sqlite.row_values import IMPORTED_OWNER, OWN_INTENT, intent_of, load_json, outcome_of_row
+from graph_agent.storage.sqlite.row_values import (
+    IMPORTED_OWNER,
+    OWN_INTENT,
+    intent_of,
+    load_json,
+    outcome_of_row,
+    sound_attempt,
+)
 
 __all__ = ["INLINE_BYTES", "SqliteJournal", "SqliteShells", "finish_claim", "insert_claim"]
 
@@ -162,7 +169,8 @@ class SqliteJournal:
 
     def _row(self, row: Sequence[Any]) -> JournalRow:
         call_id, attempt, owner, status, started_at, ended_at, text, intent, group, group_started, boot = row
-        outcome: Mapping[str, Any] | None = None if text is None else load_json(text)
+        sound_attempt((call_id, attempt, owner, status, started_at, ended_at))
+        outcome: Mapping[str, Any] | None = None if text is None else load_json(text, dict)
         if outcome is not None and "blob" in outcome:
             outcome = current_outcome(json.loads(self._blobs.get(outcome["blob"])))
         return JournalRow(
@@ -246,7 +254,7 @@ def _shell_record(row: Sequence[Any]) -> ShellRecord:
         started_at,
         journal,
         ended_at,
-        None if ending is None else ShellEnding(**json.loads(ending)),
+        None if ending is None else ShellEnding(**load_json(ending, dict)),
         read_from,
         read_until,
         read_by,

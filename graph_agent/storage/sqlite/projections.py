@@ -7,7 +7,6 @@ and never raise: an error here would recur with every checkpoint of the thread. 
 messages and calls of every branch: a compaction adds its summary and removes nothing.
 """
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.serializer import unwrap_value
 from graph_agent.storage.sqlite.checkpoint_rows import read_checkpoint
 from graph_agent.storage.sqlite.deltas import VISIBLE, begin_branch, delta_history
+from graph_agent.storage.sqlite.row_values import load_json
 from graph_agent.storage.sqlite.search_index import update_search_index
 
 __all__ = [
@@ -381,7 +381,7 @@ def _fold_call(
     row = connection.execute(
         "SELECT record FROM call_log WHERE thread_id = ? AND call_id = ?", (place.thread_id, call_id)
     ).fetchone()
-    old: dict[str, Any] = json.loads(row[0]) if row and not is_whole else {}
+    old: dict[str, Any] = load_json(row[0], dict) if row and not is_whole else {}
     record = {**old, **change}
     if not {"tool_name", "status"} <= record.keys() or _attempt(record) < _attempt(old):
         return

@@ -47,6 +47,7 @@ from graph_agent.storage.sqlite.row_values import (
     json_or,
     load_json,
     read_foreign_checkpoint,
+    sound_attempt,
     sound_thread_columns,
 )
 
@@ -242,7 +243,7 @@ class SqliteReadStore:
             used = None
             try:
                 open_calls = [] if is_idle or not calls else calls_of(whole["thread_id"], calls, self.path)
-                used = None if usage is None else load_json(usage)
+                used = None if usage is None else load_json(usage, dict)
             except DamagedDatabase:
                 damaged = True
             if damaged:  # One damaged thread must not hide the others.
@@ -255,7 +256,7 @@ class SqliteReadStore:
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         texts = self._column("SELECT add_dirs FROM threads WHERE thread_id = ?", thread_id)
-        return tuple(str(path) for text in texts for path in load_json(text))
+        return tuple(str(path) for text in texts for path in load_json(text, list))
 
     def sub_threads(self, thread_id: str) -> tuple[str, ...]:
         statement = (
@@ -328,7 +329,7 @@ class SqliteReadStore:
         )
         return [
             ports.JournalRow(
-                *(call, number, owner, status, started_at, ended_at),
+                *sound_attempt((call, number, owner, status, started_at, ended_at)),
                 intent=intent_of(intent),
                 process_group=group,
                 process_started=group_started,
@@ -346,8 +347,8 @@ class SqliteReadStore:
             (thread_id,),
         )
         return [
-            ports.ExecutedAttempt.from_record(attempt, intent_of(intent), load_json(record) if record else {})
-            for *attempt, intent, record in rows
+            ports.ExecutedAttempt.from_record(sound_attempt(row), intent_of(intent), load_json(text or "{}", dict))
+            for *row, intent, text in rows
         ]
 
     def tool_runs(self) -> list[tuple[str, str, float | None]]:

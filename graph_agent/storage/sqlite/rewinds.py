@@ -60,7 +60,7 @@ class SqliteRewinds:
             ExecutedAttempt.from_record(
                 attempt,
                 intent_of(intent),
-                load_json(record) if record else {},
+                load_json(record, dict) if record else {},
             )
             for *attempt, intent, record in rows
         ]

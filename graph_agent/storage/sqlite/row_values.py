@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graph_agent import ports
 from graph_agent.calls import STATUSES
@@ -33,8 +33,11 @@ __all__ = [
     "load_json",
     "outcome_of_row",
     "read_foreign_checkpoint",
+    "sound_attempt",
     "sound_thread_columns",
 ]
+
+Row = TypeVar("Row", bound=Sequence[Any])
 
 IMPORTED_OWNER = "imported:"
 """Beginning of the owner of an attempt that came from a file."""
@@ -201,13 +204,36 @@ def damaged_value(what: str) -> DamagedDatabase:
     )
 
 
-def load_json(text: str) -> Any:
-    if text == "[]":  # The usual case for most calls.
+def load_json(text: str, kind: type | None = None) -> Any:
+    """The value of a JSON column, of this kind if one is given.
+
+    Raises:
+        DamagedDatabase: the column holds something else.
+    """
+    if text == "[]" and kind is not dict:  # The usual case for most calls.
         return []
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
         raise damaged_value(f"A column that must hold JSON does not ({error})") from error
+    if kind is not None and not isinstance(value, kind):
+        raise damaged_value(f"A column that must hold a JSON {_JSON_KINDS[kind]} holds {value!r:.60}")
+    return value
+
+
+_JSON_KINDS: Mapping[type, str] = {dict: "object", list: "array"}
+
+
+def sound_attempt(columns: Row) -> Row:
+    """The columns of a journal row: call id, attempt, and others that are text or NULL.
+
+    Raises:
+        DamagedDatabase: one is something else.
+    """
+    call_id, number, *others = columns
+    if not (isinstance(number, int) and all(one is None or isinstance(one, str) for one in (call_id, *others))):
+        raise damaged_value(f"The journal of call {call_id!r:.60} holds {(number, *others)!r:.120}")
+    return columns
 
 
 def json_or(text: str, default: Any) -> Any:

@@ -41,7 +41,7 @@ class ThreadRow:
     @property
     def roots(self) -> tuple[str, ...]:
         """These folders."""
-        return tuple(map(str, load_json(self.add_dirs)))
+        return tuple(map(str, load_json(self.add_dirs, list)))
 
 
 _SELECT = f"SELECT {', '.join(field.name for field in fields(ThreadRow))} FROM threads"  # noqa: S608 - names only
@@ -132,7 +132,7 @@ class ThreadTable:
     async def get(self, thread_id: str) -> ThreadRow | None:
         """The thread's line; None when there is no such thread."""
         row = await self._first(f"{_SELECT} WHERE thread_id = ?", (thread_id,))
-        return ThreadRow(*row) if row else None
+        return _thread_row(row) if row else None
 
     async def newest(self, workspace: str) -> ThreadRow | None:
         """The thread of this workspace that was at work last; sub-agents' threads are left out.
@@ -140,7 +140,7 @@ class ThreadTable:
         One in which nothing was said, a chat that was opened and left, is taken only for want of others.
         """
         row = await self._first(_NEWEST, (storable(workspace),))
-        return ThreadRow(*row) if row else None
+        return _thread_row(row) if row else None
 
     async def is_imported(self, thread_id: str, checkpoint_id: str) -> bool:
         """Whether a checkpoint came out of a file, so that nobody here approved a call that is open in it."""
@@ -197,6 +197,18 @@ class ThreadTable:
 
     async def _first(self, statement: str, values: Sequence[str] | Mapping[str, str]) -> Any:
         return await self._database.run(lambda connection: connection.execute(statement, values).fetchone())
+
+
+def _thread_row(row: Sequence[Any]) -> ThreadRow:
+    """A line of the list of threads.
+
+    Raises:
+        DamagedDatabase: what was chosen for the thread cannot be read.
+    """
+    thread = ThreadRow(*row)
+    for text, kind in ((thread.add_dirs, list), (thread.model_choice or "{}", dict), (thread.agent or "{}", dict)):
+        load_json(text, kind)
+    return thread
 
 
 def _unknown(thread_id: str) -> UnknownId:
