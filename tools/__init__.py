@@ -1,7 +1,11 @@
 """The tools, their contract, and the registry. A module is loaded when one of its names is asked for."""
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# Loaded at once, as the module of the same name would hide the function otherwise.
+from tools.create_tool import create_tool
 
 if TYPE_CHECKING:
     from tools.base import (
@@ -16,7 +20,6 @@ if TYPE_CHECKING:
         failure,
     )
     from tools.built_in import create_default_tools
-    from tools.create_tool import create_tool
     from tools.registry import ToolRegistry
 
 __all__ = [
@@ -34,11 +37,18 @@ __all__ = [
     "failure",
 ]
 
-if not TYPE_CHECKING:  # For a type checker every name would be there.
-    _MODULES = {"create_default_tools": "built_in", "create_tool": "create_tool", "ToolRegistry": "registry"}
-    """Of the names that are not of `tools.base`."""
 
-    def __getattr__(name: str) -> Any:
-        if name in __all__:
-            return getattr(import_module(f"tools.{_MODULES.get(name, 'base')}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def load_on_demand(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are in the modules that it gives for them."""
+
+    def load(name: str) -> Any:
+        if name in modules:
+            return getattr(import_module(f"{package}.{modules[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return load
+
+
+if not TYPE_CHECKING:  # For a type checker every name would be there.
+    _ELSEWHERE = {"create_default_tools": "built_in", "ToolRegistry": "registry"}
+    __getattr__ = load_on_demand(__name__, {name: _ELSEWHERE.get(name, "base") for name in __all__})

@@ -1,10 +1,11 @@
 """The contract of all tools, and the names that tool authors import."""
 
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from inspect import iscoroutinefunction
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeGuard
 
@@ -24,9 +25,11 @@ from tools.result import (
     ToolResult,
     ToolRiskLevel,
     failure,
+    report_bug,
 )
 from tools.sandbox.sandbox import Sandbox
 from tools.schema import (
+    CONTEXT_KEYWORDS,
     InvalidArguments,
     apply_aliases,
     context_keyword,
@@ -44,6 +47,7 @@ __all__ = [
     "FileEffect",
     "FileStates",
     "FilesSearched",
+    "FunctionTool",
     "HostPermission",
     "HostTarget",
     "InterruptedCall",
@@ -356,11 +360,17 @@ class BaseTool:
     def __init_subclass__(cls, **options: Any) -> None:
         """Check the arguments of every call: whoever calls `execute` gets a result for bad ones too."""
         super().__init_subclass__(**options)
-        if iscoroutinefunction(cls.__dict__.get("execute")):  # Otherwise the tool is not usable, and is reported.
-            cls.execute = _checked(cls.execute)  # type: ignore[method-assign, assignment]  # as callable as before
+        execute: Any = cls.__dict__.get("execute")
+        if isasyncgenfunction(execute):
+            execute = _collected(execute)
+        if iscoroutinefunction(execute):  # Otherwise the tool is not usable, and is reported.
+            cls.execute = _checked(execute)  # type: ignore[method-assign, assignment]  # as callable as before
 
     async def execute(self, *args: Any, **arguments: Any) -> ToolResult:  # noqa: ARG002 - open for every signature
-        """Run the call. Declare the schema's fields as keywords and, if needed, `context: ToolContext | None`."""
+        """Run the call. Declare the schema's fields as keywords and, if needed, `context: ToolContext | None`.
+
+        It may be an async generator that yields progress, a text or one of `Progress`, and at last the result.
+        """
         return failure(ToolErrorType.EXECUTION, f"{self.name!r} does not implement execute; use another tool.")
 
     async def describe(self) -> str | ToolDescription:
@@ -460,8 +470,58 @@ def _checked(execute: Callable[..., Awaitable[ToolResult]]) -> Callable[..., Awa
             return await execute(self, **to_keywords(parsed), **context)
         except PathRefused as refused:
             return refused.as_result()
+        except Exception as error:  # noqa: BLE001 - the boundary for callers without `tools.running.execute`
+            return report_bug(self.name, error)
 
     return checked
+
+
+def _collected(execute: Callable[..., AsyncIterator[object]]) -> Callable[..., Awaitable[ToolResult]]:
+    """An `execute` that yields its progress, as one that reports it to the context and returns the result."""
+    declared = signature(execute)
+    takes = {one.name for one in declared.parameters.values()}
+
+    async def collected(self: BaseTool, **arguments: Any) -> ToolResult:
+        keyword = context_keyword(self.args_schema)
+        context = self.context_or_default(arguments.pop(keyword, None))
+        given = {keyword: context} if keyword in takes else {}
+        return await _last_result(execute(self, **arguments, **given), context)
+
+    added = (name for name in CONTEXT_KEYWORDS if name not in takes)
+    extra = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in added]
+    parameters = sorted([*declared.parameters.values(), *extra], key=lambda one: one.kind)
+    collected.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by inspect
+    return collected
+
+
+async def _last_result(steps: AsyncIterator[object], context: ToolContext) -> ToolResult:
+    """Report the progress that an async generator yields, and return the result that ends it.
+
+    Raises:
+        TypeError: it ended without a result.
+    """
+    async with aclosing(steps) as given:  # type: ignore[type-var]  # an async generator has aclose
+        async for step in given:
+            if isinstance(step, ToolResult):
+                return step
+            context.progress(ShellOutput(step) if isinstance(step, str) else step)  # type: ignore[arg-type]  # not checked
+    raise TypeError("execute ended without yielding a ToolResult")
+
+
+class FunctionTool(BaseTool):
+    """A tool that `create_tool` makes of a function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._wants_context = "context" in signature(function).parameters
+
+    async def execute(self, *, context: ToolContext | None = None, **arguments: Any) -> ToolResult:
+        here = self.context_or_default(context)
+        if self._wants_context:
+            arguments["context"] = here
+        made = self._function(**arguments)
+        result = await _last_result(made, here) if isinstance(made, AsyncIterator) else await made
+        return ToolResult(result) if isinstance(result, str) else result
 
 
 def is_tool(value: object) -> TypeGuard[BaseTool]:

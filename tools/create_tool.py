@@ -1,39 +1,44 @@
 """The short form for stateless tools: a function instead of a class."""
 
-import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+from tools.result import ToolKind, ToolResult, ToolRiskLevel
 
-from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, ToolResult, ToolRiskLevel
+if TYPE_CHECKING:  # `tools` itself loads this module, and only a call of it needs the others.
+    from pydantic import BaseModel
+
+    from tools.base import BaseTool, ToolDescription
 
 __all__ = ["create_tool"]
 
-Execute = Callable[..., Awaitable[ToolResult | str]]
+Execute = Callable[..., Awaitable[ToolResult | str] | AsyncIterator[object]]
 
 
 def create_tool(
     name: str,
-    description: str | ToolDescription,
-    parameters: type[BaseModel],
+    description: "str | ToolDescription",
+    parameters: "type[BaseModel]",
     execute: Execute,
     *,
     risk_level: ToolRiskLevel = ToolRiskLevel.MEDIUM,
     kind: ToolKind = ToolKind.EXECUTE,
     **attributes: Any,
-) -> BaseTool:
+) -> "BaseTool":
     """A tool whose `execute` is an asynchronous function; a text it returns is a successful output.
 
-    Further attributes are those of BaseTool, e.g. `tags` or `timeout_s`.
+    It may be an async generator too, see `BaseTool.execute`. Bad arguments and what the function raises become
+    error results, whoever calls the tool. Further attributes are those of BaseTool, e.g. `tags` or `timeout_s`.
 
     Raises:
         TypeError: BaseTool has no such attribute.
     """
-    unknown = [key for key in attributes if not hasattr(BaseTool, key)]
+    from tools.base import FunctionTool  # noqa: PLC0415 - as above
+
+    unknown = [key for key in attributes if not hasattr(FunctionTool, key)]
     if unknown:
         raise TypeError(f"create_tool({name!r}): a tool has no attribute {', '.join(unknown)}.")
-    tool = _FunctionTool(execute)
+    tool = FunctionTool(execute)
     declared = {
         "name": name,
         "description": description,
@@ -44,15 +49,3 @@ def create_tool(
     for key, value in (declared | attributes).items():
         setattr(tool, key, value)
     return tool
-
-
-class _FunctionTool(BaseTool):
-    def __init__(self, function: Execute) -> None:
-        self._function = function
-        self._wants_context = "context" in inspect.signature(function).parameters
-
-    async def execute(self, *, context: ToolContext | None = None, **arguments: Any) -> ToolResult:
-        if self._wants_context:
-            arguments["context"] = self.context_or_default(context)
-        result = await self._function(**arguments)
-        return ToolResult(result) if isinstance(result, str) else result

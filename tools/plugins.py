@@ -18,6 +18,7 @@ from pydantic.errors import PydanticUserError
 
 from tools.base import BaseTool, ToolDescription, ToolKind, ToolRiskLevel
 from tools.schema import declared_parameters, schema_problem
+from tools.third_party import finish
 
 __all__ = [
     "GROUP",
@@ -215,7 +216,7 @@ def _factory_makers(factory: Callable[..., object], workspace: Path) -> Iterator
 def _call_factory(factory: Callable[..., Any], workspace: Path) -> Any:
     takes = inspect.signature(factory).parameters
     takes_any = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in takes.values())
-    made = factory(workspace=workspace) if "workspace" in takes or takes_any else factory()
+    made = finish(factory(workspace=workspace) if "workspace" in takes or takes_any else factory())
     if isinstance(made, BaseTool) and made.workspace is None:
         made.workspace = workspace
     return made

@@ -4,15 +4,18 @@ import asyncio
 import copy
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from tools.base import BaseTool, ToolContext, ToolDescription, ToolKind, is_tool
 from tools.description import short_description
-from tools.schema import declared_parameters
-from tools.third_party import ToolQueryFailed, query_tool_async
+from tools.result import ToolErrorType, ToolResult, failure
+from tools.running import execute as run_tool
+from tools.running import parse_call
+from tools.schema import InvalidArguments, declared_parameters
+from tools.third_party import ToolQueryFailed, finish, query_tool_async
 
 __all__ = [
     "SYSTEM_TOOLS",
@@ -31,7 +34,7 @@ __all__ = [
 ]
 
 Origin = Literal["builtin", "plugin", "mcp"]
-Factory = Callable[[ToolContext | None], BaseTool]
+Factory = Callable[[ToolContext | None], BaseTool | Awaitable[BaseTool]]
 
 SYSTEM_TOOLS = frozenset(("attempt_completion", "new_task"))
 """Names that a plug-in may replace; all other names can be registered only once."""
@@ -80,9 +83,15 @@ class _Entry:
 
     def prototype(self) -> BaseTool:
         if self.tool is None:
-            assert self.factory is not None  # noqa: S101 - an entry has one of the two
-            self.tool = self.factory(None)
+            self.tool = self.make(None)
         return self.tool
+
+    def make(self, context: ToolContext | None) -> BaseTool:
+        assert self.factory is not None  # noqa: S101 - only asked for where there is one
+        made = finish(self.factory(context))
+        if not isinstance(made, BaseTool):
+            raise TypeError(f"the factory made {made!r}, not a tool")
+        return made
 
 
 class ToolRegistry:
@@ -94,13 +103,18 @@ class ToolRegistry:
         self._entries: dict[str, _Entry] = {}
         self._listeners: list[Listener] = []
 
-    def register(self, tool: BaseTool, *, origin: Origin = "builtin") -> None:
-        """Add a tool.
+    def register(self, tool: BaseTool | type[BaseTool], *, origin: Origin = "builtin") -> None:
+        """Add a tool, or a class of which each call gets an instance of its own.
 
         Raises:
-            TypeError: it is not a tool, or has no name.
+            TypeError: it is not a tool, has no name, or is a class that needs arguments.
             ValueError: the name is taken; only a plug-in may replace `attempt_completion` and `new_task`.
         """
+        if isinstance(tool, type) and issubclass(tool, BaseTool):
+            one = tool()
+            if is_tool(one):
+                self.register_factory(one.name, lambda _: tool(), origin=origin, prototype=one)
+                return
         if not is_tool(tool):
             raise TypeError(f"{tool!r} cannot be registered: a tool derives from BaseTool and has a name.")
         self._add(tool.name, _Entry(origin, tool=tool))
@@ -113,7 +127,7 @@ class ToolRegistry:
     def register_factory(
         self, name: str, factory: Factory, *, origin: Origin = "builtin", prototype: BaseTool | None = None
     ) -> None:
-        """Add a tool whose instances a factory makes: one for each call, see `instance`.
+        """Add a tool whose instances a factory, perhaps an asynchronous one, makes: one for each call.
 
         The factory gets None for the instance that is described and checked by policy, unless `prototype` is given.
 
@@ -151,7 +165,29 @@ class ToolRegistry:
         entry = self._entries.get(name)
         if entry is None:
             return None
-        return entry.factory(context) if entry.factory else entry.prototype()
+        return entry.make(context) if entry.factory else entry.prototype()
+
+    async def execute(
+        self, name: str, arguments: Mapping[str, Any], context: ToolContext | None = None
+    ) -> ToolResult:
+        """Run one call without a session: find the tool, check the arguments, run it within its time limit.
+
+        Every failure is a result. Policy does not decide about it, so the tools keep to their folders, see
+        `ToolContext.has_policy`.
+        """
+        known = resolve_tool_name(name, self.names())
+        prototype = self.get(known) if known else None
+        if known is None or prototype is None:
+            return failure(ToolErrorType.NOT_FOUND, unknown_tool_message(name, self.names()))
+        here = prototype.context_or_default(context)
+        tool = self.instance(known, here) or prototype
+        try:
+            given, keywords = parse_call(tool, arguments)
+        except InvalidArguments as error:
+            return failure(ToolErrorType.VALIDATION, str(error))
+        if objection := tool.validate(given):
+            return failure(ToolErrorType.VALIDATION, objection)
+        return await run_tool(tool, given, here, keywords=keywords)
 
     def has(self, name: str) -> bool:
         """Whether the name is taken."""

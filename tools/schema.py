@@ -212,9 +212,12 @@ def apply_aliases(
     return renamed
 
 
+CONTEXT_KEYWORDS = ("context", "tool_context")
+
+
 def context_keyword(model: type[BaseModel]) -> str:
     """The keyword under which `execute` takes its context: another one if the schema has an argument `context`."""
-    return "tool_context" if "context" in model.model_fields else "context"
+    return CONTEXT_KEYWORDS["context" in model.model_fields]
 
 
 def _invalid_arguments(problems: list[str]) -> InvalidArguments:

@@ -6,18 +6,19 @@ Plain methods run in a thread of their own, which the program waits for only for
 """
 
 import asyncio
+import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
-from traceback import TracebackException
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from tools.base import FileStates, ProcessRecorder, Progress, ToolContext
+from tools.result import error_text
 
-__all__ = ["QUERY_TIMEOUT_S", "ToolQueryFailed", "ToolThread", "error_text", "query_tool", "query_tool_async"]
+__all__ = ["QUERY_TIMEOUT_S", "ToolQueryFailed", "ToolThread", "finish", "query_tool", "query_tool_async"]
 
 T = TypeVar("T")
 
@@ -28,7 +29,6 @@ _LOOP_TIMEOUT_S = 1.0
 """How long the loop may take to start a new call; one that takes longer is blocked by another tool."""
 _GRACE_S = 1.0
 """How long a cancelled call may take to end; one that blocks does not even notice."""
-_NO_TEXT = "<exception str() failed>"
 
 _log = logging.getLogger(__name__)
 
@@ -97,10 +97,15 @@ async def _await_answer(
     raise ToolQueryFailed(f"{tool_name} failed when it was asked about this call: {cause}. Nothing was done.")
 
 
-def error_text(error: BaseException) -> str:
-    """The error's message, if it can be had: building it is the tool's own code as well, and may fail."""
-    text = str(TracebackException(type(error), error, None))
-    return "it has no readable message" if text == _NO_TEXT else text
+def finish(made: object) -> object:
+    """What a factory made; if that is a coroutine, its result, from the event loop of third-party tools."""
+    if not inspect.isawaitable(made):
+        return made
+
+    async def wait() -> object:
+        return await made
+
+    return asyncio.run_coroutine_threadsafe(wait(), _SHARED.loop()).result(QUERY_TIMEOUT_S)
 
 
 class ToolThread:

@@ -1,4 +1,8 @@
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel, Field
@@ -6,8 +10,10 @@ from pydantic import BaseModel, Field
 from tests.fakes.tool_ports import ToolEnvironment
 from tools.base import (
     BaseTool,
+    FilesSearched,
     InterruptedCall,
     PathTarget,
+    Progress,
     Reconciliation,
     ShellOutput,
     Target,
@@ -18,6 +24,7 @@ from tools.base import (
 )
 from tools.create_tool import create_tool
 from tools.paths import PathRefused
+from tools.plugins import declaration_problems
 from tools.registry import ToolRegistry
 from tools.result import ToolErrorType, failure
 from tools.running import execute, normalize_arguments
@@ -162,3 +169,91 @@ async def test_a_function_becomes_a_tool_and_gets_the_context_it_declares(tmp_pa
     assert await execute(where, {"text": "x"}, context) == ToolResult("x1 in c1")
     with pytest.raises(TypeError, match="no attribute colour"):
         create_tool("shout", "Shouts.", Words, _shout, colour="red")
+
+
+class Stepwise(BaseTool):
+    name = "stepwise"
+    args_schema = Words
+
+    async def execute(self, *, text: str, times: int = 1) -> AsyncIterator[object]:  # type: ignore[override]  # with its progress
+        for number in range(times):
+            yield f"{text} {number}"
+        yield FilesSearched(times)
+        if times:
+            yield ToolResult("done")
+            raise AssertionError("nothing follows the result")
+
+
+async def _steps(text: str, times: int, context: ToolContext) -> AsyncIterator[object]:
+    yield context.call_id
+    yield ToolResult(text * times)
+
+
+@pytest.mark.parametrize("is_direct", [True, False])
+@pytest.mark.parametrize(
+    ("tool", "times", "progress", "output"),
+    [
+        (Stepwise(), 2, [ShellOutput("a 0"), ShellOutput("a 1"), FilesSearched(2)], "done"),
+        (Stepwise(), 0, [FilesSearched(0)], "TypeError: execute ended without yielding a ToolResult"),
+        (create_tool("steps", "Steps.", Words, _steps), 2, [ShellOutput("c1")], "aa"),
+    ],
+)
+async def test_a_tool_may_yield_its_progress_and_then_its_result(
+    tmp_path: Path, tool: BaseTool, times: int, progress: list[Progress], output: str, *, is_direct: bool
+) -> None:
+    reported: list[Progress] = []
+    context = replace(ToolEnvironment(tmp_path).context(), progress=reported.append)
+
+    arguments = {"text": "a", "times": times}
+    result = (
+        await tool.execute(**arguments, context=context) if is_direct else await execute(tool, arguments, context)
+    )
+
+    assert (reported, output in (result.error or result.output)) == (progress, True)
+    assert declaration_problems(tool) in ("", "description = '': a text or a ToolDescription is expected")
+
+
+async def _fails(text: str, times: int) -> str:
+    raise ValueError(text * times)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "part"),
+    [
+        ({"text": "a"}, "unknown", "failed with an internal error: ValueError: a."),
+        ({"times": 1}, "validation", "text: missing, expected string"),
+        ({"text": "a", "times": "many"}, "validation", 'times: got "many" (string), expected integer'),
+        ({"text": "a", "colour": 1}, "validation", "unknown argument colour"),
+    ],
+)
+async def test_a_tool_called_by_itself_or_through_a_registry_gives_a_result_for_every_failure(
+    arguments: dict[str, Any], kind: str, part: str
+) -> None:
+    tool, registry = create_tool("fails", "Fails.", Words, _fails), ToolRegistry()
+    registry.register(tool)
+
+    for result in (await tool.execute(**arguments), await registry.execute("Fails", arguments)):
+        assert (result.metadata["error_type"], part in str(result.error)) == (kind, True)
+
+
+@pytest.mark.parametrize(
+    ("package", "names"),
+    [
+        ("tools", "BaseTool ToolContext ToolRegistry ToolResult create_default_tools create_tool failure"),
+        ("tools.file_ops", "EditFileTool GlobTool GrepTool LsTool ReadFileTool WriteFileTool"),
+        (
+            "tools.agent_ops",
+            "AskUserTool AttemptCompletionTool NewTaskTool PresentPlanTool SaveMemoryTool SkillTool",
+        ),
+        ("tools.agent_ops", "TodoReadTool TodoWriteTool ToolSearchTool"),
+        ("tools.shell_ops", "BashKillTool BashListTool BashOutputTool BashTool PowershellTool"),
+        ("tools.web_ops", "WebFetchTool WebSearchTool"),
+    ],
+)
+def test_the_names_of_the_contract_are_given_by_the_packages_themselves(package: str, names: str) -> None:
+    module = import_module(package)
+
+    assert [getattr(module, name).__name__ for name in names.split()] == names.split()
+    assert set(names.split()) <= set(module.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = module.Nothing

@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,36 @@ def test_a_users_tool_replaces_a_system_tool_whoever_comes_first(*, user_first: 
 
     assert registry.get("attempt_completion") is users
     assert [item["function"]["description"] for item in registry.declarations()] == ["the user's own"]
+
+
+async def _make_late(context: ToolContext | None) -> BaseTool:
+    await asyncio.sleep(0)
+    made = Looker()
+    made.display_name = "described" if context is None else context.call_id
+    return made
+
+
+async def test_a_class_and_an_asynchronous_factory_make_a_tool_for_each_call(tmp_path: Path) -> None:
+    registry, context = ToolRegistry(), ToolContext(tmp_path, call_id="c1")
+    registry.register(Painter)
+    registry.register_factory("looker", _make_late)
+
+    painters = {
+        registry.instance("painter", context),
+        registry.instance("painter", context),
+        registry.get("painter"),
+    }
+    late = registry.instance("looker", context)
+
+    assert len(painters) == 3
+    assert late is not None
+    assert (late.display_name, registry.all()[1].display_name) == ("c1", "described")
+
+
+async def test_a_registry_says_which_tool_there_is_not() -> None:
+    result = await _filled().execute("lookr", {})
+
+    assert (result.metadata["error_type"], "Did you mean looker?" in str(result.error)) == ("not_found", True)
 
 
 def test_a_name_is_given_once_and_to_tools_only() -> None:

@@ -5,7 +5,7 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, assert_never
@@ -13,7 +13,16 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, Field, field_validator
 
-from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    Progress,
+    ToolContext,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 
 __all__ = [
     "SearchHit",
@@ -96,11 +105,12 @@ class WebSearchTool(BaseTool):
         """The whole query, and where it is sent."""
         return f"search {self._provider.address}: {args['query']}"
 
-    async def execute(self, *, query: str, limit: int = _LIMIT) -> ToolResult:
+    async def execute(self, *, query: str, limit: int = _LIMIT, context: ToolContext | None = None) -> ToolResult:
         from tools.web_ops.http import FetchError  # noqa: PLC0415 - the HTTP library is slow to load
 
         try:
-            found = await search_web(self._provider, query, limit)
+            report = self.context_or_default(context).progress
+            found = await search_web(self._provider, query, limit, report)
         except FetchError as error:
             return failure(error.kind, str(error))
         output = "\n\n".join(
@@ -111,8 +121,10 @@ class WebSearchTool(BaseTool):
         return ToolResult(output or f"No results for {query!r}.", f"{len(found)} results", metadata=metadata)
 
 
-async def search_web(provider: SearchProvider, query: str, limit: int) -> list[SearchHit]:
-    """The results for a query.
+async def search_web(
+    provider: SearchProvider, query: str, limit: int, report: Callable[[Progress], None] = lambda _: None
+) -> list[SearchHit]:
+    """The results for a query; what was received so far is reported.
 
     Raises:
         FetchError: the search failed; the message says why.
@@ -131,7 +143,7 @@ async def search_web(provider: SearchProvider, query: str, limit: int) -> list[S
             http.open_client(address, may_be_private=True) as client,
             client.stream(url=address.url, **request) as response,
         ):
-            body, _ = await http.bounded_body(response)
+            body, _ = await http.bounded_body(response, report)
     except TimeoutError as error:
         raise http.FetchError(ToolErrorType.TIMEOUT, f"{place} did not answer in {_SECONDS:g} seconds.") from error
     except http.HostNotFound as error:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes.web_site import Answer, WebSite, packed
 from tools import create_default_tools
-from tools.base import ToolContext, ToolKind, ToolResult, ToolRiskLevel
+from tools.base import BytesFetched, Progress, ToolContext, ToolKind, ToolResult, ToolRiskLevel
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
 from tools.web_ops import web_search
@@ -141,8 +141,10 @@ RESULTS = json.dumps({"results": [{"title": "T", "url": "http://x/", "content": 
 
 async def test_a_server_of_this_very_machine_may_be_asked_as_the_user_set_it() -> None:
     with WebSite({PAGE: packed(RESULTS)}) as site:
-        found = await search_web(SearchProvider("searxng", site.url("")), "a", 5)
+        reported: list[Progress] = []
+        found = await search_web(SearchProvider("searxng", site.url("")), "a", 5, reported.append)
 
+    assert BytesFetched(len(RESULTS), len(RESULTS)) in reported
     assert (found, site.asked) == ([SearchHit("T", "http://x/", "words")], [(PAGE, f"127.0.0.1:{site.port}")])
 
 
