@@ -179,6 +179,8 @@ class Limits:
     """How far into a file a range may be."""
     spool_bytes: int = 64 * 1024 * 1024
     """Of what a command writes, so much is kept: half of it the beginning, half the end."""
+    call_s: float | None = None
+    """No call takes longer, whatever its tool declares; None: as long as the tool declares."""
     shells: int = 8
     """Background shells a thread may have running."""
     look_s: float = 0.05
@@ -338,6 +340,8 @@ class BaseTool:
     """Whether it is offered in plan mode; None: if it is read-only."""
     only_in_plan_mode: bool = False
     timeout_s: float = 600
+    ends_in_time: bool = False
+    """It keeps within `limits.call_s` itself, and returns what it has until then."""
     max_result_chars: int | None = None
     """None: the limit of the context."""
     internal_metadata: ClassVar[Mapping[str, Any]] = {}

@@ -74,8 +74,9 @@ async def execute(
         return failure(ToolErrorType.EXECUTION, str(error))
     # Ctrl-C, and the end of a coroutine that nobody awaits any more, cannot be told from the tool's own.
     stops: tuple[type[BaseException], ...] = (KeyboardInterrupt, GeneratorExit, *reraise)
+    seconds = tool.timeout_s if tool.ends_in_time else min(tool.timeout_s, context.limits.call_s or tool.timeout_s)
     try:
-        async with asyncio.timeout(tool.timeout_s) as limit:
+        async with asyncio.timeout(seconds) as limit:
             # The arguments are checked: a method of a class is called without the check that it has for others.
             method = getattr(tool.execute, "__wrapped__", None)
             run = partial(tool.execute, **given) if method is None else partial(method, tool, **given)
@@ -93,10 +94,11 @@ async def execute(
         context.cancellation.set()
         if not (isinstance(error, TimeoutError) and limit.expired()):
             return report_bug(tool.name, error)
-        message = f"{tool.name} was stopped after {tool.timeout_s:g} seconds; ask for less at once."
+        setting = "" if seconds == tool.timeout_s else " (setting tool_timeout)"
+        message = f"{tool.name} was stopped after {seconds:g} seconds{setting}; ask for less at once."
         if tool_thread is not None and tool_thread.is_still_running:
             message = (
-                f"{tool.name} was told to stop after {tool.timeout_s:g} seconds but is still running; "
+                f"{tool.name} was told to stop after {seconds:g} seconds{setting} but is still running; "
                 "what it still does is not known."
             )
         return failure(ToolErrorType.TIMEOUT, message)

@@ -44,7 +44,7 @@ from policy import (
     unparsed_shell,
 )
 from tools import create_default_tools
-from tools.base import BaseTool, ToolContext
+from tools.base import BaseTool, Limits, ToolContext
 from tools.plugins import (
     LoadedPlugin,
     PluginSource,
@@ -164,6 +164,7 @@ async def open_toolbox(
         workspace=workspace,
         policy=policy_of(settings),
         dependencies=dependencies,
+        limits=Limits(call_s=settings.tool_timeout),
         roots=roots,
     )
     await toolbox.load_descriptions()

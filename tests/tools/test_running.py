@@ -10,7 +10,17 @@ from pydantic import BaseModel
 
 from tests.fakes.tool_ports import MemoryBlobs, ToolEnvironment
 from tests.fakes.waiting import until
-from tools.base import BaseTool, HostTarget, Preview, Target, ToolContext, ToolKind, ToolResult, ToolRiskLevel
+from tools.base import (
+    BaseTool,
+    HostTarget,
+    Limits,
+    Preview,
+    Target,
+    ToolContext,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+)
 from tools.running import CallProfile, execute, limit_result, normalize_arguments, preview, run_in_thread
 from tools.schema import InvalidArguments
 
@@ -102,13 +112,23 @@ async def test_no_tool_ends_the_run_whatever_it_raises_or_returns(
     assert result.error == f"acting failed with an internal error: {problem}. What it did before that stays done."
 
 
-async def test_a_tool_over_its_time_is_stopped_and_its_cancellation_set(tmp_path: Path) -> None:
-    context = ToolEnvironment(tmp_path).context()
+@pytest.mark.parametrize(
+    ("limits", "time"),
+    [
+        (Limits(), "0.05 seconds"),
+        (Limits(call_s=60), "0.05 seconds"),
+        (Limits(call_s=0.01), "0.01 seconds (setting tool_timeout)"),
+    ],
+)
+async def test_a_tool_over_its_time_is_stopped_and_its_cancellation_set(
+    tmp_path: Path, limits: Limits, time: str
+) -> None:
+    context = ToolEnvironment(tmp_path).context(limits=limits)
 
     result = await execute(Acting(), {"what": "sleep"}, context)
 
     assert result.metadata == {"error_type": "timeout"}
-    assert result.error == "acting was stopped after 0.05 seconds; ask for less at once."
+    assert result.error == f"acting was stopped after {time}; ask for less at once."
     assert context.cancellation.is_set()
 
 

@@ -108,6 +108,7 @@ class NewTaskTool(BaseTool):
     in_plan_mode = True
     resumable = True
     timeout_s = _DAY_S
+    ends_in_time = True
     """Its steps are limited, and so is the time of each of its calls."""
 
     def __init__(

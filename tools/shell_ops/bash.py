@@ -50,6 +50,7 @@ _Stop = Literal["timeout"] | LimitStop
 
 _POLL_S = 0.05
 """How often the output of a running command is read."""
+_PURPOSE_CHARS = 100
 _MAX_REPORT_BYTES = 1024 * 1024
 _MAX_NAMED_FILES = 100
 """So many changed files are named, and the number of the others."""
@@ -87,6 +88,7 @@ class BashTool(BaseTool):
     """Its output is already cut to the context's limit; the notes on how it ended are added."""
     timeout_s = 660
     """A safety net: the command has its own limit of 600 seconds at most."""
+    ends_in_time = True
     shells: BackgroundShells | None = None
     """Set when a session is opened."""
 
@@ -109,10 +111,11 @@ class BashTool(BaseTool):
         return [CommandTarget(str(args["command"]), str(args.get("working_directory") or ""))]
 
     def display_call(self, args: Mapping[str, Any]) -> str:
-        """Whether it runs in the background, and the first line of the command."""
+        """Whether it runs in the background, the first line of the command, and what it is for."""
         first, *more = str(args["command"]).strip().split("\n")
         place = "in the background " if args.get("background") else ""
-        return f"{place}$ {first}" + (f" (+{len(more)} lines)" if more else "")
+        purpose = " ".join(str(args.get("description") or "").split())[:_PURPOSE_CHARS]
+        return f"{place}$ {first}{f' (+{len(more)} lines)' if more else ''}{f'  # {purpose}' if purpose else ''}"
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:
         """The command and the folder it would run in."""
@@ -150,7 +153,9 @@ class BashTool(BaseTool):
             )
             return await start_in_background(run, self.shells)
         try:
-            return await _run(ShellCommand(command, min(timeout, 600), start, here, shell))
+            return await _run(
+                ShellCommand(command, min(timeout, 600, here.limits.call_s or 600), start, here, shell)
+            )
         except SandboxUnavailable as error:
             return failure(
                 ToolErrorType.PERMISSION, f"The command was not run, because there is no sandbox: {error}."

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from graph_agent.app.reader import read_database
+from graph_agent.calls import FINAL
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.format import (
@@ -124,7 +125,7 @@ def find_value(state: Mapping[str, Any], path: str) -> Any:
 
 
 def _state_json(found: Inspection) -> dict[str, Any]:
-    state = found.state
+    state, calls = found.state, [call_json(view) for view in found.calls]
     return {
         "thread_id": state.thread_id,
         "checkpoint_id": state.checkpoint_id,
@@ -133,7 +134,7 @@ def _state_json(found: Inspection) -> dict[str, Any]:
         "tasks": [{**asdict(task), "name": task.node} for task in state.tasks],
         "interrupts": [dict(item) for item in state.interrupts],
         "pending_writes": [asdict(write) for write in state.pending_writes],
-        "calls": [call_json(view) for view in found.calls],
+        "calls": calls,
         "usage": _usage(found),
         "values": dict(state.values),
         "parent_id": state.parent_id,
@@ -143,6 +144,7 @@ def _state_json(found: Inspection) -> dict[str, Any]:
         "add_dirs": list(found.roots),
         "threads_within": list(found.threads_within),
         "shells": [asdict(shell) for shell in found.shells],
+        "pending_tool_calls": [call for call in calls if call["status"] not in FINAL],
     }
 
 

@@ -243,9 +243,9 @@ class _Unable(MemoryProcesses):
 async def test_a_command_whose_group_cannot_be_recorded_never_runs(each_around: ToolEnvironment) -> None:
     call_log, began = _Unable(), time.monotonic()
 
-    with pytest.raises(OSError, match="disk full"):
-        await _bash(each_around, "touch witness", processes=call_log)
+    result = await _bash(each_around, "touch witness", processes=call_log)
 
+    assert "disk full" in str(result.error)
     assert (names_in(str(each_around.workspace)), time.monotonic() - began < 2) == ([], True)
     assert not is_running(call_log.recorded[0][2])
 
@@ -350,8 +350,23 @@ async def test_a_command_may_write_as_much_as_it_likes_and_its_middle_is_counted
     assert around.blobs.spool("t1", "c1", 1).stat().st_blocks * 512 <= 520_000
 
 
-def test_the_user_sees_the_first_line_of_a_command() -> None:
-    assert BashTool().display_call({"command": "make\nmake test"}) == "$ make (+1 lines)"
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"command": "make\nmake test"}, "$ make (+1 lines)"),
+        ({"command": "make", "description": "Build\n it"}, "$ make  # Build it"),
+        ({"command": "serve\n", "background": True, "description": ""}, "in the background $ serve"),
+    ],
+)
+def test_the_user_sees_the_first_line_of_a_command_and_what_it_is_for(arguments: dict[str, Any], line: str) -> None:
+    assert BashTool().display_call(arguments) == line
+
+
+async def test_a_command_keeps_the_limit_for_all_tools_and_returns_what_it_wrote(around: ToolEnvironment) -> None:
+    result = await _bash(around, "echo begun; sleep 60", limits=Limits(call_s=0.5))
+
+    stopped = "[stopped after 0.5 seconds, its time limit; what it did until then stays done]"
+    assert (result.output, result.metadata["error_type"]) == (f"begun\n{stopped}", "timeout")
 
 
 async def test_the_shell_may_be_in_a_further_folder_of_the_thread(around: ToolEnvironment, tmp_path: Path) -> None:

@@ -288,6 +288,7 @@ def test_no_line_is_longer_than_the_screen(database: Path) -> None:
         ("messages.-1.content", "I shall build [red]it\\x1b[0m\n"),
         ("calls.call_a.arguments", '{\n  "command": "make"\n}\n'),
         ("tasks.0.name", "human_approval\n"),
+        ("pending_tool_calls.0.call_id", "call_a\n"),
         ("usage.input_tokens", "5\n"),
     ],
 )
