@@ -35,6 +35,7 @@ __all__ = [
     "create_default_tools",
     "create_tool",
     "failure",
+    "load_on_demand",
 ]
 
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeGuard
@@ -25,7 +25,6 @@ from tools.result import (
     ToolResult,
     ToolRiskLevel,
     failure,
-    report_bug,
 )
 from tools.sandbox.sandbox import Sandbox
 from tools.schema import (
@@ -458,6 +457,8 @@ def _checked(execute: Callable[..., Awaitable[ToolResult]]) -> Callable[..., Awa
 
     @wraps(execute)
     async def checked(self: BaseTool, **arguments: Any) -> ToolResult:
+        from tools.running import run_alone  # noqa: PLC0415 - it needs this module
+
         keyword = context_keyword(self.args_schema)
         context = {keyword: arguments.pop(keyword)} if keyword in arguments else {}
         try:
@@ -470,12 +471,7 @@ def _checked(execute: Callable[..., Awaitable[ToolResult]]) -> Callable[..., Awa
             return failure(ToolErrorType.VALIDATION, f"The arguments are not JSON values: {error}.")
         if objection:
             return failure(ToolErrorType.VALIDATION, objection)
-        try:
-            return await execute(self, **to_keywords(parsed), **context)
-        except PathRefused as refused:
-            return refused.as_result()
-        except Exception as error:  # noqa: BLE001 - the boundary for callers without `tools.running.execute`
-            return report_bug(self.name, error)
+        return await run_alone(self, partial(execute, self, **to_keywords(parsed), **context))
 
     return checked
 
