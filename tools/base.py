@@ -4,7 +4,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from functools import wraps
 from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, signature
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeGuard
@@ -25,6 +25,7 @@ from tools.result import (
     ToolResult,
     ToolRiskLevel,
     failure,
+    report_bug,
 )
 from tools.sandbox.sandbox import Sandbox
 from tools.schema import (
@@ -457,8 +458,6 @@ def _checked(execute: Callable[..., Awaitable[ToolResult]]) -> Callable[..., Awa
 
     @wraps(execute)
     async def checked(self: BaseTool, **arguments: Any) -> ToolResult:
-        from tools.running import run_alone  # noqa: PLC0415 - it needs this module
-
         keyword = context_keyword(self.args_schema)
         context = {keyword: arguments.pop(keyword)} if keyword in arguments else {}
         try:
@@ -471,9 +470,28 @@ def _checked(execute: Callable[..., Awaitable[ToolResult]]) -> Callable[..., Awa
             return failure(ToolErrorType.VALIDATION, f"The arguments are not JSON values: {error}.")
         if objection:
             return failure(ToolErrorType.VALIDATION, objection)
-        return await run_alone(self, partial(execute, self, **to_keywords(parsed), **context))
+        caught = _Caught()
+        with caught:
+            return await execute(self, **to_keywords(parsed), **context)
+        if isinstance(caught.error, PathRefused):
+            return caught.error.as_result()
+        return report_bug(self.name, caught.error)
 
     return checked
+
+
+class _Caught:
+    """What the block raises becomes a value; interrupts and cancellations pass."""
+
+    error: Exception
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, Exception):
+            self.error = error
+        return isinstance(error, Exception)
 
 
 def _collected(execute: Callable[..., AsyncIterator[object]]) -> Callable[..., Awaitable[ToolResult]]:

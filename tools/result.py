@@ -1,7 +1,9 @@
 """The values tools return, and the enumerations they declare themselves with."""
 
+import logging
 from dataclasses import dataclass, field
 from enum import StrEnum
+from traceback import TracebackException
 from typing import Any, Literal
 
 __all__ = [
@@ -14,8 +16,12 @@ __all__ = [
     "ToolKind",
     "ToolResult",
     "ToolRiskLevel",
+    "error_text",
     "failure",
+    "report_bug",
 ]
+
+_log = logging.getLogger(__name__)
 
 
 class ToolRiskLevel(StrEnum):
@@ -64,6 +70,22 @@ def failure(kind: ToolErrorType, error: str, *, output: str = "", **metadata: An
     """A failed result whose metadata carries the kind as `error_type`."""
     first_line = error.splitlines()[0] if error else str(kind)
     return ToolResult(output, display=first_line, error=error, metadata={"error_type": str(kind), **metadata})
+
+
+def report_bug(tool_name: str, error: BaseException) -> ToolResult:
+    """The result of a call in which the tool raised something; the traceback goes to the log."""
+    _log.error("tool %s failed", tool_name, exc_info=error)
+    message = f"{tool_name} failed with an internal error: {type(error).__name__}: {error_text(error)}."
+    return failure(ToolErrorType.UNKNOWN, f"{message} What it did before that stays done.")
+
+
+_NO_TEXT = "<exception str() failed>"
+
+
+def error_text(error: BaseException) -> str:
+    """The error's message, if it can be had: building it is the tool's own code as well, and may fail."""
+    text = str(TracebackException(type(error), error, None))
+    return "it has no readable message" if text == _NO_TEXT else text
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from tools.base import BaseTool, BlobStore, Target, ToolContext
-from tools.paths import PathRefused
-from tools.result import FileEffect, Preview, ToolErrorType, ToolResult, failure
+from tools.result import FileEffect, Preview, ToolErrorType, ToolResult, failure, report_bug
 from tools.schema import InvalidArguments, apply_aliases, context_keyword, parse_arguments, to_keywords
-from tools.third_party import ToolQueryFailed, ToolThread, error_text, query_tool
+from tools.third_party import ToolQueryFailed, ToolThread, query_tool
 
 __all__ = [
     "CallProfile",
@@ -23,7 +22,6 @@ __all__ = [
     "parse_call",
     "predict_effect",
     "preview",
-    "run_alone",
     "run_in_thread",
     "store_blob",
 ]
@@ -91,11 +89,11 @@ async def execute(
         task = asyncio.current_task()
         if task is not None and task.cancelling() > 0:
             raise
-        return _report_bug(tool, error)  # The tool raised it without being cancelled.
+        return report_bug(tool.name, error)  # The tool raised it without being cancelled.
     except BaseException as error:  # noqa: BLE001 - the one boundary between a tool's bugs and the run
         context.cancellation.set()
         if not (isinstance(error, TimeoutError) and limit.expired()):
-            return _report_bug(tool, error)
+            return report_bug(tool.name, error)
         setting = "" if seconds == tool.timeout_s else " (setting tool_timeout)"
         message = f"{tool.name} was stopped after {seconds:g} seconds{setting}; ask for less at once."
         if tool_thread is not None and tool_thread.is_still_running:
@@ -125,22 +123,6 @@ async def _keywords(
     if _takes(keyword, tool.execute):
         keywords[keyword] = tool_thread.context(context) if tool_thread else context
     return keywords
-
-
-async def run_alone(tool: BaseTool, run: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
-    """Run a call, its arguments checked, for a caller that does not use `execute`: every failure is a result."""
-    try:
-        return await run()
-    except PathRefused as refused:
-        return refused.as_result()
-    except Exception as error:  # noqa: BLE001 - as in `execute`
-        return _report_bug(tool, error)
-
-
-def _report_bug(tool: BaseTool, error: BaseException) -> ToolResult:
-    _log.error("tool %s failed", tool.name, exc_info=error)
-    message = f"{tool.name} failed with an internal error: {type(error).__name__}: {error_text(error)}."
-    return failure(ToolErrorType.UNKNOWN, f"{message} What it did before that stays done.")
 
 
 def _require_result(result: object) -> ToolResult:

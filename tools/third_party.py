@@ -12,21 +12,13 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
-from traceback import TracebackException
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from tools.base import FileStates, ProcessRecorder, Progress, ToolContext
+from tools.result import error_text
 
-__all__ = [
-    "QUERY_TIMEOUT_S",
-    "ToolQueryFailed",
-    "ToolThread",
-    "error_text",
-    "finish",
-    "query_tool",
-    "query_tool_async",
-]
+__all__ = ["QUERY_TIMEOUT_S", "ToolQueryFailed", "ToolThread", "finish", "query_tool", "query_tool_async"]
 
 T = TypeVar("T")
 
@@ -37,8 +29,6 @@ _LOOP_TIMEOUT_S = 1.0
 """How long the loop may take to start a new call; one that takes longer is blocked by another tool."""
 _GRACE_S = 1.0
 """How long a cancelled call may take to end; one that blocks does not even notice."""
-
-_NO_TEXT = "<exception str() failed>"
 
 _log = logging.getLogger(__name__)
 
@@ -105,12 +95,6 @@ async def _await_answer(
     _log.error("the tool %s failed when it was asked about a call", tool_name, exc_info=outcome.error)
     cause = f"{type(outcome.error).__name__}: {error_text(outcome.error)}"
     raise ToolQueryFailed(f"{tool_name} failed when it was asked about this call: {cause}. Nothing was done.")
-
-
-def error_text(error: BaseException) -> str:
-    """The error's message, if it can be had: building it is the tool's own code as well, and may fail."""
-    text = str(TracebackException(type(error), error, None))
-    return "it has no readable message" if text == _NO_TEXT else text
 
 
 def finish(made: object) -> object:
