@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -82,6 +83,8 @@ WHERE thread_id = ? AND call_id = ? AND superseded_at IS NULL AND applied_at IS 
 _LOOK_S = 0.05
 """How often a waiting worker looks whether the holder of a call has finished."""
 _journals: "WeakSet[Journal]" = WeakSet()
+_workers: "dict[Path, _Worker]" = {}
+"""What this process is to each file, however many objects use it."""
 _inherited: list[sqlite3.Connection] = []
 """Connections of the parent of a fork: closing one here would release the locks of the process that opened it."""
 
@@ -144,15 +147,14 @@ class Journal:
         self._clock = SystemClock()
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
-        self._owner: dict[str, Any] = {}
+        self._worker = _Worker({})
         self._renewed_at = 0.0
-        self._running: set[tuple[str, str]] = set()
         self._heartbeat: threading.Thread | None = None
         self._is_closed = threading.Event()
         _journals.add(self)
 
     def close(self) -> None:
-        """Close the file; the next use opens it again, as another owner."""
+        """Close the file; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
@@ -163,7 +165,7 @@ class Journal:
         """Forget, in the child of a fork, what belongs to its parent."""
         if self._connection is not None:
             _inherited.append(self._connection)
-        self._connection, self._heartbeat, self._running = None, None, set()
+        self._connection, self._heartbeat = None, None
         self._lock, self._is_closed = threading.RLock(), threading.Event()
 
     def entry(self, call: CallName) -> CallEntry:
@@ -194,7 +196,7 @@ class Journal:
 
         def write(connection: sqlite3.Connection) -> Claim | None:
             now = self._clock.now()
-            owner = str(self._owner["owner"])
+            owner = str(self._worker.identity["owner"])
             known = self._entry(connection, call)
             if known.outcome is not None:
                 return None
@@ -210,10 +212,14 @@ class Journal:
             return Claim(call, attempt, owner, arguments)
 
         with self._lock:
-            claim = self._write(write)
-            if claim is not None:
-                self._running.add(_key(call))
-                self._start_heartbeat()
+            self._work(lambda _: self._start_heartbeat())
+            self._worker.begin(_key(call))  # Before others can see the claim.
+            claim = None
+            try:
+                claim = self._write(write)
+            finally:
+                if claim is None:
+                    self._worker.end(_key(call))
         return claim
 
     def finish(self, claim: Claim, outcome: Mapping[str, Any]) -> bool:
@@ -326,13 +332,13 @@ class Journal:
 
     def _holder(self, call: CallName, entry: CallEntry) -> str:
         """Who runs the call, in words; empty if nobody does any more."""
-        if entry.owner == self._owner["owner"]:
-            return "this process, in another task or thread" if _key(call) in self._running else ""
+        if entry.owner == self._worker.identity["owner"]:
+            return "this process, in another task or thread" if self._worker.runs(_key(call)) else ""
         row = self._work(lambda connection: connection.execute(_OWNER, (entry.owner,)).fetchone())
         if row is None:
             return ""
         pid, started, place, host, since, renewed_at, lease_s = row
-        if place == self._owner["place"]:
+        if place == self._worker.identity["place"]:
             is_alive = process_started(pid) == started
         else:
             is_alive = time.time() < renewed_at + lease_s
@@ -375,7 +381,7 @@ class Journal:
             try:
                 return self._write(write)
             finally:
-                self._running.discard(_key(claim.call))
+                self._worker.end(_key(claim.call))
 
     def _start_heartbeat(self) -> None:
         if self._heartbeat is None:
@@ -392,12 +398,12 @@ class Journal:
         while not is_closed.wait(self._lease_s / 3):
             # A full disk or a busy file: the next beat may succeed, and the outcome of the call is what reports it.
             with suppress(StorageError):
-                if self._running:
+                if self._worker.running:
                     self._write(self._renew)
 
     def _renew(self, connection: sqlite3.Connection) -> None:
         self._renewed_at = time.time()
-        connection.execute(_RENEW, {**self._owner, "renewed_at": self._renewed_at})
+        connection.execute(_RENEW, {**self._worker.identity, "renewed_at": self._renewed_at})
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def in_transaction(connection: sqlite3.Connection) -> T:
@@ -421,12 +427,38 @@ class Journal:
         if self._connection is None:
             connection = open_connection(self.path)
             connection.executescript(_OWN_TABLES)
-            self._owner, self._renewed_at = _identity(self._clock.now(), self._lease_s), 0.0
+            worker = _Worker(_identity(self._clock.now(), self._lease_s))
+            self._worker, self._renewed_at = _workers.setdefault(self.path.resolve(), worker), 0.0
             self._connection = connection
         return self._connection
 
 
+class _Worker:
+    """This process as the owner of claims in one file, and the calls that it runs."""
+
+    def __init__(self, identity: dict[str, Any]) -> None:
+        self.identity = identity
+        self.running: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def begin(self, key: tuple[str, str]) -> None:
+        """Count a call as running, or about to."""
+        with self._lock:
+            self.running[key] += 1
+
+    def end(self, key: tuple[str, str]) -> None:
+        """No longer count it."""
+        with self._lock:
+            self.running[key] -= 1
+            self.running += Counter()  # Drops what is at 0.
+
+    def runs(self, key: tuple[str, str]) -> bool:
+        """Whether it runs."""
+        return self.running[key] > 0
+
+
 def _forget_parent() -> None:
+    _workers.clear()
     for journal in list(_journals):
         journal.after_fork()
 

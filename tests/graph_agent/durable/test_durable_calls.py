@@ -35,7 +35,7 @@ from graph_agent.durable import (
     answer,
     current_call,
 )
-from graph_agent.errors import AnswerRefused, ConfigError
+from graph_agent.errors import AnswerRefused, ConfigError, StorageError
 from tests.architecture.checkout import ROOT
 from tests.fakes.forked_command import run_forked
 from tests.fakes.tool_graphs import (
@@ -779,16 +779,50 @@ def test_the_demo_shows_two_charges_and_one(tmp_path: Path) -> None:
     assert "the model receives 'receipt 4711'" in printed
 
 
-def test_importing_the_package_loads_no_library_and_nothing_of_the_agent() -> None:
-    code = "import sys, json, graph_agent.durable as d; d.ToolPolicy(); print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(
+    ("code", "libraries"),
+    [
+        ("import graph_agent.durable as d; d.ToolPolicy()", []),
+        ("from graph_agent.durable import Journal; Journal('journal.sqlite').rounds('')", ["sqlite3"]),
+    ],
+    ids=["importing the package", "opening a journal"],
+)
+def test_no_library_is_loaded_before_it_is_used(tmp_path: Path, code: str, libraries: list[str]) -> None:
+    listing = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; {listing}"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
 
     loaded = json.loads(done.stdout)
-    assert {name for name in loaded if name.startswith("graph_agent")} == {
-        "graph_agent",
-        "graph_agent.durable",
-        "graph_agent.durable.tool_policy",
-        "graph_agent.errors",
-    }
     heavy = ("langgraph", "langchain", "langchain_core", "pydantic", "sqlite3", "openai", "typer")
-    assert [name for name in loaded if name.split(".")[0] in heavy] == []
+    assert [name for name in loaded if name in heavy] == libraries
+    parts = {name.split(".")[1] for name in loaded if name.startswith("graph_agent.")}
+    assert parts <= {"durable", "errors", "calls", "config", "ports", "storage"}
+    assert libraries or parts == {"durable", "errors"}
+
+
+def test_a_journal_that_cannot_be_used_stops_the_call_before_it_runs(place: Place) -> None:
+    (place.folder / "file").touch()
+    place.journal = Journal(place.folder / "file" / "journal.sqlite")
+
+    with pytest.raises(StorageError, match="file"):
+        place.graph().invoke(START_MESSAGE, CONFIG)
+    assert place.charged() == []
+
+
+def test_an_outcome_that_a_full_disk_keeps_out_is_asked_about(place: Place) -> None:
+    @tool
+    def fill() -> str:
+        """Return more than fits."""
+        place.journal._work(lambda one: one.execute("PRAGMA max_page_count = 1").fetchall())
+        return "x" * 100_000
+
+    graph = node_graph(DurableTools([fill], journal=place.journal))
+    calls: Any = {"messages": [ask_for(("fill", {}, "f1"))]}
+
+    with pytest.raises(StorageError, match="disk is full"):
+        graph.invoke(calls, CONFIG)
+    place.journal.close()
+    place.journal = Journal(place.journal.path, wait=0)
+    graph = node_graph(DurableTools([fill], journal=place.journal))
+    assert questions_of(graph.invoke(calls, CONFIG)["__interrupt__"]) == {"f1": "recovery"}
