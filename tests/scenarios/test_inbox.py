@@ -108,6 +108,24 @@ def test_an_urgent_message_from_another_process_survives_a_kill_and_reaches_the_
     assert command.said() == ["go", "use tabs"]
 
 
+def test_an_idle_chat_sends_what_another_process_queues_and_notices_its_answer_to_a_question_left_open(
+    tmp_path: Path,
+) -> None:
+    replies = [TXT("pong"), TC("c1", "bash", {"command": "touch x"}), TXT("made")]
+    with scripted(tmp_path, replies) as command:
+        chat = command.chat("chat", "ping", "--thread", "t1")
+        chat.plays("pong", "mode default", "^half a")
+        command("threads", "say", "t1", "make x")
+        chat.plays("> make x", "? help", "^\x1b", "Left open")
+        command("approvals", "approve", "c1")
+        chat.plays("made")
+        chat.shows("> half a")
+        chat.plays("^\x15\x04")
+        code = chat.ends()
+
+    assert (code, command.said(), (command.workspace / "x").exists()) == (0, ["ping", "make x"], True)
+
+
 async def test_an_urgent_message_is_in_the_next_request_of_the_turn_and_others_wait_for_its_end(
     tmp_path: Path,
 ) -> None:

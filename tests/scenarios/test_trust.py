@@ -7,7 +7,7 @@ import pytest
 
 from tests.cases.bench import Bench
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
-from tests.scenarios.command import Command
+from tests.scenarios.command import Command, scripted
 
 _DEMO = Path(__file__).parents[1] / "fakes" / "mcp_demo.py"
 
@@ -68,6 +68,22 @@ def test_the_chat_asks_once_before_anything_else(bench: Bench) -> None:
 
     assert (second.ends(), "Trust this folder?" in second.output) == (0, False)
     assert "Always use tabs." in _system(bench, 0)
+
+
+@pytest.mark.parametrize(("command", "is_new"), [("/clear", True), ("/fork", False)])
+def test_a_thread_that_a_running_chat_opens_asks_about_files_that_are_new(
+    tmp_path: Path, command: str, is_new: bool
+) -> None:
+    with scripted(tmp_path, [TXT("pong"), TXT("fine")]) as program:
+        chat = program.chat("chat", "ping")
+        chat.plays("pong", "mode default")
+        (program.workspace / "AGENTS.md").write_text("Always use tabs.")
+        chat.plays(f"<{command}", "Trust this folder?", "<y", "Return to the previous", "<go", "fine", "^\x04")
+        chat.ends()
+        [system] = [one["content"] for one in program.server.bodies[-1]["messages"] if one["role"] == "system"]
+
+    # A copy keeps the instructions that its thread began with.
+    assert ("Always use tabs." in system, "ignored" in chat.output) == (is_new, False)
 
 
 def test_leaving_the_question_leaves_the_chat_and_opens_nothing(bench: Bench) -> None:

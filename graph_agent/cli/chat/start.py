@@ -4,12 +4,14 @@ The prompt of a new thread appears before anything heavy is loaded; the rest is 
 """
 
 import asyncio
+import contextlib
 import importlib
 import os
 import shutil
 import sys
 import textwrap
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.completion import ThreadedCompleter
@@ -60,17 +62,21 @@ def open_chat(target: Target, message: str | None) -> int:
 
 
 async def _chat(terminal: Terminal, completer: ChatCompleter, target: Target, message: str | None) -> int:
-    if has_project_files(target.workspace):
-        dialogs = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.dialogs")
-        try:
-            await dialogs.ask_trust(target.workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
-        except (InputCancelled, InputClosed):
-            return ExitCode.DONE
+    try:
+        await _ask_trust(target.workspace, terminal)
+    except (InputCancelled, InputClosed):
+        return ExitCode.DONE
     is_new = message is None and not target.exists
     first = asyncio.create_task(terminal.message()) if is_new else None
     await asyncio.sleep(0)
     chat = await asyncio.to_thread(_build_chat, terminal, completer, target, message)
     return await chat.run(first)
+
+
+async def _ask_trust(workspace: Path, terminal: Terminal) -> None:
+    if has_project_files(workspace):
+        dialogs = await asyncio.to_thread(importlib.import_module, "graph_agent.cli.prompts.dialogs")
+        await dialogs.ask_trust(workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
 
 
 def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, message: str | None) -> "Chat":
@@ -90,7 +96,14 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
 
     console = make_console()
 
+    is_asked = True  # Before the first prompt; later threads may be in another folder, or after `/init`.
+
     async def open_session(target: Target, bus: "EventBus") -> "Session":
+        nonlocal is_asked
+        if not is_asked:
+            with contextlib.suppress(InputCancelled):
+                await _ask_trust(target.workspace, terminal)
+        is_asked = False
         bus.subscribe(completer)
         bus.subscribe(announcer)
         session = await open_target(replace(target, flags={**target.flags, "may_choose_model": True}), bus)
