@@ -31,6 +31,9 @@ class ToolDescription:
     examples: tuple[ToolExample, ...] = ()
     important: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return self.render()
+
     def render(self) -> str:
         """The whole description as the model reads it."""
         examples = [f"{json.dumps(item.params, ensure_ascii=False)} {item.note}".rstrip() for item in self.examples]

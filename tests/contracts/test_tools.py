@@ -6,6 +6,7 @@ The calls come from `EXAMPLE_CALLS` in the test file of each tool.
 import importlib
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,16 @@ from tests.fakes.tool_ports import ImmediateSubAgents, ToolEnvironment
 from tests.fakes.web_site import Answer, WebSite
 from tools import create_default_tools
 from tools.agent_ops.skill import Skill
-from tools.base import BaseTool, HostPermission, PathTarget, ToolContext, ToolErrorType, ToolKind, ToolResult
+from tools.base import (
+    BaseTool,
+    HostPermission,
+    PathTarget,
+    ToolContext,
+    ToolDescription,
+    ToolErrorType,
+    ToolKind,
+    ToolResult,
+)
 from tools.registry import ToolRegistry
 from tools.running import execute, normalize_arguments
 from tools.schema import InvalidArguments
@@ -126,9 +136,22 @@ def test_what_a_model_reads_of_the_tools_changes_only_on_purpose() -> None:
 def test_every_argument_is_described_and_policy_agrees_with_the_declared_risk(tool: BaseTool) -> None:
     schema = tool.args_schema.model_json_schema()
 
-    assert tool.description
+    assert isinstance(tool.description, ToolDescription)
+    assert all(asdict(tool.description).values())
+    assert [normalize_arguments(tool, one.params) for one in tool.description.examples]
     assert all(part.get("description") for part in schema["properties"].values())
     assert DEFAULT_TOOL_RISK.get(tool.name, tool.risk_level.value) == tool.risk_level.value
+
+
+def test_tools_are_found_by_their_tags() -> None:
+    registry = ToolRegistry()
+    registry.register_all(_TOOLS.values())
+
+    assert [name for name, tool in _TOOLS.items() if not tool.tags] == []
+    assert {tool.name for tool in registry.by_tag("files")} == {
+        *("edit_file", "glob", "grep", "ls", "read_file", "write_file")
+    }
+    assert {tool.name for tool in registry.by_tag("web")} == {"web_fetch"}
 
 
 async def test_a_good_call_succeeds_and_its_result_survives_json(

@@ -5,7 +5,17 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    ToolContext,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 
 __all__ = ["AskUserArgs", "AskUserTool"]
 
@@ -25,10 +35,14 @@ class AskUserArgs(BaseModel):
 
 class AskUserTool(BaseTool):
     name = "ask_user"
-    description = (
-        "Ask the user a question and wait for the answer, however long that takes. Use it only if the answer "
-        "changes what you do and you cannot find it out yourself; ask one thing at a time."
+    description = ToolDescription(
+        short="Ask the user a question and wait for the answer, however long that takes.",
+        long="The user may choose an option or answer in their own words.",
+        usage_notes=("Ask one thing at a time.",),
+        examples=(ToolExample({"question": "Which database?", "options": ["SQLite", "PostgreSQL"]}),),
+        important=("Use it only if the answer changes what you do and you cannot find it out yourself.",),
     )
+    tags = ("user",)
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "agent"

@@ -5,7 +5,16 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 
 __all__ = ["AttemptCompletionArgs", "AttemptCompletionTool"]
 
@@ -18,10 +27,14 @@ class AttemptCompletionArgs(BaseModel):
 
 class AttemptCompletionTool(BaseTool):
     name = "attempt_completion"
-    description = (
-        "End the work with a result for the user. Call it alone, after all other calls have returned; answering "
-        "without any call ends the work just as well."
+    description = ToolDescription(
+        short="End the work with a result for the user.",
+        long="Answering without any call ends the work just as well.",
+        usage_notes=("Give the result as the user should read it.",),
+        examples=(ToolExample({"result": "The parser accepts empty files now; all tests pass."}),),
+        important=("Call it alone, after all other calls have returned.",),
     )
+    tags = ("user",)
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "agent"

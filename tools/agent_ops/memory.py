@@ -25,7 +25,9 @@ from tools.base import (
     Reconciliation,
     Target,
     ToolContext,
+    ToolDescription,
     ToolErrorType,
+    ToolExample,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -124,10 +126,14 @@ class SaveMemoryArgs(BaseModel):
 
 class SaveMemoryTool(BaseTool):
     name = "save_memory"
-    description = (
-        "Remember one fact about the user or their preferences for all later conversations. Not for what concerns "
-        "only the current work, and never for keys or passwords."
+    description = ToolDescription(
+        short="Remember one fact about the user or their preferences for all later conversations.",
+        long="It is added to the user's own context file, once.",
+        usage_notes=("Not for what concerns only the current work.",),
+        examples=(ToolExample({"fact": "The user prefers pytest to unittest."}),),
+        important=("Never save keys or passwords.",),
     )
+    tags = ("memory", "write")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.WRITE
     category = "agent"

@@ -1,13 +1,24 @@
 """Delegating a task to a sub-agent, which the port runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, Preview, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    Preview,
+    ToolContext,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 from tools.registry import resolve_tool_name, unknown_tool_message
 
 __all__ = ["NEW_TASK", "NamedAgent", "NewTaskArgs", "NewTaskTool", "SubAgentPort", "SubAgentTask"]
@@ -96,11 +107,19 @@ class NewTaskArgs(BaseModel):
 class NewTaskTool(BaseTool):
     name = NEW_TASK
     display_name = "task"
-    description = (
-        "Delegate a self-contained task to a sub-agent: it works in the same workspace, policy applies to its "
-        "calls as to yours, and its last message is the result. Several in one message run in parallel: give them "
-        "different files. Do not delegate what a call or two would do."
+    description: ToolDescription = ToolDescription(
+        short="Delegate a self-contained task to a sub-agent.",
+        long="It works in the same workspace, policy applies to its calls as to yours, and its"
+        " last message is the result.",
+        usage_notes=("Several in one message run in parallel: give them different files.",),
+        examples=(
+            ToolExample(
+                {"description": "find callers", "prompt": "List every caller of parse() with file and line."}
+            ),
+        ),
+        important=("Do not delegate what a call or two would do.",),
     )
+    tags = ("agents", "execute")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.EXECUTE
     category = "agent"
@@ -119,7 +138,8 @@ class NewTaskTool(BaseTool):
         self._agents = {agent.name: agent for agent in agents}
         if usable := [agent for agent in agents if not agent.problem]:
             listed = (f"- {agent.name}: {agent.description}".rstrip(": ") for agent in usable)
-            self.description = "\n".join([type(self).description, "Agents:", *listed])
+            whole = type(self).description
+            self.description = replace(whole, long="\n".join([whole.long, "Agents:", *listed]))
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
         if not str(args["prompt"]).strip():

@@ -5,7 +5,17 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, ToolContext, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    ToolContext,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 
 __all__ = ["PresentPlanArgs", "PresentPlanTool"]
 
@@ -22,11 +32,15 @@ class PresentPlanArgs(BaseModel):
 
 class PresentPlanTool(BaseTool):
     name = "present_plan"
-    description = (
-        "Present your plan and wait for the user's decision. In plan mode you can only read: explore what you need "
-        "before you present it. If the user accepts the plan, plan mode ends and you carry it out; otherwise the "
-        "answer says what to change."
+    description = ToolDescription(
+        short="Present your plan and wait for the user's decision.",
+        long="If the user accepts the plan, plan mode ends and you carry it out; otherwise the"
+        " answer says what to change.",
+        usage_notes=("Explore what you need before you present it.",),
+        examples=(ToolExample({"plan": "1. Add the field to the model\n2. Extend the tests"}),),
+        important=("In plan mode you can only read.",),
     )
+    tags = ("plan", "user")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "agent"

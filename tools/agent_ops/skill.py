@@ -2,13 +2,22 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 from tools.files import read_all
 from tools.paths import PathRefused, given_path, open_regular, quoted_path, resolve, shown_path
 from tools.running import run_in_thread
@@ -16,9 +25,12 @@ from tools.text import decode, is_binary
 
 __all__ = ["Skill", "SkillArgs", "SkillTool"]
 
-_DESCRIPTION = (
-    "Read a skill: instructions for a kind of task. If one of them matches what the user asks for, read it before "
-    "you begin, and follow it."
+_DESCRIPTION = ToolDescription(
+    short="Read a skill: instructions for a kind of task.",
+    long="The result names its further files.",
+    usage_notes=("A further file of a skill is read with file.",),
+    examples=(ToolExample({"name": "release"}),),
+    important=("If one of them matches what the user asks for, read it before you begin, and follow it.",),
 )
 _LINE_CHARS = 400
 _LIST_CHARS = 16_000
@@ -49,12 +61,15 @@ class SkillTool(BaseTool):
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "agent"
+    tags = ("agents", "read")
     args_schema = SkillArgs
 
     def __init__(self, skills: Sequence[Skill], *, workspace: str | Path | None = None) -> None:
         self.workspace = workspace
         self._skills = {skill.name: skill for skill in skills}
-        self.description = "\n".join([_DESCRIPTION, "Skills:", *_skill_lines(skills)])
+        self.description = replace(
+            _DESCRIPTION, long="\n".join([_DESCRIPTION.long, "Skills:", *_skill_lines(skills)])
+        )
 
     def validate(self, args: Mapping[str, Any]) -> str | None:
         if args["name"] in self._skills:

@@ -9,7 +9,9 @@ from tools.base import (
     BaseTool,
     NoArguments,
     ToolContext,
+    ToolDescription,
     ToolErrorType,
+    ToolExample,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -48,10 +50,14 @@ class TodoWriteArgs(BaseModel):
 
 class TodoWriteTool(BaseTool):
     name = "todo_write"
-    description = (
-        "Write the plan of the work as a checklist that the user sees. Give the whole list each time. Use it for "
-        "work of several steps: mark one step in_progress before you begin it, and completed as soon as it is done."
+    description = ToolDescription(
+        short="Write the plan of the work as a checklist that the user sees.",
+        long="Give the whole list each time.",
+        usage_notes=("Use it for work of several steps.",),
+        examples=(ToolExample({"items": [{"content": "Fix the parser", "status": "in_progress"}]}),),
+        important=("Mark one step in_progress before you begin it, and completed as soon as it is done.",),
     )
+    tags = ("plan", "write")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.WRITE
     category = "agent"
@@ -82,7 +88,14 @@ class TodoWriteTool(BaseTool):
 
 class TodoReadTool(BaseTool):
     name = "todo_read"
-    description = "Read the plan of the work as last written with todo_write."
+    description = ToolDescription(
+        short="Read the plan of the work.",
+        long="It is the list as last written with todo_write.",
+        usage_notes=("Use it where the plan is no longer in sight.",),
+        examples=(ToolExample({}),),
+        important=("It changes nothing; todo_write does.",),
+    )
+    tags = ("plan", "read")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "agent"

@@ -6,7 +6,16 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from tools.base import BaseTool, ToolErrorType, ToolKind, ToolResult, ToolRiskLevel, failure
+from tools.base import (
+    BaseTool,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+    ToolKind,
+    ToolResult,
+    ToolRiskLevel,
+    failure,
+)
 from tools.description import format_declarations, short_description
 from tools.registry import function_declaration
 
@@ -24,10 +33,14 @@ class ToolSearchArgs(BaseModel):
 
 class ToolSearchTool(BaseTool):
     name = "tool_search"
-    description = (
-        "Load tools that are listed here by name only: the result shows how to call them, and they are declared "
-        "from then on. Search before you call one of them for the first time."
+    description = ToolDescription(
+        short="Load tools that are listed here by name only.",
+        long="The result shows how to call them, and they are declared from then on.",
+        usage_notes=("Words of a name or description are enough.",),
+        examples=(ToolExample({"query": "create issue"}),),
+        important=("Search before you call one of them for the first time.",),
     )
+    tags = ("tools", "read")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "agent"

@@ -6,7 +6,13 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from tools.base import ToolContext, ToolErrorType, ToolResult
+from tools.base import (
+    ToolContext,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+    ToolResult,
+)
 from tools.file_ops.change import FileChange, FileChangeTool, encode_text, plan_change
 from tools.file_ops.replace import Mode, ReplaceError, Replacement, replace_text
 from tools.file_ops.similar_paths import missing_path
@@ -48,10 +54,19 @@ class EditFileArgs(BaseModel):
 
 class EditFileTool(FileChangeTool):
     name = "edit_file"
-    description = (
-        "Replace text in a file. old_string must match exactly one place, so include enough surrounding text, or "
-        "set replace_all. Leave out the line numbers that read_file shows. Several edits are applied all or none."
+    description = ToolDescription(
+        short="Replace text in a file.",
+        long="old_string must match exactly one place, or replace_all is set.",
+        usage_notes=(
+            "Include enough surrounding text to make the place unique.",
+            "Several edits are applied all or none.",
+        ),
+        examples=(
+            ToolExample({"file_path": "src/app.py", "old_string": "retries = 3", "new_string": "retries = 5"}),
+        ),
+        important=("Leave out the line numbers that read_file shows.",),
     )
+    tags = ("files", "write")
     args_schema = EditFileArgs
     access = "edit"
     argument_aliases: ClassVar[Mapping[str, str]] = {

@@ -11,7 +11,9 @@ from tools.base import (
     PathTarget,
     Target,
     ToolContext,
+    ToolDescription,
     ToolErrorType,
+    ToolExample,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -35,11 +37,19 @@ class GlobArgs(BaseModel):
 
 class GlobTool(BaseTool):
     name = "glob"
-    description = (
-        "Find files by name, newest first: ** matches across directories, * and ? within one name, {a,b} either. "
-        "Hidden, git-ignored and generated files (such as node_modules) are left out and counted, unless path or "
-        "pattern names them literally."
+    description = ToolDescription(
+        short="Find files by name, newest first.",
+        long="** matches across directories, * and ? within one name, {a,b} either.",
+        usage_notes=(
+            (
+                "Hidden, git-ignored and generated files (such as node_modules) are left out and "
+                "counted, unless path or pattern names them literally."
+            ),
+        ),
+        examples=(ToolExample({"pattern": "**/*.{ts,tsx}", "path": "web"}),),
+        important=("To search the contents of files use grep.",),
     )
+    tags = ("files", "search", "read")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "files"

@@ -15,7 +15,9 @@ from tools.base import (
     PathTarget,
     Target,
     ToolContext,
+    ToolDescription,
     ToolErrorType,
+    ToolExample,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -66,10 +68,19 @@ class GrepArgs(BaseModel):
 
 class GrepTool(BaseTool):
     name = "grep"
-    description = (
-        "Search the contents of files with a regular expression, newest files first. Hidden, git-ignored and "
-        "generated files (such as node_modules) are left out and counted, unless path or include names them."
+    description = ToolDescription(
+        short="Search the contents of files with a regular expression, newest files first.",
+        long="A match in a very long line is shown with what is around it.",
+        usage_notes=(
+            (
+                "Hidden, git-ignored and generated files (such as node_modules) are left out and "
+                "counted, unless path or include names them."
+            ),
+        ),
+        examples=(ToolExample({"pattern": "def main\\(", "include": "*.py"}),),
+        important=("Set literal for text that is no regular expression.",),
     )
+    tags = ("files", "search", "read")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "files"

@@ -14,7 +14,9 @@ from tools.base import (
     PathTarget,
     Target,
     ToolContext,
+    ToolDescription,
     ToolErrorType,
+    ToolExample,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -38,11 +40,19 @@ class LsArgs(BaseModel):
 
 class LsTool(BaseTool):
     name = "ls"
-    description = (
-        "List a folder: folders end with /, files come with their size in bytes, links with their target. "
-        "Hidden, git-ignored and generated entries (such as node_modules) are left out and counted, unless the "
-        "path itself names one."
+    description = ToolDescription(
+        short="List a folder.",
+        long="Folders end with /, files come with their size in bytes, links with their target.",
+        usage_notes=(
+            (
+                "Hidden, git-ignored and generated entries (such as node_modules) are left out "
+                "and counted, unless the path itself names one."
+            ),
+        ),
+        examples=(ToolExample({"path": "src", "depth": 2}),),
+        important=("To find files by name use glob.",),
     )
+    tags = ("files", "search", "read")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "files"

@@ -16,7 +16,9 @@ from tools.base import (
     PathTarget,
     Target,
     ToolContext,
+    ToolDescription,
     ToolErrorType,
+    ToolExample,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -56,10 +58,15 @@ class ReadFileArgs(BaseModel):
 
 class ReadFileTool(BaseTool):
     name = "read_file"
-    description = (
-        "Read a text file. Lines come numbered, at most 2000 unless limit says otherwise; use offset and limit for "
-        "parts of large files. Images are shown, notebooks come as cells. Read a file before you overwrite it."
+    description = ToolDescription(
+        short="Read a text file.",
+        long="Lines come numbered, at most 2000 unless limit says otherwise. Images are shown,"
+        " notebooks come as cells.",
+        usage_notes=("Use offset and limit for parts of large files.",),
+        examples=(ToolExample({"file_path": "src/app.py", "offset": 120, "limit": 40}),),
+        important=("Read a file before you overwrite it.",),
     )
+    tags = ("files", "read")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "files"

@@ -6,7 +6,13 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from tools.base import ToolContext, ToolErrorType, ToolResult
+from tools.base import (
+    ToolContext,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+    ToolResult,
+)
 from tools.file_ops.change import FileChange, FileChangeTool, encode_text, plan_change
 from tools.file_ops.read_file import range_of_lines
 from tools.files import Snapshot, read_snapshot
@@ -23,10 +29,14 @@ class WriteFileArgs(BaseModel):
 
 class WriteFileTool(FileChangeTool):
     name = "write_file"
-    description = (
-        "Write a whole file; missing folders are created. Read an existing file before you overwrite it; it keeps "
-        "its encoding and line endings. A new file gets exactly the given text."
+    description = ToolDescription(
+        short="Write a whole file; missing folders are created.",
+        long="An existing file keeps its encoding and line endings; a new one gets exactly the given text.",
+        usage_notes=("For a small change use edit_file.",),
+        examples=(ToolExample({"file_path": "notes/todo.md", "content": "# To do\n"}),),
+        important=("Read an existing file before you overwrite it.",),
     )
+    tags = ("files", "write")
     args_schema = WriteFileArgs
     argument_aliases: ClassVar[Mapping[str, str]] = {"path": "file_path"}
 

@@ -13,7 +13,9 @@ from tools.base import (
     Preview,
     Reconciliation,
     ToolContext,
+    ToolDescription,
     ToolErrorType,
+    ToolExample,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -40,10 +42,14 @@ class BashOutputTool(BaseTool):
     """Reads the new output of a background shell."""
 
     name = "bash_output"
-    description = (
-        "Read what a background shell has written since you last read it, and whether it still runs. Where nothing "
-        "is new it waits two seconds: do something else meanwhile rather than asking again at once."
+    description = ToolDescription(
+        short="Read what a background shell has written since you last read it, and whether it still runs.",
+        long="Long output is shortened as that of any command.",
+        usage_notes=("Where nothing is new it waits two seconds.",),
+        examples=(ToolExample({"id": "sh1"}),),
+        important=("Do something else meanwhile rather than asking again at once.",),
     )
+    tags = ("shell", "background", "read")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "shell"
@@ -99,7 +105,14 @@ class BashListTool(BaseTool):
     """Lists the background shells of a thread."""
 
     name = "bash_list"
-    description = "List the background shells that bash started in this conversation, running or ended."
+    description = ToolDescription(
+        short="List the background shells that bash started in this conversation, running or ended.",
+        long="Each comes with its id, its state and its command.",
+        usage_notes=("Use it where you no longer know an id.",),
+        examples=(ToolExample({}),),
+        important=("It reads no output; bash_output does.",),
+    )
+    tags = ("shell", "background", "read")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.READONLY
     category = "shell"
@@ -135,7 +148,14 @@ class BashKillTool(BaseTool):
     """Ends a background shell with everything it started."""
 
     name = "bash_kill"
-    description = "End a background shell that bash started, with every process it started."
+    description = ToolDescription(
+        short="End a background shell that bash started, with every process it started.",
+        long="They are asked to end, and killed if they do not.",
+        usage_notes=("The output that you have not read stays readable.",),
+        examples=(ToolExample({"id": "sh1"}),),
+        important=("End what you no longer need.",),
+    )
+    tags = ("shell", "background", "execute")
     risk_level = ToolRiskLevel.LOW
     kind = ToolKind.EXECUTE
     category = "shell"

@@ -19,7 +19,9 @@ from tools.base import (
     ShellOutput,
     Target,
     ToolContext,
+    ToolDescription,
     ToolErrorType,
+    ToolExample,
     ToolKind,
     ToolResult,
     ToolRiskLevel,
@@ -74,12 +76,19 @@ class BashTool(BaseTool):
     """Runs a command with bash in the workspace."""
 
     name = "bash"
-    description = (
-        "Run a command with bash in the workspace. There is no terminal and no input: commands that ask get the "
-        "end of input at once. A changed working directory is kept for the next call while it lies inside; "
-        "variables are not kept. Long output is shortened. What a command leaves running ends with the call: start "
-        "servers and watchers with background=true, read them with bash_output, end them with bash_kill."
+    description = ToolDescription(
+        short="Run a command with bash in the workspace.",
+        long="There is no terminal and no input: commands that ask get the end of input at "
+        "once. A changed working directory is kept for the next call while it lies "
+        "inside; variables are not kept.",
+        usage_notes=(
+            "Long output is shortened.",
+            "Start servers and watchers with background=true, read them with bash_output, end them with bash_kill.",
+        ),
+        examples=(ToolExample({"command": "npm test -- --run", "description": "Run the tests"}),),
+        important=("What a command leaves running ends with the call.",),
     )
+    tags = ("shell", "execute")
     risk_level = ToolRiskLevel.HIGH
     kind = ToolKind.EXECUTE
     category = "shell"

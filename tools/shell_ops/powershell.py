@@ -6,7 +6,13 @@ from typing import Any
 
 from pydantic import Field
 
-from tools.base import CommandTarget, Target, ToolErrorType
+from tools.base import (
+    CommandTarget,
+    Target,
+    ToolDescription,
+    ToolErrorType,
+    ToolExample,
+)
 from tools.paths import PathRefused
 from tools.programs import find_program
 from tools.shell_ops.bash import BashArgs, BashTool
@@ -24,10 +30,14 @@ class PowershellTool(BashTool):
     """Runs a command with PowerShell in the workspace."""
 
     name = "powershell"
-    description = (
-        "Run a command with PowerShell in the workspace, as bash does it: without a terminal, without input, with "
-        "the same limits, and in the background where background=true. A changed working directory is not kept."
+    description = ToolDescription(
+        short="Run a command with PowerShell in the workspace.",
+        long="It runs as with bash: without a terminal, without input, with the same limits.",
+        usage_notes=("With background=true it goes on in the background.",),
+        examples=(ToolExample({"command": "Get-ChildItem -Recurse *.cs"}),),
+        important=("A changed working directory is not kept.",),
     )
+    tags = ("shell", "execute")
     args_schema = PowershellArgs
 
     def targets(self, args: Mapping[str, Any]) -> list[Target]:

@@ -31,7 +31,7 @@ def tool(folder: Path) -> SkillTool:
 
 
 def test_the_description_tells_what_each_is_for_in_one_line(tool: SkillTool) -> None:
-    assert str(tool.description).split("\n")[1:] == ["Skills:", "- release: How to release.", "- bare"]
+    assert str(tool.description).split("\n")[2:5] == ["Skills:", "- release: How to release.", "- bare"]
 
 
 def test_many_long_descriptions_are_cut_and_then_left_out_but_every_name_is_there(folder: Path) -> None:
@@ -41,7 +41,7 @@ def test_many_long_descriptions_are_cut_and_then_left_out_but_every_name_is_ther
 
     assert max(map(len, lines[2:])) < 420
     assert sum(map(len, lines)) < 18_000
-    assert lines[-1] == "- s199"
+    assert "- s199" in lines
 
 
 async def test_a_skill_is_told_with_the_files_that_lie_beside_it(tool: SkillTool, folder: Path) -> None:
