@@ -48,17 +48,21 @@ def shown_before(messages: "Sequence[AnyMessage]", call: ToolCallInfo) -> list[d
     """What earlier results show of the paths that a call names, each once.
 
     A result that showed another part of a file than the call reads is left out: all this is stored with the task,
-    and a file may be read in hundreds of parts.
+    and a file may be read in hundreds of parts. For a call that writes, shortened results count too.
     """
-    paths = call.get("paths", ())
-    if call.get("kind") != "readonly" or not paths or messages[-1].response_metadata.get(FULL_RESULTS):
+    paths, is_read = call.get("paths", ()), call.get("kind") == "readonly"
+    if not (is_read or call.get("kind") == "write") or not paths:
+        return []
+    if is_read and messages[-1].response_metadata.get(FULL_RESULTS):
         return []
     part = {key: value for key, value in call["arguments"].items() if key != _PATH}
     kept: list[dict[str, Any]] = []
     for message in messages:
         shown = message.additional_kwargs.get(_SHOWN)
         # An imported conversation can hold anything there.
-        if not isinstance(shown, dict) or message.response_metadata.get(SHORTENED) or shown.get(_PATH) not in paths:
+        if not isinstance(shown, dict) or shown.get(_PATH) not in paths:
+            continue
+        if is_read and message.response_metadata.get(SHORTENED):
             continue
         if shown not in kept and all(shown.get(key, value) == value for key, value in part.items()):
             kept.append(shown)

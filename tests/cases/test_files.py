@@ -1,3 +1,4 @@
+import json
 import os
 
 from tests.cases.bench import SetUp
@@ -161,3 +162,14 @@ def test_searches_find_what_they_name_and_a_wrong_pattern_is_an_error(set_up: Se
     assert ("a.txt:1:x -n y" in option, "a.txt:2:foo(bar" in literal) == (True, True)
     assert "'foo(' is not a valid regular expression" in invalid
     assert ("b.txt:1:stats" in long, "1 long lines shortened" in long, len(long) < 60_000) == (True, True, True)
+
+
+def test_a_file_that_was_read_in_part_and_overwritten_says_which_lines_were_never_seen(set_up: SetUp) -> None:
+    read, write = {"file_path": "k.txt", "limit": 1}, {"file_path": "k.txt", "content": "x\n"}
+    bench = set_up(TC("c1", "read_file", json.dumps(read)), TC("c2", "write_file", json.dumps(write)), TXT("ok"))
+    bench.write(k_txt="1\n2\n3\n")
+
+    ran = bench.run()
+
+    unseen = " Lines 2 to 3 of its earlier content were never read in this conversation."
+    assert (ran.ending, bench.results(3)[1]) == ((0, "ok"), f"Wrote k.txt (2 bytes, +1 -3 lines).{unseen}")

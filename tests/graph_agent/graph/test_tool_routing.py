@@ -48,7 +48,9 @@ def test_a_message_notes_what_a_whole_result_shows(call: ToolCallInfo, noted: di
     [
         (_talk(), _call(), [_SHOWN]),
         (_talk(), _call(paths=["/w/b"]), []),
-        (_talk(), _call(kind="write"), []),
+        (_talk(), _call(kind="execute"), []),
+        (_talk(), _call(kind="write", arguments={"file_path": "a", "content": "x"}), [_SHOWN]),
+        (_talk(result={SHORTENED: True}, asks={FULL_RESULTS: True}), _call(kind="write"), [_SHOWN]),
         (_talk(result={SHORTENED: True}), _call(), []),
         (_talk(asks={FULL_RESULTS: True}), _call(), []),
         (_talk("brought from elsewhere"), _call(), []),
@@ -57,7 +59,7 @@ def test_a_message_notes_what_a_whole_result_shows(call: ToolCallInfo, noted: di
         (_talk(), _call(arguments={"path": "a", "offset": 2}), []),
     ],
 )
-def test_only_that_part_which_stands_whole_before_a_model_that_looks_back_was_shown(
+def test_a_read_knows_what_stands_whole_before_the_model_and_a_write_all_that_it_was_shown(
     talk: list[AnyMessage], call: ToolCallInfo, shown: list[dict[str, Any]]
 ) -> None:
     assert shown_before(talk, call) == shown
