@@ -1,20 +1,23 @@
 """A terminal coding agent whose every tool call is a durable record.
 
-`open_session` is for programs that embed it; the modules it needs are loaded only once it is called.
+`open_session` and `open_graph` are for programs that embed it; what they need is loaded only once they are called.
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator, Mapping
+    from collections.abc import AsyncIterator, Coroutine, Generator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from graph_agent.events import EventBus
+    from graph_agent.graph.build import AgentGraph, Saver
     from graph_agent.session.session import Session
+    from tools import BaseTool
 
-__all__ = ["Opening", "open_session"]
+__all__ = ["Opening", "open_graph", "open_session"]
 
 # The graph framework reads this once, when it is first imported; without it a crafted checkpoint runs code.
 os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"
@@ -81,3 +84,48 @@ async def _open(
     from graph_agent.app import opening  # noqa: PLC0415 - as above
 
     return await opening.open_session(workspace=Path(workspace), thread_id=thread_id, flags=flags, bus=bus)
+
+
+@asynccontextmanager
+async def open_graph(
+    *,
+    workspace: "Path | str",
+    checkpointer: "Saver | Literal['own'] | None" = "own",
+    settings: "Mapping[str, Any] | None" = None,
+    tools: "Sequence[BaseTool]" = (),
+    bus: "EventBus | None" = None,
+) -> "AsyncIterator[AgentGraph]":
+    """The compiled graph, for use with LangGraph's own API: `async with open_graph(workspace="project") as graph`.
+
+    Its input is `{"messages": [...]}`; every run needs a `thread_id` in its config. A thread that it ran is held by
+    this process until the block is left.
+
+    Args:
+        workspace: the folder that its threads work in.
+        checkpointer: "own" for the database of the settings, any saver of LangGraph's, or None to use that of the
+            graph that this one becomes a part of.
+        settings: in place of those of environment and config files, named as in config.toml: `{"mode": "plan"}`.
+        tools: further tools, besides the built-in ones and the user's plug-ins.
+        bus: receives the events of all runs.
+
+    Raises:
+        ConfigError: a setting is wrong.
+        StorageError: the database cannot be used.
+        UsageError: the workspace is no folder, or no model is named and the endpoint has not exactly one.
+    """
+    from asyncio import to_thread  # noqa: PLC0415 - see above
+    from importlib import import_module  # noqa: PLC0415 - as above
+    from pathlib import Path  # noqa: PLC0415 - as above
+
+    await to_thread(import_module, "graph_agent.app.langgraph_server")
+    from graph_agent.app import langgraph_server  # noqa: PLC0415 - as above
+    from graph_agent.events import EventBus  # noqa: PLC0415 - as above
+
+    async with langgraph_server.open_graph(
+        workspace=Path(workspace),
+        checkpointer=checkpointer,
+        settings=settings or {},
+        tools=tools,
+        bus=bus or EventBus(),
+    ) as graph:
+        yield graph

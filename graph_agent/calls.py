@@ -390,8 +390,10 @@ def _applies(record: ToolCallInfo | None, change: Mapping[str, Any]) -> bool:
 
 def _damaged(channel: str, error: Exception) -> DamagedDatabase:
     return DamagedDatabase(
-        f"The stored {channel} has a shape that is never stored ({error}): the database is damaged or was changed "
-        "by another program. Restore a backup, or resume from an earlier checkpoint: `graph-agent history`"
+        f"The {channel} has a shape that is never stored ({str(error).partition(chr(10))[0]}). If it was given as "
+        "input just now, nothing was stored: give messages, texts, or dicts with role and content. Otherwise the "
+        "database is damaged or was changed by another program: restore a backup, or resume from an earlier "
+        "checkpoint: `graph-agent history`"
     )
 
 

@@ -1,26 +1,26 @@
-"""The graph for LangGraph's own server: `langgraph.json` names `checkpointer` and `graph`.
+"""The graph under LangGraph's own API: for its server, which finds it by `langgraph.json`, and for programs.
 
-The server owns threads, runs and queues; calls are as durable as everywhere. Both functions use the database of the
+Their runner owns threads, runs and queues; calls are as durable as everywhere. Journal and blobs are those of the
 settings, so that every read command shows what was done.
 """
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.models import open_model
 from graph_agent.app.opening import Store, existing_folder, graph_dependencies, open_store
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.subagents import remove_new_task
-from graph_agent.app.toolset import WorkFolders, full_registry, roots_of
+from graph_agent.app.toolset import WorkFolders, full_registry, policy_of, roots_of
 from graph_agent.config.sources import load_settings
-from graph_agent.errors import UsageError
+from graph_agent.errors import InternalError, UsageError
 from graph_agent.events import EventBus
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
@@ -29,8 +29,12 @@ from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
+from tools import BaseTool
 
-__all__ = ["WORKSPACE", "checkpointer", "graph"]
+if TYPE_CHECKING:
+    from graph_agent.graph.build import AgentGraph, Saver
+
+__all__ = ["WORKSPACE", "checkpointer", "graph", "open_graph"]
 
 WORKSPACE = "GRAPH_AGENT_WORKSPACE"
 """Variable with the folder that the served threads work in; without it the folder the server was started in."""
@@ -55,11 +59,41 @@ async def graph() -> Any:
     return build_graph(await _served_graph().dependencies())
 
 
-class _ServedGraph:
-    """What the process opens once and keeps to its end."""
+@asynccontextmanager
+async def open_graph(
+    *,
+    workspace: Path,
+    checkpointer: "Saver | Literal['own'] | None",
+    settings: Mapping[str, Any],
+    tools: Sequence[BaseTool],
+    bus: EventBus,
+) -> "AsyncIterator[AgentGraph]":
+    """The compiled graph for another program; see `graph_agent.open_graph`."""
+    served = _ServedGraph(workspace, settings, tools, bus)
+    try:
+        dependencies = await served.dependencies()
+        yield build_graph(dependencies, served.own_saver() if checkpointer == "own" else checkpointer)
+    finally:
+        await served.close()
 
-    def __init__(self) -> None:
+
+class _ServedGraph:
+    """What is opened once and kept until the end of the process, or of the block."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        settings: Mapping[str, Any] | None = None,
+        tools: Sequence[BaseTool] = (),
+        bus: EventBus | None = None,
+    ) -> None:
+        self._workspace = workspace
+        self._settings = settings
+        self._tools = tools
+        self._bus = bus or EventBus()
         self._opening = asyncio.Lock()
+        self._opened = AsyncExitStack()
+        self._store: Store | None = None
         self._dependencies: GraphDependencies | None = None
         self._locks: dict[str, FlockThreadLock] = {}
 
@@ -70,24 +104,39 @@ class _ServedGraph:
         instructions = await asyncio.to_thread(self._dependencies.instructions)
         return replace(self._dependencies, instructions=lambda: instructions)
 
+    def own_saver(self) -> CheckpointSaver:
+        """The saver of the database of the settings."""
+        if self._store is None:
+            raise InternalError("the graph is not open")
+        return CheckpointSaver(self._store.database, DECIDING)
+
+    async def close(self) -> None:
+        """Give the threads back and end what was started."""
+        await self._opened.aclose()
+
     async def _open(self) -> GraphDependencies:
-        workspace = await asyncio.to_thread(existing_folder, Path(os.environ.get(WORKSPACE) or "."))
-        settings = await asyncio.to_thread(settings_at, workspace)
-        store = await open_store(settings.database)
+        workspace = await asyncio.to_thread(existing_folder, self._workspace)
+        settings = await asyncio.to_thread(settings_at, workspace, self._settings)
+        policy_of(settings)  # A wrong rule is reported at once.
+        self._store = store = await open_store(settings.database)
+        self._opened.push_async_callback(store.database.close)
         model = await open_model(settings, may_choose_later=False)
-        bus = EventBus()
+        self._opened.push_async_callback(model.close)
         registry, _ = await asyncio.to_thread(full_registry, workspace, settings)
-        remove_new_task(registry)  # One is a session of its own, and the server has none.
-        servers = SessionServers(settings, registry, workspace, bus)
+        remove_new_task(registry)  # One is a session of its own, and there is none here.
+        for tool in self._tools:
+            registry.register(tool, origin="plugin")
+        servers = SessionServers(settings, registry, workspace, self._bus)
+        self._opened.push_async_callback(servers.close)
         await servers.start()
         roots = await asyncio.to_thread(roots_of, workspace, (), settings)
         place = WorkFolders(workspace, roots.usable)
-        dependencies = await graph_dependencies(place, settings, model, store, bus, servers)
+        dependencies = await graph_dependencies(place, settings, model, store, self._bus, servers)
         lock, decisions = partial(self._lock, store), SqliteDecisions(store.database)
         return replace(dependencies, ensure_lock=lock, decisions=decisions)
 
     async def _lock(self, store: Store, thread_id: str) -> None:
-        """Hold a thread from its first step here to the end of the process, so that no command runs it as well."""
+        """Hold a thread from its first step here until the end, so that no command runs it as well."""
         async with self._opening:
             if thread_id not in self._locks:
                 if await store.threads.is_imported(thread_id, await store.head(thread_id)):
@@ -97,9 +146,10 @@ class _ServedGraph:
                     )
                 lock = FlockThreadLock(store.database, store.clock)
                 await lock.acquire(thread_id, RunContext().owner_token)
+                self._opened.push_async_callback(lock.release)
                 self._locks[thread_id] = lock
 
 
 @cache
 def _served_graph() -> _ServedGraph:
-    return _ServedGraph()
+    return _ServedGraph(Path(os.environ.get(WORKSPACE) or "."))

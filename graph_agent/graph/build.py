@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END as GRAPH_END
 from langgraph.graph import START as GRAPH_START
 from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
 
@@ -35,12 +36,11 @@ from graph_agent.ports.model import FindContextWindow, assumed_context_window
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads, Hooks
 from graph_agent.ports.usage import UNPRICED, Meter
 
-if TYPE_CHECKING:
-    from langgraph.graph.state import CompiledStateGraph
-
-__all__ = ["GraphDependencies", "SaverBarrier", "build_graph"]
+__all__ = ["AgentGraph", "GraphDependencies", "Saver", "SaverBarrier", "build_graph"]
 
 
+AgentGraph = CompiledStateGraph[AgentState, RunContext, Any, Any]
+Saver = BaseCheckpointSaver[Any]
 _Node = Callable[[Any, RunContext, GraphPosition], Awaitable[Step]]
 _FRAMEWORK_NAMES = {edges.END: GRAPH_END}
 
@@ -77,9 +77,7 @@ class GraphDependencies:
     """Answers from other processes, for runs without a session, which finds them itself."""
 
 
-def build_graph(
-    parts: GraphDependencies, checkpointer: "BaseCheckpointSaver[str] | None" = None
-) -> "CompiledStateGraph[AgentState, RunContext, Any, Any]":
+def build_graph(parts: GraphDependencies, checkpointer: Saver | None = None) -> AgentGraph:
     """Compile the graph. Without a checkpointer it takes the one of its runner, as LangGraph's server needs it."""
     model, toolbox, journal, bus = ObservedModel(parts.model), parts.toolbox, parts.journal, parts.bus
     compaction = Compaction(model, journal, bus, parts.find_context_window, parts.blobs, parts.meter)
@@ -167,7 +165,7 @@ _noted: set[int] = set()
 class SaverBarrier:
     """The port `Barrier` for any saver: a checkpoint is stored as soon as the saver gives it back."""
 
-    saver: "BaseCheckpointSaver[Any]"
+    saver: Saver
     timeout_s: float = 5.0
 
     def proves(self, saver: object) -> bool:

@@ -173,15 +173,18 @@ class ObservedModel:
         return self.inner.label
 
     async def reply(self, request: ModelRequest, on_delta: OnDelta) -> AIMessage:
-        """See `ChatModel`. Callbacks run beside the request, in the order of its pieces."""
+        """See `ChatModel`. Callbacks run beside the request, in the order of its pieces.
+
+        The message has the id of what was streamed of it, or none: providers repeat theirs.
+        """
         manager = get_async_callback_manager_for_config(ensure_config())
         if not manager.handlers:
-            return await self.inner.reply(request, on_delta)
+            return (await self.inner.reply(request, on_delta)).model_copy(update={"id": None})
         [run] = await manager.on_chat_model_start(
             {"name": self.label}, [list(request.messages)], name=self.label, invocation_params={"model": self.label}
         )
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        message_id = f"run--{run.run_id}"
+        message_id = f"ai-{run.run_id.hex}"
 
         def take(delta: Delta) -> None:
             on_delta(delta)
@@ -195,6 +198,7 @@ class ObservedModel:
             reporting.cancel()
             await run.on_llm_error(error)
             raise
+        message = message.model_copy(update={"id": message_id})
         pieces.put_nowait(None)
         await reporting
         await run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]))

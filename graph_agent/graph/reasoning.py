@@ -235,7 +235,7 @@ class Reasoning:
         return AIMessage(
             content=storable(reply.text),
             tool_calls=calls,
-            id=f"ai-{uuid4().hex}",
+            id=reply.id or f"ai-{uuid4().hex}",
             usage_metadata=reply.usage_metadata,
             response_metadata={key: metadata[key] for key in _KEPT_METADATA if key in metadata},
         )

@@ -1,14 +1,67 @@
 """The graph's state: its channels, and how writes to them are merged."""
 
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import sha256
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, convert_to_messages
 from langgraph.channels import DeltaChannel
 
 from graph_agent.calls import ToolCallInfo, merge_calls, merge_messages, merge_names
 from graph_agent.graph.edges import TurnOutcome
 
-__all__ = ["AgentState", "CallTask", "ConsecutiveFailures", "ToolCallInfo", "TurnState", "merge_messages"]
+__all__ = [
+    "AgentState",
+    "CallTask",
+    "ConsecutiveFailures",
+    "ToolCallInfo",
+    "TurnState",
+    "merge_input",
+    "merge_messages",
+]
+
+_ROLES = frozenset(("user", "human", "assistant", "ai", "system"))
+
+
+def merge_input(messages: list[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """As `merge_messages`; takes LangGraph's short forms of messages too: `(role, text)`, dicts, a list of texts.
+
+    Raises:
+        DamagedDatabase: a write is something else.
+    """
+    for position, write in enumerate(writes):
+        given = write if isinstance(write, list | tuple) and not _is_pair(write) else [write]
+        if any(isinstance(one, str | dict) or _is_pair(one) for one in given):
+            messages = merge_messages(messages, writes[:position])
+            for one in given:
+                messages = merge_messages(messages, [_typed(one, messages[-1].id if messages else None)])
+            return merge_input(messages, writes[position + 1 :])
+    return merge_messages(messages, writes)
+
+
+def _is_pair(write: Any) -> bool:
+    """Whether it is `(role, text)`, which is a list once it was stored."""
+    is_list = isinstance(write, list | tuple) and len(write) == 2
+    return is_list and all(isinstance(part, str) for part in write) and write[0] in _ROLES
+
+
+def _typed(given: Any, previous: str | None) -> Any:
+    """The message that a short form means; anything else as it is.
+
+    Its id follows from what it is and from the one before it, so that every reading of the stored write gives the
+    same.
+    """
+    if not isinstance(given, str | dict) and not _is_pair(given):
+        return given
+    with suppress(ValueError):
+        [message] = convert_to_messages([tuple(given) if isinstance(given, list) else given])
+        text = json.dumps([previous, message.type, message.content], ensure_ascii=False)
+        message.id = message.id or f"input-{sha256(text.encode()).hexdigest()[:32]}"
+        return message
+    return given
+
 
 SNAPSHOT_EVERY = 100
 """Updates of a delta channel between two full snapshots of it."""
@@ -59,7 +112,7 @@ class TurnState(TypedDict, total=False):
 class AgentState(TypedDict, total=False):
     """The channels. All but messages hold plain JSON values."""
 
-    messages: Annotated[list[AnyMessage], DeltaChannel(merge_messages, snapshot_frequency=SNAPSHOT_EVERY)]
+    messages: Annotated[list[AnyMessage], DeltaChannel(merge_input, snapshot_frequency=SNAPSHOT_EVERY)]
     calls: Annotated[dict[str, ToolCallInfo], DeltaChannel(merge_calls, snapshot_frequency=SNAPSHOT_EVERY)]
     turn: TurnState
     usage: dict[str, Any]

@@ -1,23 +1,27 @@
 import re
+import socket
 import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
+import httpx
 import pytest
 
 import graph_agent
-from graph_agent import open_session
+from graph_agent import open_graph, open_session
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.session.session import Session
 from tests.architecture.checkout import ROOT
-from tests.scenarios.command import Command
+from tests.fakes.openai_server import TC, TXT, FakeOpenAI
+from tests.scenarios.command import Command, until
 
-WHOLE, AFTER_A_KILL = re.findall(
+PROGRAMS: list[str] = re.findall(
     r"```python\n(.*?)```", (ROOT / "docs/embedding.md").read_text(encoding="utf-8"), re.DOTALL
 )
+WHOLE, AFTER_A_KILL, *ON_THE_GRAPH, ENDPOINT, CELL = PROGRAMS
 
 
 def program(text: str, folder: Path, environment: Mapping[str, str], *arguments: str) -> tuple[int, str]:
@@ -50,6 +54,113 @@ def test_the_programs_of_the_page_work_as_they_stand(tmp_path: Path) -> None:
     assert re.search(r"^done [0-9a-f]{32} .*total 8\.35\n", answered, re.MULTILINE | re.DOTALL)
     # Its risk is lower where there is a sandbox.
     assert (code, re.sub("has .* risk: it .*", "…", told)) == (0, "approval bash bash …\ndone\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    list(
+        zip(
+            ON_THE_GRAPH,
+            [
+                r"\[tool_call_started\]\n\[tool_result\].*total 8\.35",
+                r"^approved: .*touch approved\.txt.*\n\{'bash': 'success'\}$",
+                r"^It has one line\.$",
+                r"^\[\('denied', 'deny read_file\(prices\.py\)'\)\]$",
+                r"^4 messages$",
+                r"^4 messages$",
+                r"^\[8, 4\]\n8$",
+                r"^done: .*\ndone: .*\n(done|stopped): ",
+            ],
+            strict=True,
+        )
+    ),
+    ids=("stream", "approve", "tool", "rule", "saver", "part", "history", "batch"),
+)
+def test_the_programs_on_the_graph_print_what_they_are_for(tmp_path: Path, text: str, printed: str) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/prices.py").write_text("print('total 8.35')\n")
+    script = [TC("c1", "count_lines", {"file_path": "prices.py"}), TXT("It has one line.")]
+
+    with FakeOpenAI(script) as server:
+        # The offline mode does not know tools of others.
+        address = server.base_url if "create_tool" in text else None
+        code, told = program(text, tmp_path, Command(tmp_path, address).env)
+
+    assert (code, re.search(printed, told.rstrip(), re.DOTALL) is not None) == (0, True), told
+    if address is not None:
+        assert server.bodies[-1]["messages"][-1]["content"] == "1 lines"
+
+
+@pytest.mark.slow
+def test_the_endpoint_of_the_page_streams_events_and_the_cell_runs_where_a_loop_runs(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/prices.py").write_text("print('total 8.35')\n")
+    (tmp_path / "endpoint.py").write_text(ENDPOINT)
+    command, port = Command(tmp_path), _free_port()
+    cell = f"import ast, asyncio; code = compile({CELL!r}, 'cell', 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)\n"
+    cell += "asyncio.run(eval(code, {}))"
+    server = subprocess.Popen(
+        [sys.executable, "-m", "uvicorn", "endpoint:app", "--port", str(port), "--log-level", "error"],
+        cwd=tmp_path,
+        env=command.env,
+    )
+    try:
+        code, told = program(cell, tmp_path, command.env)
+        until(lambda: _is_open(port))
+        asked = {"thread": "t", "text": "read prices.py"}
+        streamed = httpx.post(f"http://127.0.0.1:{port}/ask", json=asked, timeout=30, trust_env=False).text
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+    assert (code, "done " in told) == (0, True), told
+    kinds = re.findall(r"^event: (\w+)$", streamed, re.MULTILINE)
+    assert ("tool_result" in kinds, kinds[-1]) == (True, "message")
+
+
+@pytest.mark.slow
+def test_the_programs_of_the_page_are_typed(tmp_path: Path) -> None:
+    for number, text in enumerate(PROGRAMS[:-1]):
+        (tmp_path / f"program_{number}.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize(
+    "given", [("user", "hi"), [("user", "hi")], {"role": "user", "content": "hi"}, ["hi"], [["user", "hi"]]]
+)
+async def test_every_short_form_of_a_message_is_taken_as_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: object
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path / "home"))
+    config: Any = {"configurable": {"thread_id": "t"}}
+    async with open_graph(workspace=tmp_path) as graph:
+        for _ in range(2):
+            values = await graph.ainvoke({"messages": given}, config)
+        stored = (await graph.aget_state(config)).values["messages"]
+
+    typed = [message.text for message in values["messages"] if message.type == "human"]
+    assert typed == [message.text for message in stored if message.type == "human"] == ["hi", "hi"]
 
 
 async def test_a_session_is_closed_when_its_block_is_left(tmp_path: Path) -> None:
