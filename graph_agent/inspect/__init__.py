@@ -1,6 +1,6 @@
 """Reads threads without running them: never writes the database, and needs no model library."""
 
-from graph_agent.inspect.calls import CallView, ThreadStatus, ToolStatistics, is_alive
+from graph_agent.inspect.calls import AttemptView, CallView, ThreadStatus, ToolStatistics, is_alive
 from graph_agent.inspect.history import END, START, HistoryEntry, Visits
 from graph_agent.inspect.ids import Target
 from graph_agent.inspect.reader import Inspection, Reader
@@ -22,6 +22,7 @@ __all__ = [
     "END",
     "START",
     "Attempt",
+    "AttemptView",
     "CallView",
     "Change",
     "CheckpointState",

@@ -2,13 +2,14 @@
 
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from math import ceil
 from operator import itemgetter
 from typing import Any, Literal
 
 from graph_agent.calls import FINAL, MAX_AUTOMATIC_RETRIES, outcome_of
+from graph_agent.ports import JournalRow
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.read_store import (
     Attempt,
@@ -21,6 +22,7 @@ from graph_agent.ports.read_store import (
 )
 
 __all__ = [
+    "AttemptView",
     "CallView",
     "Leases",
     "ThreadStatus",
@@ -31,9 +33,11 @@ __all__ = [
     "read_statistics",
     "running_shells",
     "thread_status",
+    "view_attempts",
     "view_calls",
 ]
 
+AttemptStatus = Literal["success", "error", "running", "outcome_unknown", "never_started"]
 ThreadStatus = Literal["interrupted", "waiting", "running", "resumable", "idle"]
 """In order of precedence. resumable: no process works on the rest; the next run continues it without asking."""
 
@@ -49,6 +53,10 @@ class CallView:
     """To the question that the call waits with, or waited with last."""
     retries_itself: bool = False
     """Whether it is interrupted and the next run repeats it without asking: it only reads, or never started."""
+    answers: tuple[StoredAnswer, ...] = field(default=(), compare=False, repr=False)
+    """All that it was given and that were not superseded."""
+    attempts: tuple["AttemptView", ...] = field(default=(), compare=False)
+    """Of a call that was asked for by its id."""
 
     @property
     def is_waiting(self) -> bool:
@@ -121,7 +129,43 @@ def _view(call: CallRow, *, is_held: bool, is_unreached: bool) -> CallView:
     record = effective_record(call.record, () if is_settled else call.attempts, is_held=is_kept)
     answer = _standing_answer(record, call.answers)
     shown = {**record, "abandoned": True} if call.is_abandoned else record
-    return CallView(call.thread_id, shown, answer, not is_settled and _retries_itself(record, call.attempts))
+    retries_itself = not is_settled and _retries_itself(record, call.attempts)
+    return CallView(call.thread_id, shown, answer, retries_itself, tuple(call.answers))
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One attempt at a call."""
+
+    attempt: int
+    status: AttemptStatus
+    started_at: str | None
+    ended_at: str | None
+    approval: StandingAnswer | None
+    """None: it needed none, or is a retry, which is what the attempt before it was decided to lead to."""
+    recovery: StandingAnswer | None
+    """What was decided once it had been interrupted."""
+
+
+def view_attempts(
+    rows: Sequence[JournalRow], answers: Sequence[StoredAnswer], *, is_held: bool
+) -> tuple[AttemptView, ...]:
+    """The attempts of a call that were started or answered, but those that a rewind reverted."""
+    started = {row.attempt: row for row in rows}
+    given = {(stored.question, stored.attempt): stored.answer for stored in answers}
+    newest = max(started, default=0)
+    views = []
+    for number in sorted({*started, *(attempt for _, attempt in given)}):
+        row = started.get(number)
+        status: AttemptStatus = "never_started"
+        if row is not None and row.status in ("success", "error"):
+            status = "success" if row.status == "success" else "error"
+        elif row is not None and row.status != "not_started":
+            status = "running" if is_held and number == newest and row.ended_at is None else "outcome_unknown"
+        started_at, ended_at = (None, None) if row is None else (row.started_at, row.ended_at)
+        approval, recovery = (given.get((question, number)) for question in ("approval", "recovery"))
+        views.append(AttemptView(number, status, started_at, ended_at, approval, recovery))
+    return tuple(views)
 
 
 def _retries_itself(record: Mapping[str, Any], attempts: Sequence[Attempt]) -> bool:

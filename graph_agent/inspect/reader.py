@@ -1,7 +1,7 @@
 """The entry point for reading threads without running them: threads, calls, approvals, states, messages, ids."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from graph_agent.errors import UnknownId
@@ -13,6 +13,7 @@ from graph_agent.inspect.calls import (
     read_statistics,
     running_shells,
     thread_status,
+    view_attempts,
     view_calls,
 )
 from graph_agent.inspect.consistency import inconsistencies
@@ -138,11 +139,11 @@ class Reader:
             UnknownId: there is none.
         """
         held = read_leases(self._store).held
-        for view in view_calls(self._store.open_calls(), held.__contains__):
-            if (view.thread_id, view.record["call_id"]) == (thread_id, call_id):
-                return view
-        for view in view_calls(self._store.calls(thread_id, call_id), held.__contains__):
-            return view
+        for calls in (self._store.open_calls(), self._store.calls(thread_id, call_id)):
+            for view in view_calls(calls, held.__contains__):
+                if (view.thread_id, view.record["call_id"]) == (thread_id, call_id):
+                    rows = self._store.attempts(thread_id, call_id)
+                    return replace(view, attempts=view_attempts(rows, view.answers, is_held=thread_id in held))
         raise UnknownId(f"Thread {thread_id!r} has no call {call_id!r}. `graph-agent calls` shows them all.")
 
     def shared_call_ids(self) -> frozenset[str]:

@@ -52,6 +52,11 @@ class AnswerRecorder:
         if always is not None and kind in ("approve", "edit"):
             answer = attach_grant(answer, always, call_id, self.runner.scope, str(self.thread.workspace))
         recorded = await self.dependencies.decisions.insert(self.thread.thread_id, question, answer)
+        if recorded.kind != kind:
+            raise AnswerRefused(
+                f"Call {call_id!r} already has an answer: {recorded.kind} by {recorded.by} at {recorded.at}. "
+                "The first answer counts."
+            )
         if recorded == answer:
             self.dependencies.bus.publish(ToolCallDecided(call_id, kind, answer.by, answer.reason))
             if running:

@@ -227,14 +227,14 @@ class Session:
         always: AlwaysAllow | None = None,
         outside: bool = False,
     ) -> Answer:
-        """Record an answer durably. The first answer wins; the one that counts is returned.
+        """Record an answer durably. The first answer wins; one of the same kind is returned in place of this one.
 
         `always` stores rules in the same step, and only if this answer counts. With `outside`, which only a person
         may choose, an approval or edit lets this one call run outside the sandbox.
 
         Raises:
-            AnswerRefused: the question is not open, the kind does not fit it, policy denies the edited arguments,
-                or there is no sandbox to leave.
+            AnswerRefused: somebody answered otherwise before, the question is not open, the kind does not fit it,
+                policy denies the edited arguments, or there is no sandbox to leave.
         """
         answer = Answer(kind, self.by, self._dependencies.clock.now(), arguments, storable(reason), outside)
         return await (await self.answers_to(question)).decide(question, answer, always)

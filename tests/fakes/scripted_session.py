@@ -167,6 +167,10 @@ class ScriptedSession(_Session):
         outside: bool = False,
     ) -> Answer:
         if standing := (await self.answers_from_others()).get(question.call_id):
+            if standing.kind != kind:
+                raise AnswerRefused(
+                    f"Call {question.call_id!r} already has an answer: {standing.kind} by {standing.by}"
+                )
             return standing
         answer = Answer(kind, self.by, AT, arguments, reason, outside)
         self._decided[question.call_id] = answer

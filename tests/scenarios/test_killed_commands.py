@@ -78,7 +78,16 @@ def test_killed_inside_a_command_it_is_never_run_again_unasked(tmp_path: Path) -
         code, result = command.run_json("--resume", "t1")
         before_a_decision = log.read_text()
         end = command("run", "--resume", "t1", "--recover", "cancel")
+        [call] = command.json("calls", "c1")["calls"]
 
+    [attempt] = call["attempts"]
+    assert (attempt["attempt"], attempt["status"], attempt["approval"], attempt["ended_at"]) == (
+        1,
+        "outcome_unknown",
+        None,
+        None,
+    )
+    assert (attempt["recovery"]["kind"], attempt["recovery"]["by"][:4]) == ("cancel", "pid ")
     assert re.search(r"Processes of call c1 are still running \(pid \d+.*\). End them with: kill \d+", end.stderr)
     assert (shown, code) == ({"c1": "interrupted"}, 4)
     assert [call["call_id"] for call in result["interrupted_calls"]] == ["c1"]

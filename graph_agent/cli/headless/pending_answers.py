@@ -91,9 +91,7 @@ async def answer_pending(
     for item in result.questions:
         if reply := replies.get(item.question.call_id):
             kind, reason = reply
-            answer = await session.decide(item.question, kind, reason=reason)
-            if answer.by != session.by:
-                _require_same_kind(item.question.call_id, kind, answer)
+            await session.decide(item.question, kind, reason=reason)
     for view in below:
         call_id = view.record["call_id"]
         if database and (reply := replies.get(call_id)):
@@ -105,7 +103,7 @@ async def answer_pending(
     return await session.proceed() if result.questions else result
 
 
-def _require_same_kind(call_id: str, kind: str, given: Answer | RecordedAnswer) -> None:
+def _require_same_kind(call_id: str, kind: str, given: RecordedAnswer) -> None:
     if given.kind != kind:
         raise AnswerRefused(
             f"Call {call_id!r} already has an answer: {given.kind} by {given.by} at {given.at}. "

@@ -117,6 +117,8 @@ class Prompt:
         try:
             answer = await self.session.decide(item.question, kind, reason=reason, **details)
         except AnswerRefused as refusal:
+            if await self.is_answered(item):
+                return True
             self.say(str(refusal), "yellow")
             return False
         if answer.by != self.session.by:

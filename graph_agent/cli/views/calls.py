@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from graph_agent.cli.views.table import (
     truncate,
 )
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import CallView, StandingAnswer
+from graph_agent.inspect import AttemptView, CallView, StandingAnswer
 
 __all__ = [
     "CALL_WORDS",
@@ -122,9 +122,13 @@ def _iter_calls(database: Path, text: str | None) -> Iterator[CallView]:
 
 
 def call_json(view: CallView) -> dict[str, Any]:
-    """A call in the JSON shape of `calls`; `answered_by` and `answered_at` if it was answered."""
+    """A call in the JSON shape of `calls`; `answered_by` and `answered_at` if it was answered.
+
+    A call that was asked for by its id has `attempts`, one object each.
+    """
     answered = {} if view.answer is None else {"answered_by": view.answer.by, "answered_at": view.answer.at}
-    return {"thread_id": view.thread_id, **view.record, **answered}
+    attempts = {"attempts": [asdict(one) for one in view.attempts]} if view.attempts else {}
+    return {"thread_id": view.thread_id, **view.record, **answered, **attempts}
 
 
 def call_name(thread_id: str, call_id: str, shared: frozenset[str]) -> str:
@@ -146,6 +150,8 @@ def format_call(view: CallView) -> Iterator[str]:
     }
     if record.get("risk_reason"):
         yield escape(f"  risk: {record.get('risk', '-')}, {record['risk_reason']}")
+    if len(view.attempts) > 1 or any(one.recovery for one in view.attempts):
+        yield from map(_attempt_line, view.attempts)
     details = {"error": record["error_msg"], "result": record["result"]}
     match record.get("metadata"):
         case {"diff": {"unified": str(diff)}}:
@@ -156,6 +162,14 @@ def format_call(view: CallView) -> Iterator[str]:
             yield f"  {escape(name)}: {lines[0].removeprefix('  │ ')}"
         else:
             yield from (f"  {escape(name)}:", *lines)
+
+
+def _attempt_line(attempt: AttemptView) -> str:
+    times = " to ".join(format_time(at) for at in (attempt.started_at, attempt.ended_at) if at)
+    answers = [answer for answer in (attempt.approval, attempt.recovery) if answer]
+    decided = [f"{answer_words(answer)} at {format_time(answer.at)}" for answer in answers]
+    parts = [attempt.status.replace("_", " "), times, *decided]
+    return escape(f"  attempt {attempt.attempt}: {', '.join(filter(None, parts))}")
 
 
 def format_block(text: str) -> Iterator[str]:

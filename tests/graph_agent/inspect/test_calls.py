@@ -10,10 +10,10 @@ from graph_agent.calls import FINAL
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase, UnknownId
 from graph_agent.inspect import Reader, ToolStatistics
-from graph_agent.inspect.calls import CallView, effective_record, thread_status
-from graph_agent.ports import Intent, JournalRow, Outcome, SystemClock
+from graph_agent.inspect.calls import CallView, effective_record, thread_status, view_attempts
+from graph_agent.ports import Intent, JournalRow, Outcome, RowStatus, SystemClock
 from graph_agent.ports.background import boot_id, process_started
-from graph_agent.ports.read_store import Attempt, StandingAnswer
+from graph_agent.ports.read_store import Attempt, StandingAnswer, StoredAnswer
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
@@ -328,3 +328,34 @@ def test_a_clock_that_was_put_back_makes_no_negative_time(logged: Rows, reader: 
     logged.journal("success", {}, ended_at="2026-11-28T09:00:00.000Z")
 
     assert [item.total_s for item in reader.statistics()] == [0.0]
+
+
+def _answer(question: str, attempt: int, kind: str) -> StoredAnswer:
+    return StoredAnswer(question, attempt, "d", StandingAnswer(kind, "", "me", f"at {attempt}", None))
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_held", "statuses"),
+    [
+        ([], False, ["never_started"]),
+        (["not_started"], False, ["never_started"]),
+        (["executing"], True, ["running"]),
+        (["executing"], False, ["outcome_unknown"]),
+        (["interrupted", "executing"], True, ["outcome_unknown", "running"]),
+        (["interrupted", "error"], True, ["outcome_unknown", "error"]),
+        (["executing", "success"], False, ["outcome_unknown", "success"]),
+    ],
+)
+def test_every_attempt_says_how_it_ended_and_keeps_its_own_answers(
+    rows: list[RowStatus], is_held: bool, statuses: list[str]
+) -> None:
+    journal = [JournalRow("c", number, "run", status, "then") for number, status in enumerate(rows, 1)]
+    answers = [_answer("approval", 1, "approve"), _answer("recovery", 1, "retry")]
+
+    views = view_attempts(journal, answers, is_held=is_held)
+
+    assert [view.status for view in views] == statuses
+    assert [(view.approval, view.recovery) for view in views] == [
+        (answers[0].answer, answers[1].answer),
+        *[(None, None)] * (len(views) - 1),
+    ]
