@@ -167,7 +167,7 @@ async def test_the_first_answer_wins_and_the_late_one_learns_whose_it_was(stage:
         rest = await session.send("go")
         first = await session.decide(rest.questions[0].question, "reject", reason="no")
         again = await session.decide(rest.questions[0].question, "reject", reason="never")
-        with pytest.raises(AnswerRefused, match=rf"'w' already has an answer: reject by {first.by} at {first.at}\."):
+        with pytest.raises(AnswerRefused, match=f"already has an answer: reject by {first.by} at "):
             await session.decide(rest.questions[0].question, "approve")
 
     assert again == first
