@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from math import ceil
 from operator import itemgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from graph_agent.calls import FINAL, MAX_AUTOMATIC_RETRIES, outcome_of
-from graph_agent.ports import JournalRow
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.read_store import (
     Attempt,
@@ -20,6 +19,9 @@ from graph_agent.ports.read_store import (
     StandingAnswer,
     StoredAnswer,
 )
+
+if TYPE_CHECKING:
+    from graph_agent.ports import JournalRow
 
 __all__ = [
     "AttemptView",
@@ -148,7 +150,7 @@ class AttemptView:
 
 
 def view_attempts(
-    rows: Sequence[JournalRow], answers: Sequence[StoredAnswer], *, is_held: bool
+    rows: "Sequence[JournalRow]", answers: Sequence[StoredAnswer], *, is_held: bool
 ) -> tuple[AttemptView, ...]:
     """The attempts of a call that were started or answered, but those that a rewind reverted."""
     started = {row.attempt: row for row in rows}
@@ -207,7 +209,7 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
     if is_held or not (status == "executing" or is_approved):
         return dict(record)
     started = [attempt for attempt in attempts if attempt.status != "not_started"]
-    return {
+    interrupted = {
         **record,
         **(_start_time(started[-1]) if started else {}),
         "status": "interrupted",
@@ -215,6 +217,9 @@ def effective_record(record: Mapping[str, Any], attempts: Sequence[Attempt], *, 
         "started": bool(started) or bool(record.get("started")),
         "stored_status": status,
     }
+    if record.get("requires_input") and is_approved and _retries_itself(interrupted, attempts):
+        return dict(record)  # The answer is stored, and the next run passes it on.
+    return interrupted
 
 
 def thread_status(

@@ -224,6 +224,7 @@ _FINISHED = {"status": "success", "result": "built", "error_msg": None, "ended_a
             _interrupted("pending", "never_started", started=False),
         ),
         (record_of("pending", approved_at="then"), (), True, {}),
+        (record_of("pending", approved_at="then", requires_input=True, risk="low"), (), False, {}),
         (record_of("pending"), (), False, {}),
         (record_of("awaiting_approval"), (), False, {}),
         (record_of("interrupted"), (_DONE,), False, {**_FINISHED, "stored_status": "interrupted"}),
