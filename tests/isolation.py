@@ -4,6 +4,7 @@ import ipaddress
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +33,9 @@ def clean_environment(home: Path) -> Iterator[None]:
     for name in before:
         if name.startswith(_PRIVATE_PREFIXES) or name.lower() in _PRIVATE_NAMES:
             del os.environ[name]
-    os.environ |= {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    # Last on PATH, where hints find this program under its name.
+    path = f"{os.environ.get('PATH', os.defpath)}{os.pathsep}{Path(sys.executable).parent}"
+    os.environ |= {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", "PATH": path}
     try:
         yield
     finally:

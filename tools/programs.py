@@ -16,6 +16,7 @@ from tools.paths import contains
 __all__ = [
     "exclude_folders",
     "find_program",
+    "first_on_path",
     "missing_reason",
     "path_folders",
     "program_words",
@@ -33,6 +34,12 @@ _found: dict[tuple[str, str, tuple[Path, ...]], str] = {}
 def exclude_folders(folders: Iterable[Path]) -> None:
     """From now on find no program in these folders, because commands may write there."""
     _excluded.update(folder.resolve() for folder in folders)
+
+
+def first_on_path(name: str) -> Path | None:
+    """The file that the user's shell would start, in whatever folder of PATH: to name it, never to start it."""
+    folders = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
+    return next((one for folder in folders if (one := Path(folder, name)).exists()), None)
 
 
 def find_program(name: str, path: str | None = None, *, outside: Sequence[Path] = ()) -> str | None:

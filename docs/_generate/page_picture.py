@@ -32,7 +32,8 @@ def play(folder: Path) -> Path:
     """The page of a thread on the sample workspace: what ran, what was changed, refused, and still waits."""
     workspace, page = folder / "shop", folder / "receipt.html"
     shutil.copytree(_ROOT / "docs" / "sample", workspace)
-    environment = {**os.environ, "GRAPH_AGENT_HOME": str(folder / "home")}
+    path = f"{os.environ['PATH']}{os.pathsep}{Path(sys.executable).parent}"  # where hints find the program
+    environment = {**os.environ, "PATH": path, "GRAPH_AGENT_HOME": str(folder / "home")}
 
     def command(*arguments: str) -> None:
         program = [sys.executable, "-m", "graph_agent", *arguments]

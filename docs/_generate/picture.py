@@ -43,7 +43,8 @@ def play(folder: Path) -> pyte.Screen:
     shutil.copytree(_ROOT / "docs" / "sample", workspace)
     screen = pyte.Screen(_COLUMNS, _ROWS)
     stream = pyte.ByteStream(screen)
-    environment = {**os.environ, "GRAPH_AGENT_HOME": str(folder / "home"), "TERM": "xterm-256color"}
+    path = f"{os.environ['PATH']}{os.pathsep}{Path(sys.executable).parent}"  # where hints find the program
+    environment = {**os.environ, "PATH": path, "GRAPH_AGENT_HOME": str(folder / "home"), "TERM": "xterm-256color"}
     chat = pexpect.spawn(
         sys.executable,
         ["-m", "graph_agent", "chat", "--thread", "shop"],

@@ -52,10 +52,11 @@ _STEADY: tuple[tuple[str, str], ...] = (
 
 def play() -> str:
     """The output of the demo, which answers its own questions."""
+    path = f"{os.environ['PATH']}{os.pathsep}{Path(sys.executable).parent}"  # where hints find the program
     demo = pexpect.spawn(
         sys.executable,
         ["-m", "graph_agent", "demo", "--yes"],
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)},
+        env={**os.environ, "PATH": path, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)},
         dimensions=(_ROWS, COLUMNS),
         encoding="utf-8",
         timeout=120,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
-from graph_agent.config.paths import blob_dir
+from graph_agent.config.paths import blob_dir, own_command
 from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
@@ -129,11 +129,11 @@ def _earlier_answer(reader: Reader, target: Target) -> RecordedAnswer:
     if earlier is not None:
         return _recorded(view, earlier, accepted=False)
     status = view.record["status"]
-    state, advice = f"its status is {status}", "List pending approvals with `graph-agent approvals list`."
+    state, advice = f"its status is {status}", f"List pending approvals with `{own_command()} approvals list`."
     if status == "awaiting_approval" or view.record.get("abandoned"):
         state = "it is on an abandoned branch"
     elif status == "interrupted":
-        advice = f"Decide what happens with it: `graph-agent recover {view.thread_id}`."
+        advice = f"Decide what happens with it: `{own_command()} recover {view.thread_id}`."
     raise AnswerRefused(f"Call {target.id!r} is not waiting for approval; {state}. {advice}")
 
 

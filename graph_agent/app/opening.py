@@ -42,7 +42,7 @@ from graph_agent.app.toolset import (
 )
 from graph_agent.app.tracing import TurnTracer, trace_turns
 from graph_agent.config.model_choice import choose_model
-from graph_agent.config.paths import blob_dir, memory_file, pasted_dir
+from graph_agent.config.paths import blob_dir, memory_file, own_command, pasted_dir
 from graph_agent.config.project import Project
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import HookSettings, Settings
@@ -353,7 +353,7 @@ async def _reject_sub_agent(row: ThreadRow, store: "Store") -> None:
     await lock.acquire(row.thread_id, new_owner_token())
     await lock.release()
     raise UsageError(
-        f"{row.thread_id} is the thread of a sub-agent. Resume its parent: graph-agent resume {owner.thread_id}"
+        f"{row.thread_id} is the thread of a sub-agent. Resume its parent: {own_command()} resume {owner.thread_id}"
     )
 
 

@@ -15,7 +15,7 @@ from graph_agent.app.approvals import RecordedAnswer
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import default_registry, full_registry, read_only_toolbox
-from graph_agent.config.paths import blob_dir
+from graph_agent.config.paths import blob_dir, own_command
 from graph_agent.errors import AnswerRefused, ConfigError, StorageError, UnknownId
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import Answer, Clock, Question, Scope, SystemClock
@@ -183,11 +183,11 @@ def _named_call(reader: Reader, thread: str | None, text: str) -> CallView:
     status = view.record["status"]
     if status == "interrupted" or _applied_decision(view) is not None:
         return view
-    advice = "List interrupted calls with `graph-agent recover`."
+    advice = f"List interrupted calls with `{own_command()} recover`."
     if status == "executing":
         advice = "The process that holds its thread is running it."
     elif status == "awaiting_approval":
-        advice = "Answer it with `graph-agent approvals`."
+        advice = f"Answer it with `{own_command()} approvals`."
     raise AnswerRefused(f"Call {target.id!r} needs no recovery decision; its status is {status}. {advice}")
 
 

@@ -6,7 +6,9 @@ Standard library only: read-only commands load no more of the settings.
 import fcntl
 import os
 import re
+import shlex
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +28,7 @@ __all__ = [
     "locked_folder",
     "make_private_folder",
     "memory_file",
+    "own_command",
     "pasted_dir",
     "plain_text",
     "read_plain_text",
@@ -51,6 +54,19 @@ def config_dir(env: Mapping[str, str]) -> Path:
     if home := env.get("GRAPH_AGENT_HOME"):
         return Path(home).expanduser().absolute()
     return _xdg(env, "XDG_CONFIG_HOME", ".config")
+
+
+def own_command() -> str:
+    """How this program is called from the current folder: by its name, if the user's PATH leads to this one."""
+    from tools.programs import first_on_path  # noqa: PLC0415 - as below
+
+    script, named = Path(sys.executable).parent / _NAME, first_on_path(_NAME)
+    if not script.exists():
+        return _NAME if named else shlex.join([sys.executable, "-m", "graph_agent"])
+    if named and named.resolve() == script.resolve():
+        return _NAME
+    folder = Path.cwd()
+    return shlex.quote(str(script.relative_to(folder) if script.is_relative_to(folder) else script))
 
 
 def memory_file(env: Mapping[str, str]) -> Path:

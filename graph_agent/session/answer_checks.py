@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from graph_agent.calls import ToolCallInfo, allowed_answers
+from graph_agent.config.paths import own_command
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysAllow, Answer, Grant, Scope, Toolbox
 from graph_agent.session.turn_result import OpenQuestion
@@ -26,7 +27,7 @@ def require_valid_answer(call: Mapping[str, object], kind: str) -> None:
     call_id, choice = call["call_id"], ", ".join(fitting)
     if "answer" in fitting:
         raise AnswerRefused(
-            f"Call {call_id!r} asks a question. Answer it: `graph-agent approvals answer {call_id} TEXT`, "
+            f"Call {call_id!r} asks a question. Answer it: `{own_command()} approvals answer {call_id} TEXT`, "
             f"or leave it unanswered: `approvals reject {call_id}`."
         )
     if kind == "answer":

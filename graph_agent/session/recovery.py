@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from graph_agent.calls import ToolCallInfo
+from graph_agent.config.paths import own_command
 from graph_agent.ports import Blobs, JournalRow, Question, Scope, Toolbox
 from graph_agent.ports.background import boot_id
 from graph_agent.session.turn_result import OpenQuestion
@@ -79,7 +80,7 @@ def explain_refused_retry(call_id: str, pids: Sequence[int]) -> str:
     return (
         f"Call {call_id} cannot be retried while processes of its last attempt are running "
         f"(pid {', '.join(map(str, pids))}). Wait for them, or end them: "
-        f"`graph-agent recover --retry {call_id} --end-processes`."
+        f"`{own_command()} recover --retry {call_id} --end-processes`."
     )
 
 

@@ -20,6 +20,7 @@ from typing import Any, Self, get_args
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from graph_agent.config.paths import own_command
 from graph_agent.config.settings import Mode
 from graph_agent.errors import MessageBlocked, UsageError
 from graph_agent.events import AnswerKind, EventBus, MessageAdded, SessionOpened, TurnStarted, WarningIssued
@@ -173,7 +174,7 @@ class Session:
         if not snapshot.exists:
             raise UsageError(
                 f"There is nothing to resume in thread {self.thread_id!r}: no message of it was stored. "
-                "Send one, or list threads with `graph-agent threads list`."
+                f"Send one, or list threads with `{own_command()} threads list`."
             )
         if not snapshot.is_idle:
             self._runner.renew_budget_after_limit()
@@ -462,7 +463,7 @@ class Session:
         elif not snapshot.is_idle:
             raise UsageError(
                 f"Thread {self.thread_id} has pending calls. Resolve them first: "
-                f"`graph-agent resume {self.thread_id}`."
+                f"`{own_command()} resume {self.thread_id}`."
             )
         return snapshot
 

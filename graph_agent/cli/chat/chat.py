@@ -38,6 +38,7 @@ from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.session_target import Target, resolve_target
 from graph_agent.cli.supervisor import catch_signals
 from graph_agent.cli.views.format import format_count
+from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UnknownId, UsageError
 from graph_agent.events import (
     Event,
@@ -426,8 +427,8 @@ def show_recent(database: Path, thread_id: str, display: TurnDisplay) -> None:
     with read_database(database) as reader:
         recent = reader.recent(thread_id, _RECENT_MESSAGES, turns=_RECENT_TURNS)
         if recent.earlier:
-            earlier = f"… {format_count(recent.earlier, 'earlier message')}: /inspect or `graph-agent threads show`"
-            display.line(Text(earlier, "dim"))
+            count = format_count(recent.earlier, "earlier message")
+            display.line(Text(f"… {count}: /inspect or `{own_command()} threads show`", "dim"))
         names: dict[str, str] = {}
         for number, entry in enumerate(recent.entries):
             body, text = entry.body, plain_text(entry.body.get("content"))

@@ -24,7 +24,7 @@ from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, Termin
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.session_target import Target, open_target
-from graph_agent.config.paths import data_dir, database_path, make_private_folder
+from graph_agent.config.paths import data_dir, database_path, make_private_folder, own_command
 from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
 
@@ -44,7 +44,7 @@ def open_chat(target: Target, message: str | None) -> int:
         UsageError: there is no terminal to chat in.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError('No terminal found. Run one prompt without a terminal: `graph-agent run "…"`.')
+        raise UsageError(f'No terminal found. Run one prompt without a terminal: `{own_command()} run "…"`.')
     parts = ("graph-agent", escape(str(target.workspace)), "/help for commands")
     width = shutil.get_terminal_size().columns
     head = textwrap.fill(" · ".join(parts), width, break_long_words=False, break_on_hyphens=False)

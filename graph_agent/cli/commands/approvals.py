@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from graph_agent.cli.command_types import PlainCommand, command_group
 from graph_agent.cli.options import AsJson, Database, resolve_database
+from graph_agent.config.paths import own_command
 
 __all__ = ["Rule", "Scope", "agents_app", "approvals_app", "policy_app", "recover_command", "tools_app"]
 
@@ -116,7 +117,7 @@ def answer_command(
 
     if not text.strip():
         raise typer.BadParameter(
-            f"TEXT is empty. To leave the question unanswered: graph-agent approvals reject {call}"
+            f"TEXT is empty. To leave the question unanswered: {own_command()} approvals reject {call}"
         )
     answer_call(resolve_database(db), call, "answer", text, as_json=as_json)
 

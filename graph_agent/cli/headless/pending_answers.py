@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from graph_agent.app.approvals import RecordedAnswer, record_answer, waiting_below
+from graph_agent.config.paths import own_command
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.events import AnswerKind, WarningIssued
 from graph_agent.inspect import CallView
@@ -65,7 +66,7 @@ class PendingAnswers:
         if self.names_calls and not may_exist:
             raise UsageError(
                 "--approve and --reject answer pending calls, and a new thread has none. "
-                "Name the thread with --resume ID; `graph-agent approvals list` lists pending calls."
+                f"Name the thread with --resume ID; `{own_command()} approvals list` lists pending calls."
             )
 
 
@@ -153,7 +154,7 @@ def _find_call(name: str, pending: list[str]) -> str:
     choice = ", ".join(matches or pending) or "none"
     raise UnknownId(
         f"{name!r} matches {'several calls' if matches else 'no call'} waiting for approval here: {choice}. "
-        "List those of all threads with `graph-agent approvals list`."
+        f"List those of all threads with `{own_command()} approvals list`."
     )
 
 

@@ -15,6 +15,7 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import approval_json
 from graph_agent.cli.views.calls import call_json, call_name
 from graph_agent.cli.views.format import ended_call, format_compaction, format_shell
+from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import (
     Compacted,
@@ -146,16 +147,16 @@ def pending_lines(result: TurnResult, shared: frozenset[str] = frozenset()) -> I
         else:
             yield f"interrupted: {call_id} {name}, {escape(item.question.reason.replace('_', ' '))} {about}"
     if "input" in kinds:
-        yield "Answer a question: graph-agent approvals answer CALL TEXT"
+        yield f"Answer a question: {own_command()} approvals answer CALL TEXT"
     if "approval" in kinds:
-        yield "Respond: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
+        yield f"Respond: {own_command()} approvals approve CALL, or approvals reject CALL --reason TEXT"
     if "recovery" in kinds:
-        yield f"Resolve: graph-agent recover {result.thread_id} --retry|--done|--cancel CALL, or in the chat"
+        yield f"Resolve: {own_command()} recover {result.thread_id} --retry|--done|--cancel CALL, or in the chat"
 
 
 def resume_lines(thread_id: str) -> tuple[str, str]:
     """How to resume a thread that is not done."""
-    return f"thread: {thread_id}", f"Resume with: graph-agent resume {thread_id}"
+    return f"thread: {thread_id}", f"Resume with: {own_command()} resume {thread_id}"
 
 
 class ProgressReporter:

@@ -15,6 +15,7 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import format_age, format_count
 from graph_agent.cli.views.settings import format_trust
 from graph_agent.cli.views.table import line_width, wrap_line
+from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, NothingYet, UsageError
 from graph_agent.ports.stored_text import plain_text
 
@@ -157,7 +158,7 @@ def choose_thread(database: Path, workspace: Path) -> str:
     with terminal.held():
         picked = asyncio.run(terminal.choose(menu))
     if picked is None:
-        raise UsageError("No thread was chosen. `graph-agent -c` continues the newest one here.")
+        raise UsageError(f"No thread was chosen. `{own_command()} -c` continues the newest one here.")
     return picked.key
 
 

@@ -18,6 +18,7 @@ from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import answer_words, call_name, format_block
 from graph_agent.cli.views.format import age_seconds, format_count, format_time_and_age, parse_duration
 from graph_agent.cli.views.table import colorize, format_time, print_result, print_text
+from graph_agent.config.paths import own_command
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView
 
@@ -142,9 +143,9 @@ def _list_lines(
             yield escape(f"{name} is {answer_words(answer)}, not applied yet.")
     needs_input = {bool(view.record.get("requires_input")) for view in pending}
     if True in needs_input:
-        yield "Answer a question with: graph-agent approvals answer CALL TEXT"
+        yield f"Answer a question with: {own_command()} approvals answer CALL TEXT"
     if False in needs_input:
-        yield "Respond with: graph-agent approvals approve CALL, or approvals reject CALL --reason TEXT"
+        yield f"Respond with: {own_command()} approvals approve CALL, or approvals reject CALL --reason TEXT"
     if not pending and not answered:
         yield "No pending approvals."
 
@@ -224,7 +225,7 @@ def format_next_step(thread_id: str, database: Path) -> str:
         return "The graph applies it when it runs next."
     holder = thread.holder
     if holder is None:
-        return f"Resume with: graph-agent resume {owner}"
+        return f"Resume with: {own_command()} resume {owner}"
     return f"Process {holder.pid} has the thread open and continues now."
 
 

@@ -16,6 +16,7 @@ from graph_agent.cli.views.approvals import format_next_step
 from graph_agent.cli.views.calls import answer_words, call_json, format_block
 from graph_agent.cli.views.format import format_time_and_age
 from graph_agent.cli.views.table import colorize, format_time, print_json, print_lines, print_result, print_text
+from graph_agent.config.paths import own_command
 from graph_agent.errors import NothingYet, UsageError
 
 __all__ = ["DecisionKind", "list_interrupted", "resolve_calls"]
@@ -59,7 +60,7 @@ def _list_lines(calls: list[Interrupted], database: Path) -> Iterator[str]:
         yield from _call_lines(call)
     undecided = {call.view.thread_id for call in calls if call.view.is_interrupted}
     if undecided:
-        yield "Resolve with: graph-agent recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"
+        yield f"Resolve with: {own_command()} recover --retry CALL, --done CALL --result TEXT, or --cancel CALL"
     for thread_id in dict.fromkeys(call.view.thread_id for call in calls):
         if thread_id not in undecided:
             yield escape(format_next_step(thread_id, database))

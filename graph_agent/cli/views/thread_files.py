@@ -18,7 +18,7 @@ from graph_agent.cli.views.format import format_count
 from graph_agent.cli.views.graph import build_graph, read_graph
 from graph_agent.cli.views.table import print_result, print_text
 from graph_agent.cli.views.threads import thread_json
-from graph_agent.config.paths import special_file_kind
+from graph_agent.config.paths import own_command, special_file_kind
 from graph_agent.config.redaction import known_secrets
 from graph_agent.errors import UnknownId, UsageError
 
@@ -101,7 +101,7 @@ def print_imported(done: "Imported", *, as_json: bool) -> None:
         lines.append(f"{format_count(done.missing, 'file content')} missing in the export.")
     if thread.pending_approvals or thread.interrupted_calls or thread.answered_calls:
         lines.append("Open calls are re-evaluated and need approval again; answers were not imported.")
-    lines.append(f"Resume with: graph-agent resume {thread.thread_id}")
+    lines.append(f"Resume with: {own_command()} resume {thread.thread_id}")
     result = {**thread_json(thread), "exported_as": done.exported_as, "missing_contents": done.missing}
     result |= {"exported_workspace": done.exported_workspace, "unsent_messages": list(done.unsent)}
     print_result(result, map(escape, lines), as_json=as_json)

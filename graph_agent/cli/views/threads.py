@@ -38,6 +38,7 @@ from graph_agent.cli.views.table import (
     print_text,
     truncate,
 )
+from graph_agent.config.paths import own_command
 from graph_agent.errors import DamagedDatabase, NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Reader, SearchHit, Target, ThreadSummary, TranscriptEntry
 from graph_agent.ports.usage import usage_report
@@ -326,4 +327,4 @@ def _hit_lines(hit: SearchHit, thread: str, checkpoint: str) -> Iterator[str]:
         end = last
     yield f"  {''.join([*snippet, escape(hit.snippet[end:])])}"
     if hit.checkpoint_id:
-        yield f"  graph-agent resume {escape(checkpoint)}"
+        yield f"  {own_command()} resume {escape(checkpoint)}"

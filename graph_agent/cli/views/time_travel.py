@@ -14,6 +14,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import confirm, format_age, format_count, format_names
 from graph_agent.cli.views.table import print_lines, print_result
+from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports.stored_text import plain_text
 
@@ -257,5 +258,5 @@ def print_fork(made: "Forked", *, as_json: bool) -> None:
     lines = [f"Forked thread {made.parent_thread} at checkpoint {made.checkpoint_id}: {turns}"]
     if made.open_calls:
         lines.append(f"{format_count(made.open_calls, 'open call')}: approval is requested again")
-    lines.append(f"Resume with: graph-agent resume {made.thread_id}")
+    lines.append(f"Resume with: {own_command()} resume {made.thread_id}")
     print_result(asdict(made), map(escape, lines), as_json=as_json)

@@ -13,6 +13,7 @@ from graph_agent.config.paths import (
     lock_dir,
     locked_folder,
     make_private_folder,
+    own_command,
     plain_text,
     read_plain_text,
     replace_text,
@@ -159,3 +160,30 @@ def test_of_changes_made_at_once_none_is_lost(tmp_path: Path) -> None:
         thread.join()
 
     assert count.read_text() == "100"
+
+
+@pytest.mark.parametrize(
+    ("on_path", "folder", "called"),
+    [
+        ("venv/bin", "elsewhere", "graph-agent"),
+        ("linked", "elsewhere", "graph-agent"),
+        ("", ".", "venv/bin/graph-agent"),
+        ("", "elsewhere", "{root}/venv/bin/graph-agent"),
+        ("another", ".", "venv/bin/graph-agent"),
+    ],
+    ids=["on PATH", "linked from PATH", "below this folder", "in another folder", "another one on PATH"],
+)
+def test_hints_name_a_command_that_calls_this_program_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_path: str, folder: str, called: str
+) -> None:
+    for place in ("venv/bin", "another", "linked", "elsewhere"):
+        (tmp_path / place).mkdir(parents=True)
+    for place in ("venv/bin", "another"):
+        (tmp_path / place / "graph-agent").write_text("#!/bin/sh\n")
+        (tmp_path / place / "graph-agent").chmod(0o755)
+    (tmp_path / "linked/graph-agent").symlink_to(tmp_path / "venv/bin/graph-agent")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "venv/bin/python"))
+    monkeypatch.setenv("PATH", str(tmp_path / on_path) if on_path else "/bin")
+    monkeypatch.chdir(tmp_path / folder)
+
+    assert own_command() == called.format(root=tmp_path)
