@@ -1,12 +1,15 @@
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graph_agent.app.reader import read_database
 from graph_agent.errors import UnknownId
 from graph_agent.inspect import END, START, Visits
+from graph_agent.storage.sqlite.read_connection import ReadConnection
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 
@@ -87,3 +90,25 @@ def _forget(path: Path, checkpoint_id: str) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DELETE FROM checkpoints WHERE checkpoint_id = ?", (checkpoint_id,))
     connection.close()
+
+
+def test_the_newest_checkpoints_are_read_without_those_before_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.db"
+    play(path, *["go"] * 12, replies=[text("done")] * 12)
+    read: list[tuple[object, ...]] = []
+
+    def counted(self: ReadConnection, sql: str, parameters: Any = ()) -> Iterator[tuple[Any, ...]]:
+        for row in stream(self, sql, parameters):
+            read.append(row)
+            yield row
+
+    stream = ReadConnection.stream
+    with read_database(path) as reader:
+        (thread,) = reader.threads()
+        whole = reader.history(thread.thread_id)
+        monkeypatch.setattr(ReadConnection, "stream", counted)
+        newest = reader.history(thread.thread_id, 10)
+
+    assert (newest, len(whole) > 30, len(read) < 30) == (whole[:10], True, True)
