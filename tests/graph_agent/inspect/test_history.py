@@ -96,7 +96,7 @@ def test_the_newest_checkpoints_are_read_without_those_before_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.db"
-    play(path, *["go"] * 12, replies=[text("done")] * 12)
+    play(path, *["go"] * 12, replies=(text("done"),) * 12)
     read: list[tuple[object, ...]] = []
 
     def counted(self: ReadConnection, sql: str, parameters: Any = ()) -> Iterator[tuple[Any, ...]]:
