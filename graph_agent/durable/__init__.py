@@ -1,4 +1,6 @@
-"""Durable tool calls for any LangGraph graph: no call runs twice by itself, and no question is lost.
+"""Durable tool calls for any LangGraph graph.
+
+No question is lost, and a call that may have run is not run again unless its policy or a person says so.
 
 Three ways in, one journal: `DurableTools` in place of `ToolNode`, `DurableToolMiddleware` for `create_agent`,
 and `durable` around a single tool. Nothing is loaded before it is used.
@@ -37,17 +39,17 @@ __all__ = [
     "durable",
 ]
 
-_MODULES = {
-    "DurableToolMiddleware": "middleware",
-    "DurableTools": "tools",
-    "Journal": "journal",
-    "answer": "answers",
-    "current_call": "guard",
-    "durable": "tools",
-}
+if not TYPE_CHECKING:  # For a type checker every name would be there.
+    _MODULES = {
+        "DurableToolMiddleware": "middleware",
+        "DurableTools": "tools",
+        "Journal": "journal",
+        "answer": "answers",
+        "current_call": "guard",
+        "durable": "tools",
+    }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'tool_policy')}"), name)
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'tool_policy')}"), name)

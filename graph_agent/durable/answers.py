@@ -9,7 +9,7 @@ from graph_agent.ports import Answer, Question
 if TYPE_CHECKING:
     from langgraph.types import Command
 
-    from graph_agent.durable.journal import CallName
+    from graph_agent.durable.journal import JournalCall
 
 __all__ = ["ALLOWED", "OpenQuestion", "answer", "interrupt_value", "read_answers"]
 
@@ -25,7 +25,7 @@ _KIND = "durable_calls"
 class OpenQuestion(NamedTuple):
     """A question, and the call it is about."""
 
-    call: "CallName"
+    call: "JournalCall"
     question: Question
     started_at: str = ""
     error: str = ""
@@ -42,14 +42,14 @@ class OpenQuestion(NamedTuple):
         )
 
 
-def interrupt_value(questions: Sequence[OpenQuestion], problem: str) -> dict[str, Any]:
+def interrupt_value(questions: Sequence[OpenQuestion], error: str) -> dict[str, Any]:
     """The value of the interrupt: all open questions; also in the form of LangChain's review requests."""
     shown = [
         {
             "kind": one.question.kind,
             "call_id": one.call.call_id,
             "attempt": one.question.attempt,
-            "tool": one.call.tool_name,
+            "tool_name": one.call.tool_name,
             "arguments": dict(one.call.arguments),
             "args_digest": one.question.args_digest,
             "reason": one.question.reason,
@@ -69,7 +69,7 @@ def interrupt_value(questions: Sequence[OpenQuestion], problem: str) -> dict[str
         for one in questions
     ]
     value = {"type": _KIND, "questions": shown, "action_requests": actions, "review_configs": reviews}
-    return {**value, "problem": problem} if problem else value
+    return {**value, "error": error} if error else value
 
 
 def answer(asked: Any, answers: Mapping[str, Any], *, by: str = "") -> "Command[Any]":
@@ -100,7 +100,7 @@ def answer(asked: Any, answers: Mapping[str, Any], *, by: str = "") -> "Command[
             resume[one.id] = {"answers": given, "by": by}
     if unknown := sorted(answers.keys() - set(open_ids)):
         known = ", ".join(open_ids) or "none"
-        raise AnswerRefused(f"Nobody asks about call {unknown[0]!r}. Calls with an open question: {known}")
+        raise AnswerRefused(f"Call {unknown[0]!r} has no open question. Calls with an open question: {known}.")
     return Command(resume=resume)
 
 
@@ -113,7 +113,7 @@ def _interrupts(asked: Any) -> Sequence[Any]:
 
 def read_answers(
     reply: Any, questions: Sequence[OpenQuestion], now: str
-) -> tuple[list[tuple["CallName", Question, Answer]], str]:
+) -> tuple[list[tuple["JournalCall", Question, Answer]], str]:
     """The answers in a reply, and what is wrong with the rest of it; empty if nothing is."""
     by = "langgraph"
     given = reply
@@ -168,4 +168,5 @@ def _as_mapping(item: Any) -> Mapping[str, Any]:
 
 def _advice(problems: Sequence[str], questions: Sequence[OpenQuestion]) -> str:
     examples = {one.call.call_id: {"kind": ALLOWED[one.question.kind][0]} for one in questions}
-    return f"{'; '.join(problems).capitalize()}. A valid answer: Command(resume={{'answers': {examples}}})"
+    said = "; ".join(problems)
+    return f"{said[:1].upper()}{said[1:]}. A valid answer: Command(resume={{'answers': {examples}}})"

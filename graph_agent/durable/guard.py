@@ -22,13 +22,13 @@ from langgraph.runtime import ExecutionInfo, get_runtime
 from langgraph.types import Command, interrupt
 
 from graph_agent.durable.answers import OpenQuestion, interrupt_value, read_answers
-from graph_agent.durable.journal import CallEntry, CallName, Claim, Journal
+from graph_agent.durable.journal import CallEntry, Claim, Journal, JournalCall
 from graph_agent.durable.tool_policy import CallTakenOver, RunningCall, ToolPolicy, UnknownCall, UnknownOutcome
 from graph_agent.errors import ConfigError
 from graph_agent.ports import Answer
 from graph_agent.ports.stored_text import json_text, plain_text
 
-__all__ = ["CallGuard", "GuardedCall", "Result", "call_name", "current_call", "idempotency_key", "in_thread"]
+__all__ = ["CallGuard", "GuardedCall", "Result", "current_call", "idempotency_key", "journal_call", "run_in_thread"]
 
 T = TypeVar("T")
 Result = ToolMessage | Command[Any] | list[ToolMessage | Command[Any]]
@@ -53,7 +53,7 @@ def current_call() -> RunningCall:
     return _running.get()
 
 
-def idempotency_key(call: CallName) -> str:
+def idempotency_key(call: JournalCall) -> str:
     """The key of a call: the same in every attempt, different for every call."""
     return hashlib.sha256(f"{call.thread_id}\0{call.call_id}".encode("utf-8", "replace")).hexdigest()[:32]
 
@@ -62,9 +62,9 @@ def idempotency_key(call: CallName) -> str:
 class GuardedCall:
     """A call, and what is declared about its tool."""
 
-    name: CallName
-    message_id: str
-    """The id that the model gave the call; the result goes by it."""
+    call: JournalCall
+    tool_call_id: str
+    """The id that the model gave the call; the result carries it."""
     policy: ToolPolicy
     takes_key: bool
     task: str
@@ -118,7 +118,7 @@ class CallGuard:
 
     async def arun(self, call: GuardedCall, execute: Callable[[Claim], Awaitable[T]]) -> T | Result:
         """As `run`; the journal is used in worker threads."""
-        begun: Claim | Result = await in_thread(lambda: self._begin(call), self._abandon)
+        begun: Claim | Result = await run_in_thread(lambda: self._begin(call), self._abandon)
         if not isinstance(begun, Claim):
             return begun
         with _as_running(begun):
@@ -126,9 +126,9 @@ class CallGuard:
                 result = await execute(begun)
             except BaseException as error:
                 reason, text = _failure(error)
-                await in_thread(lambda: self._journal.stop(begun, reason, text))
+                await run_in_thread(lambda: self._journal.stop(begun, reason, text))
                 raise
-        await in_thread(lambda: self._finish(begun, result))
+        await run_in_thread(lambda: self._finish(begun, result))
         return result
 
     def _abandon(self, begun: Any) -> None:
@@ -144,7 +144,7 @@ class CallGuard:
                 self.ask([call])
             elif not isinstance(step, _Run):
                 return step
-            elif claim := self._journal.claim(call.name, step.attempt, step.arguments):
+            elif claim := self._journal.claim(call.call, step.attempt, step.arguments):
                 return claim
 
     def _skip_answered(self, task: str) -> None:
@@ -186,48 +186,50 @@ class CallGuard:
             ) from error
         found, problem = read_answers(reply, questions, self._journal.now())
         refused = self._journal.take_answers(task, number, found)
-        return problem or ("; ".join(f"call {one.call_id!r} has changed, please answer again" for one in refused))
+        return problem or " ".join(
+            f"The question about call {one.call_id!r} has changed. Answer it again." for one in refused
+        )
 
     def _step(self, call: GuardedCall) -> "Result | _Run | OpenQuestion":
         """What comes next for a call: its result, a run, or a question."""
-        entry = self._journal.entry(call.name)
-        if entry.record and not _is_same(entry.record, call.name):
+        entry = self._journal.entry(call.call)
+        if entry.record and not _is_same(entry.record, call.call):
             _LOG.warning("call %s of thread %s came back changed and was not run", *_names(call))
-            return _message(call, "error", _CHANGED.format(call.message_id, entry.record.get("tool_name")))
+            return _message(call, "error", _CHANGED.format(call.tool_call_id, entry.record.get("tool_name")))
         if entry.outcome is not None:
             return self._load(entry.outcome, call)
         if entry.attempt == 0:
             return self._first(call, entry)
-        arguments = entry.record.get("arguments", call.name.arguments)
+        arguments = entry.record.get("arguments", call.call.arguments)
         if entry.status == "not_started" or entry.record.get("reason") == _PAUSED:
             return _Run(entry.attempt + 1, arguments)
         return self._unknown(call, entry, arguments)
 
     def _first(self, call: GuardedCall, entry: CallEntry) -> "Result | _Run | OpenQuestion":
         reason = call.policy.approval_reason(
-            {"name": call.name.tool_name, "args": dict(call.name.arguments), "id": call.message_id}
+            {"name": call.call.tool_name, "args": dict(call.call.arguments), "id": call.tool_call_id}
         )
         if entry.record:
             # Asked once, it waits for its answer and keeps to it, whatever the policy says now.
             reason = reason or str(entry.record.get("reason") or "approval required")
         if not reason:
-            return _Run(1, call.name.arguments)
-        question = call.name.question("approval", 1, reason)
-        answer = self._journal.find_answer(call.name, question)
+            return _Run(1, call.call.arguments)
+        question = call.call.question("approval", 1, reason)
+        answer = self._journal.find_answer(call.call, question)
         if answer is None:
-            return OpenQuestion(call.name, question)
+            return OpenQuestion(call.call, question)
         if answer.kind in ("approve", "edit"):
-            return _Run(1, answer.arguments if answer.arguments is not None else call.name.arguments)
+            return _Run(1, answer.arguments if answer.arguments is not None else call.call.arguments)
         return self._decided(call, 0, "error", _REJECTED.format(_because(answer)), answer)
 
     def _unknown(
         self, call: GuardedCall, entry: CallEntry, arguments: Mapping[str, Any]
     ) -> "Result | _Run | OpenQuestion":
-        question = call.name.question("recovery", entry.attempt, "outcome_unknown")
-        answer = self._journal.find_answer(call.name, question) or self._reconciled(call, entry, arguments)
+        question = call.call.question("recovery", entry.attempt, "outcome_unknown")
+        answer = self._journal.find_answer(call.call, question) or self._reconciled(call, entry, arguments)
         if answer is None:
             error = str(entry.record.get("last_error", ""))
-            asked = OpenQuestion(call.name, question, entry.started_at, error)
+            asked = OpenQuestion(call.call, question, entry.started_at, error)
             return self._by_policy(call, asked, _Run(entry.attempt + 1, arguments))
         if answer.kind == "retry":
             return _Run(entry.attempt + 1, arguments)
@@ -239,12 +241,12 @@ class CallGuard:
         if call.policy.reconcile is None:
             return None
         unknown = UnknownCall(
-            call.name.thread_id,
-            call.name.call_id,
-            call.name.tool_name,
+            call.call.thread_id,
+            call.call.call_id,
+            call.call.tool_name,
             arguments,
             entry.attempt,
-            idempotency_key(call.name),
+            idempotency_key(call.call),
             entry.started_at,
             str(entry.record.get("last_error", "")),
         )
@@ -263,14 +265,14 @@ class CallGuard:
         )
 
     def _by_policy(self, call: GuardedCall, asked: OpenQuestion, retry: _Run) -> "Result | _Run | OpenQuestion":
-        action = call.policy.action(call.name.tool_name, takes_key=call.takes_key)
+        action = call.policy.action(call.call.tool_name, takes_key=call.takes_key)
         if action == "retry":
             return retry
         if action == "ask":
             return asked
         if action == "raise":
             raise UnknownOutcome(
-                f"Call {call.name.call_id!r} ({call.name.tool_name}) of thread {call.name.thread_id!r} started at "
+                f"Call {call.call.call_id!r} ({call.call.tool_name}) of thread {call.call.thread_id!r} started at "
                 f"{asked.started_at} and has no recorded outcome. Decide about it with "
                 f"`graph-agent recover --db {self._journal.path}`, then run the graph again."
             )
@@ -283,13 +285,15 @@ class CallGuard:
         if answer.kind in ("reject", "cancel"):
             outcome = "rejected" if answer.kind == "reject" else "cancelled"
             decision.update(status="cancelled", outcome=outcome)
-        if self._journal.decide(call.name, attempt, self._dump(message), decision):
+        if self._journal.decide(call.call, attempt, self._dump(message), decision):
             return message
-        outcome_by_now = self._journal.entry(call.name).outcome
+        outcome_by_now = self._journal.entry(call.call).outcome
         return message if outcome_by_now is None else self._load(outcome_by_now, call)
 
     def _finish(self, claim: Claim, result: Any) -> None:
-        if not self._journal.finish(claim, self._dump(result)):
+        with _recorded_failure(self._journal, claim):
+            outcome = self._dump(result)
+        if not self._journal.finish(claim, outcome):
             raise CallTakenOver(
                 f"While call {claim.call.call_id!r} ({claim.call.tool_name}) ran here, somebody else decided "
                 "about it or started it again; what it returned here is not recorded. Stop this run."
@@ -301,10 +305,10 @@ class CallGuard:
         try:
             kind, packed = self._serializer.dumps_typed(result)
         except (TypeError, ValueError) as error:
-            # The result itself must survive; only what cannot be stored is left out of the replay.
-            _LOG.warning("an artifact is not in the journal, as it cannot be stored: %s", error)
             if not isinstance(result, ToolMessage):
                 raise
+            # The result itself must survive; only what cannot be stored is left out of the replay.
+            _LOG.warning("an artifact is not in the journal, as it cannot be stored: %s", error)
             kind, packed = self._serializer.dumps_typed(result.model_copy(update={"artifact": None}))
         return {
             "status": "error" if message is not None and message.status == "error" else "success",
@@ -341,15 +345,15 @@ def _because(answer: Answer) -> str:
 
 
 def _names(call: GuardedCall) -> tuple[str, str]:
-    return call.name.call_id, call.name.thread_id
+    return call.call.call_id, call.call.thread_id
 
 
 def _message(call: GuardedCall, status: str, text: str) -> ToolMessage:
     state = "error" if status == "error" else "success"
-    return ToolMessage(text, name=call.name.tool_name, tool_call_id=call.message_id, status=state)
+    return ToolMessage(text, name=call.call.tool_name, tool_call_id=call.tool_call_id, status=state)
 
 
-def _is_same(record: Mapping[str, Any], call: CallName) -> bool:
+def _is_same(record: Mapping[str, Any], call: JournalCall) -> bool:
     stored = json_text([record.get("tool_name"), record.get("requested_arguments")])
     return _sorted(stored) == _sorted(json_text([call.tool_name, dict(call.arguments)]))
 
@@ -395,8 +399,9 @@ def _as_returned(stored: Any) -> Result:
     return message
 
 
-async def in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
+async def run_in_thread(work: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
     """Do the work in a thread and wait for it, also when this task is cancelled meanwhile; then it is undone."""
+    # Not that of tools.running: it undoes nothing, and importing it would load the tools of the agent.
     job = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(job)
@@ -420,13 +425,13 @@ def _first_message(result: Any) -> ToolMessage | None:
     return next((message for message in found if message is not None), None)
 
 
-def call_name(
+def journal_call(
     config: Mapping[str, Any], tool_call: Mapping[str, Any], messages: Sequence[Any], *, is_read_only: bool
-) -> CallName:
-    """The name of a call in the journal.
+) -> JournalCall:
+    """A call of the model as the journal knows it.
 
     Raises:
-        ConfigError: there is no thread id, the call has no id, or its arguments are no JSON.
+        ConfigError: there is no thread id, the call has no id, or its arguments are not JSON.
     """
     thread = config.get("configurable", {}).get("thread_id")
     if not thread:
@@ -437,19 +442,19 @@ def call_name(
     call_id = tool_call.get("id")
     if not call_id:
         raise ConfigError(
-            f"The call of {tool_call.get('name')!r} has no id, so it would not be recognized when it comes again. "
+            f"The call of {tool_call.get('name')!r} has no id, so it could not be recognized when it is repeated. "
             "Pass the whole tool call: {'type': 'tool_call', 'id': ..., 'name': ..., 'args': ...}."
         )
     try:
         json.dumps(tool_call.get("args"))
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"The arguments of call {call_id!r} of {tool_call['name']!r} are no JSON values ({error}), so the call "
-            "would not be recognized when it comes again."
+            f"The arguments of call {call_id!r} of {tool_call['name']!r} are not JSON values ({error}), so the "
+            "call could not be recognized when it is repeated. Pass only JSON values."
         ) from error
     number = _reuse_number(str(call_id), messages)
     key = str(call_id) if number == 1 else f"{call_id}#{number}"
-    return CallName(str(thread), key, str(tool_call["name"]), dict(tool_call.get("args") or {}), is_read_only)
+    return JournalCall(str(thread), key, str(tool_call["name"]), dict(tool_call.get("args") or {}), is_read_only)
 
 
 def _reuse_number(call_id: str, messages: Sequence[Any]) -> int:

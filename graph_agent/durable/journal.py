@@ -32,7 +32,7 @@ from graph_agent.storage.sqlite.row_values import load_json
 from graph_agent.storage.sqlite.schema import open_connection
 from graph_agent.storage.sqlite.thread_lock import write_lease
 
-__all__ = ["CallEntry", "CallName", "Claim", "Journal"]
+__all__ = ["CallEntry", "Claim", "Journal", "JournalCall"]
 
 T = TypeVar("T")
 
@@ -84,13 +84,13 @@ _LOOK_S = 0.05
 """How often a waiting worker looks whether the holder of a call has finished."""
 _journals: "WeakSet[Journal]" = WeakSet()
 _workers: "dict[Path, _Worker]" = {}
-"""What this process is to each file, however many objects use it."""
+"""This process as owner of claims, per file: all `Journal` objects of a file share it."""
 _inherited: list[sqlite3.Connection] = []
 """Connections of the parent of a fork: closing one here would release the locks of the process that opened it."""
 
 
 @dataclass(frozen=True, slots=True)
-class CallName:
+class JournalCall:
     """A call as the journal knows it."""
 
     thread_id: str
@@ -123,7 +123,7 @@ class CallEntry:
 class Claim:
     """The right to run one attempt."""
 
-    call: CallName
+    call: JournalCall
     attempt: int
     owner: str
     arguments: Mapping[str, Any]
@@ -168,7 +168,7 @@ class Journal:
         self._connection, self._heartbeat = None, None
         self._lock, self._is_closed = threading.RLock(), threading.Event()
 
-    def entry(self, call: CallName) -> CallEntry:
+    def entry(self, call: JournalCall) -> CallEntry:
         """What is known of a call, once no other live worker runs it.
 
         Raises:
@@ -191,7 +191,7 @@ class Journal:
             time.sleep(_LOOK_S)
         return entry
 
-    def claim(self, call: CallName, attempt: int, arguments: Mapping[str, Any]) -> Claim | None:
+    def claim(self, call: JournalCall, attempt: int, arguments: Mapping[str, Any]) -> Claim | None:
         """Claim an attempt, durably; None if it was claimed or finished by somebody else meanwhile."""
 
         def write(connection: sqlite3.Connection) -> Claim | None:
@@ -250,7 +250,9 @@ class Journal:
 
         self._done(claim, write)
 
-    def decide(self, call: CallName, attempt: int, outcome: Mapping[str, Any], decision: Mapping[str, Any]) -> bool:
+    def decide(
+        self, call: JournalCall, attempt: int, outcome: Mapping[str, Any], decision: Mapping[str, Any]
+    ) -> bool:
         """Close a call without running it; a worker that still runs the attempt can no longer record its own.
 
         False, and nothing is recorded, if the attempt (0: there was none) has an outcome by now.
@@ -268,11 +270,11 @@ class Journal:
 
         return self._write(write)
 
-    def find_answer(self, call: CallName, question: Question) -> Answer | None:
+    def find_answer(self, call: JournalCall, question: Question) -> Answer | None:
         """The answer to this very question, from whoever gave it first."""
         return self._work(lambda connection: find_answer(connection, call.thread_id, question))
 
-    def ask(self, task: str, number: int, asked: Sequence[tuple[CallName, Question]]) -> None:
+    def ask(self, task: str, number: int, asked: Sequence[tuple[JournalCall, Question]]) -> None:
         """Record what is asked in a round of questions of a task, before anybody sees it."""
 
         def write(connection: sqlite3.Connection) -> None:
@@ -297,11 +299,11 @@ class Journal:
         self._write(lambda connection: connection.execute(sql, (task, number)))
 
     def take_answers(
-        self, task: str, number: int, answers: Sequence[tuple[CallName, Question, Answer]]
-    ) -> list[CallName]:
+        self, task: str, number: int, answers: Sequence[tuple[JournalCall, Question, Answer]]
+    ) -> list[JournalCall]:
         """Record the answers that a round brought; returns the calls whose question the round did not ask."""
 
-        def write(connection: sqlite3.Connection) -> list[CallName]:
+        def write(connection: sqlite3.Connection) -> list[JournalCall]:
             refused = []
             asked = dict(
                 connection.execute("SELECT call_id, attempt FROM asked_questions WHERE task = ? AND round = ?", key)
@@ -321,7 +323,7 @@ class Journal:
         """The time as the journal writes it."""
         return self._clock.now()
 
-    def _entry(self, connection: sqlite3.Connection, call: CallName) -> CallEntry:
+    def _entry(self, connection: sqlite3.Connection, call: JournalCall) -> CallEntry:
         stored = connection.execute(_RECORD, _key(call)).fetchone()
         record = {} if stored is None else load_json(stored[0])
         row = connection.execute(_NEWEST, _key(call)).fetchone()
@@ -330,7 +332,7 @@ class Journal:
         attempt, owner, status, started_at, text = row
         return CallEntry(record, attempt, status, owner, started_at, None if text is None else load_json(text))
 
-    def _holder(self, call: CallName, entry: CallEntry) -> str:
+    def _holder(self, call: JournalCall, entry: CallEntry) -> str:
         """Who runs the call, in words; empty if nobody does any more."""
         if entry.owner == self._worker.identity["owner"]:
             return "this process, in another task or thread" if self._worker.runs(_key(call)) else ""
@@ -347,7 +349,7 @@ class Journal:
     def _log(
         self,
         connection: sqlite3.Connection,
-        call: CallName,
+        call: JournalCall,
         status: str,
         attempt: int,
         now: str,
@@ -466,7 +468,7 @@ def _forget_parent() -> None:
 os.register_at_fork(after_in_child=_forget_parent)
 
 
-def _key(call: CallName) -> tuple[str, str]:
+def _key(call: JournalCall) -> tuple[str, str]:
     return storable(call.thread_id), storable(call.call_id)
 
 

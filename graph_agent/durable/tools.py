@@ -15,7 +15,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import AsyncToolCallWrapper, ToolCallRequest, ToolCallWrapper
 from pydantic import ConfigDict, PrivateAttr
 
-from graph_agent.durable.guard import CallGuard, GuardedCall, Result, call_name, idempotency_key, in_thread
+from graph_agent.durable.guard import CallGuard, GuardedCall, Result, idempotency_key, journal_call, run_in_thread
 from graph_agent.durable.journal import Claim, Journal
 from graph_agent.durable.tool_policy import KEY_PARAMETER, OnUnknown, ToolPolicy
 from graph_agent.errors import AgentError, ConfigError, InternalError
@@ -35,18 +35,16 @@ class RequestGuard:
         self._default = default
         self._tools: Mapping[str, BaseTool] = {}
 
-    def use(self, tools: Mapping[str, BaseTool]) -> None:
+    def set_tools(self, tools: Mapping[str, BaseTool]) -> None:
         """Name the tools, all of whose questions are asked with `ask` before they run.
 
-        Refused are a policy for a tool that is not there, and one that cannot hold.
-
         Raises:
-            ConfigError: see above; the message names the tool.
+            ConfigError: a policy names an unknown tool, or says `retry` for a tool that may not be repeated.
         """
         self._tools = tools
         if unknown := sorted(self._policies.keys() - tools.keys()):
             names = ", ".join(tools)
-            raise ConfigError(f"There is a policy for {unknown[0]!r}, which is none of the tools: {names}.")
+            raise ConfigError(f"A policy names {unknown[0]!r}, but there is no such tool. Tools: {names}.")
         for name, tool in tools.items():
             self._policy(name).action(name, takes_key=_takes_key(tool))
 
@@ -90,9 +88,9 @@ def _guarded_call(
 ) -> GuardedCall:
     """A call with what is declared about its tool."""
     settings = config.get("configurable", {})
-    name = call_name(config, tool_call, messages, is_read_only=policy.read_only)
-    task = f"{name.thread_id}|{settings.get('checkpoint_ns', '')}"
-    return GuardedCall(name, str(tool_call["id"]), policy, tool is not None and _takes_key(tool), task)
+    call = journal_call(config, tool_call, messages, is_read_only=policy.read_only)
+    task = f"{call.thread_id}|{settings.get('checkpoint_ns', '')}"
+    return GuardedCall(call, str(tool_call["id"]), policy, tool is not None and _takes_key(tool), task)
 
 
 def _takes_key(tool: BaseTool) -> bool:
@@ -114,8 +112,8 @@ def _prepared(request: ToolCallRequest, claim: Claim) -> ToolCallRequest:
 
 
 class _Failed(GraphBubbleUp):
-    """Carries an error past the error handling that a node with a wrapper has: ours are none that a model can react
-    to, and those of the tool have been through that of a node without one."""
+    """Carries an error past the error handling that `ToolNode` adds for wrappers: a model cannot react to our
+    errors, and the tool's own have been handled already."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -131,7 +129,7 @@ class ToolNodeOptions(TypedDict, total=False):
 
 
 class DurableTools(ToolNode):
-    """A node that runs tool calls as `ToolNode` does, and none of them a second time by itself.
+    """A `ToolNode` that does not run a call a second time unless its policy or a person says so.
 
     All questions about the calls of one message are asked together, before any of them runs.
     """
@@ -159,10 +157,12 @@ class DurableTools(ToolNode):
             options: as for `ToolNode`.
         """
         # A node whose only wrapper is a synchronous one uses that in asynchronous runs too.
-        awrap = None if wrap_tool_call and not awrap_tool_call else _aguarding(self, awrap_tool_call)
-        super().__init__(tools, wrap_tool_call=_guarding(self, wrap_tool_call), awrap_tool_call=awrap, **options)
+        awrap = None if wrap_tool_call and not awrap_tool_call else _make_async_wrapper(self, awrap_tool_call)
+        super().__init__(
+            tools, wrap_tool_call=_make_wrapper(self, wrap_tool_call), awrap_tool_call=awrap, **options
+        )
         self.guard = RequestGuard(journal, policies or {}, ToolPolicy(on_unknown=on_unknown))
-        self.guard.use(self.tools_by_name)
+        self.guard.set_tools(self.tools_by_name)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
         """Run the calls of the newest message of the model that are not answered yet."""
@@ -177,7 +177,7 @@ class DurableTools(ToolNode):
         """As `invoke`."""
         config = ensure_config(config)
         try:
-            await in_thread(lambda: self.guard.ask(*self._open_calls(input), config))
+            await run_in_thread(lambda: self.guard.ask(*self._open_calls(input), config))
             return await super().ainvoke(input, config, **kwargs)
         except _Failed as failed:
             raise failed.error from failed
@@ -213,7 +213,7 @@ def _is_answered(tool_call: Mapping[str, Any], messages: Sequence[Any]) -> bool:
     return False
 
 
-def _guarding(node: DurableTools, inner: Any) -> Any:
+def _make_wrapper(node: DurableTools, inner: Any) -> Any:
     def wrap(request: ToolCallRequest, execute: Execute) -> Result:
         messages = node.messages(request.state)
         if request.tool is None:
@@ -221,13 +221,13 @@ def _guarding(node: DurableTools, inner: Any) -> Any:
         if _is_answered(request.tool_call, messages):
             return []  # One result for each call, whatever ran before this node.
         run = execute if inner is None else lambda one: inner(one, execute)
-        with _carried(AgentError if inner else Exception):
+        with _bypass_error_handling(AgentError if inner else Exception):
             return cast("Result", node.guard.run(request, messages, run))
 
     return wrap
 
 
-def _aguarding(node: DurableTools, inner: Any) -> Any:
+def _make_async_wrapper(node: DurableTools, inner: Any) -> Any:
     async def awrap(request: ToolCallRequest, execute: AsyncExecute) -> Result:
         messages = node.messages(request.state)
         if request.tool is None:
@@ -235,14 +235,14 @@ def _aguarding(node: DurableTools, inner: Any) -> Any:
         if _is_answered(request.tool_call, messages):
             return []
         run = execute if inner is None else lambda one: inner(one, execute)
-        with _carried(AgentError if inner else Exception):
+        with _bypass_error_handling(AgentError if inner else Exception):
             return cast("Result", await node.guard.arun(request, messages, run))
 
     return awrap
 
 
 @contextmanager
-def _carried(kind: type[Exception]) -> Iterator[None]:
+def _bypass_error_handling(kind: type[Exception]) -> Iterator[None]:
     try:
         yield
     except GraphBubbleUp:

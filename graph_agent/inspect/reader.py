@@ -211,7 +211,10 @@ class Reader:
                 has_calls = next(iter(store.calls(thread_id, is_brief=True)), None) is not None
                 why = "its first message was never processed."
                 if has_calls:
-                    why = f"another graph keeps its state. For its tool calls: graph-agent calls {thread_id!r}"
+                    why = (
+                        f"another graph keeps its state. List its tool calls with graph-agent calls {thread_id!r} "
+                        "--db DATABASE."
+                    )
                 raise UnknownId(f"Thread {thread_id!r} has no checkpoint {'here' if has_calls else 'yet'}; {why}")
             is_head = wanted == thread.checkpoint_id
             is_held = is_head and thread.holder is not None

@@ -217,7 +217,7 @@ def test_what_only_looks_like_a_policy_is_refused_before_anything_runs(place: Pl
 
     with pytest.raises(ConfigError, match="nothing says that it may run twice"):
         DurableTools(tools, journal=place.journal, on_unknown="retry")
-    with pytest.raises(ConfigError, match="policy for 'chrage', which is none of the tools: charge"):
+    with pytest.raises(ConfigError, match=r"A policy names 'chrage', but there is no such tool\. Tools: charge\."):
         DurableTools(tools, journal=place.journal, policies={"chrage": ToolPolicy()})
 
 
@@ -296,9 +296,20 @@ def test_an_unusable_answer_is_refused_with_an_example_and_the_question_stays(pl
     refused = graph.invoke(Command(resume={first.id: reply}), CONFIG)
 
     [one] = refused["__interrupt__"]
-    assert "A valid answer: Command(resume={'answers': {'c1': {'kind': 'approve'}}})" in one.value["problem"]
+    assert "A valid answer: Command(resume={'answers': {'c1': {'kind': 'approve'}}})" in one.value["error"]
     assert place.charged() == []
     assert texts(graph.invoke(answer(refused, {"c1": "approve"}), CONFIG)) == ["charged a"]
+
+
+def test_what_is_wrong_with_an_answer_names_the_call_as_the_model_did(place: Place) -> None:
+    script = [ask_for(("charge", {"card": "a"}, "Call_A"))]
+    graph = place.graph(script=script, policy=ToolPolicy(approve=True))
+    graph.invoke(START_MESSAGE, CONFIG)
+
+    [one] = graph.invoke(Command(resume={"call_a": "approve"}), CONFIG)["__interrupt__"]
+
+    assert one.value["error"].startswith("No answer for call 'Call_A'. A valid answer: ")
+    assert one.value["questions"][0]["tool_name"] == "charge"
 
 
 def test_a_question_once_asked_waits_for_its_answer_whatever_the_policy_says_later(place: Place) -> None:
@@ -314,7 +325,7 @@ def test_a_question_once_asked_waits_for_its_answer_whatever_the_policy_says_lat
 def test_an_answer_to_a_call_nobody_asks_about_is_refused(place: Place) -> None:
     state = place.graph(policy=ToolPolicy(approve=True)).invoke(START_MESSAGE, CONFIG)
 
-    with pytest.raises(AnswerRefused, match=r"Nobody asks about call 'c7'\. Calls with an open question: c1"):
+    with pytest.raises(AnswerRefused, match=r"Call 'c7' has no open question\. Calls with an open question: c1\."):
         answer(state, {"c7": "approve"})
 
 
@@ -663,6 +674,24 @@ def test_without_langchain_the_message_names_the_extra() -> None:
     assert "pip install 'graph-agent[langchain]'" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_a_command_that_cannot_be_stored_raises_and_its_call_is_asked_about(place: Place, is_async: bool) -> None:
+    @tool
+    def sign() -> Command[Any]:
+        """Sign."""
+        place.effects.write_text("signed")
+        return Command(update={"messages": [ToolMessage("signed", tool_call_id="s1", artifact=lambda: 3)]})
+
+    graph = node_graph(DurableTools([sign], journal=place.journal))
+    calls: Any = {"messages": [ask_for(("sign", {}, "s1"))]}
+    with pytest.raises(TypeError, match="not msgpack serializable"):
+        asyncio.run(graph.ainvoke(calls, CONFIG)) if is_async else graph.invoke(calls, CONFIG)
+
+    asked = graph.invoke(calls, CONFIG)
+
+    assert (questions_of(asked["__interrupt__"]), place.charged()) == ({"s1": "recovery"}, ["signed"])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_exception_that_leaves_the_graph_is_no_outcome(place: Place, kind: Kind) -> None:
     def fail(label: str) -> None:
@@ -725,7 +754,10 @@ def test_an_answer_of_the_command_line_is_applied_by_the_next_run(place: Place) 
         (["calls", "c1"], ["card: a"]),
         (["recover"], ["started but did not finish", "No tool 'charge' is known here"]),
         (["recover", "--done", "c1", "--result", "receipt 7"], ["c1", "The graph applies it when it runs next."]),
-        (["inspect", "t"], ["another graph keeps its state. For its tool calls: graph-agent calls 't'"]),
+        (
+            ["inspect", "t"],
+            ["another graph keeps its state. List its tool calls with graph-agent calls 't' --db DATABASE."],
+        ),
         (["threads", "list"], ["interrupted"]),
         (["doctor"], ["sound, 1 thread", "all rows are valid"]),
     ],
