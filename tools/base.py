@@ -180,7 +180,7 @@ class Limits:
     spool_bytes: int = 64 * 1024 * 1024
     """Of what a command writes, so much is kept: half of it the beginning, half the end."""
     call_s: float | None = None
-    """No call takes longer, whatever its tool declares; None: as long as the tool declares."""
+    """Longest time for one call, in seconds, except for tools with `ends_in_time`; None: the tool's `timeout_s`."""
     shells: int = 8
     """Background shells a thread may have running."""
     look_s: float = 0.05

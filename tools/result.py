@@ -76,7 +76,7 @@ def report_bug(tool_name: str, error: BaseException) -> ToolResult:
     """The result of a call in which the tool raised something; the traceback goes to the log."""
     _log.error("tool %s failed", tool_name, exc_info=error)
     message = f"{tool_name} failed with an internal error: {type(error).__name__}: {error_text(error)}."
-    return failure(ToolErrorType.UNKNOWN, f"{message} What it did before that stays done.")
+    return failure(ToolErrorType.UNKNOWN, f"{message} Anything it did before that is not undone.")
 
 
 _NO_TEXT = "<exception str() failed>"

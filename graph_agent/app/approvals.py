@@ -47,9 +47,9 @@ __all__ = [
     "answer_approval",
     "edit_approval",
     "find_waiting_call",
+    "pending_sub_agent_calls",
     "record_answer",
     "revoke_grant",
-    "waiting_below",
 ]
 
 
@@ -249,7 +249,7 @@ def find_waiting_call(database: Path, text: str) -> WaitingCall:
     return WaitingCall(thread_id, call_id, view, Path(thread.workspace).resolve(), roots, scope)
 
 
-def waiting_below(database: Path, thread_id: str) -> list[CallView]:
+def pending_sub_agent_calls(database: Path, thread_id: str) -> list[CallView]:
     """The calls of a thread's sub-agents that wait for an approval, whether or not the sub-agents are open now."""
     with read_database(database) as reader:
         below = {thread.thread_id for thread in reader.family(thread_id)} - {thread_id}

@@ -315,7 +315,8 @@ class Settings(Section):
     speculative_reads: bool = True
     """Whether reads in the workspace that need no approval start while the reply is still streaming."""
     tool_timeout: float | None = Field(default=None, gt=0)
-    """Seconds after which a call is stopped, whatever its tool declares (most: 600); sub-agents are not."""
+    """Longest time in seconds for one call, even if its tool allows more (usually 600). `new_task` is exempt; each
+    call of its sub-agent is limited."""
     sandbox_write: tuple[str, ...] = ()
     """Folders besides the workspace that commands in the sandbox may write, e.g. a package cache."""
     sandbox_memory: Annotated[str, Field(pattern=r"^[1-9]\d{0,5}[kmgKMG]$")] | None = None

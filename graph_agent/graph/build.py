@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from typing import Any
+from weakref import WeakSet
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -151,14 +152,14 @@ def _position(runtime: Runtime[RunContext], config: RunnableConfig, parts: Graph
         barrier = parts.barrier if parts.barrier.proves(saver) else SaverBarrier(saver)
         is_stored = partial(barrier.wait, thread_id, info.checkpoint_id, namespace)
         return GraphPosition(key, info.checkpoint_id, is_stored)
-    _note_missing_proof(parts.bus, has_saver=isinstance(saver, BaseCheckpointSaver))
+    _warn_of_missing_proof(parts.bus, has_saver=isinstance(saver, BaseCheckpointSaver))
     return GraphPosition(key, info.checkpoint_id)
 
 
 _SAVER, _DURABILITY = "__pregel_checkpointer", "__pregel_durability"
 """Where LangGraph keeps the saver and the durability of a run for its nodes; it has no public name for them."""
 _POLL_S = 0.02
-_noted: set[int] = set()
+_warned: "WeakSet[EventBus]" = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +184,13 @@ class SaverBarrier:
         return True
 
 
-def _note_missing_proof(bus: EventBus, *, has_saver: bool) -> None:
-    if id(bus) not in _noted:
-        _noted.add(id(bus))
-        why = 'durability="exit" stores its checkpoints at the end only' if has_saver else "it has no saver"
-        text = (
-            f"This run cannot be resumed after a crash: {why}. The journal still records each call before it runs, "
-            "so none is run twice under one id."
-        )
-        bus.publish(WarningIssued(text))
+def _warn_of_missing_proof(bus: EventBus, *, has_saver: bool) -> None:
+    if bus in _warned:
+        return
+    _warned.add(bus)
+    why = 'durability="exit" saves checkpoints only at the end' if has_saver else "the graph has no checkpointer"
+    text = (
+        f"This run cannot be resumed after a crash: {why}. Compile the graph with a checkpointer and use "
+        'durability="sync". The journal still prevents a call with the same id from running twice.'
+    )
+    bus.publish(WarningIssued(text))

@@ -1,4 +1,4 @@
-"""What a client of LangGraph's own API gets of a run: questions for LangChain's front ends, tokens, events.
+"""For clients of LangGraph's own API: questions in LangChain's review format, streamed tokens and events.
 
 A session of ours needs none of this: it reads questions from the state and events from its bus. Elsewhere, under
 LangGraph's server or in another program, the graph is run without our context, and only what it streams is seen.
@@ -22,7 +22,6 @@ from graph_agent.events import Event, EventBus, event_to_json
 from graph_agent.ports import ChatModel, Delta, ModelRequest, OnDelta, Outcome
 
 __all__ = [
-    "EXAMPLE",
     "ObservedModel",
     "describe_questions",
     "observed_run",
@@ -42,8 +41,9 @@ _TYPES: Mapping[str, str] = {
 }
 """The decision of LangChain's front ends that stands for each of our answers."""
 
-EXAMPLE = '{"decisions": [{"type": "approve"}]}'
-"""The shortest answer to one question."""
+_RECOVERY_CHOICE = "approve runs it again, respond records its result, reject cancels it."
+_KEYS = ("approve", "recover")
+"""Of the question list, in the order in which front ends get the questions."""
 
 
 def describe_questions(question: Mapping[str, Any], calls: Mapping[str, ToolCallInfo]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def describe_questions(question: Mapping[str, Any], calls: Mapping[str, ToolCall
     """
     described: dict[str, Any] = {"by": question["by"], "approve": [], "recover": []}
     requests, reviews = [], []
-    for kind in ("approve", "recover"):
+    for kind in _KEYS:
         for item in question[kind]:
             call = calls[item["call_id"]]
             answers = [*allowed_answers(call)]
@@ -62,30 +62,35 @@ def describe_questions(question: Mapping[str, Any], calls: Mapping[str, ToolCall
             described[kind].append({**item, **facts, **shown})
             reason = item["reason"]
             if kind == "recover":
-                reason = f"It was interrupted ({reason}): approve runs it again, reject leaves it as it is."
+                reason = f"It was interrupted ({reason}). {_RECOVERY_CHOICE}"
             requests.append({"name": call["tool_name"], "args": call["arguments"], "description": reason})
             decisions = list(dict.fromkeys(_TYPES[answer] for answer in answers))
             reviews.append({"action_name": call["tool_name"], "allowed_decisions": decisions})
     return {**described, "action_requests": requests, "review_configs": reviews}
 
 
-def unusable_reason(answer: Any, question: Mapping[str, Any]) -> str:
-    """Why a resume value answers nothing, with a valid example; empty if it has the shape of an answer."""
+def unusable_reason(answer: Any, question: Mapping[str, Any], calls: Mapping[str, ToolCallInfo]) -> str:
+    """Why a resume value answers nothing, with a valid example; empty if an answer of it can be used."""
     decisions = _decisions(answer)
-    asked = [*question["approve"], *question["recover"]]
+    asked = [(item, allowed_answers(calls[item["call_id"]])) for key in _KEYS for item in question[key]]
+    example = _example(asked)
     if decisions is None:
         answers = answer.get("answers") if isinstance(answer, Mapping) else None
-        if isinstance(answers, Mapping) and any(_names(answers.get(item["call_id"]), item) for item in asked):
+        answers = answers if isinstance(answers, Mapping) else {}
+        if any(_fits(answers.get(item["call_id"]), item, allowed) for item, allowed in asked):
             return ""
         return (
-            f"{answer!r:.80} answers no question. Resume with one decision for each of the {len(asked)} questions, "
-            f"such as Command(resume={EXAMPLE}), or with an envelope: {_envelope_example(question)}."
+            f"{answer!r:.80} is not an answer. Resume with a list of {len(asked)} decisions, such as "
+            f"Command(resume={example}), or with an envelope: {_envelope_example(question['by'], *asked[0])}."
         )
     if len(decisions) != len(asked):
-        return f"There are {len(asked)} questions and {len(decisions)} decisions. Give one for each, in order."
-    for number, decision in enumerate(decisions, start=1):
-        if problem := _decision_problem(decision):
-            return f"Decision {number}: {problem}. A valid one: {EXAMPLE}."
+        return (
+            f"Questions: {len(asked)}; decisions: {len(decisions)}. Give one decision for each question, in order: "
+            f"{example}."
+        )
+    for number, (decision, (item, allowed)) in enumerate(zip(decisions, asked, strict=True), start=1):
+        if problem := _decision_problem(decision, item["call_id"], [_TYPES[kind] for kind in allowed]):
+            return f"Decision {number}: {problem}. Valid: {example}."
     return ""
 
 
@@ -97,7 +102,7 @@ def read_answers(
     if decisions is None:
         return answer if isinstance(answer, Mapping) else {}
     answers = {}
-    for item, decision in zip([*question["approve"], *question["recover"]], decisions, strict=True):
+    for item, decision in zip((item for key in _KEYS for item in question[key]), decisions, strict=True):
         allowed = allowed_answers(calls[item["call_id"]])
         kind = next((one for one in allowed if _TYPES[one] == decision["type"]), str(decision["type"]))
         given: dict[str, Any] = {
@@ -118,29 +123,32 @@ def _decisions(answer: Any) -> list[Any] | None:
     return found if isinstance(found, list) else None
 
 
-def _decision_problem(decision: Any) -> str:
+def _decision_problem(decision: Any, call_id: str, types: Sequence[str]) -> str:
     if not isinstance(decision, Mapping) or decision.get("type") not in _TYPES.values():
-        return f"{decision!r:.80} has no type out of {', '.join(sorted(set(_TYPES.values())))}"
+        return f"{decision!r:.80} has no valid type; valid types: {', '.join(sorted(set(_TYPES.values())))}"
+    if decision["type"] not in types:
+        return f"type {decision['type']!r} is not allowed for call {call_id!r}; allowed: {', '.join(types)}"
     edited = decision.get("edited_action")
     if decision["type"] == "edit" and not (isinstance(edited, Mapping) and isinstance(edited.get("args"), Mapping)):
         return 'an edit needs "edited_action": {"name": ..., "args": {...}}'
     return ""
 
 
-def _names(answer: Any, item: Mapping[str, Any]) -> bool:
-    """Whether an answer was given to this question: with its attempt and its arguments."""
+def _fits(answer: Any, item: Mapping[str, Any], allowed: Sequence[str]) -> bool:
+    """Whether an answer of the envelope is for this question: its attempt, its arguments, a kind it allows."""
     same = ("attempt", "args_digest")
-    return isinstance(answer, Mapping) and "kind" in answer and all(answer.get(key) == item[key] for key in same)
+    is_named = isinstance(answer, Mapping) and all(answer.get(key) == item[key] for key in same)
+    return is_named and answer.get("kind") in allowed
 
 
-def _envelope_example(question: Mapping[str, Any]) -> str:
-    for item in question["approve"] or question["recover"]:
-        kind = "approve" if question["approve"] else "cancel"
-        return (
-            f'{{"by": "{question["by"]}", "answers": {{"{item["call_id"]}": {{"kind": "{kind}", '
-            f'"attempt": {item["attempt"]}, "args_digest": "{item["args_digest"]}"}}}}}}'
-        )
-    return EXAMPLE
+def _example(asked: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> str:
+    """One decision for each question, of a type that it allows."""
+    return json.dumps({"decisions": [{"type": _TYPES[allowed[0]]} for _, allowed in asked]})
+
+
+def _envelope_example(by: str, item: Mapping[str, Any], allowed: Sequence[str]) -> str:
+    names = {"attempt": item["attempt"], "args_digest": item["args_digest"]}
+    return json.dumps({"by": by, "answers": {item["call_id"]: {"kind": allowed[0], **names}}})
 
 
 StreamWriter = Callable[[Any], None]

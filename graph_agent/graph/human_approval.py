@@ -97,7 +97,7 @@ class HumanApproval:
         shown = describe_questions(question, calls)
         answer = self.ask(shown)
         # An error raised here would come back at each later answer, because LangGraph keeps what was sent before.
-        while problem := unusable_reason(answer, question):
+        while problem := unusable_reason(answer, question, calls):
             answer = self.ask({**shown, "error": problem})
         envelope = read_answers(answer, question, calls)
         return envelope if self.decisions is None else await self._record(envelope, asked, calls, run, thread_id)
@@ -124,7 +124,8 @@ class HumanApproval:
             given = Answer(answer["kind"], by, self.clock.now(), arguments, reason)
             standing = await self.decisions.insert(thread_id, question, given)
             if standing != given and (standing.kind, standing.arguments) != (given.kind, given.arguments):
-                text = f"{standing.by} answered call {question.call_id} first: {standing.kind}."
+                earlier = f"{standing.by} had already answered it ({standing.kind})"
+                text = f"Your answer to call {question.call_id} was not used: {earlier}."
                 self.bus.publish(WarningIssued(text))
             answers[question.call_id] = {**answer, **answer_to_json(question, standing)}
         return {**envelope, "answers": answers}

@@ -304,7 +304,7 @@ _ROWS: tuple[tuple[str, Program], ...] = (
     ("clear-disk format-volume initialize-disk", Program(formats_with=None)),
 )
 _UNKNOWN = Program()
-_SEQUENCES: tuple[tuple[str, Mapping[str, Any]], ...] = (
+_EFFECTS_ON_LATER_COMMANDS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("[ alias break continue declare df dirs disown exit export getopts hash", {"changes_paths": "nothing"}),
     ("hostname jobs kill let local popd pushd read readonly return set shift shopt", {"changes_paths": "nothing"}),
     ("sync test times trap tty typeset ulimit umask unalias unset wait", {"changes_paths": "nothing"}),
@@ -329,7 +329,7 @@ _SEQUENCES: tuple[tuple[str, Mapping[str, Any]], ...] = (
 
 def _read_rows() -> Mapping[str, Program]:
     rows = {name: program for names, program in (*_ROWS, *READERS, *PROJECT_PROGRAMS) for name in names.split()}
-    for names, facts in _SEQUENCES:
+    for names, facts in _EFFECTS_ON_LATER_COMMANDS:
         rows |= {name: replace(rows.get(name, _UNKNOWN), **facts) for name in names.split()}
     return rows
 

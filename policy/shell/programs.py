@@ -118,7 +118,10 @@ class Program:
     makes links or copies them, under the names it is given. moves: it moves what it is given.
     """
     writes_by: Literal["", "links", "folders"] = ""
-    """Whether it writes what its operands name through a link as well, or only below one that is a folder."""
+    """Which links it follows when it writes.
+
+    links: also an operand that is itself a link. folders: only links among the folders on the way to an operand.
+    """
     changes_shell: bool = False
     """A built-in that gives a name, a variable or an option another meaning, or runs code that may."""
     variable_option: str = ""

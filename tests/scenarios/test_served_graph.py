@@ -109,6 +109,7 @@ async def test_an_answer_to_a_process_that_is_gone_runs_nothing_and_is_asked_abo
         {"answers": {"c1": "approve"}},
         {"answers": {"c1": {}}},
         {"answers": {"c1": {"kind": "approve"}}},
+        {"answers": {"c1": {"kind": "retry", "attempt": 1, "args_digest": "a wrong one"}}},
         {"answers": {"other": {"kind": "approve", "attempt": 1, "args_digest": ""}}},
     ],
 )
@@ -145,11 +146,12 @@ async def test_no_edit_gets_past_the_policy_by_its_form(tmp_path: Path, edit: di
 @pytest.mark.parametrize(
     ("decisions", "said"),
     [
-        (["c1"], "Decision 1: 'c1' has no type"),
+        (["c1"], "Decision 1: 'c1' has no valid type"),
         ([{"type": "maybe"}], "approve, edit, reject, respond"),
         ([{"type": "edit"}], '"edited_action"'),
-        ([], "There are 1 questions and 0 decisions"),
-        ([{"type": "approve"}] * 2, "There are 1 questions and 2 decisions"),
+        ([{"type": "respond"}], "type 'respond' is not allowed for call 'c1'; allowed: approve, edit, reject"),
+        ([], "Questions: 1; decisions: 0."),
+        ([{"type": "approve"}] * 2, "Questions: 1; decisions: 2."),
     ],
 )
 async def test_decisions_that_cannot_be_used_are_refused_with_the_reason(
@@ -205,8 +207,8 @@ async def _saver(kind: str, folder: Path) -> AsyncIterator[Any]:
         ("memory", "async", ""),
         ("sqlite", "sync", ""),
         ("sqlite", "async", ""),
-        ("sqlite", "exit", 'durability="exit" stores its checkpoints at the end only'),
-        ("none", None, "it has no saver"),
+        ("sqlite", "exit", 'durability="exit" saves checkpoints only at the end'),
+        ("none", None, "the graph has no checkpointer"),
     ],
 )
 async def test_calls_run_at_once_on_every_saver_and_a_run_without_proof_says_so_once(

@@ -109,7 +109,8 @@ async def test_no_tool_ends_the_run_whatever_it_raises_or_returns(
     result = await execute(Wild(), {"what": "x"}, ToolEnvironment(tmp_path).context())
 
     assert result.metadata == {"error_type": "unknown"}
-    assert result.error == f"acting failed with an internal error: {problem}. What it did before that stays done."
+    kept = "Anything it did before that is not undone."
+    assert result.error == f"acting failed with an internal error: {problem}. {kept}"
 
 
 @pytest.mark.parametrize(

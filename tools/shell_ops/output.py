@@ -295,7 +295,7 @@ class CommandEnd:
 def format_result(end: CommandEnd, spool: Spool, context: ToolContext) -> ToolResult:
     """The result of a command that has ended."""
     if end.stopped == "timeout":
-        status = f"stopped after {end.timeout_s:g} seconds, its time limit; what it did until then stays done"
+        status = f"stopped after {end.timeout_s:g} seconds, its time limit; what it did until then is not undone"
     elif end.stopped is not None:
         status = f"stopped because it {_LIMIT_REASONS[end.stopped]}: {format_limits(end.limits)}"
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from graph_agent.app.approvals import RecordedAnswer, record_answer, waiting_below
+from graph_agent.app.approvals import RecordedAnswer, pending_sub_agent_calls, record_answer
 from graph_agent.config.paths import own_command
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.events import AnswerKind, WarningIssued
@@ -84,7 +84,7 @@ async def answer_pending(
     shown = {item.question.call_id for item in result.questions}
     below: list[CallView] = []
     if database and result.questions and answers.names_calls:
-        waiting = waiting_below(database, session.thread_id)
+        waiting = pending_sub_agent_calls(database, session.thread_id)
         below = [view for view in waiting if view.record["call_id"] not in shown]
     replies = _replies(result.questions, answers, below)
     if "all" in answers.approve and "approve" not in {kind for kind, _ in replies.values()}:

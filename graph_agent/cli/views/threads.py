@@ -75,8 +75,8 @@ def list_threads(database: Path, *, as_json: bool) -> None:
         threads = []
     if lost:
         raise DamagedDatabase(
-            f"{database} holds no thread, though it knew {lost} that nobody deleted: a part of it is lost. "
-            "Restore a backup with its -wal file; `graph-agent doctor --repair` gives them up."
+            f"{database} has no threads, although nobody deleted {format_count(lost, 'thread')} that it had. "
+            "Restore a backup together with its -wal file, or accept the loss with `graph-agent doctor --repair`."
         )
     lines = _thread_table(threads) if threads else "No threads yet. Start one with: graph-agent chat"
     print_result({"threads": list(map(thread_json, threads))}, lines, as_json=as_json)

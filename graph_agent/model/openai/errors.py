@@ -205,7 +205,7 @@ def _final_message(status: int, shown: str, target: Target) -> str:
         case _ if status == 401 or _BAD_KEY.search(shown.lower()):
             return f"{target.url} rejected the key ({shown}){target.check('api_key', 'base_url')}."
         case 400 | 403 if CONTENT_FILTER.search(shown.lower()):
-            return f"The content filter of {target.url} stopped the request ({status}): say it in other words."
+            return f"The content filter of {target.url} rejected the request ({status}). Rephrase your message."
         case 403:
             return f"{target.url} denied access to {target.model!r} ({shown}){target.check('api_key', 'name')}."
         case 404:

@@ -365,7 +365,7 @@ def test_the_user_sees_the_first_line_of_a_command_and_what_it_is_for(arguments:
 async def test_a_command_keeps_the_limit_for_all_tools_and_returns_what_it_wrote(around: ToolEnvironment) -> None:
     result = await _bash(around, "echo begun; sleep 60", limits=Limits(call_s=0.5))
 
-    stopped = "[stopped after 0.5 seconds, its time limit; what it did until then stays done]"
+    stopped = "[stopped after 0.5 seconds, its time limit; what it did until then is not undone]"
     assert (result.output, result.metadata["error_type"]) == (f"begun\n{stopped}", "timeout")
 
 

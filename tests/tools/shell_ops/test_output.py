@@ -96,7 +96,7 @@ def _told(around: ToolEnvironment, raw: bytes, **ending: Any) -> ToolResult:
         ({"code": 255}, "exit code 255"),
         (
             {"code": -15, "stopped": "timeout"},
-            "stopped after 5 seconds, its time limit; what it did until then stays done",
+            "stopped after 5 seconds, its time limit; what it did until then is not undone",
         ),
     ],
 )

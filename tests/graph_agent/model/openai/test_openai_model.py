@@ -269,7 +269,7 @@ async def test_a_model_that_does_not_answer_is_given_up(sent: Reply, requests: i
         (
             400,
             {"error": {"code": "content_filter", "message": "The response was filtered due to the prompt"}},
-            "stopped the request (400): say it in other words.",
+            "rejected the request (400). Rephrase your message.",
         ),
     ],
 )
