@@ -194,13 +194,21 @@ class DurableTools(ToolNode):
         if isinstance(state, Mapping) and state.get("__type") == "tool_call_with_context":
             return [state["tool_call"]], self.messages(state["state"])
         messages = self.messages(state)
-        if messages and isinstance(messages[-1], dict) and messages[-1].get("type") == "tool_call":
-            return list(messages), ()
-        calls: Sequence[Any] = next(
-            (one.tool_calls for one in reversed(messages) if getattr(one, "tool_calls", None)), []
-        )
-        known = [one for one in calls if one["name"] in self.tools_by_name]
+        calls = _newest_calls(messages)
+        known = [one for one in calls if one["name"] in self.tools_by_name and not _is_duplicate(one, calls)]
         return [one for one in known if not _is_answered(one, messages)], messages
+
+
+def _newest_calls(messages: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
+    """The calls that a node is to run: those of the newest message with any, or what it got instead of messages."""
+    if messages and isinstance(messages[-1], dict) and messages[-1].get("type") == "tool_call":
+        return messages
+    return next((one.tool_calls for one in reversed(messages) if getattr(one, "tool_calls", None)), [])
+
+
+def _is_duplicate(tool_call: Mapping[str, Any], calls: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether an earlier call of the same message has this id; the journal could not tell the two apart."""
+    return any(one is tool_call for one in [one for one in calls if one.get("id") == tool_call["id"]][1:])
 
 
 def _is_answered(tool_call: Mapping[str, Any], messages: Sequence[Any]) -> bool:
@@ -213,13 +221,27 @@ def _is_answered(tool_call: Mapping[str, Any], messages: Sequence[Any]) -> bool:
     return False
 
 
+def _result_without_run(request: ToolCallRequest, messages: Sequence[Any]) -> Result | None:
+    """What a call gets that must not run; None if it may."""
+    call = request.tool_call
+    if _is_answered(call, messages):
+        return []  # One result for each call, whatever ran before this node.
+    if not _is_duplicate(call, _newest_calls(messages)):
+        return None
+    text = (
+        f"Call {call['id']} was not run: an earlier call of the same message has this id. Call the tool again, "
+        "with a new id."
+    )
+    return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status="error")
+
+
 def _make_wrapper(node: DurableTools, inner: Any) -> Any:
     def wrap(request: ToolCallRequest, execute: Execute) -> Result:
         messages = node.messages(request.state)
         if request.tool is None:
             return cast("Result", execute(request))
-        if _is_answered(request.tool_call, messages):
-            return []  # One result for each call, whatever ran before this node.
+        if (result := _result_without_run(request, messages)) is not None:
+            return result
         run = execute if inner is None else lambda one: inner(one, execute)
         with _bypass_error_handling(AgentError if inner else Exception):
             return cast("Result", node.guard.run(request, messages, run))
@@ -232,8 +254,8 @@ def _make_async_wrapper(node: DurableTools, inner: Any) -> Any:
         messages = node.messages(request.state)
         if request.tool is None:
             return cast("Result", await execute(request))
-        if _is_answered(request.tool_call, messages):
-            return []
+        if (result := _result_without_run(request, messages)) is not None:
+            return result
         run = execute if inner is None else lambda one: inner(one, execute)
         with _bypass_error_handling(AgentError if inner else Exception):
             return cast("Result", await node.guard.arun(request, messages, run))

@@ -362,6 +362,26 @@ def test_ids_that_a_server_counts_anew_in_each_reply_are_different_calls(place: 
     assert (place.charged(), texts(ended)) == (["a", "a"], ["charged a", "charged a"])
 
 
+@pytest.mark.parametrize("card", ["a", "b"])
+def test_of_two_calls_of_a_message_with_one_id_only_the_first_is_asked_about_and_run(
+    place: Place, card: str
+) -> None:
+    message = ask_for(("charge", {"card": "a"}, "c1"), ("charge", {"card": card}, "c1"))
+    graph = place.graph(script=[message], policy=ToolPolicy(approve=True), point=lambda _: time.sleep(0.02))
+    state = graph.invoke(START_MESSAGE, CONFIG)
+    [one] = state["__interrupt__"]
+
+    ended = graph.invoke(answer(state, {"c1": "approve"}), CONFIG)
+
+    assert [question["arguments"] for question in one.value["questions"]] == [{"card": "a"}]
+    assert history_faults(ended["messages"]) == []
+    refused = "Call c1 was not run: an earlier call of the same message has this id."
+    assert [text[: len(refused)] for text in texts(ended)] == ["charged a", refused]
+    node = node_graph(DurableTools([charge_tool(place.effects)], journal=place.journal))
+    replayed = asyncio.run(node.ainvoke({"messages": [message]}, CONFIG))
+    assert (texts(replayed), place.charged()) == (texts(ended), ["a"])
+
+
 def test_a_call_that_is_answered_already_is_not_run_and_gets_no_second_result(place: Place) -> None:
     node = DurableTools([charge_tool(place.effects)], journal=place.journal)
     graph = node_graph(node)
