@@ -378,7 +378,7 @@ def _check_rows(path: Path, health: Health | None) -> Check:
     except AgentError as error:
         return Check("rows", ok=False, detail=str(error), hint=_REPAIR)
     if lost:
-        detail = f"{_count(lost, 'thread')} that the database knew and nobody deleted cannot be found in it"
+        detail = f"{_count(lost, 'thread')} missing from the database, although nobody deleted it"
         hint = f"restore a backup, with the -wal file that belongs to it; {_REPAIR} gives them up"
         return Check("rows", ok=False, detail=_first([detail, *damaged], "; "), hint=hint)
     if damaged:

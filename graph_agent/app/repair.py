@@ -213,7 +213,7 @@ async def _give_up_lost(path: Path) -> Messages:
     for lock in lost:
         os.truncate(lock, 0)
     if lost:
-        text = f"the database knew {len(lost)} more that nobody deleted; they are lost"
+        text = f"{len(lost)} more are missing, although nobody deleted them, and cannot be recovered"
         yield RepairMessage("threads", "left", text)
 
 

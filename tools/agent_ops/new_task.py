@@ -111,7 +111,7 @@ class NewTaskTool(BaseTool):
         short="Delegate a self-contained task to a sub-agent.",
         long="It works in the same workspace, policy applies to its calls as to yours, and its"
         " last message is the result.",
-        usage_notes=("Several in one message run in parallel: give them different files.",),
+        usage_notes=("Several tasks in one message run in parallel: give them different files.",),
         examples=(
             ToolExample(
                 {"description": "find callers", "prompt": "List every caller of parse() with file and line."}

@@ -28,9 +28,9 @@ __all__ = ["Skill", "SkillArgs", "SkillTool"]
 _DESCRIPTION = ToolDescription(
     short="Read a skill: instructions for a kind of task.",
     long="The result names its further files.",
-    usage_notes=("A further file of a skill is read with file.",),
+    usage_notes=("Pass `file` to read another file of the skill.",),
     examples=(ToolExample({"name": "release"}),),
-    important=("If one of them matches what the user asks for, read it before you begin, and follow it.",),
+    important=("If a skill matches what the user asks for, read it before you begin, and follow it.",),
 )
 _LINE_CHARS = 400
 _LIST_CHARS = 16_000

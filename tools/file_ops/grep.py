@@ -78,7 +78,7 @@ class GrepTool(BaseTool):
             ),
         ),
         examples=(ToolExample({"pattern": "def main\\(", "include": "*.py"}),),
-        important=("Set literal for text that is no regular expression.",),
+        important=("Set literal for text that is not a regular expression.",),
     )
     tags = ("files", "search", "read")
     risk_level = ToolRiskLevel.LOW

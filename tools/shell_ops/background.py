@@ -229,7 +229,7 @@ class BackgroundCommand:
             self._trim()
             self._reason = self._reason or self._exceeded()
             if self._reason is not None:
-                if self._reason not in ("memory_limit", "process_limit"):  # It would only go on meanwhile.
+                if self._reason not in ("memory_limit", "process_limit"):  # It would only continue meanwhile.
                     await self._processes.terminate()
                 break
         else:

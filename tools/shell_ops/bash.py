@@ -263,7 +263,7 @@ async def _supervise(
             stopped = "timeout" if time.monotonic() > deadline else exceeded_limit(child, limits)
         if stopped is None:
             left = await child.end_leftovers()
-        elif stopped == "timeout":  # At another limit it would only go on meanwhile.
+        elif stopped == "timeout":  # At another limit it would only continue meanwhile.
             await child.terminate()
     except asyncio.CancelledError:
         await child.terminate()

@@ -33,7 +33,7 @@ class PowershellTool(BashTool):
     description = ToolDescription(
         short="Run a command with PowerShell in the workspace.",
         long="It runs as with bash: without a terminal, without input, with the same limits.",
-        usage_notes=("With background=true it goes on in the background.",),
+        usage_notes=("With background=true it keeps running in the background.",),
         examples=(ToolExample({"command": "Get-ChildItem -Recurse *.cs"}),),
         important=("A changed working directory is not kept.",),
     )

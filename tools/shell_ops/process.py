@@ -245,9 +245,9 @@ _BEFORE_COMMAND = (
     "case $((_commands=${_commands:-0}+1)):${PIPESTATUS[*]} in [1-9]???:*) trap - DEBUG;; *:0) ;; "
     f"*:*[1-9]*[!0-9]*) {_REPORT_STATUS};; *) case $BASH_COMMAND in true|:) {_REPORT_STATUS};; esac;; esac"
 )
-"""Sees how each member of the pipeline before ended, and what precedes `|| true`.
+"""Reports how the members of the previous pipeline ended, and failures before `|| true`.
 
-It takes ten times as long as a simple command, so it ends.
+It takes ten times as long as a simple command, so it removes itself after 1,000 commands.
 """
 _PRELUDES = (
     f"trap '{_ON_EXIT}' EXIT; ",

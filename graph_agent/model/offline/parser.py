@@ -143,7 +143,7 @@ _PROSE = (
     r"|\s(?:twice|again|\d+\s+times)\s*[.!?]?\Z"
     r"|告诉我|给我|解释|说明|总结|汇报|(?:\s|[，；。])\s*(?:并且?|然后|接着))"
 )
-"""What shows outside of quotes that a sentence goes on where a shell command would have ended."""
+"""Text outside quotes which shows that a sentence continues after the command."""
 _SLOTS = {
     "F": rf"""@?{QUOTED}|(?:\\[ ]|[^\s"'`“”‘’「」『』《》,，;；])+?""",
     "T": rf"{QUOTED}|[^\n]*\S.*",

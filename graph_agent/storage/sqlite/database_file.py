@@ -51,7 +51,7 @@ class Header(NamedTuple):
 
 
 def read_header(path: Path) -> Header | None:
-    """The header of a file; None where it is no database, or its beginning is torn."""
+    """The header of a file; None where it is no database, or its header is damaged."""
     raw = os.pread(_kept_descriptor(path), _HEADER_BYTES, 0)
     if len(raw) < _HEADER_BYTES or not raw.startswith(_MAGIC):
         return None

@@ -32,10 +32,10 @@ from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.rewinds import read_rewind
 from graph_agent.storage.sqlite.schema import (
     has_own_tables,
+    missing_application_id,
     require_matching_version,
     table_names,
     tables_of_version,
-    unmarked,
 )
 from graph_agent.storage.sqlite.search_index import has_search_index
 
@@ -89,7 +89,9 @@ def check_database(path: Path) -> Health | None:
             if identity != APPLICATION_ID:
                 refuse_foreign_log(path)
                 is_ours = has_own_tables(database)
-                raise unmarked(path) if is_ours else DamagedDatabase(f"{path} is no database of this program")
+                if is_ours:
+                    raise missing_application_id(path)
+                raise DamagedDatabase(f"{path} is no database of this program")
             if version > SCHEMA_VERSION:
                 raise NewerSchema(
                     f"{path} has schema {version}, written by a newer version; this one knows {SCHEMA_VERSION}. "

@@ -23,7 +23,7 @@ from graph_agent.storage.sqlite.row_values import (
     intent_of,
     load_json,
     outcome_of_row,
-    sound_attempt,
+    require_valid_attempt,
 )
 
 __all__ = ["INLINE_BYTES", "SqliteJournal", "SqliteShells", "finish_claim", "insert_claim"]
@@ -169,7 +169,7 @@ class SqliteJournal:
 
     def _row(self, row: Sequence[Any]) -> JournalRow:
         call_id, attempt, owner, status, started_at, ended_at, text, intent, group, group_started, boot = row
-        sound_attempt((call_id, attempt, owner, status, started_at, ended_at))
+        require_valid_attempt((call_id, attempt, owner, status, started_at, ended_at))
         outcome: Mapping[str, Any] | None = None if text is None else load_json(text, dict)
         if outcome is not None and "blob" in outcome:
             outcome = current_outcome(json.loads(self._blobs.get(outcome["blob"])))

@@ -158,11 +158,11 @@ class ReadConnection:
             self._follow_migration()  # It may have ended while the views were made.
 
     def _view_foreign(self) -> None:
-        from graph_agent.storage.sqlite.schema import has_own_tables, unmarked  # noqa: PLC0415 - most files need no
+        from graph_agent.storage.sqlite.schema import has_own_tables, missing_application_id  # noqa: PLC0415 - most files need no
         from graph_agent.storage.sqlite.views import create_foreign_views  # noqa: PLC0415 - views, nor this check
 
         if has_own_tables(self._connection):
-            raise unmarked(self.path)
+            raise missing_application_id(self.path)
         self.is_foreign = create_foreign_views(self._connection)
         if not self.is_foreign:
             raise DamagedDatabase(
@@ -226,7 +226,7 @@ def _read_error(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -
     match _code(error):
         case sqlite3.SQLITE_NOTADB:
             if trace_of_threads(path):
-                return DamagedDatabase(f"{path} is not a database, or its beginning is torn; {REMEDY}.")
+                return DamagedDatabase(f"{path} is not a database, or its header is damaged; {REMEDY}.")
             return DamagedDatabase(f"{path} is not a database; name another file with --db or GRAPH_AGENT_DB.")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:
             return DamagedDatabase(f"{path} is damaged ({error}); {REMEDY}.")

@@ -47,7 +47,7 @@ from graph_agent.storage.sqlite.row_values import (
     json_or,
     load_json,
     read_foreign_checkpoint,
-    sound_attempt,
+    require_valid_attempt,
     sound_thread_columns,
 )
 
@@ -329,7 +329,7 @@ class SqliteReadStore:
         )
         return [
             ports.JournalRow(
-                *sound_attempt((call, number, owner, status, started_at, ended_at)),
+                *require_valid_attempt((call, number, owner, status, started_at, ended_at)),
                 intent=intent_of(intent),
                 process_group=group,
                 process_started=group_started,
@@ -347,7 +347,9 @@ class SqliteReadStore:
             (thread_id,),
         )
         return [
-            ports.ExecutedAttempt.from_record(sound_attempt(row), intent_of(intent), load_json(text or "{}", dict))
+            ports.ExecutedAttempt.from_record(
+                require_valid_attempt(row), intent_of(intent), load_json(text or "{}", dict)
+            )
             for *row, intent, text in rows
         ]
 

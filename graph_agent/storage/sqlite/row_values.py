@@ -33,7 +33,7 @@ __all__ = [
     "load_json",
     "outcome_of_row",
     "read_foreign_checkpoint",
-    "sound_attempt",
+    "require_valid_attempt",
     "sound_thread_columns",
 ]
 
@@ -224,7 +224,7 @@ def load_json(text: str, kind: type | None = None) -> Any:
 _JSON_KINDS: Mapping[type, str] = {dict: "object", list: "array"}
 
 
-def sound_attempt(columns: Row) -> Row:
+def require_valid_attempt(columns: Row) -> Row:
     """The columns of a journal row: call id, attempt, and others that are text or NULL.
 
     Raises:

@@ -33,11 +33,11 @@ __all__ = [
     "create_database",
     "create_tables",
     "has_own_tables",
+    "missing_application_id",
     "open_connection",
     "require_matching_version",
     "table_names",
     "tables_of_version",
-    "unmarked",
 ]
 
 _INCREMENTAL = 2
@@ -77,7 +77,7 @@ def _require_ours(path: Path) -> int | None:
         return None
     header = read_header(path)
     if header is None:
-        raise DamagedDatabase(f"{path} is not a database, or its beginning is torn; {REMEDY}.")
+        raise DamagedDatabase(f"{path} is not a database, or its header is damaged; {REMEDY}.")
     if header.application_id not in (0, APPLICATION_ID) or (header.application_id == 0 and _has_tables(path)):
         raise _foreign(path)
     require_whole(path)
@@ -96,7 +96,7 @@ def _has_tables(path: Path) -> bool:
 def _foreign(path: Path) -> DamagedDatabase:
     with closing(connect_read_only(path, is_immutable=True)) as connection, suppress(*UNREADABLE):
         if has_own_tables(connection):
-            return unmarked(path)
+            return missing_application_id(path)
     return DamagedDatabase(
         f"{path} is a database of another program, and nothing is written to it; name another with --db. "
         "inspect, history, diff and graph can read one of LangGraph's SQLite saver."
@@ -230,9 +230,9 @@ def has_own_tables(connection: sqlite3.Connection) -> bool:
     return table_names(connection) >= _DISTINCTIVE
 
 
-def unmarked(path: Path) -> DamagedDatabase:
+def missing_application_id(path: Path) -> DamagedDatabase:
     """The error about a database of this program that does not say so in its header."""
-    return DamagedDatabase(f"{path} has lost the mark of this program in its header; {REMEDY}.")
+    return DamagedDatabase(f"The header of {path} does not contain graph-agent's application id; {REMEDY}.")
 
 
 def require_matching_version(path: Path, connection: sqlite3.Connection) -> None:

@@ -119,7 +119,7 @@ async def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: by
     refusal = await _refusal(tmp_path / "notes.txt")
 
     assert isinstance(refusal, DamagedDatabase)
-    assert "is not a database, or its beginning is torn" in str(refusal)
+    assert "is not a database, or its header is damaged" in str(refusal)
 
 
 async def test_a_torn_database_is_refused(path: Path) -> None:
