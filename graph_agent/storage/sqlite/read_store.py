@@ -346,10 +346,9 @@ class SqliteReadStore:
             ORDER BY j.started_at, j.rowid""",
             (thread_id,),
         )
+        made = ports.ExecutedAttempt.from_record
         return [
-            ports.ExecutedAttempt.from_record(
-                require_valid_attempt(row), intent_of(intent), load_json(text or "{}", dict)
-            )
+            made(require_valid_attempt(row), intent_of(intent), load_json(text or "{}", dict))
             for *row, intent, text in rows
         ]
 
