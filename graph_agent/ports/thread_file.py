@@ -105,7 +105,8 @@ def encode_value(column: Column, stored: Any) -> Any:
     try:
         match column.kind:
             case "bytes":
-                return base64.b64encode(bytes(stored)).decode()
+                if isinstance(stored, bytes):
+                    return base64.b64encode(stored).decode()
             case "json" | "json bytes":
                 return json.loads(stored)
             case "text" | "number":

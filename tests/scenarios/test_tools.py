@@ -136,7 +136,7 @@ def test_a_skill_of_a_trusted_project_is_named_and_read_when_it_is_called_for(
     ]
     assert (untrusted.ending, trusted.ending) == ((0, "nothing yet"), (0, "ok"))
     assert ("SKILL.md of " in untrusted.err, "config trust" in untrusted.err) == (True, True)
-    assert (available[0], available[1][0].split("\n")[-1]) == ([], "- release: How to release.")
+    assert (available[0], available[1][0].split("\n")[2:4]) == ([], ["Skills:", "- release: How to release."])
     assert bench.results(4)[0].startswith("Follow list.md.\n\n[This skill's folder is ")
     assert bench.results(4)[1:] == ["1. Tag.\n"]
 

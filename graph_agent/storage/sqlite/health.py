@@ -118,7 +118,7 @@ def check_database(path: Path) -> Health | None:
 def require_own_database(path: Path) -> None:
     """Refuse a file that this program did not make: not even its permissions may be changed.
 
-    A file whose beginning is torn counts as ours where the locks beside it show that threads were kept in it.
+    A file whose header is damaged counts as ours where the locks beside it show that threads were kept in it.
 
     Raises:
         StorageError: it is no plain file, or one of another program.

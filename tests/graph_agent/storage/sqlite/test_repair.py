@@ -122,7 +122,8 @@ async def test_a_truncated_file_keeps_its_remaining_rows_and_a_stale_draft_is_re
 
 
 async def test_a_file_of_which_nothing_can_be_read_is_left_as_it_is_and_a_backup_is_named(path: Path) -> None:
-    _tear(path, 1)
+    for page in range(1, path.stat().st_size // _PAGE + 1):
+        _tear(path, page)
     damaged = path.read_bytes()
     backup = path.with_name(f"{path.name}.v1-2026.backup")
     backup.touch()
