@@ -1,6 +1,5 @@
 """Commands are read by shfmt, within limits; what it cannot read is refused with the reason."""
 
-import shutil
 import sysconfig
 from pathlib import Path
 
@@ -29,10 +28,14 @@ def test_what_cannot_be_read_is_refused_with_its_reason(text: str, why: str) -> 
         parse_bash(text)
 
 
-def test_without_the_package_s_own_the_program_on_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_s_own_the_program_on_path_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _install_stub(tmp_path, "exit 0", monkeypatch)
     monkeypatch.setattr(sysconfig, "get_path", lambda _: "/nonexistent")
+    monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_shfmt() == shutil.which("shfmt")
+    assert find_shfmt() == str(tmp_path / "shfmt")
 
 
 def _install_stub(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
