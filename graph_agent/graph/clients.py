@@ -97,7 +97,7 @@ def unusable_reason(answer: Any, question: Mapping[str, Any], calls: Mapping[str
 def read_answers(
     answer: Mapping[str, Any] | Sequence[Any], question: Mapping[str, Any], calls: Mapping[str, ToolCallInfo]
 ) -> Mapping[str, Any]:
-    """The answers as our envelope; decisions of LangChain's front ends are taken in the order of the questions."""
+    """The answers as our envelope; decisions of LangChain's front ends answer the questions in order."""
     decisions = _decisions(answer)
     if decisions is None:
         return answer if isinstance(answer, Mapping) else {}
