@@ -118,13 +118,17 @@ def has_locks(path: Path) -> bool:
 
 
 def trace_of_threads(path: Path) -> Path | None:
-    """What beside a database shows that threads were kept in it: locks, contents or a log; None if nothing does."""
+    """What beside a database shows that threads were kept in it: locks or contents; None if nothing does.
+
+    Another process may be creating the database at this moment. It makes these only after the tables are committed:
+    who saw no tables, and then a trace, looks for the tables once more before it calls the file damaged.
+    """
     if has_locks(path):
         return lock_dir(path)
     contents = blob_dir(path)
     if any(file for kind in ("objects", "spool") for file in (contents / kind).glob("*/*")):
         return contents
-    return log_of(path)
+    return None
 
 
 def require_file(path: Path) -> None:
@@ -146,16 +150,17 @@ def has_content(path: Path) -> bool:
     """
     require_file(path)
     if not path.exists():
-        if log := log_of(path):
+        # A file that is being created now has its log later than its first page: it is looked at again.
+        if (log := log_of(path)) and not path.exists():
             raise DamagedDatabase(
                 f"{path} is gone, though its log {log} holds what was written last; nothing was changed. "
                 "Restore the file, or remove the log too to start again."
             )
-        return False
+        return path.exists() and path.stat().st_size > 0
     if path.stat().st_size == 0:
-        if trace := trace_of_threads(path):
+        if (trace := trace_of_threads(path) or log_of(path)) and path.stat().st_size == 0:
             raise DamagedDatabase(f"{path} is empty, though threads were kept in it, as {trace} shows; {REMEDY}.")
-        return False
+        return path.stat().st_size > 0
     return True
 
 

@@ -127,15 +127,15 @@ class ReadConnection:
 
     def _identify(self) -> None:
         """Find out which program and version wrote the file, and make it look like a current one."""
-        [(application,)] = self.rows("PRAGMA application_id")
-        [(version,)] = self.rows("PRAGMA user_version")
-        [(tables,)] = self.rows("SELECT count(*) FROM sqlite_schema")
-        if not tables and application in (0, APPLICATION_ID):
-            if trace := trace_of_threads(self.path):
+        application, version, has_tables = self._identity()
+        if not has_tables and application in (0, APPLICATION_ID):
+            if not (trace := trace_of_threads(self.path)):
+                raise _nothing_yet(self.path)
+            application, version, has_tables = self._identity()  # Another process may have created them meanwhile.
+            if not has_tables:
                 raise DamagedDatabase(
                     f"{self.path} holds no tables, though threads were kept in it, as {trace} shows; {REMEDY}."
                 )
-            raise _nothing_yet(self.path)
         if application != APPLICATION_ID:
             self._view_foreign()
             return
@@ -156,6 +156,14 @@ class ReadConnection:
             create_legacy_views(self._connection)
             self.is_legacy = True
             self._follow_migration()  # It may have ended while the views were made.
+
+    def _identity(self) -> tuple[int, int, bool]:
+        """Application id, schema version and whether there are tables, all of one moment."""
+        with self.snapshot():
+            [(has_tables,)] = self.rows("SELECT EXISTS (SELECT 1 FROM sqlite_schema)")
+            [(application,)] = self.rows("PRAGMA application_id")
+            [(version,)] = self.rows("PRAGMA user_version")
+        return application, version, bool(has_tables)
 
     def _view_foreign(self) -> None:
         from graph_agent.storage.sqlite.schema import has_own_tables, missing_application_id  # noqa: PLC0415 - most files need no
@@ -225,7 +233,7 @@ def _nothing_yet(path: Path) -> NothingYet:
 def _read_error(path: Path, error: sqlite3.DatabaseError | UnicodeDecodeError) -> StorageError:
     match _code(error):
         case sqlite3.SQLITE_NOTADB:
-            if trace_of_threads(path):
+            if trace_of_threads(path) or log_of(path):
                 return DamagedDatabase(f"{path} is not a database, or its header is damaged; {REMEDY}.")
             return DamagedDatabase(f"{path} is not a database; name another file with --db or GRAPH_AGENT_DB.")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR:

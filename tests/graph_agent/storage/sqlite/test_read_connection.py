@@ -3,20 +3,29 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from graph_agent.app.reader import read_database
-from graph_agent.errors import DamagedDatabase, NewerSchema, NothingYet, StorageError
+from graph_agent.config.paths import lock_dir
+from graph_agent.errors import AgentError, DamagedDatabase, NewerSchema, NothingYet, StorageError
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.database_file import is_own_database, read_header, refuse_foreign_log, require_whole
+from graph_agent.storage.sqlite.database_file import (
+    APPLICATION_ID,
+    is_own_database,
+    read_header,
+    refuse_foreign_log,
+    require_whole,
+)
 from graph_agent.storage.sqlite.health import check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.read_connection import ReadConnection
+from graph_agent.storage.sqlite.schema import open_connection
 from tests.fakes.database_rows import Rows
 from tests.graph_agent.storage.sqlite.looking import execute
 
@@ -56,6 +65,56 @@ def test_an_unreadable_file_is_refused_with_the_reason_and_left_as_it_is(
         read_database(path)
 
     assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_a_database_whose_creation_is_not_committed_is_nothing_yet_also_to_the_next_who_creates_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.db"
+    creating = sqlite3.connect(path, isolation_level=None)
+    creating.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    creating.execute("PRAGMA journal_mode = WAL")
+    creating.execute("PRAGMA cache_size = 1")
+    creating.execute("BEGIN IMMEDIATE")
+    for number in range(40):  # More than the cache holds, so that some of it stands in the log.
+        creating.execute(f"CREATE TABLE t{number} (one)")
+
+    log = path.with_name("a.db-wal").stat().st_size
+    with pytest.raises(NothingYet, match="nothing yet"):
+        read_database(path)
+    creating.rollback()
+    creating.close()
+    asyncio.run(_opened(path))
+
+    assert log > 0
+    assert check_database(path) is not None
+
+
+async def _opened(path: Path) -> None:
+    await (await Database.open(path)).close()
+
+
+@pytest.mark.timeout(60)
+def test_a_database_that_another_process_creates_meanwhile_is_never_called_damaged(tmp_path: Path) -> None:
+    met = Counter[str]()
+
+    for number in range(20):
+        path = tmp_path / str(number) / "a.db"
+        creator = os.fork()
+        if creator == 0:
+            with suppress(BaseException):
+                open_connection(path)
+                (lock_dir(path) / f"{'0' * 32}.lock").touch()
+            os._exit(0)
+        while os.waitpid(creator, os.WNOHANG) == (0, 0):
+            try:
+                read_database(path).close()
+                met["read"] += 1
+            except AgentError as error:
+                met[type(error).__name__] += 1
+
+    assert set(met) <= {"NothingYet", "read"}
+    assert met["NothingYet"] > 0
 
 
 def test_a_newer_database_is_refused_with_both_versions(rows: Rows) -> None:
