@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from docs._generate.markdown import mermaid, note, table
+from graph_agent.app.reader import build_graph, format_mermaid
 from graph_agent.calls import FINAL, INITIAL, OUTCOMES, STATUSES, TRANSITIONS
-from graph_agent.cli.views.graph import build_graph, format_mermaid
 from graph_agent.graph.edges import EDGES
 
 __all__ = ["page"]

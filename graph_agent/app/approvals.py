@@ -47,6 +47,7 @@ __all__ = [
     "answer_approval",
     "edit_approval",
     "find_waiting_call",
+    "format_next_step",
     "pending_sub_agent_calls",
     "record_answer",
     "revoke_grant",
@@ -135,6 +136,19 @@ def _earlier_answer(reader: Reader, target: Target) -> RecordedAnswer:
     elif status == "interrupted":
         advice = f"Decide what happens with it: `{own_command()} recover {view.thread_id}`."
     raise AnswerRefused(f"Call {target.id!r} is not waiting for approval; {state}. {advice}")
+
+
+def format_next_step(thread_id: str, database: Path) -> str:
+    """What happens after an answer, which runs nothing itself."""
+    with read_database(database) as reader:
+        owner = reader.top_thread(thread_id)
+        thread = reader.thread(owner)
+    if thread.checkpoint_id is None:  # A journal of tool calls, whose graph is elsewhere.
+        return "The graph applies it when it runs next."
+    holder = thread.holder
+    if holder is None:
+        return f"Resume with: {own_command()} resume {owner}"
+    return f"Process {holder.pid} has the thread open and continues now."
 
 
 async def edit_approval(

@@ -1,8 +1,9 @@
 """Rewind a thread that no session has open: plan it, ask the caller for consent, apply it."""
 
 import asyncio
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,9 @@ from graph_agent.session.time_travel import (
     plan_rewind,
     plan_undo,
 )
+from graph_agent.wording import escape, format_count, format_names
 
-__all__ = ["RewindOutcome", "RewindRequest", "rewind"]
+__all__ = ["RewindOutcome", "RewindRequest", "format_survey", "reverted_calls", "rewind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +120,41 @@ async def _rewind(
     if is_done:
         left = [*left, *await apply_rewind(plan.rewind, parts)]
     return RewindOutcome(plan, is_done, await parts.head(thread_id), tuple(left), finished)
+
+
+_SCOPES = {"both": "conversation and files", "files": "files only", "chat": "conversation only"}
+
+
+def format_survey(survey: RewindPlan) -> Iterator[str]:
+    """What a rewind changes, what it cannot undo, and its conflicts."""
+    rewind = survey.rewind
+    action = "Undo the rewind, back to" if rewind.reverts is not None else "Rewind to"
+    yield escape(
+        f"{action} checkpoint {rewind.checkpoint_id} of thread {rewind.thread_id}: {_SCOPES[rewind.scope]}"
+    )
+    for one in rewind.files:
+        verb = "remove " if one.target.sha256 is None else "create " if one.current.sha256 is None else "restore"
+        yield escape(f"  {verb}  {one.path}")
+    if not rewind.files and rewind.scope != "chat":
+        yield "  no file changes"
+    calls = len(reverted_calls(rewind))
+    if calls and rewind.scope != "files":
+        state = "applied again" if rewind.reverts else "marked as reverted"
+        yield f"  {format_count(calls, 'later call')} {state}"
+    if survey.irreversible:
+        yield "Cannot be undone; the effects of these calls stay:"
+    for call in survey.irreversible:
+        background = "in the background " if call.arguments.get("background") else ""
+        if command := call.arguments.get("command"):
+            yield escape(f"  {background}$ {command}")
+        else:
+            yield escape(f"  {call.tool_name or 'a call'} {json.dumps(dict(call.arguments))}")
+        if call.changed_files is not None:
+            yield escape(f"    changed: {format_names(call.changed_files, call.changed_files_more)}")
+    yield from (escape(f"Conflict: {conflict.path}: {conflict.why}") for conflict in survey.conflicts)
+
+
+def reverted_calls(rewind: Rewind) -> list[str]:
+    """The calls that the rewind marks as reverted, or its undo applies again; those of sub-agents last."""
+    calls_of_subagents = [call for one in rewind.sub_agents for call in one.calls]
+    return [call_id for call_id, _ in (*rewind.calls, *calls_of_subagents)]

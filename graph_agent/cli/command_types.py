@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from graph_agent.cli.exit_codes import print_early_failure
 from graph_agent.cli.options import DATABASE_HELP, DEBUG_HELP, describe_exit_codes, find_examples
-from graph_agent.cli.render.escape import escape
+from graph_agent.wording import escape
 
 __all__ = [
     "PlainCommand",

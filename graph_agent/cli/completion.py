@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, get_args
 from typer._click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
 from graph_agent.app.reader import read_database
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.calls import CALL_WORDS, call_name
 from graph_agent.cli.views.table import print_text
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, replace_text
 from graph_agent.errors import AgentError, StorageError, UsageError
-from graph_agent.inspect import CallView, Reader, ThreadStatus
+from graph_agent.inspect import CALL_WORDS, CallView, Reader, ThreadStatus, call_name
+from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.config.settings import Settings

@@ -13,8 +13,8 @@ from enum import IntEnum
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from graph_agent.cli.render.escape import escape
 from graph_agent.errors import AgentError
+from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.session.turn_result import TurnResult, TurnStatus

@@ -1,6 +1,18 @@
 """Reads threads without running them: never writes the database, and needs no model library."""
 
-from graph_agent.inspect.calls import AttemptView, CallView, ThreadStatus, ToolStatistics, is_alive
+from graph_agent.inspect.calls import (
+    CALL_WORDS,
+    AttemptView,
+    CallEnd,
+    CallView,
+    ThreadStatus,
+    ToolStatistics,
+    answer_words,
+    call_end,
+    call_name,
+    describe_end,
+    is_alive,
+)
 from graph_agent.inspect.history import END, START, HistoryEntry, Visits
 from graph_agent.inspect.ids import Target
 from graph_agent.inspect.reader import Inspection, Reader
@@ -19,10 +31,12 @@ from graph_agent.ports.read_store import (
 )
 
 __all__ = [
+    "CALL_WORDS",
     "END",
     "START",
     "Attempt",
     "AttemptView",
+    "CallEnd",
     "CallView",
     "Change",
     "CheckpointState",
@@ -43,7 +57,11 @@ __all__ = [
     "ToolStatistics",
     "TranscriptEntry",
     "Visits",
+    "answer_words",
     "are_messages",
+    "call_end",
+    "call_name",
+    "describe_end",
     "diff_values",
     "is_alive",
     "is_message",

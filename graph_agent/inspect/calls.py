@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from math import ceil
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from graph_agent.calls import FINAL, MAX_AUTOMATIC_RETRIES, outcome_of
+from graph_agent.calls import FINAL, MAX_AUTOMATIC_RETRIES, OUTCOMES, STATUSES, STOPPED_BY_USER, outcome_of
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.read_store import (
     Attempt,
@@ -21,14 +21,21 @@ from graph_agent.ports.read_store import (
 )
 
 if TYPE_CHECKING:
+    from graph_agent.events import CallOutcome
     from graph_agent.ports import JournalRow
 
 __all__ = [
+    "CALL_WORDS",
     "AttemptView",
+    "CallEnd",
     "CallView",
     "Leases",
     "ThreadStatus",
     "ToolStatistics",
+    "answer_words",
+    "call_end",
+    "call_name",
+    "describe_end",
     "effective_record",
     "is_alive",
     "read_leases",
@@ -308,3 +315,62 @@ def read_statistics(store: ReadStore) -> list[ToolStatistics]:
             )
         )
     return statistics
+
+
+class CallEnd(NamedTuple):
+    """How a call ended, in words."""
+
+    word: str
+    """Its outcome; its status if it has none."""
+    by: str
+    """Who or what decided that, if a decision ended it and that is known."""
+    reason: str
+
+    @property
+    def cause(self) -> str:
+        """Who decided, and why."""
+        return ": ".join(filter(None, (f"by {self.by}" if self.by else "", self.reason)))
+
+    @property
+    def phrase(self) -> str:
+        """The outcome, and who decided."""
+        return f"{self.word} by {self.by}" if self.by else self.word
+
+
+def call_end(record: Mapping[str, Any]) -> CallEnd:
+    """How a call ended, from its record, a `ToolCallInfo`."""
+    return describe_end(
+        str(record["status"]),
+        outcome_of(record),
+        str(record.get("decided_by") or ""),
+        str(record.get("reason") or ""),
+    )
+
+
+def describe_end(status: str, outcome: "CallOutcome | None", by: str, reason: str) -> CallEnd:
+    """How a call ended, from the parts of its record."""
+    if outcome is None:
+        return CallEnd(status, "", reason.replace("_", " ") if status == "interrupted" else reason)
+    if outcome != "stopped":
+        return CallEnd(outcome, by, reason.replace("_", " ") if outcome == "cancelled" else reason)
+    # A record of an older version names here whoever had approved the call before.
+    if not reason.startswith(STOPPED_BY_USER):
+        return CallEnd(outcome, "a limit", reason)
+    return CallEnd(outcome, "user", reason.removeprefix(STOPPED_BY_USER).removeprefix(", "))
+
+
+_ANSWER_WORDS = {**OUTCOMES, "approve": "approved", "edit": "approved as edited", "answer": "answered"}
+
+
+def answer_words(answer: StandingAnswer) -> str:
+    """What an answer decided, and who gave it."""
+    return f"{_ANSWER_WORDS.get(answer.kind, answer.kind)} by {answer.by}"
+
+
+CALL_WORDS = tuple(dict.fromkeys((*STATUSES, *OUTCOMES.values())))
+"""What `--status` takes: every status, and every outcome of a cancelled call."""
+
+
+def call_name(thread_id: str, call_id: str, shared: frozenset[str]) -> str:
+    """The id that commands accept: the call id, or THREAD:CALL if several threads have a call with this id."""
+    return f"{thread_id}:{call_id}" if call_id in shared else call_id

@@ -35,6 +35,9 @@ __all__ = [
     "estimate_message_tokens",
     "estimate_request_tokens",
     "estimate_tokens",
+    "format_cost",
+    "format_short_cost",
+    "format_usage",
     "usage_report",
 ]
 
@@ -360,3 +363,31 @@ class SharedBudget:
                 usage["total_tokens"] = usage.get("total_tokens", 0) + tokens
                 usage["cost"] = usage.get("cost", 0.0) + cost
         return UsageTotals(turn, thread)
+
+
+def format_usage(usage: Mapping[str, Any]) -> str:
+    """Tokens in and out and the cost, of a usage as `usage_report` returns it."""
+    mark = "~" if usage["estimated"] else ""
+    cached, reasoning = usage["cached_input_tokens"], usage["reasoning_tokens"]
+    into = f"{mark}{usage['input_tokens']:,} in{f' ({cached:,} cached)' if cached else ''}"
+    out = f"{mark}{usage['output_tokens']:,} out{f' ({reasoning:,} reasoning)' if reasoning else ''}"
+    return f"{into}, {out}, cost {format_cost(usage)}"
+
+
+def format_short_cost(usage: Mapping[str, Any]) -> str:
+    """The cost in cents, for a line with little room; empty where it is not known, or nothing."""
+    if not usage["cost"]:
+        return ""
+    amount = f"{usage['cost']:.2f}"
+    return f"${amount}" if usage["currency"] == "USD" else f"{amount} {usage['currency'] or ''}".rstrip()
+
+
+def format_cost(usage: Mapping[str, Any]) -> str:
+    """The cost with its currency; `unknown` without a price, with `~` if tokens are estimated."""
+    cost = usage["cost"]
+    if cost is None:
+        return "unknown"
+    if not cost:
+        return "0"
+    digits = 2 if cost >= 1 else 4 if cost >= 0.01 else 6
+    return f"{'~' if usage['estimated'] else ''}{cost:.{digits}f} {usage['currency'] or ''}".rstrip()

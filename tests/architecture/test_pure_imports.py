@@ -106,7 +106,7 @@ def test_the_prompt_waits_for_nothing_but_the_command_line(tmp_path: Path) -> No
     )
 
     floors = {".".join(name.split(".")[:2]) for name in loaded.modules if name.startswith("graph_agent.")}
-    assert floors == {"graph_agent.cli", "graph_agent.config", "graph_agent.errors"}
+    assert floors == {"graph_agent.cli", "graph_agent.config", "graph_agent.errors", "graph_agent.wording"}
     assert {name for name in loaded.modules if name.startswith("tools.")} == {
         f"tools.{name}" for name in ("create_tool", "paths", "programs", "result")
     }

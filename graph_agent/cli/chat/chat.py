@@ -33,11 +33,9 @@ from graph_agent.cli.headless.report import resume_lines
 from graph_agent.cli.prompts.dialogs import choose_model, thread_menu
 from graph_agent.cli.prompts.terminal import InputClosed, InputInterrupted, TakeBack, Terminal
 from graph_agent.cli.render.console import safe_text
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.session_target import Target, resolve_target
 from graph_agent.cli.supervisor import catch_signals
-from graph_agent.cli.views.format import format_count
 from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UnknownId, UsageError
 from graph_agent.events import (
@@ -51,6 +49,7 @@ from graph_agent.events import (
 )
 from graph_agent.ports.stored_text import plain_text
 from graph_agent.session.turn_result import TurnResult
+from graph_agent.wording import escape, format_count
 
 if TYPE_CHECKING:
     from graph_agent.session.session import Session

@@ -18,8 +18,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
 from graph_agent.cli.chat.command_table import COMMANDS, MODES
-from graph_agent.cli.render.escape import escape
 from graph_agent.errors import AgentError
+from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.app.chat_input import FileNames

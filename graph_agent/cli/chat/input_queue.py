@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from graph_agent.cli.chat.command_table import COMMANDS, expand_command, parse_command
 from graph_agent.cli.chat.slash_commands import NOTHING_QUEUED, is_command
-from graph_agent.cli.views.format import format_count
 from graph_agent.errors import AgentError
+from graph_agent.wording import format_count
 
 if TYPE_CHECKING:
     from graph_agent.session.session import Session

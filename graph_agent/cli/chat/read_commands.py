@@ -15,7 +15,7 @@ from graph_agent.cli.prompts.dialogs import format_pending, last_messages
 from graph_agent.cli.prompts.menu import Menu, Row
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.views.calls import list_calls
-from graph_agent.cli.views.format import format_age, format_cost_lines, format_todo
+from graph_agent.cli.views.format import format_cost_lines, format_todo
 from graph_agent.cli.views.inspection import inspect_state, show_difference, show_history
 from graph_agent.cli.views.memory import remove_note, show_memory
 from graph_agent.cli.views.table import print_lines
@@ -24,7 +24,6 @@ from graph_agent.cli.views.time_travel import (
     REWIND_SCOPES,
     RewindPoint,
     find_rewind_points,
-    format_survey,
     print_rewind,
     rewind_menu,
 )
@@ -32,6 +31,7 @@ from graph_agent.errors import AgentError, NothingYet, UnknownId, UsageError
 from graph_agent.events import ServerChanged
 from graph_agent.ports import RewindScope
 from graph_agent.ports.background import BackgroundTask
+from graph_agent.wording import format_age
 
 if TYPE_CHECKING:
     from graph_agent.app.rewind import RewindRequest
@@ -232,7 +232,7 @@ async def rewind_from_chat(database: Path, order: "RewindRequest", confirm: Call
 
     Raises what `rewind` raises.
     """
-    from graph_agent.app.rewind import rewind
+    from graph_agent.app.rewind import format_survey, rewind
 
     done = await rewind(database, replace(order, is_dry=True), lambda _: False)
     may_run = not order.is_dry and (order.is_forced or not done.plan.conflicts)

@@ -22,11 +22,11 @@ from graph_agent.cli.chat.completion import ChatCompleter, TypedHistory
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.session_target import Target, open_target
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, own_command
 from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
+from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.cli.chat.chat import Chat

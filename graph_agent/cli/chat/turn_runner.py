@@ -18,15 +18,14 @@ from graph_agent.cli.prompts.questions import PendingQuestions, StopTurn
 from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, Terminal, TurnKeys
 from graph_agent.cli.prompts.terminal_output import BELL, Notifier
 from graph_agent.cli.render.console import safe_text
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.supervisor import catch_signals
-from graph_agent.cli.views.format import format_short_cost
 from graph_agent.cli.views.table import text_width, truncate
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import Event, ModelMessage, SessionOpened, StepStarted, TurnEnded, TurnStarted
-from graph_agent.ports.usage import add_usage, usage_report
+from graph_agent.ports.usage import add_usage, format_short_cost, usage_report
 from graph_agent.session.turn_result import TurnResult
+from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.session.session import Session

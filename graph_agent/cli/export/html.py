@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape as quoted
 
-from graph_agent.cli.export.transcript import (
+from graph_agent.app.reader import GraphView, format_mermaid
+from graph_agent.inspect.transcript import (
     Transcript,
     TranscriptCall,
     TranscriptMessage,
     call_facts,
+    diff_line_kind,
     format_tokens,
     format_utc,
     thread_facts,
 )
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.graph import GraphView, format_mermaid
+from graph_agent.wording import escape
 
 __all__ = ["STYLE", "html_page"]
 
@@ -75,7 +76,6 @@ footer { margin-top: 3rem; color: var(--dim); font-size: .85rem; }
 
 _COLLAPSED_FROM = 16
 """Lines from which on a result is collapsed."""
-_LINE_KINDS = {"+": "add", "-": "del", "@": "hunk", "\\": "head"}
 _WHO = {"user": "You", "assistant": "Assistant"}
 
 
@@ -179,7 +179,7 @@ def _call(call: TranscriptCall, number: int) -> Iterator[str]:
 
 
 def _diff_line(line: str) -> str:
-    kind = "head" if line.startswith(("--- ", "+++ ")) else _LINE_KINDS.get(line[:1], "")
+    kind = diff_line_kind(line)
     return f'<span class="{kind}">{_safe(line)}</span>' if kind else f"<span>{_safe(line)}</span>"
 
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from graph_agent.cli.export.transcript import (
+from graph_agent.inspect.transcript import (
     Transcript,
     TranscriptCall,
     call_facts,
@@ -12,7 +12,7 @@ from graph_agent.cli.export.transcript import (
     format_utc,
     thread_facts,
 )
-from graph_agent.cli.render.escape import escape
+from graph_agent.wording import escape
 
 __all__ = ["markdown_page"]
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from graph_agent.app.reader import read_database
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import approval_json
-from graph_agent.cli.views.calls import call_json, call_name
+from graph_agent.cli.views.calls import call_json
 from graph_agent.cli.views.format import ended_call, format_compaction, format_shell
 from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, UsageError
@@ -27,8 +26,10 @@ from graph_agent.events import (
     ToolCallStarted,
     WarningIssued,
 )
+from graph_agent.inspect import call_name
 from graph_agent.ports.usage import usage_report
 from graph_agent.session.turn_result import TurnResult
+from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.session.session import Session

@@ -31,7 +31,6 @@ from graph_agent.cli.headless.report import (
     shared_call_ids,
 )
 from graph_agent.cli.log_file import log_debug_traceback
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.session_target import Opener, Target, find_resume_point, open_target
 from graph_agent.cli.startup import reserve_stdout
 from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
@@ -52,6 +51,7 @@ from graph_agent.events import (
     event_to_json,
 )
 from graph_agent.session.turn_result import TurnResult
+from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.session.session import Session

@@ -4,7 +4,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition
@@ -21,21 +20,14 @@ from graph_agent.cli.prompts.keyboard import (
     end_of,
 )
 from graph_agent.cli.views.table import truncate
+from graph_agent.wording import BACK, Choice
 
 __all__ = [
-    "APPROVAL",
-    "BACK",
     "END",
     "HELP",
     "HIDDEN",
     "OTHERS",
-    "OUTSIDE",
-    "PLAN",
-    "RECOVERY",
-    "RULES",
-    "SCOPES",
     "VIEW",
-    "Choice",
     "KeyLine",
     "bind_answering",
     "for_all",
@@ -50,62 +42,13 @@ _TYPED = 3
 _SEPARATOR, _PROMPT = " · ", " › "
 
 
-class Choice(NamedTuple):
-    """One answer a person may give."""
-
-    key: str
-    label: str
-    """Behind the key, where there is room."""
-    short: str
-    """The same in a narrow terminal."""
-    explanation: str
-    words: tuple[str, ...] = ()
-    """Accepted too when typed in full."""
-    rank: int = 0
-    """0 is always on the line; the higher, the sooner it is left out where there is no room."""
-
-
-APPROVAL = (
-    Choice("y", "run", "run", "run it once", ("yes",)),
-    Choice("a", "always", "always", "allow it from now on; the rule is shown first", (), 3),
-    Choice("e", "edit", "edit", "change the arguments in your editor; you are asked again", (), 3),
-    Choice("n", "reject", "no", "do not run it", ("no",)),
-    Choice("r", "feedback", "reply", "do not run it, and tell the model why", ("reason",), 3),
-    Choice("s", "stop", "stop", "stop the turn; nothing that is pending runs", (), 5),
-)
-OUTSIDE = Choice("o", "outside", "outside", "run it once outside the sandbox, with all your rights", (), 4)
-"""Offered for a command while a sandbox is on."""
 VIEW = Choice("v", "view all", "view", "show all of it in $PAGER, or page by page", ("view",), 1)
 OTHERS = Choice("↑↓", "choose", "choose", "show another of the calls; its number does too", (), 2)
 HELP = Choice("?", "help", "help", "explain the keys", ("help",))
-RECOVERY = (
-    Choice("r", "retry", "retry", "run it again as a new attempt; processes of it that still run are ended first"),
-    Choice("d", "mark as done", "done", "it happened; you may tell the model what", ("done",)),
-    Choice("c", "cancel", "cancel", "do not run it again; the model learns that its outcome is unknown"),
-)
 END = Choice(
     "e", "end processes", "end", "end the processes of it that still run, and decide afterwards", ("end",), 4
 )
 """Offered while processes of the earlier attempt are alive."""
-PLAN = (
-    Choice("y", "start, ask before changes", "start, ask", "leave plan mode; changes need approval"),
-    Choice("a", "start, accept edits", "start, edit", "leave plan mode; edits in the workspace run unasked"),
-    Choice("n", "keep planning", "keep planning", "stay in plan mode; any other text says what to change"),
-)
-BACK = Choice("b", "back (esc)", "back (esc)", "return to the question", ("back", "esc", "n", "no", "q"))
-RULES = (
-    Choice("1", "exactly", "exactly", "this very call", ("exact",)),
-    Choice("2", "any arguments", "any arguments", "every command that begins the same", ("prefix",)),
-    BACK,
-)
-"""Which rules an "always" stores, where there is a choice."""
-SCOPES = (
-    Choice("t", "this thread", "thread", "in this conversation", ("thread",)),
-    Choice("p", "project", "project", "in this folder, also in later conversations"),
-    Choice("u", "user", "user", "everywhere"),
-    BACK,
-)
-"""The scope of an "always"."""
 HIDDEN = 9
 """The rank of a key that is understood and never on the line."""
 

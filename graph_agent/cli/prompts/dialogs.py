@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 from graph_agent.app.project_trust import project_at, record_trust
 from graph_agent.app.reader import read_database
-from graph_agent.cli.prompts.choices import Choice, KeyLine, match_choice
+from graph_agent.cli.prompts.choices import KeyLine, match_choice
 from graph_agent.cli.prompts.menu import Menu, Row
 from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import format_age, format_count
 from graph_agent.cli.views.settings import format_trust
 from graph_agent.cli.views.table import line_width, wrap_line
 from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, NothingYet, UsageError
 from graph_agent.ports.stored_text import plain_text
+from graph_agent.wording import Choice, escape, format_age, format_count
 
 if TYPE_CHECKING:
     from graph_agent.inspect import ThreadSummary

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Never
 
 from graph_agent.app.chat_input import editor_words
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.supervisor import catch_signals
 from graph_agent.config.paths import read_plain_text
 from graph_agent.errors import AgentError
+from graph_agent.wording import escape
 
 __all__ = ["EditFailed", "PagerFailed", "edit_arguments", "edit_text", "show_in_pager"]
 

@@ -15,8 +15,8 @@ from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 from prompt_toolkit.output import Output
 
 from graph_agent.cli.prompts.terminal_output import prompt_style
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import text_width, truncate
+from graph_agent.wording import escape
 
 __all__ = ["Menu", "Picked", "Row", "format_rows"]
 

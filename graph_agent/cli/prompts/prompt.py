@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from graph_agent.cli.prompts.choices import HELP, HIDDEN, VIEW, Choice, KeyLine, match_choice
+from graph_agent.cli.prompts.choices import HELP, HIDDEN, VIEW, KeyLine, match_choice
 from graph_agent.cli.prompts.editor import PagerFailed, show_in_pager
 from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
 from graph_agent.cli.render.approval_page import Page
 from graph_agent.cli.render.console import fold, safe_text
-from graph_agent.cli.render.escape import is_plain_terminal
 from graph_agent.cli.render.turn_display import TurnDisplay
-from graph_agent.cli.views.format import format_count
+from graph_agent.cli.views.table import is_plain_terminal
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
 from graph_agent.ports import Answer
 from graph_agent.session.turn_result import OpenQuestion
+from graph_agent.wording import Choice, format_count
 
 if TYPE_CHECKING:
     from graph_agent.session.session import Session

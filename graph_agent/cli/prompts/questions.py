@@ -10,32 +10,17 @@ from typing import Any, NamedTuple
 from rich.text import Text
 
 from graph_agent.calls import PLAN_TOOL, question_and_options
-from graph_agent.cli.prompts.choices import (
-    APPROVAL,
-    BACK,
-    END,
-    HELP,
-    HIDDEN,
-    OTHERS,
-    OUTSIDE,
-    PLAN,
-    RECOVERY,
-    RULES,
-    SCOPES,
-    Choice,
-    KeyLine,
-    for_all,
-)
+from graph_agent.cli.prompts.choices import END, HELP, HIDDEN, OTHERS, KeyLine, for_all
 from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
 from graph_agent.cli.prompts.prompt import Prompt, Shown
 from graph_agent.cli.prompts.terminal import InputCancelled
 from graph_agent.cli.render.approval_page import approval_page, call_rows, question_page, recovery_page
 from graph_agent.cli.render.console import fold, safe_text
-from graph_agent.cli.views.format import format_count
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
 from graph_agent.ports import AlwaysAllow, GrantScope, Proposal, ProposedRules, rules_with_folders
 from graph_agent.session.turn_result import OpenQuestion
+from graph_agent.wording import APPROVAL, BACK, OUTSIDE, PLAN, RECOVERY, RULES, SCOPES, Choice, format_count
 
 __all__ = ["PendingQuestions", "StopTurn"]
 

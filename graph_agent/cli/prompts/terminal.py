@@ -64,8 +64,9 @@ from graph_agent.cli.prompts.terminal_output import (
     reports_more,
     terminal_output,
 )
-from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 from graph_agent.cli.render.themes import BACKGROUND_QUERY, Rgb, parse_background
+from graph_agent.cli.views.table import is_plain_terminal, supports_escapes
+from graph_agent.wording import escape
 
 __all__ = ["InputCancelled", "InputClosed", "InputInterrupted", "TakeBack", "Terminal", "TurnKeys"]
 
@@ -137,8 +138,7 @@ class Terminal:
         with self._source.raw_mode(), full_reports():
             self._take_typed_lines()
             if asks_background and reports_more():
-                sys.stdout.write(BACKGROUND_QUERY)
-                sys.stdout.flush()
+                print(BACKGROUND_QUERY, end="", flush=True)  # noqa: T201 - for the terminal itself
             try:
                 yield
             finally:

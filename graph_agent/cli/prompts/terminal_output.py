@@ -15,8 +15,9 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import BaseStyle, DynamicStyle, Style
 from rich.cells import cell_len
 
-from graph_agent.cli.render.escape import escape, supports_escapes
 from graph_agent.cli.render.themes import color_of
+from graph_agent.cli.views.table import supports_escapes
+from graph_agent.wording import escape
 from tools.programs import find_program
 
 __all__ = [

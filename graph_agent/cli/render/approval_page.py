@@ -6,7 +6,6 @@ part; the whole is for a pager.
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,16 +16,14 @@ from rich.text import Text
 
 from graph_agent.calls import PLAN_TOOL, question_and_options
 from graph_agent.cli.render.console import Hunk, block, diff_lines, fold, hunk_lines, parse_diff, safe_text
-from graph_agent.cli.views.format import format_age, format_count
 from graph_agent.cli.views.table import format_time
 from graph_agent.ports import SandboxInfo
 from graph_agent.session.turn_result import OpenQuestion
+from graph_agent.wording import format_age, format_count, mixed_alphabets
 
-__all__ = ["Page", "approval_page", "call_rows", "mixed_alphabets", "question_page", "recovery_page"]
+__all__ = ["Page", "approval_page", "call_rows", "question_page", "recovery_page"]
 
-_WORD = re.compile(r"\w+")
 _QUOTES = re.compile(r"[\'\"\\]")
-_ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 _RISKS = {"low": ("LOW", "green"), "medium": ("MEDIUM", "yellow"), "high": ("HIGH", "bold white on red")}
 _KINDS = {"write": "writes", "readonly": "only reads"}
 """What a call does if no reason is known."""
@@ -380,19 +377,3 @@ def _whole(call: Mapping[str, Any], change: _Change | None, width: int) -> Itera
     show = diff_lines if preview.get("kind") == "diff" else block
     if preview.get("text"):
         yield from show(str(preview["text"]), width)
-
-
-def mixed_alphabets(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each word that mixes Latin letters with others that may look like them, and the names of those others."""
-    seen: set[str] = set()
-    for text in filter(lambda value: isinstance(value, str) and not value.isascii(), arguments.values()):
-        for word in _WORD.findall(text):
-            foreign = {char for char in word if _alphabet(char) not in ("", "LATIN")}
-            if word not in seen and foreign and any(_alphabet(char) == "LATIN" for char in word):
-                seen.add(word)
-                yield word, ", ".join(f"U+{ord(char):04X} {unicodedata.name(char)}" for char in sorted(foreign))
-
-
-def _alphabet(char: str) -> str:
-    name = unicodedata.name(char, "")
-    return next((alphabet for alphabet in _ALPHABETS if name.startswith(alphabet)), "")

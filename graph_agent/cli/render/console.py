@@ -10,7 +10,8 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.escape import escape, is_plain_terminal, parts, supports_escapes
+from graph_agent.cli.views.table import is_plain_terminal, supports_escapes
+from graph_agent.wording import escape, parts
 
 __all__ = ["Hunk", "block", "diff_lines", "fold", "hunk_lines", "make_console", "parse_diff", "safe_text"]
 

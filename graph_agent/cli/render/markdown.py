@@ -21,8 +21,8 @@ from rich.text import Text
 from rich.theme import Theme
 
 from graph_agent.cli.render.console import fold
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.themes import color_of
+from graph_agent.wording import escape
 
 __all__ = ["MarkdownStream"]
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from graph_agent.cli.render.console import block, diff_lines, fold, safe_text
 from graph_agent.cli.render.live_area import WAITING, LiveArea, RunningCalls
 from graph_agent.cli.render.markdown import MarkdownStream
-from graph_agent.cli.views.format import ended_call, format_compaction, format_count, format_shell, format_todo
+from graph_agent.cli.views.format import ended_call, format_compaction, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import (
     Compacted,
@@ -35,6 +35,7 @@ from graph_agent.events import (
     TurnStarted,
     WarningIssued,
 )
+from graph_agent.wording import format_count
 
 __all__ = ["TurnDisplay"]
 

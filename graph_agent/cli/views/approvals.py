@@ -14,13 +14,13 @@ import typer
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import OUTCOMES, question_and_options
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.calls import answer_words, call_name, format_block
-from graph_agent.cli.views.format import age_seconds, format_count, format_time_and_age, parse_duration
+from graph_agent.cli.views.calls import format_block
+from graph_agent.cli.views.format import format_time_and_age, parse_duration
 from graph_agent.cli.views.table import colorize, format_time, print_result, print_text
 from graph_agent.config.paths import own_command
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import CallView
+from graph_agent.inspect import CallView, answer_words, call_name
+from graph_agent.wording import age_seconds, escape, format_count
 
 if TYPE_CHECKING:
     from graph_agent.app.approvals import RecordedAnswer
@@ -31,7 +31,6 @@ __all__ = [
     "approval_json",
     "approve_always",
     "edit_call",
-    "format_next_step",
     "list_approvals",
     "parse_object",
 ]
@@ -216,19 +215,6 @@ def approve_always(
         )
 
 
-def format_next_step(thread_id: str, database: Path) -> str:
-    """What happens after an answer, which runs nothing itself."""
-    with read_database(database) as reader:
-        owner = reader.top_thread(thread_id)
-        thread = reader.thread(owner)
-    if thread.checkpoint_id is None:  # A journal of tool calls, whose graph is elsewhere.
-        return "The graph applies it when it runs next."
-    holder = thread.holder
-    if holder is None:
-        return f"Resume with: {own_command()} resume {owner}"
-    return f"Process {holder.pid} has the thread open and continues now."
-
-
 def parse_object(text: str, source: str) -> dict[str, Any]:
     """A JSON object from the command line.
 
@@ -254,6 +240,8 @@ def _print_answer(
 ) -> None:
     lines = [f"{answer.call_id} was already answered: {answer.kind} by {answer.by}, {format_time(answer.at)}"]
     if answer.accepted and not as_json:
+        from graph_agent.app.approvals import format_next_step
+
         next_step = format_next_step(answer.thread_id, database)
         lines = [f"{_DONE.get(answer.kind, answer.kind)} {answer.call_id} of thread {answer.thread_id}.", next_step]
     print_result({**asdict(answer), **(details or {})}, map(escape, lines), as_json=as_json)

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.app.reader import read_database
-from graph_agent.calls import OUTCOMES, STATUSES, outcome_of
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import call_end, format_age
+from graph_agent.calls import outcome_of
 from graph_agent.cli.views.table import (
     format_columns,
     format_time,
@@ -19,24 +17,19 @@ from graph_agent.cli.views.table import (
     truncate,
 )
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import AttemptView, CallView, StandingAnswer
+from graph_agent.inspect import CALL_WORDS, AttemptView, CallView, answer_words, call_end, call_name
+from graph_agent.wording import escape, format_age
 
 __all__ = [
-    "CALL_WORDS",
-    "answer_words",
     "call_json",
-    "call_name",
     "call_table",
     "format_block",
     "format_call",
     "list_calls",
 ]
 
-CALL_WORDS = tuple(dict.fromkeys((*STATUSES, *OUTCOMES.values())))
-"""What `--status` takes: every status, and every outcome of a cancelled call."""
 
 _MAX_COMMAND_WIDTH = 60
-_ANSWER_WORDS = {**OUTCOMES, "approve": "approved", "edit": "approved as edited", "answer": "answered"}
 
 
 def list_calls(
@@ -129,16 +122,6 @@ def call_json(view: CallView) -> dict[str, Any]:
     answered = {} if view.answer is None else {"answered_by": view.answer.by, "answered_at": view.answer.at}
     attempts = {"attempts": [asdict(one) for one in view.attempts]} if view.attempts else {}
     return {"thread_id": view.thread_id, **view.record, **answered, **attempts}
-
-
-def call_name(thread_id: str, call_id: str, shared: frozenset[str]) -> str:
-    """The id that commands accept: the call id, or THREAD:CALL if several threads have a call with this id."""
-    return f"{thread_id}:{call_id}" if call_id in shared else call_id
-
-
-def answer_words(answer: StandingAnswer) -> str:
-    """What an answer decided, and who gave it."""
-    return f"{_ANSWER_WORDS.get(answer.kind, answer.kind)} by {answer.by}"
 
 
 def format_call(view: CallView) -> Iterator[str]:

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 from graph_agent.app.doctor import Check, RepairMessage, back_up, run_checks
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import line_width, print_lines, print_result, print_text
+from graph_agent.wording import escape
 
 __all__ = ["copy_database", "format_check", "print_checks", "repair_installation"]
 

@@ -4,56 +4,42 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graph_agent.app.reader import read_database
-from graph_agent.calls import STOPPED_BY_USER, outcome_of
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import colorize, format_time
 from graph_agent.errors import NothingYet, UsageError
-from graph_agent.inspect import Reader, TranscriptEntry
+from graph_agent.inspect import CallEnd, Reader, describe_end
 from graph_agent.ports.stored_text import plain_text
-from graph_agent.ports.usage import usage_report
+from graph_agent.ports.usage import format_usage, usage_report
+from graph_agent.wording import age_seconds, escape, format_age, format_count, format_names
 
 if TYPE_CHECKING:
-    from graph_agent.events import CallOutcome, Compacted, ShellContinued, ShellEnded, ToolCallFinished
+    from graph_agent.events import Compacted, ShellContinued, ShellEnded, ToolCallFinished
     from graph_agent.graph.context_size import ContextUse
 
 __all__ = [
-    "CallEnd",
-    "age_seconds",
-    "call_end",
     "confirm",
     "ended_call",
-    "format_age",
     "format_compaction",
     "format_context_use",
-    "format_cost",
     "format_cost_lines",
-    "format_count",
     "format_message",
-    "format_names",
     "format_omitted",
     "format_shell",
-    "format_short_cost",
     "format_time_and_age",
     "format_todo",
-    "format_usage",
     "open_reader",
     "parse_duration",
     "read_list",
-    "sum_tokens",
 ]
 
 T = TypeVar("T")
 
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
-_UNITS = (("d", 86_400, "d"), ("h", 3_600, "h"), ("m", 60, "min"), ("s", 1, "s"))
-_SECONDS = {"w": 604_800, **{letter: size for letter, size, _ in _UNITS}}
-_MAX_NAMES = 8
 _MAX_MESSAGE_LINES = 8
 _MAX_ARGUMENT_CHARS = 120
 _MAX_COMMAND_CHARS = 80
@@ -66,51 +52,10 @@ _COMPACTION_METHODS = {
 }
 
 
-class CallEnd(NamedTuple):
-    """How a call ended, in words."""
-
-    word: str
-    """Its outcome; its status if it has none."""
-    by: str
-    """Who or what decided that, if a decision ended it and that is known."""
-    reason: str
-
-    @property
-    def cause(self) -> str:
-        """Who decided, and why."""
-        return ": ".join(filter(None, (f"by {self.by}" if self.by else "", self.reason)))
-
-    @property
-    def phrase(self) -> str:
-        """The outcome, and who decided."""
-        return f"{self.word} by {self.by}" if self.by else self.word
-
-
-def call_end(record: Mapping[str, Any]) -> CallEnd:
-    """How a call ended, from its record, a `ToolCallInfo`."""
-    return _call_end(
-        str(record["status"]),
-        outcome_of(record),
-        str(record.get("decided_by") or ""),
-        str(record.get("reason") or ""),
-    )
-
-
 def ended_call(event: "ToolCallFinished") -> CallEnd:
     """The same from its event, for the person in front of the process that reports it."""
     by = "you" if event.decided_by == f"pid {os.getpid()}" else event.decided_by
-    return _call_end(event.status, event.outcome, by, event.reason)
-
-
-def _call_end(status: str, outcome: "CallOutcome | None", by: str, reason: str) -> CallEnd:
-    if outcome is None:
-        return CallEnd(status, "", reason.replace("_", " ") if status == "interrupted" else reason)
-    if outcome != "stopped":
-        return CallEnd(outcome, by, reason.replace("_", " ") if outcome == "cancelled" else reason)
-    # A record of an older version names here whoever had approved the call before.
-    if not reason.startswith(STOPPED_BY_USER):
-        return CallEnd(outcome, "a limit", reason)
-    return CallEnd(outcome, "user", reason.removeprefix(STOPPED_BY_USER).removeprefix(", "))
+    return describe_end(event.status, event.outcome, by, event.reason)
 
 
 def open_reader(database: Path) -> Reader:
@@ -145,25 +90,6 @@ def confirm(question: str, *, hint: str = "") -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-def format_age(iso: str | None) -> str:
-    """How long ago a stored time was, e.g. `3 min ago`; text that is not a time is returned unchanged."""
-    seconds = age_seconds(iso)
-    if seconds is None:
-        return iso or ""
-    for _, size, word in _UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)} {word} ago"
-    return "just now"
-
-
-def age_seconds(iso: str | None) -> float | None:
-    """Seconds since a stored time; None if the text is not a time."""
-    try:
-        return max((datetime.now(UTC) - datetime.fromisoformat(iso or "")).total_seconds(), 0)
-    except (ValueError, TypeError):
-        return None
-
-
 def format_time_and_age(iso: str | None) -> str:
     """A stored time in local time, and how long ago it was."""
     return f"{format_time(iso)}, {format_age(iso)}" if age_seconds(iso) is not None else iso or ""
@@ -181,22 +107,9 @@ def parse_duration(text: str, option: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def format_count(count: int, noun: str) -> str:
-    """The number with its noun, in the plural unless it is one."""
-    ending = "" if count == 1 else "es" if noun.endswith(("s", "x", "ch")) else "s"
-    return f"{count:,} {noun}{ending}"
-
-
 def format_omitted(count: int, noun: str) -> str:
     """The line that stands for what only --full shows."""
     return f"… {format_count(count, noun)}; --full shows {'it' if count == 1 else 'them'}"
-
-
-def format_names(names: Sequence[str], more: int = 0) -> str:
-    """The first names and the number of others; `more` counts those that are not in `names`."""
-    shown, others = names[:_MAX_NAMES], len(names[_MAX_NAMES:]) + more
-    listed = ", ".join(shown) or "no files that git tracks"
-    return f"{listed} and {others} more" if others else listed
 
 
 def format_cost_lines(turn: Mapping[str, Any] | None, thread: Mapping[str, Any] | None) -> Iterator[str]:
@@ -237,45 +150,6 @@ _WINDOW_SOURCES = {
     "table": "known for this model",
     "assumed": "assumed",
 }
-
-
-def format_usage(usage: Mapping[str, Any]) -> str:
-    """Tokens in and out and the cost, of a usage as `usage_report` returns it."""
-    mark = "~" if usage["estimated"] else ""
-    cached, reasoning = usage["cached_input_tokens"], usage["reasoning_tokens"]
-    into = f"{mark}{usage['input_tokens']:,} in{f' ({cached:,} cached)' if cached else ''}"
-    out = f"{mark}{usage['output_tokens']:,} out{f' ({reasoning:,} reasoning)' if reasoning else ''}"
-    return f"{into}, {out}, cost {format_cost(usage)}"
-
-
-def format_short_cost(usage: Mapping[str, Any]) -> str:
-    """The cost in cents, for a line with little room; empty where it is not known, or nothing."""
-    if not usage["cost"]:
-        return ""
-    amount = f"{usage['cost']:.2f}"
-    return f"${amount}" if usage["currency"] == "USD" else f"{amount} {usage['currency'] or ''}".rstrip()
-
-
-def format_cost(usage: Mapping[str, Any]) -> str:
-    """The cost with its currency; `unknown` without a price, with `~` if tokens are estimated."""
-    cost = usage["cost"]
-    if cost is None:
-        return "unknown"
-    if not cost:
-        return "0"
-    digits = 2 if cost >= 1 else 4 if cost >= 0.01 else 6
-    return f"{'~' if usage['estimated'] else ''}{cost:.{digits}f} {usage['currency'] or ''}".rstrip()
-
-
-def sum_tokens(transcript: Iterable[TranscriptEntry]) -> dict[str, int]:
-    """Input and output tokens of all requests, as the provider reported them."""
-    total = {"input_tokens": 0, "output_tokens": 0}
-    for entry in transcript:
-        usage = entry.body.get("usage")
-        for name in total:
-            count = usage.get(name) if isinstance(usage, dict) else None
-            total[name] += count if isinstance(count, int) else 0
-    return total
 
 
 def format_message(role: str, body: Mapping[str, Any], *, full: bool) -> Iterator[str]:

@@ -16,19 +16,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
-from graph_agent.app.reader import read_database
+from graph_agent.app.reader import database_stamp, read_database
 from graph_agent.calls import FINAL
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
-from graph_agent.cli.views.format import (
-    format_age,
-    format_count,
-    format_message,
-    format_omitted,
-    format_todo,
-    format_usage,
-    open_reader,
-)
+from graph_agent.cli.views.format import format_message, format_omitted, format_todo, open_reader
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
@@ -57,7 +48,8 @@ from graph_agent.inspect import (
     role_of,
 )
 from graph_agent.ports.stored_text import plain_text
-from graph_agent.ports.usage import usage_report
+from graph_agent.ports.usage import format_usage, usage_report
+from graph_agent.wording import escape, format_age, format_count
 
 __all__ = ["find_value", "inspect_state", "read_inspection", "show_difference", "show_history", "watch_state"]
 
@@ -256,7 +248,7 @@ def watch_state(
         thread_id = reader.resolve(text, workspace).thread_id
     shown: _Snapshot | None = None
     while True:
-        stamp = _stamp(database)
+        stamp = database_stamp(database)
         snapshot = _read_snapshot(database, thread_id)
         if snapshot.is_deleted:
             raise UnknownId(f"Thread {thread_id!r} was deleted.")
@@ -310,23 +302,10 @@ def _wait_for_change(database: Path, stamp: tuple[Any, ...], snapshot: _Snapshot
         if _is_stdout_closed():
             return False
         has_holder_died = snapshot.holder is not None and not is_alive(snapshot.holder)
-        if _stamp(database) != stamp or has_holder_died or shutil.get_terminal_size() != size:
+        if database_stamp(database) != stamp or has_holder_died or shutil.get_terminal_size() != size:
             return True
         if max((one[2] / 1e9 for one in stamp if one), default=0.0) > time.time() - _SETTLED_SECONDS:
             return True
-
-
-def _stamp(database: Path) -> tuple[tuple[int, int, int] | None, ...]:
-    """Inode, size and time of the database and its log: different if one has changed or was replaced."""
-
-    def stat(path: Path) -> tuple[int, int, int] | None:
-        try:
-            found = path.stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
-
-    return stat(database), stat(database.with_name(f"{database.name}-wal"))
 
 
 def _is_stdout_closed() -> bool:

@@ -31,8 +31,7 @@ from graph_agent.app.mcp_servers import (
     try_server,
 )
 from graph_agent.cli.log_file import log_to_file
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import confirm, format_count
+from graph_agent.cli.views.format import confirm
 from graph_agent.cli.views.settings import current_project, print_ignored_files
 from graph_agent.cli.views.table import (
     format_columns,
@@ -47,6 +46,7 @@ from graph_agent.config.mcp_servers import parse_client_config
 from graph_agent.config.paths import read_plain_text
 from graph_agent.errors import UsageError
 from graph_agent.events import ServerChanged
+from graph_agent.wording import escape, format_count
 
 __all__ = ["add_server", "list_servers", "log_in", "log_out", "print_test", "remove", "trust"]
 

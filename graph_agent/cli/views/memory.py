@@ -9,10 +9,10 @@ from typing import Any
 
 from graph_agent.app.chat_input import editor_words
 from graph_agent.app.instructions import Memory, MemoryNote, parse_memory, remove_memory_note
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.table import print_result
 from graph_agent.config.paths import make_private_folder, memory_file, read_plain_text
 from graph_agent.errors import StorageError, UnknownId, UsageError
+from graph_agent.wording import escape
 
 __all__ = ["edit_memory", "remove_note", "show_memory"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from graph_agent.app.local_model import LocalFile, inspect_model_file
 from graph_agent.app.models import budget_of, meter_of
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.views.format import confirm, format_age
+from graph_agent.cli.views.format import confirm
 from graph_agent.cli.views.table import (
     format_columns,
     format_fields,
@@ -29,6 +29,7 @@ from graph_agent.config.model_choice import choose_model, display_url
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import load_settings, model_settings_for
 from graph_agent.errors import UsageError
+from graph_agent.wording import format_age
 
 if TYPE_CHECKING:
     from graph_agent.app.model_trial import ProbeResult

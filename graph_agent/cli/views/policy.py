@@ -16,9 +16,8 @@ from graph_agent.app.approvals import revoke_grant
 from graph_agent.app.policy import Report, check_policy, effective_rules, run_policy_cases
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.toolset import unenforced_rules
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.approvals import parse_object
-from graph_agent.cli.views.format import format_age, read_list
+from graph_agent.cli.views.format import read_list
 from graph_agent.cli.views.settings import current_project, print_ignored_files
 from graph_agent.cli.views.table import (
     colorize,
@@ -30,6 +29,7 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.errors import UsageError
 from graph_agent.ports import Grant, rules_with_folders
+from graph_agent.wording import escape, format_age
 
 __all__ = ["check_call", "list_policy", "revoke_permission", "run_cases", "show_policy"]
 

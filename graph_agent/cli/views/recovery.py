@@ -10,14 +10,15 @@ from typing import Any, Literal, get_args
 
 import typer
 
+from graph_agent.app.approvals import format_next_step
 from graph_agent.app.recovery import Decision, Interrupted, decide_calls, interrupted_calls
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.approvals import format_next_step
-from graph_agent.cli.views.calls import answer_words, call_json, format_block
+from graph_agent.cli.views.calls import call_json, format_block
 from graph_agent.cli.views.format import format_time_and_age
 from graph_agent.cli.views.table import colorize, format_time, print_json, print_lines, print_result, print_text
 from graph_agent.config.paths import own_command
 from graph_agent.errors import NothingYet, UsageError
+from graph_agent.inspect import answer_words
+from graph_agent.wording import escape
 
 __all__ = ["DecisionKind", "list_interrupted", "resolve_calls"]
 

@@ -20,8 +20,7 @@ from graph_agent.app.project_trust import (
     trust_effects,
     trusted_effects,
 )
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import confirm, format_age
+from graph_agent.cli.views.format import confirm
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
@@ -38,6 +37,7 @@ from graph_agent.config.project import Project
 from graph_agent.config.sources import config_file
 from graph_agent.config.trust import trust_file
 from graph_agent.errors import ConfigError, UsageError
+from graph_agent.wording import escape, format_age
 
 __all__ = [
     "change_setting",

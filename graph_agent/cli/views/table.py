@@ -1,7 +1,7 @@
 """What every view prints with: tables, labelled fields and JSON, cut to the width of the terminal and coloured.
 
 Cells and values are data: they are escaped here, and markup in them has no effect. Lines must be safe already, see
-`graph_agent.cli.render.escape`.
+`graph_agent.wording`.
 """
 
 import json
@@ -16,8 +16,8 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from graph_agent.cli.render.escape import escape, is_plain_terminal, supports_escapes
 from graph_agent.cli.render.themes import ansi_code
+from graph_agent.wording import escape
 
 __all__ = [
     "colorize",
@@ -27,6 +27,7 @@ __all__ = [
     "format_time",
     "get_colorizer",
     "id_shortener",
+    "is_plain_terminal",
     "line_width",
     "print_json",
     "print_json_line",
@@ -35,6 +36,7 @@ __all__ = [
     "print_result",
     "print_text",
     "supports_cursor",
+    "supports_escapes",
     "text_width",
     "truncate",
     "wrap_line",
@@ -333,3 +335,18 @@ def _cluster_width(cluster: str) -> int:
     if unicodedata.combining(cluster) or unicodedata.category(cluster) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(cluster) in ("W", "F") else 1
+
+
+_DUMB = ("dumb", "unknown")
+
+
+def is_plain_terminal(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether nothing is ever redrawn: with GRAPH_AGENT_PLAIN, for screen readers, or TERM=dumb."""
+    known = os.environ if environment is None else environment
+    return known.get("GRAPH_AGENT_PLAIN", "") not in ("", "0") or not supports_escapes(known)
+
+
+def supports_escapes(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether the terminal understands escape sequences."""
+    known = os.environ if environment is None else environment
+    return known.get("TERM", "").lower() not in _DUMB

@@ -9,18 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graph_agent.app.reader import build_graph
 from graph_agent.app.threads import open_export
 from graph_agent.cli.export.html import html_page
 from graph_agent.cli.export.markdown import markdown_page
-from graph_agent.cli.export.transcript import read_transcript
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import format_count
-from graph_agent.cli.views.graph import build_graph, read_graph
+from graph_agent.cli.views.format import open_reader
+from graph_agent.cli.views.graph import read_graph
 from graph_agent.cli.views.table import print_result, print_text
 from graph_agent.cli.views.threads import thread_json
 from graph_agent.config.paths import own_command, special_file_kind
 from graph_agent.config.redaction import known_secrets
 from graph_agent.errors import UnknownId, UsageError
+from graph_agent.inspect.transcript import read_transcript
+from graph_agent.wording import escape, format_count
 
 if TYPE_CHECKING:
     from graph_agent.app.thread_import import Imported
@@ -44,7 +45,8 @@ def export_thread(database: Path, text: str, here: str | None, form: str | None,
         with open_export(database, text, here) as lines:
             _write(lines, output)
         return
-    transcript = read_transcript(database, text, here, known_secrets(os.environ))
+    with open_reader(database) as reader:
+        transcript = read_transcript(reader, text, here, known_secrets(os.environ))
     if form == "md":
         _write(markdown_page(transcript), output)
         return

@@ -9,21 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graph_agent.calls import FINAL
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.calls import call_json, call_table
-from graph_agent.cli.views.format import (
-    call_end,
-    confirm,
-    format_age,
-    format_count,
-    format_message,
-    format_names,
-    format_omitted,
-    format_usage,
-    open_reader,
-    read_list,
-    sum_tokens,
-)
+from graph_agent.cli.views.format import confirm, format_message, format_omitted, open_reader, read_list
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
@@ -40,8 +27,10 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.config.paths import own_command
 from graph_agent.errors import DamagedDatabase, NothingYet, UnknownId, UsageError
-from graph_agent.inspect import Reader, SearchHit, Target, ThreadSummary, TranscriptEntry
-from graph_agent.ports.usage import usage_report
+from graph_agent.inspect import Reader, SearchHit, Target, ThreadSummary, TranscriptEntry, call_end
+from graph_agent.inspect.transcript import sum_tokens
+from graph_agent.ports.usage import format_usage, usage_report
+from graph_agent.wording import escape, format_age, format_count, format_names
 
 if TYPE_CHECKING:
     from graph_agent.app.threads import Deleted

@@ -1,7 +1,6 @@
 """`fork` and `rewind`: the preview of a rewind, and the result of each command."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -11,19 +10,19 @@ from typing import TYPE_CHECKING
 import typer
 
 from graph_agent.app.reader import read_database
-from graph_agent.cli.render.escape import escape
-from graph_agent.cli.views.format import confirm, format_age, format_count, format_names
+from graph_agent.cli.views.format import confirm
 from graph_agent.cli.views.table import print_lines, print_result
 from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.ports.stored_text import plain_text
+from graph_agent.wording import escape, format_age, format_count
 
 if TYPE_CHECKING:
     from graph_agent.app.rewind import RewindOutcome
     from graph_agent.app.threads import Forked
     from graph_agent.cli.prompts.menu import Menu
     from graph_agent.inspect import HistoryEntry
-    from graph_agent.ports import Rewind, RewindScope
+    from graph_agent.ports import RewindScope
     from graph_agent.session.time_travel import RewindPlan
 
 
@@ -33,7 +32,6 @@ __all__ = [
     "choose_rewind_point",
     "confirm_rewind",
     "find_rewind_points",
-    "format_survey",
     "is_thread",
     "print_fork",
     "print_rewind",
@@ -42,7 +40,6 @@ __all__ = [
 
 REWIND_SCOPES: dict[str, "RewindScope"] = {"chat and files": "both", "chat": "chat", "files": "files"}
 """What a menu of messages calls each scope."""
-_SCOPES = {"both": "conversation and files", "files": "files only", "chat": "conversation only"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,41 +160,16 @@ def confirm_rewind(survey: "RewindPlan") -> bool:
     Raises:
         UsageError: stdin ended.
     """
+    from graph_agent.app.rewind import format_survey
+
     print_lines(format_survey(survey))
     return confirm("Continue?", hint="Use --yes to skip the question.")
 
 
-def format_survey(survey: "RewindPlan") -> Iterator[str]:
-    """What a rewind changes, what it cannot undo, and its conflicts."""
-    rewind = survey.rewind
-    action = "Undo the rewind, back to" if rewind.reverts is not None else "Rewind to"
-    yield escape(
-        f"{action} checkpoint {rewind.checkpoint_id} of thread {rewind.thread_id}: {_SCOPES[rewind.scope]}"
-    )
-    for one in rewind.files:
-        verb = "remove " if one.target.sha256 is None else "create " if one.current.sha256 is None else "restore"
-        yield escape(f"  {verb}  {one.path}")
-    if not rewind.files and rewind.scope != "chat":
-        yield "  no file changes"
-    calls = len(_reverted_calls(rewind))
-    if calls and rewind.scope != "files":
-        state = "applied again" if rewind.reverts else "marked as reverted"
-        yield f"  {format_count(calls, 'later call')} {state}"
-    if survey.irreversible:
-        yield "Cannot be undone; the effects of these calls stay:"
-    for call in survey.irreversible:
-        background = "in the background " if call.arguments.get("background") else ""
-        if command := call.arguments.get("command"):
-            yield escape(f"  {background}$ {command}")
-        else:
-            yield escape(f"  {call.tool_name or 'a call'} {json.dumps(dict(call.arguments))}")
-        if call.changed_files is not None:
-            yield escape(f"    changed: {format_names(call.changed_files, call.changed_files_more)}")
-    yield from (escape(f"Conflict: {conflict.path}: {conflict.why}") for conflict in survey.conflicts)
-
-
 def print_rewind(done: "RewindOutcome", *, is_dry: bool, as_json: bool, was_shown: bool) -> None:
     """Print the result of a rewind. Exit code 1 if it was not done, or not completely."""
+    from graph_agent.app.rewind import reverted_calls
+
     plan, rewind = done.plan, done.plan.rewind
     result = {
         "thread_id": rewind.thread_id,
@@ -210,7 +182,7 @@ def print_rewind(done: "RewindOutcome", *, is_dry: bool, as_json: bool, was_show
             for one in rewind.files
         ],
         "conflicts": [{"path": one.path, "reason": one.why} for one in plan.conflicts],
-        "reverted_calls": _reverted_calls(rewind) if rewind.reverts is None else [],
+        "reverted_calls": reverted_calls(rewind) if rewind.reverts is None else [],
         "cannot_be_undone": [
             {
                 "call_id": call.call_id,
@@ -232,6 +204,8 @@ def _result_lines(done: "RewindOutcome", *, is_dry: bool, was_shown: bool) -> It
     if done.finished is not None:
         yield escape(f"First finished an interrupted rewind to {done.finished.checkpoint_id}.")
     if not was_shown:
+        from graph_agent.app.rewind import format_survey
+
         yield from format_survey(done.plan)
     yield from (escape(f"Not changed: {why}") for why in done.left)
     if done.is_done:
@@ -244,12 +218,6 @@ def _result_lines(done: "RewindOutcome", *, is_dry: bool, was_shown: bool) -> It
         yield "Nothing was changed. --force restores these files too; --chat-only keeps all files."
     else:
         yield "Nothing was changed."
-
-
-def _reverted_calls(rewind: "Rewind") -> list[str]:
-    """The calls that the rewind marks as reverted, or its undo applies again; those of sub-agents last."""
-    calls_of_subagents = [call for one in rewind.sub_agents for call in one.calls]
-    return [call_id for call_id, _ in (*rewind.calls, *calls_of_subagents)]
 
 
 def print_fork(made: "Forked", *, as_json: bool) -> None:

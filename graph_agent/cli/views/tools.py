@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.views.format import read_list
 from graph_agent.cli.views.table import format_columns, format_fields, print_result, print_text
 from graph_agent.errors import UsageError
+from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.app.tool_catalog import ToolCatalog, ToolInfo

@@ -7,13 +7,20 @@ from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
+from graph_agent.app.reader import build_graph, read_database
 from graph_agent.cli.export.html import html_page
-from graph_agent.cli.export.transcript import read_transcript
-from graph_agent.cli.views.graph import build_graph
+from graph_agent.inspect.transcript import Transcript, read_transcript
 from tests.fakes.database_rows import Rows, record_of
+
+
+def _read(database: Path, *named: Any) -> Transcript:
+    with read_database(database) as reader:
+        return read_transcript(reader, *named)
+
 
 _HOSTILE = (
     "</div></pre></style></svg></script><script>document.title='owned'</script><style>*{display:none}</style>"
@@ -59,7 +66,7 @@ def hostile(rows: Rows, more: str = "") -> str:
     )
     rows.call(record)
     rows.message("tool", {"content": "\n".join([bad] * 20), "tool_call_id": "call_a"})
-    return "\n".join(html_page(read_transcript(rows.path, "t1", None), build_graph()))
+    return "\n".join(html_page(_read(rows.path, "t1", None), build_graph()))
 
 
 def test_a_page_is_laid_out_by_turns_and_calls(rows: Rows) -> None:
@@ -69,7 +76,7 @@ def test_a_page_is_laid_out_by_turns_and_calls(rows: Rows) -> None:
     rows.message("assistant", {"content": "", "tool_calls": [asked]})
     rows.call(record_of("success", result="ok", metadata={"diff": {"unified": "@@ -1 +1 @@\n-a\n+b\n"}}))
 
-    page = "\n".join(html_page(read_transcript(rows.path, "t1", None), build_graph()))
+    page = "\n".join(html_page(_read(rows.path, "t1", None), build_graph()))
 
     assert '<h2 id="turn-1">Turn 1 <small>2026-11-28 10:00:00 UTC</small></h2>' in page
     assert '<div class="call success" id="call-1">' in page

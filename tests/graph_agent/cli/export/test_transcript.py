@@ -1,9 +1,12 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from graph_agent.app.reader import read_database
 from graph_agent.cli.export.markdown import markdown_page
-from graph_agent.cli.export.transcript import (
+from graph_agent.inspect.transcript import (
+    Transcript,
     TranscriptCall,
     TranscriptMessage,
     call_facts,
@@ -16,11 +19,16 @@ from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 
 
+def _read(database: Path, *named: Any) -> Transcript:
+    with read_database(database) as reader:
+        return read_transcript(reader, *named)
+
+
 def test_each_call_follows_its_message_with_its_result(tmp_path: Path) -> None:
     replies = (calls(("c1", "read_a", {"path": "a.py"}), ("c2", "fail_b")), text("done"))
     play(tmp_path / "agent.db", "go", "more", replies=replies)
 
-    transcript = read_transcript(tmp_path / "agent.db", "thread-1", None)
+    transcript = _read(tmp_path / "agent.db", "thread-1", None)
 
     shown = [
         [(message.role, message.text, [(call.about, call.result) for call in message.calls]) for message in turn]
@@ -47,7 +55,7 @@ def test_secrets_are_stars_in_titles_texts_arguments_and_results(rows: Rows) -> 
     rows.message("assistant", {"content": "", "tool_calls": [asked]})
     rows.call(record_of("success", arguments={"command": "curl sk-secret-1"}, result="sk-secret-1!"))
 
-    transcript = read_transcript(rows.path, "t1", None, ["sk-secret-1"])
+    transcript = _read(rows.path, "t1", None, ["sk-secret-1"])
 
     assert "secret" not in str((transcript.title, transcript.messages))
     [call] = transcript.calls
@@ -58,7 +66,7 @@ def test_a_call_without_a_record_is_shown_as_it_was_requested(rows: Rows) -> Non
     rows.thread()
     rows.message("assistant", {"content": "x", "tool_calls": [{"id": "c", "name": "ls", "args": {"path": "."}}]})
 
-    transcript = read_transcript(rows.path, "t1", None)
+    transcript = _read(rows.path, "t1", None)
 
     assert transcript.messages == (
         TranscriptMessage(
@@ -119,7 +127,7 @@ def test_the_facts_of_a_call_explain_its_decision() -> None:
 
 
 def page(rows: Rows) -> str:
-    return "\n".join(markdown_page(read_transcript(rows.path, "t1", None)))
+    return "\n".join(markdown_page(_read(rows.path, "t1", None)))
 
 
 def test_a_page_has_every_message_and_call(rows: Rows) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.cli.prompts.terminal_output import NotifyMethod, chosen_method, notification
-from graph_agent.cli.render.escape import escape
+from graph_agent.wording import escape
 
 _TEXT = "approval needed in shop"
 _OSC9, _OSC777 = f"\x1b]9;{_TEXT}\x07", f"\x1b]777;notify;graph-agent;{_TEXT}\x07"

@@ -12,9 +12,10 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_input, create_pipe_input
 
 from graph_agent.cli.chat.completion import TypedHistory
-from graph_agent.cli.prompts.choices import APPROVAL, HELP, OUTSIDE, VIEW, Choice, KeyLine
+from graph_agent.cli.prompts.choices import HELP, VIEW, KeyLine
 from graph_agent.cli.prompts.keyboard import KeyDecoder
 from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, InputInterrupted, Terminal, TurnKeys
+from graph_agent.wording import APPROVAL, OUTSIDE, Choice
 from tests.fakes.screen import Screen
 from tests.fakes.waiting import until
 

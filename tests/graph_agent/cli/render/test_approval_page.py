@@ -3,16 +3,10 @@ from typing import Any
 
 import pytest
 
-from graph_agent.cli.render.approval_page import (
-    Page,
-    approval_page,
-    call_rows,
-    mixed_alphabets,
-    question_page,
-    recovery_page,
-)
+from graph_agent.cli.render.approval_page import Page, approval_page, call_rows, question_page, recovery_page
 from graph_agent.ports import SandboxInfo, no_sandbox_info
 from graph_agent.session.turn_result import OpenQuestion
+from graph_agent.wording import mixed_alphabets
 from tests.fakes.scripted_session import approval, recovery
 from tools.diff import diff_texts
 

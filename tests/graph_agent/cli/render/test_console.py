@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from graph_agent.cli.render.console import block, diff_lines, fold, make_console, parse_diff, safe_text
-from graph_agent.cli.render.escape import escape
+from graph_agent.wording import escape
 
 
 def test_markup_emoji_codes_and_numbers_are_printed_as_they_are() -> None:

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.escape import escape
 from graph_agent.cli.render.markdown import MarkdownStream
+from graph_agent.wording import escape
 
 _MARKS = [
     "# ",

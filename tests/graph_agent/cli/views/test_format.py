@@ -8,32 +8,26 @@ import pytest
 
 from graph_agent.cli.options import default_workspace, resolve_database
 from graph_agent.cli.views.format import (
-    age_seconds,
     confirm,
-    format_age,
     format_compaction,
     format_context_use,
-    format_cost,
     format_cost_lines,
-    format_count,
     format_message,
-    format_names,
     format_omitted,
     format_shell,
-    format_short_cost,
     format_time_and_age,
     format_todo,
-    format_usage,
     parse_duration,
-    sum_tokens,
 )
 from graph_agent.cli.views.table import format_time
 from graph_agent.errors import UsageError
 from graph_agent.events import Compacted, ShellContinued, ShellEnded
 from graph_agent.graph.context_size import ContextUse
 from graph_agent.inspect import TranscriptEntry
+from graph_agent.inspect.transcript import sum_tokens
 from graph_agent.ports.model import ContextWindow
-from graph_agent.ports.usage import usage_report
+from graph_agent.ports.usage import format_cost, format_short_cost, format_usage, usage_report
+from graph_agent.wording import age_seconds, format_age, format_count, format_names
 
 
 def _ago(**span: float) -> str:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.views.format import format_age
 from graph_agent.errors import UnknownId, UsageError
+from graph_agent.wording import format_age
 from tests.fakes.database_rows import START, Rows
 from tests.fakes.light_commands import json_of, run, text_of
 from tests.scenarios.command import Command

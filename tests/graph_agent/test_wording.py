@@ -2,7 +2,8 @@ import unicodedata
 
 import pytest
 
-from graph_agent.cli.render.escape import escape, is_plain_terminal, parts, supports_escapes
+from graph_agent.cli.views.table import is_plain_terminal, supports_escapes
+from graph_agent.wording import escape, parts
 
 
 @pytest.mark.parametrize(

@@ -7,22 +7,26 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from graph_agent.cli.views.format import call_end, format_usage, open_reader, sum_tokens
-from graph_agent.inspect import CallView, ThreadSummary, TranscriptEntry
+from graph_agent.inspect.calls import CallView, call_end
+from graph_agent.inspect.reader import Reader
+from graph_agent.inspect.threads import ThreadSummary
+from graph_agent.ports.read_store import TranscriptEntry
 from graph_agent.ports.stored_text import plain_text
-from graph_agent.ports.usage import usage_report
+from graph_agent.ports.usage import format_usage, usage_report
 
 __all__ = [
     "Transcript",
     "TranscriptCall",
     "TranscriptMessage",
     "call_facts",
+    "diff_line_kind",
     "format_tokens",
     "format_utc",
+    "gather_messages",
     "read_transcript",
+    "sum_tokens",
     "thread_facts",
 ]
 
@@ -103,22 +107,22 @@ class Transcript:
         return [call for message in self.messages for call in message.calls]
 
 
-def read_transcript(database: Path, text: str, here: str | None, secrets: Sequence[str] = ()) -> Transcript:
+def read_transcript(reader: Reader, text: str, here: str | None, secrets: Sequence[str] = ()) -> Transcript:
     """Read the thread of an id at its newest checkpoint.
 
     Raises:
         UnknownId: no id matches, or several do.
-        NothingYet: there is no database.
     """
-    with open_reader(database) as reader:
-        target = reader.resolve(text, here)
-        thread = reader.thread(target.thread_id)
-        transcript, calls = reader.transcript(target.thread_id), reader.calls(target.thread_id)
-    longest_first = sorted(secrets, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, longest_first))) if secrets else None
-    title = _redact(thread.title, pattern) or f"Thread {thread.thread_id}"
-    messages = tuple(_messages(transcript, calls, pattern))
-    return Transcript(thread, title, messages, sum_tokens(transcript))
+    target = reader.resolve(text, here)
+    thread = reader.thread(target.thread_id)
+    messages = gather_messages(reader.iter_messages(target.thread_id), reader.calls(target.thread_id), secrets)
+    tokens = sum_tokens(reader.iter_messages(target.thread_id))
+    title = _redact(thread.title, _pattern_of(secrets)) or f"Thread {thread.thread_id}"
+    return Transcript(thread, title, tuple(messages), tokens)
+
+
+def _pattern_of(secrets: Sequence[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(map(re.escape, sorted(secrets, key=len, reverse=True)))) if secrets else None
 
 
 def _redact(value: Any, pattern: re.Pattern[str] | None) -> Any:
@@ -136,11 +140,11 @@ def _redact(value: Any, pattern: re.Pattern[str] | None) -> Any:
             return value
 
 
-def _messages(
-    transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], pattern: re.Pattern[str] | None
+def gather_messages(
+    transcript: Iterable[TranscriptEntry], calls: Iterable[CallView], secrets: Sequence[str] = ()
 ) -> Iterator[TranscriptMessage]:
     """The messages of both sides; a result belongs to its call, and a call without a record shows its request."""
-    entries = list(transcript)
+    entries, pattern = list(transcript), _pattern_of(secrets)
     records = {view.record["call_id"]: view.record for view in calls}
     results = {str(entry.body.get("tool_call_id")): entry for entry in entries if entry.role == "tool"}
     for entry in entries:
@@ -217,3 +221,22 @@ def _time(iso: Any) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def sum_tokens(transcript: Iterable[TranscriptEntry]) -> dict[str, int]:
+    """Input and output tokens of all requests, as the provider reported them."""
+    total = {"input_tokens": 0, "output_tokens": 0}
+    for entry in transcript:
+        usage = entry.body.get("usage")
+        for name in total:
+            count = usage.get(name) if isinstance(usage, dict) else None
+            total[name] += count if isinstance(count, int) else 0
+    return total
+
+
+_LINE_KINDS = {"+": "add", "-": "del", "@": "hunk", "\\": "head"}
+
+
+def diff_line_kind(line: str) -> str:
+    """What a line of a unified diff is: head, hunk, add, del, or empty for context."""
+    return "head" if line.startswith(("--- ", "+++ ")) else _LINE_KINDS.get(line[:1], "")
