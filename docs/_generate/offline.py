@@ -45,7 +45,7 @@ def page() -> str:
     sections = [line for syntax in SYNTAX for line in _section(syntax)]
     return "\n".join(
         [
-            note("graph_agent/model/offline/english.py", "graph_agent/model/offline/chinese.py"),
+            note("graph_agent/model/offline/phrases.py"),
             "# The offline command language",
             "",
             *_INTRODUCTION,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graph_agent.durable.answers import answer
+    from graph_agent.durable.failed_edges import retry_failed_edges
     from graph_agent.durable.guard import current_call
     from graph_agent.durable.journal import Journal
     from graph_agent.durable.middleware import DurableToolMiddleware
@@ -37,6 +38,7 @@ __all__ = [
     "answer",
     "current_call",
     "durable",
+    "retry_failed_edges",
 ]
 
 if not TYPE_CHECKING:  # For a type checker every name would be there.
@@ -47,6 +49,7 @@ if not TYPE_CHECKING:  # For a type checker every name would be there.
         "answer": "answers",
         "current_call": "guard",
         "durable": "tools",
+        "retry_failed_edges": "failed_edges",
     }
 
     def __getattr__(name: str) -> Any:

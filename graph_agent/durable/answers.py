@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graph_agent.errors import AnswerRefused
 from graph_agent.ports import Answer, Question
+from graph_agent.ports.reviews import Review, decided_answers, decisions_in, decisions_problem, review_request
 
 if TYPE_CHECKING:
     from langgraph.types import Command
@@ -17,8 +18,6 @@ ALLOWED: Mapping[str, tuple[str, ...]] = {
     "approval": ("approve", "edit", "reject"),
     "recovery": ("retry", "done", "cancel"),
 }
-_IN_REVIEW_TERMS = {"retry": "approve", "done": "respond", "cancel": "reject"}
-"""The words of LangChain's review requests for the answers to a recovery question."""
 _KIND = "durable_calls"
 
 
@@ -41,6 +40,12 @@ class OpenQuestion(NamedTuple):
             "(retry), record what it did (done, with a result), or cancel it?"
         )
 
+    @property
+    def review(self) -> Review:
+        """The question in LangChain's terms."""
+        call = self.call
+        return Review(call.call_id, call.tool_name, call.arguments, self.text, ALLOWED[self.question.kind])
+
 
 def interrupt_value(questions: Sequence[OpenQuestion], error: str) -> dict[str, Any]:
     """The value of the interrupt: all open questions; also in the form of LangChain's review requests."""
@@ -58,17 +63,7 @@ def interrupt_value(questions: Sequence[OpenQuestion], error: str) -> dict[str, 
         }
         for one in questions
     ]
-    actions = [
-        {"name": one.call.tool_name, "args": dict(one.call.arguments), "description": one.text} for one in questions
-    ]
-    reviews = [
-        {
-            "action_name": one.call.tool_name,
-            "allowed_decisions": [_IN_REVIEW_TERMS.get(word, word) for word in ALLOWED[one.question.kind]],
-        }
-        for one in questions
-    ]
-    value = {"type": _KIND, "questions": shown, "action_requests": actions, "review_configs": reviews}
+    value = {"type": _KIND, "questions": shown, **review_request([one.review for one in questions])}
     return {**value, "error": error} if error else value
 
 
@@ -115,14 +110,16 @@ def read_answers(
     reply: Any, questions: Sequence[OpenQuestion], now: str
 ) -> tuple[list[tuple["JournalCall", Question, Answer]], str]:
     """The answers in a reply, and what is wrong with the rest of it; empty if nothing is."""
-    by = "langgraph"
-    given = reply
-    if isinstance(reply, Mapping):
-        by = str(reply.get("by") or by)
-        given = reply.get("answers", reply.get("decisions", reply))
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        given = {one.call.call_id: item for one, item in zip(questions, given, strict=False)}
-    elif len(questions) == 1 and (isinstance(given, str) or _word(given) is not None):
+    by = str(reply.get("by") or "langgraph") if isinstance(reply, Mapping) else "langgraph"
+    given = reply.get("answers", reply) if isinstance(reply, Mapping) else reply
+    if len(questions) == 1 and isinstance(given, Mapping) and isinstance(given.get("type"), str):
+        given = [given]
+    if (decisions := decisions_in(given)) is not None:
+        reviews = [one.review for one in questions]
+        if problem := decisions_problem(decisions, reviews):
+            return [], problem
+        given = decided_answers(decisions, reviews)
+    elif len(questions) == 1 and (isinstance(given, str) or "kind" in _as_mapping(given)):
         given = {questions[0].call.call_id: given}
     if not isinstance(given, Mapping):
         given = {}
@@ -141,25 +138,17 @@ def read_answers(
 
 def _read_answer(item: Mapping[str, Any], question: Question, by: str, now: str) -> Answer | str:
     """An answer, or what is wrong with it."""
-    word = _word(item) or ""
-    if question.kind == "recovery":
-        word = {theirs: ours for ours, theirs in _IN_REVIEW_TERMS.items()}.get(word, word)
-    if word not in ALLOWED[question.kind]:
-        return f"is {word!r}, which is none of {', '.join(ALLOWED[question.kind])}"
+    kind = str(item.get("kind", ""))
+    if kind not in ALLOWED[question.kind]:
+        return f"is {kind!r}, which is none of {', '.join(ALLOWED[question.kind])}"
     if item.get("attempt", question.attempt) != question.attempt:
         return f"is about attempt {item['attempt']}, the question is about attempt {question.attempt}"
-    text = next((item[name] for name in ("result", "reason", "message") if item.get(name) is not None), "")
-    action = item.get("edited_action")
-    arguments = action.get("args") if isinstance(action, Mapping) else item.get("arguments", item.get("args"))
-    if word == "edit" and not isinstance(arguments, Mapping):
+    text = next((item[name] for name in ("result", "reason") if item.get(name) is not None), "")
+    arguments = item.get("arguments")
+    if kind == "edit" and not isinstance(arguments, Mapping):
         return "is an edit without arguments"
-    edited = {str(name): value for name, value in arguments.items()} if word == "edit" and arguments else None
-    return Answer(word, by, now, arguments=edited, reason=str(text))  # type: ignore[arg-type]  # one of ALLOWED
-
-
-def _word(item: Any) -> str | None:
-    word = item.get("kind", item.get("type")) if isinstance(item, Mapping) else None
-    return word if isinstance(word, str) else None
+    edited = {str(name): value for name, value in arguments.items()} if kind == "edit" and arguments else None
+    return Answer(kind, by, now, arguments=edited, reason=str(text))  # type: ignore[arg-type]  # one of ALLOWED
 
 
 def _as_mapping(item: Any) -> Mapping[str, Any]:

@@ -20,6 +20,14 @@ from langchain_core.runnables.config import ensure_config, get_async_callback_ma
 from graph_agent.calls import ToolCallInfo, allowed_answers
 from graph_agent.events import Event, EventBus, event_to_json
 from graph_agent.ports import ChatModel, Delta, ModelRequest, OnDelta, Outcome
+from graph_agent.ports.reviews import (
+    Review,
+    decided_answers,
+    decisions_example,
+    decisions_in,
+    decisions_problem,
+    review_request,
+)
 
 __all__ = [
     "ObservedModel",
@@ -30,108 +38,74 @@ __all__ = [
     "unusable_reason",
 ]
 
-_TYPES: Mapping[str, str] = {
-    "approve": "approve",
-    "retry": "approve",
-    "edit": "edit",
-    "reject": "reject",
-    "cancel": "reject",
-    "answer": "respond",
-    "done": "respond",
-}
-"""The decision of LangChain's front ends that stands for each of our answers."""
-
 _RECOVERY_CHOICE = "approve runs it again, respond records its result, reject cancels it."
 _KEYS = ("approve", "recover")
 """Of the question list, in the order in which front ends get the questions."""
 
 
 def describe_questions(question: Mapping[str, Any], calls: Mapping[str, ToolCallInfo]) -> dict[str, Any]:
-    """The questions with all that a front end shows, also in the shape of LangChain's human-in-the-loop requests.
+    """The questions with all that a front end shows, also in the form of LangChain's review requests.
 
     `action_requests` and `review_configs` are in the order of `approve`, then `recover`.
     """
     described: dict[str, Any] = {"by": question["by"], "approve": [], "recover": []}
-    requests, reviews = [], []
     for kind in _KEYS:
         for item in question[kind]:
             call = calls[item["call_id"]]
-            answers = [*allowed_answers(call)]
             shown = {key: call[key] for key in ("risk", "risk_reason", "summary", "preview") if key in call}
-            facts = {"tool_name": call["tool_name"], "arguments": call["arguments"], "allowed_answers": answers}
-            described[kind].append({**item, **facts, **shown})
-            reason = item["reason"]
-            if kind == "recover":
-                reason = f"It was interrupted ({reason}). {_RECOVERY_CHOICE}"
-            requests.append({"name": call["tool_name"], "args": call["arguments"], "description": reason})
-            decisions = list(dict.fromkeys(_TYPES[answer] for answer in answers))
-            reviews.append({"action_name": call["tool_name"], "allowed_decisions": decisions})
-    return {**described, "action_requests": requests, "review_configs": reviews}
+            facts = {"tool_name": call["tool_name"], "arguments": call["arguments"]}
+            described[kind].append({**item, **facts, "allowed_answers": [*allowed_answers(call)], **shown})
+    return {**described, **review_request(_reviews(question, calls))}
 
 
 def unusable_reason(answer: Any, question: Mapping[str, Any], calls: Mapping[str, ToolCallInfo]) -> str:
     """Why a resume value answers nothing, with a valid example; empty if an answer of it can be used."""
-    decisions = _decisions(answer)
+    decisions, reviews = decisions_in(answer), _reviews(question, calls)
+    if decisions is not None:
+        return decisions_problem(decisions, reviews)
+    answers = answer.get("answers") if isinstance(answer, Mapping) else None
+    answers = answers if isinstance(answers, Mapping) else {}
     asked = [(item, allowed_answers(calls[item["call_id"]])) for key in _KEYS for item in question[key]]
-    example = _example(asked)
-    if decisions is None:
-        answers = answer.get("answers") if isinstance(answer, Mapping) else None
-        answers = answers if isinstance(answers, Mapping) else {}
-        if any(_fits(answers.get(item["call_id"]), item, allowed) for item, allowed in asked):
-            return ""
-        return (
-            f"{answer!r:.80} is not an answer. Resume with a list of {len(asked)} decisions, such as "
-            f"Command(resume={example}), or with an envelope: {_envelope_example(question['by'], *asked[0])}."
-        )
-    if len(decisions) != len(asked):
-        return (
-            f"Questions: {len(asked)}; decisions: {len(decisions)}. Give one decision for each question, in order: "
-            f"{example}."
-        )
-    for number, (decision, (item, allowed)) in enumerate(zip(decisions, asked, strict=True), start=1):
-        if problem := _decision_problem(decision, item["call_id"], [_TYPES[kind] for kind in allowed]):
-            return f"Decision {number}: {problem}. Valid: {example}."
-    return ""
+    if any(_fits(answers.get(item["call_id"]), item, allowed) for item, allowed in asked):
+        return ""
+    return (
+        f"{answer!r:.80} is not an answer. Resume with a list of {len(asked)} decisions, such as "
+        f"Command(resume={decisions_example(reviews)}), or with an envelope: "
+        f"{_envelope_example(question['by'], *asked[0])}."
+    )
 
 
 def read_answers(
     answer: Mapping[str, Any] | Sequence[Any], question: Mapping[str, Any], calls: Mapping[str, ToolCallInfo]
 ) -> Mapping[str, Any]:
     """The answers as our envelope; decisions of LangChain's front ends answer the questions in order."""
-    decisions = _decisions(answer)
+    decisions = decisions_in(answer)
     if decisions is None:
         return answer if isinstance(answer, Mapping) else {}
-    answers = {}
-    for item, decision in zip((item for key in _KEYS for item in question[key]), decisions, strict=True):
-        allowed = allowed_answers(calls[item["call_id"]])
-        kind = next((one for one in allowed if _TYPES[one] == decision["type"]), str(decision["type"]))
-        given: dict[str, Any] = {
-            "kind": kind,
-            "attempt": item["attempt"],
-            "args_digest": item["args_digest"],
+    given = decided_answers(decisions, _reviews(question, calls))
+    asked = {item["call_id"]: item for key in _KEYS for item in question[key]}
+    answers = {
+        call_id: {
+            **one,
+            "attempt": asked[call_id]["attempt"],
+            "args_digest": asked[call_id]["args_digest"],
             "decided_by": "client",
-            "reason": str(decision.get("message") or ""),
         }
-        if kind == "edit":
-            given["arguments"] = decision["edited_action"]["args"]
-        answers[item["call_id"]] = given
+        for call_id, one in given.items()
+    }
     return {"by": question["by"], "answers": answers}
 
 
-def _decisions(answer: Any) -> list[Any] | None:
-    found = answer.get("decisions") if isinstance(answer, Mapping) else answer
-    return found if isinstance(found, list) else None
-
-
-def _decision_problem(decision: Any, call_id: str, types: Sequence[str]) -> str:
-    if not isinstance(decision, Mapping) or decision.get("type") not in _TYPES.values():
-        return f"{decision!r:.80} has no valid type; valid types: {', '.join(sorted(set(_TYPES.values())))}"
-    if decision["type"] not in types:
-        return f"type {decision['type']!r} is not allowed for call {call_id!r}; allowed: {', '.join(types)}"
-    edited = decision.get("edited_action")
-    if decision["type"] == "edit" and not (isinstance(edited, Mapping) and isinstance(edited.get("args"), Mapping)):
-        return 'an edit needs "edited_action": {"name": ..., "args": {...}}'
-    return ""
+def _reviews(question: Mapping[str, Any], calls: Mapping[str, ToolCallInfo]) -> list[Review]:
+    reviews = []
+    for key in _KEYS:
+        for item in question[key]:
+            call, reason = calls[item["call_id"]], item["reason"]
+            if key == "recover":
+                reason = f"It was interrupted ({reason}). {_RECOVERY_CHOICE}"
+            allowed = allowed_answers(call)
+            reviews.append(Review(item["call_id"], call["tool_name"], call["arguments"], reason, allowed))
+    return reviews
 
 
 def _fits(answer: Any, item: Mapping[str, Any], allowed: Sequence[str]) -> bool:
@@ -139,11 +113,6 @@ def _fits(answer: Any, item: Mapping[str, Any], allowed: Sequence[str]) -> bool:
     same = ("attempt", "args_digest")
     is_named = isinstance(answer, Mapping) and all(answer.get(key) == item[key] for key in same)
     return is_named and answer.get("kind") in allowed
-
-
-def _example(asked: Sequence[tuple[Mapping[str, Any], Sequence[str]]]) -> str:
-    """One decision for each question, of a type that it allows."""
-    return json.dumps({"decisions": [{"type": _TYPES[allowed[0]]} for _, allowed in asked]})
 
 
 def _envelope_example(by: str, item: Mapping[str, Any], allowed: Sequence[str]) -> str:

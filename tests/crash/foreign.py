@@ -1,14 +1,15 @@
 """The kills of the sweep against graphs of other people, with durable tool calls and without.
 
-Three graphs on LangGraph's own saver: a StateGraph with a tool node, an agent of create_agent, and a sub-graph
-with a wrapped tool. Processes are killed at numbered points (around each write of saver and journal, around the
-effect of a tool) and at random instants; in a fifth of the trials two work on the thread at once. A person answers
-truthfully, after a look at the effects.
+The graphs are on LangGraph's own saver, run with invoke and with ainvoke: a StateGraph with a tool node, an agent
+of create_agent without and with LangChain's approvals, and a sub-graph with a wrapped tool. Processes are killed
+at numbered points (around each write of saver and journal, around the effect of a tool) and at random instants; in
+a fifth of the trials two work on the thread at once. A person answers truthfully, after a look at the effects.
 
     python -m tests.crash.foreign --kills N
 """
 
 import argparse
+import asyncio
 import os
 import random
 import shutil
@@ -23,8 +24,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.types import Command
 
 from graph_agent.durable import CallHeld, Journal, ToolPolicy, answer
 from tests.crash.kill_points import Countdown
@@ -39,7 +44,7 @@ from tests.fakes.tool_graphs import (
     questions_of,
 )
 
-__all__ = ["Trial", "main", "sweep"]
+__all__ = ["SHAPES", "Shape", "Trial", "main", "sweep"]
 
 _CONFIG: Any = {"configurable": {"thread_id": "foreign"}}
 _CARDS = {"c1": "a", "c2": "b", "c3": "c"}
@@ -47,10 +52,32 @@ _SCRIPT = [
     ask_for(*(("charge", {"card": _CARDS[call_id]}, call_id) for call_id in ("c1", "c2"))),
     ask_for(("charge", {"card": _CARDS["c3"]}, "c3")),
 ]
+_NOTHING = object()
+_ROUNDS = 20
 _RUNS_UNTIL_STUCK = 15
 _MOST_POINTS = 90
 _LONGEST_RUN_S = 0.25
 _KILLED, _DONE, _AGAIN = -signal.SIGKILL, 0, 3
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A graph and how it is run."""
+
+    kind: Kind
+    is_async: bool = False
+    is_reviewed: bool = False
+    """Whether LangChain's own middleware asks for an approval of each call."""
+
+    def __str__(self) -> str:
+        review = ", approvals" if self.is_reviewed else ""
+        return f"{self.kind}{review}{', async' if self.is_async else ''}"
+
+
+SHAPES = (
+    *(Shape(kind, is_async) for is_async in (False, True) for kind in KINDS),
+    *(Shape("agent", is_async, is_reviewed=True) for is_async in (False, True)),
+)
 
 
 class _Saver(SqliteSaver):
@@ -63,6 +90,18 @@ class _Saver(SqliteSaver):
 
     def put_writes(self, *args: Any, **kwargs: Any) -> Any:
         return self.points.beside("saver.put_writes", super().put_writes)(*args, **kwargs)
+
+
+class _AsyncSaver(AsyncSqliteSaver):
+    """Likewise for asynchronous runs."""
+
+    points: Countdown
+
+    async def aput(self, *args: Any, **kwargs: Any) -> Any:
+        return await self.points.around("saver.put", super().aput)(*args, **kwargs)
+
+    async def aput_writes(self, *args: Any, **kwargs: Any) -> Any:
+        return await self.points.around("saver.put_writes", super().aput_writes)(*args, **kwargs)
 
 
 class _Journal(Journal):
@@ -79,7 +118,7 @@ class Trial:
     """One thread in a folder of its own, killed and continued until it is done."""
 
     folder: Path
-    kind: Kind
+    shape: Shape
     is_durable: bool
     asks: bool
     """Whether each call needs an approval."""
@@ -91,7 +130,7 @@ class Trial:
         """Run processes until one is done, the first of them killed at a point (a number) or after some seconds."""
         self.folder.mkdir(parents=True)
         # Of two processes that set up the tables at once, LangGraph's saver has one fail: "database is locked".
-        with SqliteSaver.from_conn_string(str(self.folder / "checkpoints.sqlite")) as saver:
+        with SqliteSaver.from_conn_string(str(self._checkpoints)) as saver:
             saver.setup()
         for kill in [*kills, *[None] * _RUNS_UNTIL_STUCK]:
             code = self._process(kill)
@@ -103,6 +142,10 @@ class Trial:
         else:
             self.tally["stuck"] += 1
         self._check()
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self.folder / "checkpoints.sqlite"
 
     def _process(self, kill: "int | float | None") -> int:
         """Run a process to its end, beside a rival that begins at the same instant where there is one."""
@@ -121,36 +164,57 @@ class Trial:
         if child == 0:
             code = 1
             try:
-                code = self._live(points)
+                code = asyncio.run(self._alive(points)) if self.shape.is_async else self._live(points)
             except CallHeld:
                 code = _AGAIN
             finally:
                 os._exit(code)
         return child
 
-    def graph(self, points: Countdown) -> Any:
+    def graph(self, saver: Any, points: Countdown) -> Any:
         """The graph in this process."""
-        saver = _Saver(sqlite3.connect(self.folder / "checkpoints.sqlite", check_same_thread=False))
         saver.points = points
         journal = _Journal(self.folder / "journal.sqlite", points) if self.is_durable else None
         tools = [charge_tool(self.folder / "effects", points.point)]
-        return foreign_graph(self.kind, _SCRIPT, tools, saver, journal, ToolPolicy(approve=self.asks))
+        reviews = [HumanInTheLoopMiddleware({"charge": True})] if self.shape.is_reviewed else []
+        policy = ToolPolicy(approve=self.asks)
+        return foreign_graph(self.shape.kind, _SCRIPT, tools, saver, journal, policy, middleware=reviews)
+
+    def _sync_graph(self, points: Countdown) -> Any:
+        return self.graph(_Saver(sqlite3.connect(self._checkpoints, check_same_thread=False)), points)
 
     def _live(self, points: Countdown) -> int:
         """What a program does that finds a thread in whatever state."""
-        graph = self.graph(points)
-        for _ in range(20):
-            snapshot = graph.get_state(_CONFIG)
-            if snapshot.interrupts:
-                work: Any = answer(snapshot, self._answers(questions_of(snapshot.interrupts)))
-            elif snapshot.tasks:  # Not `next`: that is empty where a step has run but is not in a checkpoint yet.
-                work = None
-            elif snapshot.values.get("messages"):
+        graph = self._sync_graph(points)
+        for _ in range(_ROUNDS):
+            if (work := self._work(graph.get_state(_CONFIG))) is _NOTHING:
                 return _DONE
-            else:
-                work = START_MESSAGE
             graph.invoke(work, _CONFIG, durability="sync")
         return _AGAIN
+
+    async def _alive(self, points: Countdown) -> int:
+        """As `_live`."""
+        async with aiosqlite.connect(self._checkpoints) as connection:
+            graph = self.graph(_AsyncSaver(connection), points)
+            for _ in range(_ROUNDS):
+                if (work := self._work(await graph.aget_state(_CONFIG))) is _NOTHING:
+                    return _DONE
+                await graph.ainvoke(work, _CONFIG, durability="sync")
+        return _AGAIN
+
+    def _work(self, snapshot: Any) -> Any:
+        """What a graph in this state is to be run with."""
+        if snapshot.interrupts:
+            if questions := questions_of(one for one in snapshot.interrupts if "questions" in one.value):
+                return answer(snapshot, self._answers(questions))
+            decisions = {
+                one.id: {"decisions": [{"type": "approve"} for _ in one.value["action_requests"]]}
+                for one in snapshot.interrupts
+            }
+            return Command(resume=decisions)
+        if snapshot.tasks:  # Not `next`: that is empty where a step has run but is not in a checkpoint yet.
+            return None
+        return _NOTHING if snapshot.values.get("messages") else START_MESSAGE
 
     def _answers(self, questions: dict[str, str]) -> dict[str, Any]:
         done = self.effects()
@@ -164,7 +228,7 @@ class Trial:
 
     def _check(self) -> None:
         """Compare from outside: the effects, and the conversation as it ended."""
-        messages = self.graph(Countdown(None)).get_state(_CONFIG).values.get("messages", [])
+        messages = self._sync_graph(Countdown(None)).get_state(_CONFIG).values.get("messages", [])
         results = {one.tool_call_id for one in messages if isinstance(one, ToolMessage) and one.status == "success"}
         effects = self.effects()
         self.tally["trials"] += 1
@@ -173,18 +237,20 @@ class Trial:
         self.tally["invalid histories"] += bool(history_faults(messages))
 
 
-def sweep(kills: int, seed: int, *, is_durable: bool, kinds: tuple[Kind, ...] = KINDS) -> dict[Kind, Counter[str]]:
+def sweep(
+    kills: int, seed: int, *, is_durable: bool, shapes: tuple[Shape, ...] = SHAPES
+) -> dict[Shape, Counter[str]]:
     """Kill about so many processes, spread over the graphs; what was found, by graph."""
     chance = random.Random(seed)
     root = Path(tempfile.mkdtemp(prefix="foreign-"))
-    found: dict[Kind, Counter[str]] = {kind: Counter() for kind in kinds}
+    found: dict[Shape, Counter[str]] = {shape: Counter() for shape in shapes}
     number = 0
     while sum(tally["kills"] for tally in found.values()) < kills and number < 3 * kills:
-        kind = kinds[number % len(kinds)]
+        shape = shapes[number % len(shapes)]
         asks, has_rivals = is_durable and chance.random() < 0.5, chance.random() < 0.2
-        trial = Trial(root / str(number), kind, is_durable, asks, has_rivals)
+        trial = Trial(root / str(number), shape, is_durable, asks and not shape.is_reviewed, has_rivals)
         trial.run([_instant(chance) for _ in range(chance.choice((1, 1, 2)))])
-        found[kind] += trial.tally
+        found[shape] += trial.tally
         shutil.rmtree(trial.folder)
         number += 1
     shutil.rmtree(root)
@@ -212,12 +278,12 @@ def main(arguments: list[str]) -> int:
         "stuck",
         "failed runs",
     )
-    print(f"{'graph':12}{'tool calls':12}" + "".join(f"{name:>18}" for name in columns))  # noqa: T201 - a report
+    print(f"{'graph':24}{'tool calls':12}" + "".join(f"{name:>18}" for name in columns))  # noqa: T201 - a report
     broken = 0
     for is_durable in (True, False):
-        for kind, tally in sweep(options.kills, options.seed, is_durable=is_durable).items():
+        for shape, tally in sweep(options.kills, options.seed, is_durable=is_durable).items():
             figures = "".join(f"{tally[name]:18}" for name in columns)
-            print(f"{kind:12}{'durable' if is_durable else 'plain':12}{figures}")  # noqa: T201 - a report
+            print(f"{shape!s:24}{'durable' if is_durable else 'plain':12}{figures}")  # noqa: T201 - a report
             broken += sum(tally[name] for name in columns[3:]) if is_durable else 0
     return 1 if broken else 0
 

@@ -1,16 +1,20 @@
 """Graphs of other people, built with LangGraph and LangChain alone, with and without durable tool calls."""
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -29,6 +33,7 @@ __all__ = [
     "history_faults",
     "open_saver",
     "questions_of",
+    "two_routers",
 ]
 
 Kind = Literal["tool node", "agent", "sub-graph"]
@@ -70,7 +75,6 @@ class ScriptedChat(BaseChatModel):
 def charge_tool(effects: Path, point: Point = lambda _: None) -> BaseTool:
     """A tool with an effect that can be counted from outside: one line in a file."""
 
-    @tool
     def charge(card: str) -> str:
         """Charge a card."""
         point("before effect")
@@ -80,7 +84,11 @@ def charge_tool(effects: Path, point: Point = lambda _: None) -> BaseTool:
         point("after effect")
         return f"charged {card}"
 
-    return charge
+    async def acharge(card: str) -> str:
+        await asyncio.sleep(0)  # So that the calls of one message run at the same time.
+        return charge(card)
+
+    return StructuredTool.from_function(charge, acharge)
 
 
 def open_saver(path: Path, kind: type[SqliteSaver] = SqliteSaver) -> SqliteSaver:
@@ -95,13 +103,15 @@ def foreign_graph(
     saver: Any,
     journal: Journal | None,
     policy: ToolPolicy | None = None,
+    *,
+    middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
 ) -> Any:
-    """A compiled graph; without a journal as it is written today."""
+    """A compiled graph; without a journal as it is written today. An agent may have middleware of its own."""
     model = ScriptedChat(script=script)
     policies = {one.name: policy or ToolPolicy() for one in tools}
     if kind == "agent":
-        middleware = [DurableToolMiddleware(journal, policies=policies)] if journal else []
-        return create_agent(model, tools, middleware=middleware, checkpointer=saver)
+        ours = [DurableToolMiddleware(journal, policies=policies)] if journal else []
+        return create_agent(model, tools, middleware=[*ours, *middleware], checkpointer=saver)
     if journal is None:
         node: Any = ToolNode(tools)
     elif kind == "tool node":
@@ -124,6 +134,42 @@ def foreign_graph(
     return parent.compile(checkpointer=saver)
 
 
+def two_routers(
+    tools: ToolNode, saver: Any, *, fails_after: Literal["model", "tools"], is_part: bool
+) -> tuple[Any, list[str]]:
+    """A graph, alone or as part of another, with an edge that raises once; and what ran, in order.
+
+    Its model counts the ids of its calls up, as a real one never repeats an id.
+    """
+    ran: list[str] = []
+    ids, failures = count(1), iter([ConnectionError("the edge has no network")])
+
+    def model(state: MessagesState) -> dict[str, Any]:
+        ran.append("model")
+        said = isinstance(state["messages"][-1], ToolMessage)
+        return {"messages": [AIMessage("done") if said else ask_for(("charge", {"card": "a"}, f"c{next(ids)}"))]}
+
+    def route(node: str, state: MessagesState) -> str:
+        ran.append(f"after {node}")
+        if node == fails_after and (failure := next(failures, None)):
+            raise failure
+        asks = isinstance(one := state["messages"][-1], AIMessage) and one.tool_calls
+        return "model" if node == "tools" else "tools" if asks else END
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("model", model)
+    builder.add_node("tools", tools)
+    builder.add_edge(START, "model")
+    for node in ("model", "tools"):
+        builder.add_conditional_edges(node, partial(route, node), ["model", "tools", END])
+    if not is_part:
+        return builder.compile(checkpointer=saver), ran
+    parent = StateGraph(MessagesState)
+    parent.add_node("worker", builder.compile())
+    parent.add_edge(START, "worker")
+    return parent.compile(checkpointer=saver), ran
+
+
 def history_faults(messages: Sequence[AnyMessage]) -> list[str]:
     """What a strict model server would refuse: a call without exactly one result directly behind it."""
     faults: list[str] = []
@@ -140,7 +186,7 @@ def history_faults(messages: Sequence[AnyMessage]) -> list[str]:
     return [*faults, *(f"no result of {call_id}" for call_id in waiting)]
 
 
-def questions_of(interrupts: Sequence[Interrupt]) -> dict[str, str]:
+def questions_of(interrupts: Iterable[Interrupt]) -> dict[str, str]:
     """The open questions by call id, with their kind."""
     asked = [question for one in interrupts for question in one.value["questions"]]
     return {question["call_id"]: question["kind"] for question in asked}

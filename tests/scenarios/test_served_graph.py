@@ -17,6 +17,7 @@ from langgraph.types import Command
 
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.events import Event, EventBus, WarningIssued
+from graph_agent.graph import edges
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.human_approval import questions_in
 from graph_agent.graph.run_context import RunContext
@@ -88,6 +89,24 @@ async def test_an_answer_under_the_name_that_the_question_gives_runs_the_call(tm
     assert values["messages"][-1].text == "done"
     assert stage.toolbox.ran == [("c1", {})]
     assert (values["calls"]["c1"]["status"], values["calls"]["c1"]["decided_by"]) == ("success", "web")
+
+
+@pytest.mark.parametrize(
+    "left", [("reasoning", "called"), ("tool_routing", "marked"), ("tool_execution", "settled")]
+)
+async def test_where_control_goes_is_decided_again_after_that_failed_and_the_call_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: tuple[str, str]
+) -> None:
+    asked_again = [calls(("c1", "read_a"))] if left[0] == "reasoning" else []
+    async with served(tmp_path, calls(("c1", "read_a")), *asked_again, text("done")) as stage:
+        with monkeypatch.context() as patch:
+            patch.setattr(edges, "TARGETS", {key: to for key, to in edges.TARGETS.items() if key != left})
+            with pytest.raises(KeyError):
+                await stage.run(ASKS)
+        values = await stage.run(None)
+
+    assert [call_id for call_id, _ in stage.toolbox.ran] == ["c1"]
+    assert values["messages"][-1].text == "done"
 
 
 async def test_an_answer_to_a_process_that_is_gone_runs_nothing_and_is_asked_about_again(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graph_agent.model.offline.chinese import CHINESE_PHRASES, CHINESE_VERBS
 from graph_agent.model.offline.commands import Command
-from graph_agent.model.offline.english import ENGLISH_PHRASES, ENGLISH_VERBS
+from graph_agent.model.offline.phrases import CHINESE_PHRASES, CHINESE_VERBS, ENGLISH_PHRASES, ENGLISH_VERBS
 
 __all__ = [
     "CHINESE",

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from graph_agent.durable import (
     UnknownOutcome,
     answer,
     current_call,
+    retry_failed_edges,
 )
 from graph_agent.errors import AnswerRefused, ConfigError, StorageError
 from tests.architecture.checkout import ROOT
@@ -49,6 +51,7 @@ from tests.fakes.tool_graphs import (
     history_faults,
     open_saver,
     questions_of,
+    two_routers,
 )
 
 pytestmark = pytest.mark.slow
@@ -285,10 +288,24 @@ def test_answers_are_taken_in_every_usual_form(place: Place, reply: Any, card: s
     assert (texts(ended), place.charged()) == ([f"charged {card}"], [card])
 
 
+ENVELOPE = "A valid answer: Command(resume={'answers': {'c1': {'kind': 'approve'}}})"
+DECISION = '{"decisions": [{"type": "approve"}]}'
+
+
 @pytest.mark.parametrize(
-    "reply", ["yes please", 7, {}, {"c9": "approve"}, {"c1": "done"}, {"c1": {"kind": "edit"}}, {"decisions": []}]
+    ("reply", "example"),
+    [
+        *((reply, ENVELOPE) for reply in ("yes please", 7, {}, {"c9": "approve"}, {"c1": "done"})),
+        ({"c1": {"kind": "edit"}}, ENVELOPE),
+        ({"decisions": []}, f"Give one decision for each question, in order: {DECISION}"),
+        ([{"type": "accept"}], f"valid types: approve, edit, reject, respond. Valid: {DECISION}"),
+        ({"type": "edit"}, f'an edit needs "edited_action": {{"name": ..., "args": {{...}}}}. Valid: {DECISION}'),
+        ([{"type": "respond"}], f"'c1'; allowed: approve, edit, reject. Valid: {DECISION}"),
+    ],
 )
-def test_an_unusable_answer_is_refused_with_an_example_and_the_question_stays(place: Place, reply: Any) -> None:
+def test_an_unusable_answer_is_refused_with_an_example_and_the_question_stays(
+    place: Place, reply: Any, example: str
+) -> None:
     graph = place.graph(policy=ToolPolicy(approve=True))
     state = graph.invoke(START_MESSAGE, CONFIG)
     [first] = state["__interrupt__"]
@@ -296,7 +313,7 @@ def test_an_unusable_answer_is_refused_with_an_example_and_the_question_stays(pl
     refused = graph.invoke(Command(resume={first.id: reply}), CONFIG)
 
     [one] = refused["__interrupt__"]
-    assert "A valid answer: Command(resume={'answers': {'c1': {'kind': 'approve'}}})" in one.value["error"]
+    assert example in one.value["error"]
     assert place.charged() == []
     assert texts(graph.invoke(answer(refused, {"c1": "approve"}), CONFIG)) == ["charged a"]
 
@@ -685,6 +702,47 @@ def test_a_journal_that_was_used_before_a_fork_works_in_the_child_as_another_own
     assert os.waitpid(child, 0)[1] == 0
     owners = place.journal._work(lambda one: one.execute("SELECT DISTINCT owner FROM journal").fetchall())
     assert (len(owners), place.charged()) == (2, ["a", "a"])
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["invoke", "ainvoke"])
+@pytest.mark.parametrize("is_part", [False, True], ids=["graph", "sub-graph"])
+@pytest.mark.parametrize("fails_after", ["model", "tools"])
+def test_an_edge_that_raised_is_evaluated_again_and_no_call_runs_twice(
+    place: Place, fails_after: Any, is_part: bool, is_async: bool
+) -> None:
+    async def play(saver: Any) -> tuple[Any, list[str]]:
+        tools = DurableTools([charge_tool(place.effects)], journal=place.journal)
+        graph, ran = two_routers(tools, retry_failed_edges(saver), fails_after=fails_after, is_part=is_part)
+        run: Any = graph.ainvoke if is_async else partial(asyncio.to_thread, graph.invoke)
+        with pytest.raises(ConnectionError):
+            await run(START_MESSAGE, CONFIG, durability="sync")
+        ran.clear()
+        return await run(None, CONFIG, durability="sync"), ran
+
+    async def main() -> tuple[Any, list[str]]:
+        if not is_async:
+            return await play(open_saver(place.folder / "cp.sqlite"))
+        async with AsyncSqliteSaver.from_conn_string(str(place.folder / "cp.sqlite")) as saver:
+            return await play(saver)
+
+    ended, ran = asyncio.run(main())
+
+    asked_again = ["model", "after model"] if fails_after == "model" else []
+    assert ran == [*asked_again, "after tools", "model", "after model"]
+    assert (place.charged(), [message.text for message in ended["messages"]][-1]) == (["a"], "done")
+    assert history_faults(ended["messages"]) == []
+
+
+def test_langgraph_itself_still_ends_a_run_whose_edge_raised_as_if_all_were_done(place: Place) -> None:
+    # When this fails, LangGraph has mended it, and `retry_failed_edges` and its words in the docs can go.
+    tools = DurableTools([charge_tool(place.effects)], journal=place.journal)
+    graph, ran = two_routers(tools, open_saver(place.folder / "cp.sqlite"), fails_after="model", is_part=False)
+    with pytest.raises(ConnectionError):
+        graph.invoke(START_MESSAGE, CONFIG, durability="sync")
+    ended = graph.invoke(None, CONFIG, durability="sync")
+
+    assert (ran, place.charged()) == (["model", "after model"], [])
+    assert history_faults(ended["messages"]) == ["no result of c1"]
 
 
 def test_without_langchain_the_message_names_the_extra() -> None:
