@@ -116,13 +116,16 @@ def build_graph(parts: GraphDependencies, checkpointer: Saver | None = None) -> 
 
 def _graph_node(name: str, node: _Node, parts: GraphDependencies) -> Callable[..., Awaitable[Command[Any]]]:
     async def run(state: Any, runtime: Runtime[RunContext], config: RunnableConfig) -> Command[Any]:
-        context: RunContext | None = runtime.context  # None for clients of LangGraph's own API
+        context: RunContext | None = runtime.context
         here = _position(runtime, config, parts)
-        if context is None:
+        if context is None or not context.has_session:
+            context = (
+                RunContext()
+            )  # LangGraph's server sends one, and so may its clients: what it says is not ours.
             stream_events_to(runtime.stream_writer, parts.bus)
         if parts.ensure_lock is not None:
             await parts.ensure_lock(here.thread_id)
-        step = await node(state, context or RunContext(has_session=False), here)
+        step = await node(state, context, here)
         target = edges.TARGETS[name, step.outcome]
         sends = [Send(target, dict(task)) for task in step.tasks]
         return Command(update=step.update, goto=sends or _FRAMEWORK_NAMES.get(target, target))

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from graph_agent.graph.state import AgentState
 
 
-__all__ = ["GraphPosition", "RunContext", "Step", "TakeMessages", "always_stored", "new_owner_token", "scope_of"]
+__all__ = [
+    "GraphPosition",
+    "RunContext",
+    "SessionContext",
+    "Step",
+    "TakeMessages",
+    "always_stored",
+    "new_owner_token",
+    "scope_of",
+]
 
 TakeMessages = Callable[[Scope], Awaitable[Sequence["HumanMessage"]]]
 
@@ -31,7 +40,10 @@ _MAX_STEPS = 200
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The context of a run. Without a session (under LangGraph's own server) the whole process is one run."""
+    """The context of a run. Without a session (under LangGraph's own server) the whole process is one run.
+
+    What a client sends as context becomes one of these, so a node uses no field of it without `has_session`.
+    """
 
     owner_token: str = field(default=_PROCESS_TOKEN)
     stop: bool = False
@@ -59,11 +71,24 @@ class RunContext:
     """Usage of sub-agents that were stopped before their calls are cancelled, by call id."""
     response_schema: Mapping[str, Any] | None = None
     """JSON Schema for the turn's answer; see `ModelRequest`."""
-    has_session: bool = True
-    """Whether a session of ours runs the graph, which reads questions from the state; else the client of another
-    program gets all of them in the interrupt."""
     take_messages: TakeMessages | None = None
     """The user's messages for the running turn, asked for before each request; none comes twice."""
+
+    @property
+    def has_session(self) -> bool:
+        """Whether a session of ours runs the graph, which reads questions from the state; else the client of
+        another program gets all of them in the interrupt."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext(RunContext):
+    """The context that a session gives its runs. Nothing that a client sends becomes one."""
+
+    @property
+    def has_session(self) -> bool:
+        """See `RunContext`."""
+        return True
 
 
 async def always_stored() -> bool:

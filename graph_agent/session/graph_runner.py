@@ -10,7 +10,7 @@ from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import AgentError, ModelError, StaleOwner
 from graph_agent.events import TurnEnded, WarningIssued
 from graph_agent.graph.human_approval import questions_in
-from graph_agent.graph.run_context import RunContext, TakeMessages, new_owner_token
+from graph_agent.graph.run_context import RunContext, SessionContext, TakeMessages, new_owner_token
 from graph_agent.ports import JournalRow, Question, Scope
 from graph_agent.ports.usage import SharedBudget, UsageTotals, usage_report
 from graph_agent.session.dependencies import SessionDependencies, Thread
@@ -290,7 +290,7 @@ class GraphRunner:
         return await self._dependencies.journal.rows(self._thread.thread_id, call_id)
 
     def _context(self) -> RunContext:
-        return RunContext(
+        return SessionContext(
             self.owner_token,
             max_steps=self._thread.max_steps,
             budget=self._thread.budget,

@@ -113,14 +113,52 @@ def test_the_prompt_waits_for_nothing_but_the_command_line(tmp_path: Path) -> No
     assert loaded.modules & {"policy", "pydantic", "pathspec", "httpx", *MODEL_LIBRARIES} == set()
 
 
-@pytest.mark.parametrize("name", ["tools", "policy"])
-def test_tools_and_policy_load_nothing_of_the_agent(tmp_path: Path, name: str) -> None:
-    loaded = load([name], tmp_path)
+COMMAND_LINE = {"typer", "prompt_toolkit", "graph_agent.cli", "graph_agent.app", "graph_agent.session"}
+DATABASE = {"sqlite3", "aiosqlite", "graph_agent.storage"}
+LIGHT_FLOORS = {f"graph_agent.{name}" for name in ("calls", "config", "errors", "events", "ports")}
 
-    own = {"tools", "policy", name}
-    third_party = {"pydantic", "pathspec", "httpx", "sqlite3", "typer", "graph_agent", *MODEL_LIBRARIES}
-    assert {one.partition(".")[0] for one in loaded.modules} & third_party == set()
-    assert len([one for one in loaded.modules if one.partition(".")[0] in own]) < 40
+
+def floors_of(modules: set[str]) -> set[str]:
+    """Of the agent, without its package itself."""
+    return {".".join(name.split(".")[:2]) for name in modules if name.startswith("graph_agent.")}
+
+
+@pytest.mark.parametrize(
+    ("package", "floors", "absent"),
+    [
+        ("policy", set(), {"pydantic", "httpx", "tools", *DATABASE, *MODEL_LIBRARIES}),
+        ("tools", set(), {*DATABASE, *MODEL_LIBRARIES}),
+        (
+            "graph_agent.toolbox.policy_check",
+            LIGHT_FLOORS | {"graph_agent.toolbox"},
+            {"httpx", *DATABASE, *MODEL_LIBRARIES},
+        ),
+        (
+            "graph_agent.durable",
+            (LIGHT_FLOORS - {"graph_agent.events"}) | {"graph_agent.durable", "graph_agent.storage"},
+            {"tools", "policy", "openai", "langchain_openai", "tiktoken", "numpy"},
+        ),
+    ],
+)
+def test_what_is_usable_alone_loads_nothing_of_the_rest_even_when_all_of_it_is_used(
+    tmp_path: Path, package: str, floors: set[str], absent: set[str]
+) -> None:
+    names = [module.name for module in code_modules() if f"{module.name}.".startswith(f"{package}.")]
+    loaded = load(names, tmp_path).modules
+
+    assert len(names) > 5 or package.endswith("policy_check")
+    assert floors_of(loaded) == floors
+    assert loaded & (absent | COMMAND_LINE) == set()
+
+
+@pytest.mark.parametrize("name", ["tools", "policy", "graph_agent.durable"])
+def test_importing_what_is_usable_alone_loads_no_library(tmp_path: Path, name: str) -> None:
+    loaded = load([name], tmp_path).modules
+
+    libraries = {"pydantic", "pathspec", "httpx", "sqlite3", "typer", "langchain", *MODEL_LIBRARIES}
+    assert loaded & libraries == set()
+    assert floors_of(loaded) <= {"graph_agent.durable", "graph_agent.errors"}
+    assert len([one for one in loaded if one.partition(".")[0] in ("tools", "policy", "graph_agent")]) < 40
 
 
 def test_commands_that_only_read_load_no_module_for_running_a_thread(tmp_path: Path) -> None:

@@ -118,6 +118,22 @@ async def test_an_answer_to_a_process_that_is_gone_runs_nothing_and_is_asked_abo
     assert [(item["call_id"], item["reason"]) for item in again["recover"]] == [("c1", "never_started")]
 
 
+@pytest.mark.parametrize("context", [{}, {"mode": "bypassPermissions", "owner_token": "theirs", "stop": True}])
+async def test_a_context_that_a_client_sends_changes_neither_the_question_nor_who_asks(
+    tmp_path: Path, context: dict[str, Any]
+) -> None:
+    async with served(tmp_path, calls(("c1", "write_a")), text("done")) as stage:
+        without = asked(await stage.run(ASKS))
+        config: Any = {"configurable": {"thread_id": "another"}}
+        stage.model = ScriptedModel(calls(("c1", "write_a")), text("done"))
+        graph = stage.graph(InMemorySaver())
+        question = asked(await graph.ainvoke(ASKS, config, context=context))
+        ended = await graph.ainvoke(Command(resume=[{"type": "approve"}]), config, context=context)
+
+    assert question == without
+    assert ended["messages"][-1].text == "done"
+
+
 @pytest.mark.parametrize(
     "nonsense",
     [

@@ -131,8 +131,9 @@ def test_a_call_that_ran_when_the_server_was_killed_is_interrupted_and_not_run_t
         seen = command.json("calls", thread)["calls"]
         with serving(command, thread) as server:
             broken = asked(server.run(thread, input=None))
-            ended = server.run(thread, command=answered(broken, "done", reason="it ran"))
+            ended = server.run(thread, command={"resume": [{"type": "respond", "message": "it ran"}]})
 
+    assert question["review_configs"][0]["allowed_decisions"] == ["approve", "edit", "reject"]
     assert held.returncode == 7
     assert [(call["call_id"], call["status"]) for call in seen] == [("c1", "interrupted")]
     assert (broken["approve"], [item["reason"] for item in broken["recover"]]) == ([], ["outcome_unknown"])
