@@ -164,6 +164,7 @@ class Choice(NamedTuple):
 APPROVAL = (
     Choice("y", "run", "run", "run it once", ("yes",)),
     Choice("a", "always", "always", "allow it from now on; the rule is shown first", (), 3),
+    Choice("d", "always deny", "deny", "do not run it, now or later; the rule is shown first", (), 6),
     Choice("e", "edit", "edit", "change the arguments in your editor; you are asked again", (), 3),
     Choice("n", "reject", "no", "do not run it", ("no",)),
     Choice("r", "feedback", "reply", "do not run it, and tell the model why", ("reason",), 3),
@@ -187,11 +188,11 @@ RULES = (
     Choice("2", "any arguments", "any arguments", "every command that begins the same", ("prefix",)),
     BACK,
 )
-"""Which rules an "always" stores, where there is a choice."""
+"""Which rules an "always" or "always deny" stores, where there is a choice."""
 SCOPES = (
     Choice("t", "this thread", "thread", "in this conversation", ("thread",)),
     Choice("p", "project", "project", "in this folder, also in later conversations"),
     Choice("u", "user", "user", "everywhere"),
     BACK,
 )
-"""The scope of an "always"."""
+"""The scope of an "always" or "always deny"."""

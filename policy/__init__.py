@@ -23,7 +23,7 @@ from policy.matching import (
     rule_covers,
     rule_folders,
 )
-from policy.proposals import Proposal, propose
+from policy.proposals import Proposal, propose, propose_denial
 from policy.protected import (
     PROTECTED_FILES,
     PROTECTED_FOLDERS,
@@ -39,6 +39,7 @@ from policy.rules import (
     Rule,
     Rules,
     canonical_tool_name,
+    denied_rules,
     globs_overlap,
     granted_rules,
     parse_rule,
@@ -79,6 +80,7 @@ __all__ = [
     "canonical_tool_name",
     "closed_paths",
     "contacting_program",
+    "denied_rules",
     "describe_programs",
     "destructive_reason",
     "evaluate",
@@ -94,6 +96,7 @@ __all__ = [
     "parse_rules",
     "parse_shell",
     "propose",
+    "propose_denial",
     "risk_of",
     "rule_covers",
     "rule_folders",

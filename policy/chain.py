@@ -161,7 +161,8 @@ def _strict_rules(case: _Case, verdict: Literal["deny", "ask"]) -> Decision | No
     for rule in rules:
         if covers_any_part(rule, case.facts, case.settings, case.text):
             effect = "denies it" if verdict == "deny" else "requires approval"
-            return Decision(verdict, f"{verdict} {rule.text}", f"The rule {rule.text!r} {effect}.")
+            reason = f"Always denied by {rule.origin}: {rule.text!r}." if rule.origin else ""
+            return Decision(verdict, f"{verdict} {rule.text}", reason or f"The rule {rule.text!r} {effect}.")
     return None
 
 
@@ -237,7 +238,9 @@ def _named_access(case: _Case, rules: Iterable[Rule], verdict: Literal["deny", "
             effect = "denies" if verdict == "deny" else "asks about"
             is_literal = not named or names_literally(rule, case.facts, case.settings, case.text)
             reason = f"The command {'names' if is_literal else 'may name'} {what} that {rule.text!r} {effect}."
-            if named and verdict == "deny" and rule.pattern is not None and case.facts.sandbox != "none":
+            # The sandbox is made from the configured rules.
+            is_enforced = rule.pattern is not None and not rule.origin and case.facts.sandbox != "none"
+            if named and verdict == "deny" and is_enforced:
                 closed = "hides it" if matches_tool(rule, "read_file") else "keeps it read-only"
                 reason += f" The sandbox {closed}; outside the sandbox the command can reach it."
             return Decision("ask", f"{verdict} {rule.text}", reason)

@@ -1,7 +1,7 @@
-"""The rules that "always" would store for one call: exactly this call, or every command with the same beginning.
+"""The rules that "always" and "always deny" would store for one call: for it alone, or for all that begin the same.
 
-Proposed rules are tried first: evaluated with them, the same call must be allowed. What they allow beyond the call
-is said in words that are made from the rule.
+Proposed rules are tried first: evaluated with them, the same call must be allowed, or denied. What they cover
+beyond the call is said in words that are made from the rule.
 """
 
 import shlex
@@ -13,14 +13,14 @@ from typing import Literal, NamedTuple
 from policy.chain import evaluate
 from policy.facts import CallFacts, PolicySettings
 from policy.matching import command_folders, unclear_reason
-from policy.rules import Grant, InvalidRule, Rule, granted_rules, parse_rule
+from policy.rules import Grant, InvalidRule, Rule, denied_rules, granted_rules, parse_rule
 from policy.shell.arguments import offered_prefix
 from policy.shell.commands import without_assignments
-from policy.shell.program_table import program_named
+from policy.shell.program_table import program_named, subcommand_named
 from policy.shell.shell_text import ShellText
 from policy.shell.words import SimpleCommand
 
-__all__ = ["COVERAGE", "PrefixProposal", "Proposal", "RuleKind", "propose"]
+__all__ = ["COVERAGE", "DENIAL_COVERAGE", "PrefixProposal", "Proposal", "RuleKind", "propose", "propose_denial"]
 
 RuleKind = Literal["tool", "command", "prefix", "host", "change", "path", "subject"]
 """What a stored rule is about: each kind allows something else beyond the call that it was made from."""
@@ -37,6 +37,16 @@ COVERAGE: Mapping[RuleKind, str] = {
     "subject": "This allows every call with this subject, whatever its other arguments are.",
 }
 """For each kind of rule the sentence that the user consents to."""
+DENIAL_COVERAGE: Mapping[RuleKind, str] = {
+    "tool": "This denies every call of the tool, whatever its arguments.",
+    "command": "This denies exactly these words in every folder, also as part of a longer command.",
+    "prefix": "This denies {commands} with any arguments in every folder, also as part of a longer command.",
+    "host": "This denies every address on this host, for every tool.",
+    "change": "This denies every change of this file, by any tool.",
+    "path": "This denies reading this path, by any tool.",
+    "subject": "This denies every call with this subject, whatever its other arguments are.",
+}
+"""The same for the rules of "always deny", which hold in every mode."""
 
 
 _HERE, _AS_SHOWN = " in this folder", ", each in the folders shown with it"
@@ -87,6 +97,58 @@ def propose(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Prop
     if prefix is not None and _objection(prefix.rules, prefix.folders, prefix.prefixes, facts, settings):
         prefix = None
     return exact._replace(prefix=prefix)
+
+
+def propose_denial(facts: CallFacts, settings: PolicySettings, suggestion: str) -> Proposal:
+    """The narrowest rules by which this very call would be denied, and wider ones; see `propose`."""
+    words: tuple[str, ...] = ()
+    if facts.shell is not None:
+        commands = {simple.text: simple.words for simple in facts.shell.commands}
+        if len(commands) != 1:
+            return Proposal(objection=_NOT_ONE_COMMAND)
+        [(text, words)] = commands.items()
+        proposal = Proposal((f"{facts.tool}({text})",))
+    elif facts.paths:
+        written = [path for path in facts.paths if path.access != "read"]
+        access = "write_file" if written else "read_file"
+        proposal = Proposal(tuple(dict.fromkeys(f"{access}({path.resolved})" for path in written or facts.paths)))
+    else:
+        proposal = Proposal((suggestion,))
+    if objection := _denial_objection(proposal.rules, (), facts, settings):
+        return Proposal(objection=objection)
+    kind = _kind(parse_rule(proposal.rules[0], is_literal=True), facts)
+    prefix = _denied_prefix(facts.tool, without_assignments(words))
+    if prefix is not None and _denial_objection(prefix.rules, prefix.prefixes, facts, settings):
+        prefix = None
+    return proposal._replace(coverage=DENIAL_COVERAGE[kind], prefix=prefix)
+
+
+_NOT_ONE_COMMAND = (
+    "A rule denies one command wherever it occurs. Add the one that you mean to `deny` in [policy] of the config."
+)
+
+
+def _denial_objection(
+    rules: Sequence[str], prefixes: Sequence[str], facts: CallFacts, settings: PolicySettings
+) -> str:
+    """Why these rules would not deny the call; empty if they would."""
+    try:
+        denied = denied_rules(rules, prefixes, "the answer")
+    except InvalidRule as error:
+        return f"It cannot be written as a rule: {error}."
+    lists = replace(settings.rules, deny=(*settings.rules.deny, *denied))
+    decision = evaluate(facts, replace(settings, rules=lists))
+    return "" if decision.verdict == "deny" else f"A rule would not deny it. {decision.reason}"
+
+
+def _denied_prefix(tool: str, words: Sequence[str]) -> PrefixProposal | None:
+    """A rule for the program, or for its sub-command where the table of programs has a row for that."""
+    if not words:
+        return None
+    has_subcommand = len(words) > 1 and subcommand_named(words[0], words[1]) is not None
+    beginning = shlex.join(words[: 2 if has_subcommand else 1])
+    rule = f"{tool}({beginning} *)"
+    return PrefixProposal((rule,), (rule,), DENIAL_COVERAGE["prefix"].format(commands=beginning))
 
 
 def _exact(facts: CallFacts, suggestion: str) -> Proposal:

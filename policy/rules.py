@@ -16,6 +16,7 @@ __all__ = [
     "Rule",
     "Rules",
     "canonical_tool_name",
+    "denied_rules",
     "globs_overlap",
     "grant_applies",
     "granted_rules",
@@ -53,6 +54,8 @@ class Rule:
     folders: frozenset[str] | None = None
     """The folders in which a command that it allows has to work, all of them, relative to the workspace if they are
     inside; None for any folder of the workspace."""
+    origin: str = ""
+    """For a rule that an answer stored: its name in reasons, `grant 3 (this thread)`."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,20 @@ def granted_rules(
         replace(parse_rule(text, is_literal=text not in prefixes), folders=frozenset(place))
         for text, place in zip(rules, places, strict=True)
     )
+
+
+def denied_rules(rules: Sequence[str], prefixes: Sequence[str], origin: str) -> tuple[Rule, ...]:
+    """The deny rules that an answer "always deny" stored; they hold in every mode and folder.
+
+    Args:
+        rules, prefixes: as in `granted_rules`.
+        origin: the name of the grant in reasons.
+
+    Raises:
+        InvalidRule: one of them is not a rule.
+    """
+    parsed = (replace(parse_rule(text, is_literal=text not in prefixes), origin=origin) for text in rules)
+    return tuple(each for rule in parsed for each in _in_all_spellings(rule))
 
 
 def grant_applies(grant: Grant, mode: str) -> bool:

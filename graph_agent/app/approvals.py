@@ -19,10 +19,11 @@ from graph_agent.errors import AnswerRefused, UnknownId
 from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import (
-    AlwaysAllow,
+    AlwaysRules,
     Answer,
     Clock,
     Grant,
+    GrantEffect,
     GrantScope,
     Proposal,
     Question,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RecordedAnswer",
     "WaitingCall",
-    "allow_always",
+    "answer_always",
     "answer_approval",
     "edit_approval",
     "find_waiting_call",
@@ -175,16 +176,20 @@ async def edit_approval(
     return await record_answer(database, call.name, Answer("edit", by, clock.now(), arguments))
 
 
-async def allow_always(
+async def answer_always(
     database: Path,
     text: str,
-    scope: GrantScope,
-    rule: RuleChoice = "exact",
+    always: tuple[GrantEffect, GrantScope, RuleChoice],
+    reason: str = "",
     *,
     by: str,
     clock: Clock | None = None,
-) -> tuple[RecordedAnswer, AlwaysAllow, str]:
-    """Approve a call, and from now on what the proposed rules cover.
+) -> tuple[RecordedAnswer, AlwaysRules, str]:
+    """Approve a call, or reject it, and from now on allow, or deny, what the proposed rules cover.
+
+    Args:
+        always: what the rules do, where they apply, and which of the proposed ones they are.
+        reason: with a rejection, for the model.
 
     Returns the stored answer, the rules, and what they cover, as a sentence.
 
@@ -194,21 +199,22 @@ async def allow_always(
     """
     clock = clock or SystemClock()
     call = find_waiting_call(database, text)
-    answer = Answer("approve", by, clock.now())
+    effect, scope, rule = always
+    answer = Answer("approve" if effect == "allow" else "reject", by, clock.now(), reason=reason)
     if call.view is None:
-        return await record_answer(database, call.name, answer), AlwaysAllow(scope, ()), ""
+        return await record_answer(database, call.name, answer), AlwaysRules(scope, (), effect=effect), ""
     record = call.view.record
     async with _toolbox_for(call, database, clock) as toolbox:
-        proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope)
+        proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope, effect)
     chosen = proposal.choice(rule)
     if chosen is None:
-        raise AnswerRefused(_explain_no_rule(call.call_id, proposal, rule))
-    always = AlwaysAllow(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes)
-    granted = attach_grant(answer, always, call.call_id, call.scope, str(call.workspace))
-    return await record_answer(database, call.name, granted), always, chosen.coverage
+        raise AnswerRefused(_explain_no_rule(call.call_id, proposal, rule, effect))
+    stored = AlwaysRules(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes, effect)
+    granted = attach_grant(answer, stored, call.call_id, call.scope, str(call.workspace))
+    return await record_answer(database, call.name, granted), stored, chosen.coverage
 
 
-def _explain_no_rule(call_id: str, proposal: Proposal, rule: RuleChoice) -> str:
+def _explain_no_rule(call_id: str, proposal: Proposal, rule: RuleChoice, effect: GrantEffect) -> str:
     other: RuleChoice = "prefix" if rule == "exact" else "exact"
     if (found := proposal.choice(other)) is not None:
         why = (
@@ -217,9 +223,10 @@ def _explain_no_rule(call_id: str, proposal: Proposal, rule: RuleChoice) -> str:
         return (
             f"Call {call_id!r} is still pending. {why} Its {other} rule, --rule {other}: {', '.join(found.rules)}"
         )
+    done, once = ("allowed", "Approve") if effect == "allow" else ("denied", "Reject")
     return (
-        f"Call {call_id!r} cannot be always allowed and is still pending. {proposal.objection} "
-        "Approve it once, without --always."
+        f"Call {call_id!r} cannot be always {done} and is still pending. {proposal.objection} "
+        f"{once} it once, without --always."
     )
 
 

@@ -17,7 +17,7 @@ from graph_agent.config.paths import agent_paths, database_path, memory_file, re
 from graph_agent.config.settings import Settings
 from graph_agent.config.sources import item_key
 from graph_agent.errors import UsageError
-from graph_agent.ports import Grant
+from graph_agent.ports import Grant, GrantEffect
 from graph_agent.toolbox.facts import PolicyContext
 from graph_agent.toolbox.policy_check import check_call
 from graph_agent.toolbox.tool_context import add_grants
@@ -156,16 +156,24 @@ def effective_rules(settings: Settings, grants: Sequence[Grant] = ()) -> Sequenc
             case "built in":
                 found.append(EffectiveRule(step, "", step, "built in"))
             case "granted":
-                for grant in grants:
-                    found += [EffectiveRule(step, "allow", rule, f"grant {grant.id}") for rule in grant.rules]
+                found += _granted(step, "allow", grants)
             case "allow" | "ask" | "deny":
                 key, origins = f"policy.{source}", settings.origins
                 for entry in settings.policy.rules(source):
                     place = origins.get(item_key(key, entry.rule), origins.get(key, ""))
                     found.append(EffectiveRule(step, source, entry.rule, place))
+                if source == "deny":
+                    found += _granted(step, "deny", grants)
             case _ as never:
                 assert_never(never)
     return found
+
+
+def _granted(step: str, effect: GrantEffect, grants: Sequence[Grant]) -> Iterator[EffectiveRule]:
+    """The saved rules that allow, or those that deny."""
+    for grant in grants:
+        if grant.effect == effect:
+            yield from (EffectiveRule(step, effect, rule, f"grant {grant.id}") for rule in grant.rules)
 
 
 _STRICTNESS: Mapping[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graph_agent.ports.model import ChatModel, Delta, ModelRequest, Models, OnDelta
     from graph_agent.ports.storage import (
-        AlwaysAllow,
+        AlwaysRules,
         Answer,
         Barrier,
         Blobs,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from graph_agent.ports.toolbox import (
         Finding,
+        GrantEffect,
         Intent,
         Outcome,
         PreparedCall,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AlwaysAllow",
+    "AlwaysRules",
     "Answer",
     "Barrier",
     "Blobs",
@@ -72,6 +73,7 @@ __all__ = [
     "FileStates",
     "Finding",
     "Grant",
+    "GrantEffect",
     "GrantScope",
     "Grants",
     "Holder",

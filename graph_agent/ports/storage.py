@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from graph_agent.events import AnswerKind
-    from graph_agent.ports.toolbox import Intent, Outcome
+    from graph_agent.ports.toolbox import GrantEffect, Intent, Outcome
 
 __all__ = [
-    "AlwaysAllow",
+    "AlwaysRules",
     "Answer",
     "Barrier",
     "Blobs",
@@ -95,8 +95,8 @@ GrantScope = Literal["thread", "project", "user"]
 
 
 @dataclass(frozen=True, slots=True)
-class AlwaysAllow:
-    """The part of an approval that also covers later calls."""
+class AlwaysRules:
+    """The part of an answer that also covers later calls: of an approval, or of a rejection where it denies."""
 
     scope: GrantScope
     rules: tuple[str, ...]
@@ -107,11 +107,13 @@ class AlwaysAllow:
     """For each rule all folders in which its command works, as a `cd` may fail; empty: that is `folder`."""
     prefixes: tuple[str, ...] = ()
     """Those of the rules that end with ` *` for any arguments."""
+    effect: "GrantEffect" = "allow"
+    """Rules that deny hold in every folder and mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Rules by which calls run without approval from now on."""
+    """Rules by which calls run without approval, or are denied, from now on."""
 
     scope: GrantScope
     rules: tuple[str, ...]
@@ -125,13 +127,14 @@ class Grant:
     by: str
     at: str
     folder: str = "."
-    """See `AlwaysAllow.folder`."""
+    """See `AlwaysRules.folder`."""
+    effect: "GrantEffect" = "allow"
     id: int = 0
     """0 until it is stored."""
     folders: tuple[tuple[str, ...], ...] = ()
-    """See `AlwaysAllow.folders`."""
+    """See `AlwaysRules.folders`."""
     prefixes: tuple[str, ...] = ()
-    """See `AlwaysAllow.prefixes`."""
+    """See `AlwaysRules.prefixes`."""
 
 
 class _PlacedRules(Protocol):

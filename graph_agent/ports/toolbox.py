@@ -14,6 +14,7 @@ __all__ = [
     "EarlyReads",
     "ExpandedMessage",
     "Finding",
+    "GrantEffect",
     "HookedCall",
     "Hooks",
     "Intent",
@@ -80,6 +81,8 @@ class PreparedCall:
     """What the call does, to be read after "it"; empty where only the risk of the tool is known."""
 
 
+GrantEffect = Literal["allow", "deny"]
+"""What a stored rule does with the calls that it covers; deny wins."""
 RuleChoice = Literal["exact", "prefix"]
 """exact: this very call. prefix: every command with the same beginning."""
 
@@ -94,15 +97,15 @@ class ProposedRules:
     coverage: str = ""
     """What the rules allow, also beyond the call, as a sentence."""
     folders: tuple[tuple[str, ...], ...] = ()
-    """See `AlwaysAllow.folders`."""
+    """See `AlwaysRules.folders`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What *always* would allow from now on."""
+    """What *always* would allow, or *always deny* deny, from now on."""
 
     rules: tuple[str, ...] = ()
-    """Exact rules; empty when this very call cannot always be allowed."""
+    """Exact rules; empty when this very call cannot always be allowed, or denied."""
     objection: str = ""
     """Why not, as a sentence."""
     folder: str = "."
@@ -110,7 +113,7 @@ class Proposal:
     coverage: str = ""
     """What the rules allow, also beyond the call, as a sentence."""
     folders: tuple[tuple[str, ...], ...] = ()
-    """See `AlwaysAllow.folders`."""
+    """See `AlwaysRules.folders`."""
     prefix: ProposedRules | None = None
     """The wider choice for a command; None where there is none."""
 
@@ -180,8 +183,10 @@ class Toolbox(Protocol):
         what was computed, until rules, mode or the target files change.
         """
 
-    async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
-        """The narrowest rules that would let this call run without approval; no effects, never raises."""
+    async def propose(
+        self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, effect: GrantEffect = "allow"
+    ) -> Proposal:
+        """The narrowest rules that would let this call run unasked, or deny it; no effects, never raises."""
 
     async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """Store the before-image of what a write is about to change and say what it will become.

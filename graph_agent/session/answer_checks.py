@@ -7,12 +7,13 @@ from typing import Any, cast
 from graph_agent.calls import ToolCallInfo, allowed_answers
 from graph_agent.config.paths import own_command
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import AlwaysAllow, Answer, Grant, Scope, Toolbox
+from graph_agent.ports import AlwaysRules, Answer, Grant, GrantEffect, Scope, Toolbox
 from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["attach_grant", "require_valid_answer", "review_edit"]
 
 _GRANT_SCOPES = {"thread": "in this thread", "project": "in this project", "user": "everywhere"}
+_EFFECTS: Mapping[GrantEffect, str] = {"allow": "always", "deny": "always denied"}
 
 
 def require_valid_answer(call: Mapping[str, object], kind: str) -> None:
@@ -58,7 +59,7 @@ async def review_edit(
     return replace(item, call=call, question=replace(item.question, reason=plan.reason))
 
 
-def attach_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope, workspace: str) -> Answer:
+def attach_grant(answer: Answer, always: AlwaysRules, call_id: str, scope: Scope, workspace: str) -> Answer:
     """The answer with the rules that it stores for later calls; its reason names them for readers of the record."""
     grant = Grant(
         scope=always.scope,
@@ -72,5 +73,7 @@ def attach_grant(answer: Answer, always: AlwaysAllow, call_id: str, scope: Scope
         folder=always.folder,
         folders=always.folders,
         prefixes=always.prefixes,
+        effect=always.effect,
     )
-    return replace(answer, grant=grant, reason=f"always {_GRANT_SCOPES[always.scope]}: {', '.join(always.rules)}")
+    stored = f"{_EFFECTS[always.effect]} {_GRANT_SCOPES[always.scope]}: {', '.join(always.rules)}"
+    return replace(answer, grant=grant, reason=f"{stored}. {answer.reason}" if answer.reason else stored)

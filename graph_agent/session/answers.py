@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from graph_agent.errors import AnswerRefused
-from graph_agent.events import ToolCallDecided, WarningIssued
-from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
+from graph_agent.events import AnswerKind, ToolCallDecided, WarningIssued
+from graph_agent.ports import AlwaysRules, Answer, GrantEffect, Proposal, Question
 from graph_agent.session.answer_checks import attach_grant, require_valid_answer, review_edit
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.graph_runner import GraphRunner
@@ -14,6 +14,9 @@ from graph_agent.session.recovery import end_running, explain_left_running, expl
 from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["AnswerRecorder"]
+
+_GRANTING: Mapping[GrantEffect, tuple[AnswerKind, ...]] = {"allow": ("approve", "edit"), "deny": ("reject",)}
+"""The answers that may store rules of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +32,15 @@ class AnswerRecorder:
         item = self._open_question(question)
         return await review_edit(item, arguments, self.dependencies.toolbox, self.runner.scope)
 
-    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal:
-        """The rules that "always" would store."""
+    async def propose_grant(
+        self, question: Question, arguments: Mapping[str, Any] | None, effect: GrantEffect
+    ) -> Proposal:
+        """The rules that "always", or "always deny", would store."""
         call = self._open_question(question).call
         given = call["arguments"] if arguments is None else arguments
-        return await self.dependencies.toolbox.propose(call["tool_name"], given, self.runner.scope)
+        return await self.dependencies.toolbox.propose(call["tool_name"], given, self.runner.scope, effect)
 
-    async def decide(self, question: Question, answer: Answer, always: AlwaysAllow | None) -> Answer:
+    async def decide(self, question: Question, answer: Answer, always: AlwaysRules | None) -> Answer:
         """Check and record an answer; returns the one that counts."""
         item = self._open_question(question)
         kind, call_id = answer.kind, question.call_id
@@ -48,8 +53,8 @@ class AnswerRecorder:
         if kind == "retry" and running:
             raise AnswerRefused(explain_refused_retry(call_id, running))
         if always is not None and not always.rules:
-            raise AnswerRefused(f"No rule can be made from call {call_id!r}. Approve it once instead.")
-        if always is not None and kind in ("approve", "edit"):
+            raise AnswerRefused(f"No rule can be made from call {call_id!r}. Answer it once instead.")
+        if always is not None and kind in _GRANTING[always.effect]:
             answer = attach_grant(answer, always, call_id, self.runner.scope, str(self.thread.workspace))
         recorded = await self.dependencies.decisions.insert(self.thread.thread_id, question, answer)
         if recorded.kind != kind:

@@ -28,7 +28,7 @@ from graph_agent.graph.compaction import context_use, measure_request
 from graph_agent.graph.context_size import ContextUse
 from graph_agent.graph.history import TYPED
 from graph_agent.graph.reasoning import COMPACT_ONLY, next_request
-from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo, Scope
+from graph_agent.ports import AlwaysRules, Answer, GrantEffect, Proposal, Question, SandboxInfo, Scope
 from graph_agent.ports.background import BackgroundTask
 from graph_agent.ports.stored_text import storable
 from graph_agent.ports.toolbox import ExpandedMessage
@@ -225,7 +225,7 @@ class Session:
         *,
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
-        always: AlwaysAllow | None = None,
+        always: AlwaysRules | None = None,
         outside: bool = False,
     ) -> Answer:
         """Record an answer durably. The first answer wins; one of the same kind is returned in place of this one.
@@ -248,13 +248,15 @@ class Session:
         """
         return await (await self.answers_to(question)).preview_edit(question, arguments)
 
-    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
-        """The rules that answering this question with "always" would store.
+    async def propose_grant(
+        self, question: Question, arguments: Mapping[str, Any] | None = None, effect: GrantEffect = "allow"
+    ) -> Proposal:
+        """The rules that answering this question with "always", or "always deny", would store.
 
         Raises:
             AnswerRefused: the question is not open.
         """
-        return await (await self.answers_to(question)).propose_grant(question, arguments)
+        return await (await self.answers_to(question)).propose_grant(question, arguments, effect)
 
     async def end_processes(self, question: Question) -> tuple[int, ...]:
         """End the processes that an interrupted call left running; returns the pids of those that survive.

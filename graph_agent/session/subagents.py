@@ -10,7 +10,7 @@ from graph_agent.calls import FINAL
 from graph_agent.errors import AgentError, ModelError, Paused, ThreadHeld
 from graph_agent.events import Event, EventBus, StepStarted, ToolCallFinished, ToolCallStarted, WarningIssued
 from graph_agent.graph.limits import usage_of_calls
-from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question
+from graph_agent.ports import AlwaysRules, Answer, GrantEffect, Proposal, Question
 from graph_agent.ports.background import BackgroundTask
 from graph_agent.ports.storage import sub_agent_id
 from graph_agent.ports.usage import SharedBudget, UsageTotals, add_usage
@@ -112,9 +112,11 @@ class AnswerRecorderPort(Protocol):
 
     async def preview_edit(self, question: Question, arguments: Mapping[str, Any]) -> OpenQuestion: ...
 
-    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None) -> Proposal: ...
+    async def propose_grant(
+        self, question: Question, arguments: Mapping[str, Any] | None, effect: GrantEffect
+    ) -> Proposal: ...
 
-    async def decide(self, question: Question, answer: Answer, always: AlwaysAllow | None) -> Answer: ...
+    async def decide(self, question: Question, answer: Answer, always: AlwaysRules | None) -> Answer: ...
 
     async def end_processes(self, question: Question) -> tuple[int, ...]: ...
 

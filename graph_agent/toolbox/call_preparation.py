@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import PreparedCall, Proposal, ProposedRules, Scope
+from graph_agent.ports import GrantEffect, PreparedCall, Proposal, ProposedRules, Scope
 from graph_agent.ports.stored_text import storable
 from graph_agent.toolbox.facts import Targets, call_facts, format_command, kind_of, resolve_targets
 from graph_agent.toolbox.tool_context import ToolboxDependencies, ToolContexts, add_grants
-from policy import CallFacts, PolicySettings, call_risk, evaluate, propose
+from policy import CallFacts, PolicySettings, call_risk, evaluate, propose, propose_denial
 from tools.base import BaseTool, BlobStore, PathTarget, Preview, Target, ToolContext, ToolErrorType, failure
 from tools.paths import PathRefused
 from tools.registry import Origin, ToolRegistry
@@ -135,8 +135,10 @@ class CallPreparation:
                 del self._kept[next(iter(self._kept))]
         return call
 
-    async def propose(self, tool: BaseTool, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
-        """The rules by which the call would run unasked from now on."""
+    async def propose(
+        self, tool: BaseTool, arguments: Mapping[str, Any], scope: Scope, effect: GrantEffect
+    ) -> Proposal:
+        """The rules by which the call would run unasked from now on, or be denied."""
         keys = [key for key in self._kept if key.thread_id == scope.thread_id]
         kept = next((known for key in keys if (known := self._kept_for(key, tool, arguments))), None)
         try:
@@ -145,7 +147,8 @@ class CallPreparation:
             facts = await self._current_facts(kept, parsed, scope, policy)
         except (InvalidArguments, PathRefused, ToolQueryFailed) as error:
             return Proposal(objection=str(error))
-        proposal = propose(facts, policy, parsed.profile.suggest_rule(parsed.arguments))
+        make = propose if effect == "allow" else propose_denial
+        proposal = make(facts, policy, parsed.profile.suggest_rule(parsed.arguments))
         prefix = None if proposal.prefix is None else ProposedRules(*proposal.prefix)
         exact = (proposal.rules, proposal.objection, facts.folder, proposal.coverage, proposal.folders)
         return Proposal(*exact, prefix)

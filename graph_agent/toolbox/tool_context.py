@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import NamedTuple, assert_never
 
 from graph_agent.calls import ToolCallInfo, process_marker
+from graph_agent.config.paths import own_command
 from graph_agent.config.redaction import Redactor
 from graph_agent.errors import StorageError
 from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, JournalRow, Scope
 from graph_agent.toolbox.facts import PolicyContext, host_permission, names_in_rules, other_names, shell_folder
 from policy import Grant as GrantedRules
-from policy import InvalidRule, PolicySettings, closed_paths, granted_rules
+from policy import InvalidRule, PolicySettings, Rule, closed_paths, denied_rules, granted_rules
 from tools.base import (
     BytesFetched,
     FilesSearched,
@@ -218,17 +219,29 @@ def _percent(done: float, total: float) -> str:
 
 
 def add_grants(policy: PolicySettings, grants: Iterable[Grant]) -> PolicySettings:
-    """The settings with these grants; one whose rules cannot be read allows nothing."""
+    """The settings with these grants; one whose rules cannot be read allows nothing.
+
+    Raises:
+        StorageError: the rules of one that denies cannot be read.
+    """
     readable: list[GrantedRules] = []
+    denied: list[Rule] = []
     for grant in grants:
+        name = f"grant {grant.id} ({_GRANT_SCOPES[grant.scope]})"
         try:
+            if grant.effect == "deny":
+                denied += denied_rules(grant.rules, grant.prefixes, name)
+                continue
             rules = granted_rules(grant.rules, grant.folders, grant.folder, grant.prefixes)
         except InvalidRule as error:
+            if grant.effect == "deny":
+                revoke = f"`{own_command()} policy revoke {grant.id}`"
+                raise StorageError(f"What {name} denies cannot be read: {error}. Revoke it: {revoke}.") from error
             _log.warning("grant %s is not used: %s", grant.id, error)
             continue
-        name = f"grant {grant.id} ({_GRANT_SCOPES[grant.scope]})"
         readable.append(GrantedRules(name, grant.mode, rules))
-    return replace(policy, grants=tuple(readable))
+    rules_with_denied = replace(policy.rules, deny=(*policy.rules.deny, *denied))
+    return replace(policy, grants=tuple(readable), rules=rules_with_denied)
 
 
 def recorded_traces(row: JournalRow, thread_id: str, blobs: Blobs) -> ProcessTraces | None:

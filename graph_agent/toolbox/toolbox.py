@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from graph_agent.calls import ToolCallInfo
 from graph_agent.config.redaction import Redactor
 from graph_agent.errors import ControlFlow
-from graph_agent.ports import Finding, Intent, Outcome, PreparedCall, Proposal, Scope
+from graph_agent.ports import Finding, GrantEffect, Intent, Outcome, PreparedCall, Proposal, Scope
 from graph_agent.ports.stored_text import storable
 from graph_agent.toolbox.background_shells import read_spool_end
 from graph_agent.toolbox.call_preparation import CallKey, CallPreparation
@@ -108,13 +108,15 @@ class GraphToolbox:
             return replace(call, reason=f"{call.reason} Call tool_search with its name to see its arguments.")
         return call
 
-    async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
+    async def propose(
+        self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, effect: GrantEffect = "allow"
+    ) -> Proposal:
         """See the port."""
         tool = self._find(tool_name)
         if tool is None:
             return Proposal(objection=self._explain_missing(tool_name))
         failed = Proposal(objection=f"{tool.name} failed while a rule was suggested; see the log.")
-        return await await_or_default(self._preparation.propose(tool, arguments, scope), failed)
+        return await await_or_default(self._preparation.propose(tool, arguments, scope, effect), failed)
 
     async def record_intent(self, call: ToolCallInfo, scope: Scope) -> Intent | None:
         """See the port."""

@@ -188,6 +188,32 @@ def test_an_always_of_this_thread_holds_in_a_later_process_and_in_no_other_threa
     assert [ran.code for ran in (first, again, other)] == [0, 0, 3]
 
 
+def test_a_denial_holds_in_every_thread_and_mode_and_over_a_permission_until_it_is_revoked(set_up: SetUp) -> None:
+    call = {"command": "touch here"}
+    later = (reply for n in (1, 2, 3) for reply in (TC(f"c{n}", "bash", call), TXT("ok")))
+    bench = set_up(TC("c0", "bash", call), *later)
+    assert [bench.ask("go", "--thread", thread).code for thread in ("t0", "t1")] == [3, 3]
+    for thread, answer in (("t0", "approve"), ("t1", "reject")):
+        bench.command("approvals", answer, f"c{thread[1]}", "--always", "--scope", "project")
+
+    first = bench.ask("--resume", "t1")
+    bypassing = bench.run("go", "--thread", "t2")
+    reason = bench.command.json("calls", "t2")["calls"][0]["reason"]
+    granted, denied = bench.command.json("policy", "list")["grants"]
+    listed, shown = (bench.command("policy", word).stdout for word in ("list", "show"))
+    revoked = bench.command("policy", "revoke", "2")
+
+    assert ([first.code, bypassing.code], bench.read("here")) == ([0, 0], None)
+    assert reason == "Always denied by grant 2 (this project): 'bash(touch here)'."
+    assert [(one["effect"], one["rules"]) for one in (granted, denied)] == [
+        ("allow", ["bash(touch here)"]),
+        ("deny", ["bash(touch here)"]),
+    ]
+    assert f"denial 2  in {bench.workspace}, in every mode" in listed
+    assert ("grant 2" in shown, revoked.stdout.splitlines()[0]) == (True, "Revoked denial 2:")
+    assert (bench.ask("go", "--thread", "t3").code, bench.read("here")) == (0, b"")
+
+
 def test_an_always_never_answers_a_question_that_is_open_already(set_up: SetUp) -> None:
     call = {"command": "touch here"}
     bench = set_up(TC("c1", "bash", call), TC("c2", "bash", call), TXT("ok"))

@@ -35,7 +35,7 @@ from graph_agent.config.paths import blob_dir
 from graph_agent.events import AnswerKind, EventBus
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.model.offline.model import OfflineModel
-from graph_agent.ports import AlwaysAllow, Outcome, Scope, SystemClock
+from graph_agent.ports import AlwaysRules, Outcome, Scope, SystemClock
 from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.toolbox import NO_HOOKS, Hooks
 from graph_agent.session.dependencies import SessionDependencies, Thread
@@ -352,12 +352,12 @@ class _Run:
                 return kind, None
         return "approve", None
 
-    async def _always(self, session: Session, item: OpenQuestion) -> AlwaysAllow | None:
+    async def _always(self, session: Session, item: OpenQuestion) -> AlwaysRules | None:
         if item.question.kind != "approval" or self._wanted(item).answer != "always":
             return None
         rules = (await session.propose_grant(item.question)).rules
         # On a machine that is too busy to read the command in time no rule can be made of it.
-        return AlwaysAllow("thread", rules) if rules else None
+        return AlwaysRules("thread", rules) if rules else None
 
     def _wanted(self, item: OpenQuestion) -> Wanted:
         turn, message, position = (int(digit) for digit in _marker(item)[1:4])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from graph_agent.calls import ToolCallInfo, args_digest
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind, Event, EventBus, SessionOpened, ToolCallDecided, TurnEnded, TurnStarted
-from graph_agent.ports import AlwaysAllow, Answer, Proposal, Question, SandboxInfo, no_sandbox_info
+from graph_agent.ports import AlwaysRules, Answer, GrantEffect, Proposal, Question, SandboxInfo, no_sandbox_info
 from graph_agent.ports.background import BackgroundTask
 from graph_agent.session.session import require_selectable_mode
 from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
@@ -56,6 +56,9 @@ def recovery(call_id: str, tool_name: str, arguments: dict[str, Any], **fields: 
     about = ("partial_output", "finding", "finding_verdict", "processes")
     known = {key: fields.pop(key) for key in about if key in fields}
     return _open("recovery", _record(call_id, tool_name, arguments, "interrupted", fields), **known)
+
+
+_ALWAYS = {"allow": "always", "deny": "always deny"}
 
 
 class ScriptedSession(_Session):
@@ -163,7 +166,7 @@ class ScriptedSession(_Session):
         *,
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
-        always: AlwaysAllow | None = None,
+        always: AlwaysRules | None = None,
         outside: bool = False,
     ) -> Answer:
         if standing := (await self.answers_from_others()).get(question.call_id):
@@ -175,7 +178,7 @@ class ScriptedSession(_Session):
         answer = Answer(kind, self.by, AT, arguments, reason, outside)
         self._decided[question.call_id] = answer
         edited = () if arguments is None else (json.dumps(arguments),)
-        granted = () if always is None else (f"always {always.scope}", *always.rules)
+        granted = () if always is None else (f"{_ALWAYS[always.effect]} {always.scope}", *always.rules)
         out = ("outside",) if outside else ()
         self._note("decide", question.call_id, kind, reason, *edited, *granted, *out)
         self.bus.publish(ToolCallDecided(question.call_id, kind, self.by, reason))
@@ -199,7 +202,9 @@ class ScriptedSession(_Session):
         call = {**item.call, "arguments": dict(arguments), "preview": {"kind": "text", "text": "as edited"}}
         return replace(item, call=cast("ToolCallInfo", call))
 
-    async def propose_grant(self, question: Question, arguments: Mapping[str, Any] | None = None) -> Proposal:
+    async def propose_grant(
+        self, question: Question, arguments: Mapping[str, Any] | None = None, effect: GrantEffect = "allow"
+    ) -> Proposal:
         call = self._open[question.call_id].call
         given = call["arguments"] if arguments is None else arguments
         if "command" not in given:

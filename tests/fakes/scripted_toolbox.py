@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.ports import Finding, Intent, Outcome, PreparedCall, Proposal, Scope
+from graph_agent.ports import Finding, GrantEffect, Intent, Outcome, PreparedCall, Proposal, Scope
 
 __all__ = ["ScriptedToolbox"]
 
@@ -51,7 +51,9 @@ class ScriptedToolbox:
                 return PreparedCall(tool_name, given, "deny", "a rule says so", "deny rule")
         return PreparedCall(tool_name, given, "unusable", f"there is no tool {tool_name!r}")
 
-    async def propose(self, tool_name: str, arguments: Mapping[str, Any], scope: Scope) -> Proposal:
+    async def propose(
+        self, tool_name: str, arguments: Mapping[str, Any], scope: Scope, effect: GrantEffect = "allow"
+    ) -> Proposal:
         """A rule for the tool as a whole."""
         return Proposal((tool_name,))
 

@@ -20,8 +20,9 @@ from policy import (
     parse_rules,
     parse_shell,
     propose,
+    propose_denial,
 )
-from policy.proposals import COVERAGE, RuleKind
+from policy.proposals import COVERAGE, DENIAL_COVERAGE, RuleKind
 from policy.rules import granted_rules
 from policy.shell.arguments import read_command
 from tools.shell_ops.bash_parser import parse_bash
@@ -106,6 +107,48 @@ def test_every_kind_of_rule_says_what_it_allows_beyond_the_call() -> None:
         proposal = propose(facts, _PLAIN, suggestion)
         said = proposal.prefix.coverage if kind == "prefix" and proposal.prefix else proposal.coverage
         assert said == sentence, kind
+
+
+_DENIED: dict[RuleKind, tuple[str, str]] = {
+    "tool": ("mcp__a__b", "This denies every call of the tool, whatever its arguments."),
+    "command": (
+        "bash(rm -r x)",
+        "This denies exactly these words in every folder, also as part of a longer command.",
+    ),
+    "host": ("web_fetch(h)", "This denies every address on this host, for every tool."),
+    "change": ("write_file(/w/a)", "This denies every change of this file, by any tool."),
+    "path": ("read_file(/w/a)", "This denies reading this path, by any tool."),
+    "subject": ("own(x)", "This denies every call with this subject, whatever its other arguments are."),
+}
+
+
+def test_every_kind_of_rule_says_what_it_denies_beyond_the_call() -> None:
+    assert {*_DENIED, "prefix"} == set(DENIAL_COVERAGE)
+    for kind, (rule, sentence) in _DENIED.items():
+        facts, suggestion, _ = _CONSENT[kind]
+        proposal = propose_denial(facts, _PLAIN, suggestion)
+        assert (proposal.rules, proposal.coverage) == ((rule.replace("/w/a", str(_WS / "a")),), sentence), kind
+
+
+@pytest.mark.parametrize(
+    ("command", "rules"),
+    [
+        ("rm -r x", ("bash(rm *)",)),
+        ("git push -f", ("bash(git push *)",)),
+        ("A=1 touch x", ("bash(touch *)",)),
+        ("python x.py > y", ("bash(python *)",)),
+        ("rm *.txt", ("bash(rm *)",)),
+        ("cd x && rm y", None),
+        ("", None),
+    ],
+)
+def test_a_denial_is_offered_for_one_command_with_any_arguments(
+    command: str, rules: tuple[str, ...] | None
+) -> None:
+    proposal = propose_denial(_bash(command), _PLAIN, "bash")
+
+    assert (proposal.prefix.rules if proposal.prefix else None) == rules
+    assert bool(proposal.rules) == (rules is not None) != bool(proposal.objection)
 
 
 _LABELLED = tuple(

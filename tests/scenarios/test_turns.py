@@ -9,7 +9,7 @@ import pytest
 from graph_agent.app.reader import read_database
 from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import AnswerRefused, ModelError, UsageError
-from graph_agent.ports import AlwaysAllow, Outcome, PreparedCall, Scope
+from graph_agent.ports import AlwaysRules, Outcome, PreparedCall, Scope
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -178,7 +178,7 @@ async def test_always_without_a_rule_is_refused_and_the_question_stays_open(stag
     async with stage.open_session() as session:
         question = (await session.send("go")).questions[0].question
         with pytest.raises(AnswerRefused, match="No rule can be made from call 'w'"):
-            await session.decide(question, "approve", always=AlwaysAllow("thread", ()))
+            await session.decide(question, "approve", always=AlwaysRules("thread", ()))
         await session.decide(question, "approve")
         rest = await session.proceed()
 

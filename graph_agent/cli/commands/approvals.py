@@ -4,7 +4,7 @@ They never run a call or the graph.
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -33,6 +33,13 @@ class Rule(StrEnum):
     prefix = "prefix"
 
 
+_RuleOption = Annotated[
+    Rule | None,
+    Option(
+        "--rule", help="With --always: exactly this call, or its first words with any arguments. Default: exact."
+    ),
+]
+_ScopeOption = Annotated[Scope | None, Option("--scope", help="Scope of --always. Default: thread.")]
 _Call = Annotated[str, Argument(metavar="CALL", help="Call id or THREAD:CALL.")]
 
 
@@ -67,42 +74,59 @@ def approve_command(
     always: Annotated[
         bool, Option("--always", help="Also allow matching calls from now on; prints the rule.")
     ] = False,
-    rule: Annotated[
-        Rule | None,
-        Option(
-            "--rule",
-            help="With --always: exactly this call, or its first words with any arguments. Default: exact.",
-        ),
-    ] = None,
-    scope: Annotated[Scope | None, Option("--scope", help="Scope of --always. Default: thread.")] = None,
+    rule: _RuleOption = None,
+    scope: _ScopeOption = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Approve a call. The process that holds the thread continues immediately."""
-    from graph_agent.cli.views.approvals import answer_call, approve_always
+    from graph_agent.cli.views.approvals import answer_call, answer_call_always
 
-    if always:
-        database = resolve_database(db)
-        approve_always(database, call, (scope or Scope.thread).value, (rule or Rule.exact).value, as_json=as_json)
-        return
-    if rule is not None:
-        raise typer.BadParameter(f"--rule {rule.value} needs --always.")
-    if scope is not None:
-        raise typer.BadParameter(f"--scope {scope.value} needs --always.")
-    answer_call(resolve_database(db), call, "approve", "", as_json=as_json)
+    stored = _rules_to_store(rule, scope, always=always)
+    if stored is None:
+        answer_call(resolve_database(db), call, "approve", "", as_json=as_json)
+    else:
+        answer_call_always(resolve_database(db), call, ("allow", *stored), as_json=as_json)
 
 
 @approvals_app.command("reject", cls=PlainCommand)
 def reject_command(
     call: _Call,
+    *,
     reason: Annotated[str, Option("--reason", help="Sent to the model.")] = "",
+    always: Annotated[
+        bool, Option("--always", help="Also deny matching calls from now on; prints the rule.")
+    ] = False,
+    rule: _RuleOption = None,
+    scope: _ScopeOption = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Reject a call; the model receives the reason."""
-    from graph_agent.cli.views.approvals import answer_call
+    from graph_agent.cli.views.approvals import answer_call, answer_call_always
 
-    answer_call(resolve_database(db), call, "reject", reason, as_json=as_json)
+    stored = _rules_to_store(rule, scope, always=always)
+    if stored is None:
+        answer_call(resolve_database(db), call, "reject", reason, as_json=as_json)
+    else:
+        answer_call_always(resolve_database(db), call, ("deny", *stored), reason, as_json=as_json)
+
+
+def _rules_to_store(
+    rule: Rule | None, scope: Scope | None, *, always: bool
+) -> tuple[Literal["thread", "project", "user"], Literal["exact", "prefix"]] | None:
+    """The scope and the kind of the rules of --always; None without it.
+
+    Raises:
+        BadParameter: one of the others was given without it.
+    """
+    if always:
+        return (scope or Scope.thread).value, (rule or Rule.exact).value
+    if rule is not None:
+        raise typer.BadParameter(f"--rule {rule.value} needs --always.")
+    if scope is not None:
+        raise typer.BadParameter(f"--scope {scope.value} needs --always.")
+    return None
 
 
 @approvals_app.command("answer", cls=PlainCommand)

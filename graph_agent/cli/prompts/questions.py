@@ -18,7 +18,7 @@ from graph_agent.cli.render.approval_page import approval_page, call_rows, quest
 from graph_agent.cli.render.console import fold, safe_text
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
-from graph_agent.ports import AlwaysAllow, GrantScope, Proposal, ProposedRules, rules_with_folders
+from graph_agent.ports import AlwaysRules, GrantEffect, GrantScope, Proposal, ProposedRules, rules_with_folders
 from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.wording import APPROVAL, BACK, OUTSIDE, PLAN, RECOVERY, RULES, SCOPES, Choice, format_count
 
@@ -27,6 +27,8 @@ __all__ = ["PendingQuestions", "StopTurn"]
 _ASK_RESULT = "What happened? (sent to the model) "
 _KINDS: Mapping[str, AnswerKind] = {"y": "approve", "n": "reject", "r": "retry", "c": "cancel", "d": "done"}
 _SCOPES: Mapping[str, GrantScope] = {"t": "thread", "p": "project", "u": "user"}
+_EFFECTS: Mapping[str, GrantEffect] = {"a": "allow", "d": "deny"}
+"""The keys that store rules."""
 _SKIP, _STOP = "/skip", "/stop"
 _LABEL = 15
 """Columns of what each choice of rules is called."""
@@ -197,7 +199,8 @@ async def _ask_approval(
     """
     sandbox = prompt.session.sandbox
     outside = (OUTSIDE,) if sandbox.is_active and item.call["tool_name"] in sandbox.tools else ()
-    keys = offer.keys("approval", *outside, without="" if await _can_be_allowed(prompt, item, edited) else "a")
+    unavailable = [key for key in _EFFECTS if not await _has_rule(prompt, item, edited, key)]
+    keys = offer.keys("approval", *outside, without="".join(unavailable))
     while key := await prompt.key(item, shown, keys):
         if key in offer.rows or key.isupper():
             return key
@@ -215,37 +218,43 @@ async def _ask_approval(
             reason = await prompt.words("Feedback: ") if key == "r" else ""
             if reason is not None and await prompt.decide(item, "reject", reason):
                 break
-        elif await _approve(prompt, item, edited, key):
+        elif await _decide_with_rules(prompt, item, edited, key):
             break
     return None
 
 
-async def _can_be_allowed(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None) -> bool:
-    """Whether there is a rule that would allow the call from now on."""
+async def _has_rule(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None, key: str) -> bool:
+    """Whether there is a rule that would allow the call from now on, or deny it."""
     try:
-        proposal = await prompt.session.propose_grant(item.question, edited)
+        proposal = await prompt.session.propose_grant(item.question, edited, _EFFECTS[key])
     except AnswerRefused:
         return False  # It is not open any more, which the prompt finds out.
     return any(proposal.choice(kind) is not None for kind in ("exact", "prefix"))
 
 
-async def _approve(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None, key: str) -> bool:
-    """Approve the call, for "always" with rules that were shown, and their scope; False: still pending."""
-    always = None
-    if key == "a":
+async def _decide_with_rules(
+    prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None, key: str
+) -> bool:
+    """Approve the call, or deny it always; "always" stores rules that were shown. False: still pending."""
+    always, effect = None, _EFFECTS.get(key)
+    if effect is not None:
         try:
-            proposal = await prompt.session.propose_grant(item.question, edited)
+            proposal = await prompt.session.propose_grant(item.question, edited, effect)
         except AnswerRefused as refusal:
             prompt.say(str(refusal), "yellow")
             return False
-        always = await _ask_always(prompt, item, proposal)
+        always = await _ask_always(prompt, item, proposal, effect)
         if always is None:
             return False
+    if effect == "deny":
+        return await prompt.decide(item, "reject", always=always)
     kind: AnswerKind = "approve" if edited is None else "edit"
     return await prompt.decide(item, kind, arguments=edited, always=always, outside=key == OUTSIDE.key)
 
 
-async def _ask_always(prompt: Prompt, item: OpenQuestion, proposal: Proposal) -> AlwaysAllow | None:
+async def _ask_always(
+    prompt: Prompt, item: OpenQuestion, proposal: Proposal, effect: GrantEffect
+) -> AlwaysRules | None:
     """Which rules, with what each of them covers, and for which scope; None: still pending."""
     offered = {"1": proposal.choice("exact"), "2": proposal.choice("prefix")}
     choices = {key: rules for key, rules in offered.items() if rules is not None}
@@ -254,8 +263,13 @@ async def _ask_always(prompt: Prompt, item: OpenQuestion, proposal: Proposal) ->
         return None
     has_folders = any(rules.folders for rules in choices.values())
     place = "" if has_folders or proposal.folder == "." else f" in {proposal.folder}"
-    note = f"Applies{place} in mode {prompt.session.mode} and more permissive modes; `policy revoke` revokes it."
-    prompt.display.lines(_rules_page(choices, prompt.display.width))
+    where = (
+        f"{place} in mode {prompt.session.mode} and more permissive modes"
+        if effect == "allow"
+        else " in every mode"
+    )
+    note = f"Applies{where}; `policy revoke` revokes it."
+    prompt.display.lines(_rules_page(choices, prompt.display.width, effect))
     prompt.say(note)
     prompt.terminal.drop_typed_ahead()
     key = next(iter(choices)) if len(choices) == 1 else await prompt.pick(KeyLine(RULES), item)
@@ -263,12 +277,12 @@ async def _ask_always(prompt: Prompt, item: OpenQuestion, proposal: Proposal) ->
     scope = None if chosen is None else _SCOPES.get(await prompt.pick(KeyLine(SCOPES), item) or "")
     if chosen is None or scope is None:
         return None
-    return AlwaysAllow(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes)
+    return AlwaysRules(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes, effect)
 
 
-def _rules_page(choices: Mapping[str, ProposedRules], width: int) -> list[Text]:
+def _rules_page(choices: Mapping[str, ProposedRules], width: int, effect: GrantEffect) -> list[Text]:
     """The rules of each choice, under its key, and what they cover."""
-    page = [Text("Allow from now on:", "bold")]
+    page = [Text(f"{effect.capitalize()} from now on:", "bold")]
     for key, choice in choices.items():
         is_one = len(choices) == 1
         label = "" if is_one and not choice.prefixes else "any arguments" if choice.prefixes else "exactly"
@@ -276,7 +290,8 @@ def _rules_page(choices: Mapping[str, ProposedRules], width: int) -> list[Text]:
         indent = " " * len(gutter)
         for number, line in enumerate(rules_with_folders(choice)):
             page += fold(safe_text(line, "bold"), width, indent if number else gutter, f"{indent}│ ")
-        count = f"The call needs these {len(choice.rules)} rules together. " if len(choice.rules) > 1 else ""
+        is_together = effect == "allow" and len(choice.rules) > 1
+        count = f"The call needs these {len(choice.rules)} rules together. " if is_together else ""
         page += fold(safe_text(f"{count}{choice.coverage}", "yellow"), width, "     ", by_words=True)
     return page
 

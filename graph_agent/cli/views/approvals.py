@@ -24,12 +24,13 @@ from graph_agent.wording import age_seconds, escape, format_count
 
 if TYPE_CHECKING:
     from graph_agent.app.approvals import RecordedAnswer
+    from graph_agent.ports import GrantEffect, GrantScope, RuleChoice
 
 
 __all__ = [
     "answer_call",
+    "answer_call_always",
     "approval_json",
-    "approve_always",
     "edit_call",
     "list_approvals",
     "parse_object",
@@ -189,29 +190,32 @@ def edit_call(database: Path, call: str, text: str, *, as_json: bool) -> None:
     _print_answer(database, answer, as_json=as_json)
 
 
-def approve_always(
+def answer_call_always(
     database: Path,
     call: str,
-    scope: Literal["thread", "project", "user"],
-    rule: Literal["exact", "prefix"] = "exact",
+    always: "tuple[GrantEffect, GrantScope, RuleChoice]",
+    reason: str = "",
     *,
     as_json: bool,
 ) -> None:
-    """Approve a call, and allow matching calls from now on. Exit code 1 if another answer was first."""
+    """Answer a call, and allow or deny matching calls from now on. Exit code 1 if another answer was first."""
     from asyncio import run
 
-    from graph_agent.app.approvals import allow_always
+    from graph_agent.app.approvals import answer_always
     from graph_agent.ports import rules_with_folders
 
-    answer, always, coverage = run(allow_always(database, call, scope, rule, by=_author()))
-    folders = {"folders": list(map(list, always.folders))} if always.folders else {}
-    permission = {"always": {"scope": always.scope, "rules": list(always.rules), "coverage": coverage, **folders}}
+    answer, stored, coverage = run(answer_always(database, call, always, reason, by=_author()))
+    details = {"effect": "deny"} if stored.effect == "deny" else {}
+    folders = {"folders": list(map(list, stored.folders))} if stored.folders else {}
+    shown = {"scope": stored.scope, "rules": list(stored.rules), "coverage": coverage, **folders, **details}
+    permission = {"always": shown}
+    done = "allowed" if stored.effect == "allow" else "denied"
     _print_answer(database, answer, as_json=as_json, details=permission if answer.accepted else {})
     if not as_json:
         print_text(
-            *(f"Always allowed, scope {always.scope}: {text}" for text in rules_with_folders(always)),
+            *(f"Always {done}, scope {stored.scope}: {text}" for text in rules_with_folders(stored)),
             *filter(None, (coverage,)),
-            "List permissions: graph-agent policy list. Revoke one: graph-agent policy revoke ID",
+            f"List permissions: {own_command()} policy list. Revoke one: {own_command()} policy revoke ID",
         )
 
 

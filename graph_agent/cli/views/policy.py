@@ -27,6 +27,7 @@ from graph_agent.cli.views.table import (
     print_result,
     print_text,
 )
+from graph_agent.config.paths import own_command
 from graph_agent.errors import UsageError
 from graph_agent.ports import Grant, rules_with_folders
 from graph_agent.wording import escape, format_age
@@ -34,6 +35,8 @@ from graph_agent.wording import escape, format_age
 __all__ = ["check_call", "list_policy", "revoke_permission", "run_cases", "show_policy"]
 
 _EXIT_CODES = {"allow": 0, "ask": 3, "deny": 4}
+_NAMES = {"allow": "permission", "deny": "denial"}
+"""What a saved rule is called."""
 _OPTIONAL_KEYS = ("problems", "allowed_in", "note")
 """Keys of a report that the JSON contains only if they have a value."""
 
@@ -56,14 +59,17 @@ def _list_lines(rules: Sequence[Mapping[str, str]], grants: Sequence[Grant]) -> 
     for grant in grants:
         scope = {"thread": f"in thread {grant.thread_id}", "project": f"in {grant.workspace}", "user": "everywhere"}
         folder = "" if grant.folders or grant.folder == "." else f", from folder {grant.folder}"
-        title = (
-            f"permission {grant.id}  {scope[grant.scope]}{folder}, in mode {grant.mode} and more permissive ones"
+        where = (
+            f"{folder}, in mode {grant.mode} and more permissive ones"
+            if grant.effect == "allow"
+            else ", in every mode"
         )
+        title = f"{_NAMES[grant.effect]} {grant.id}  {scope[grant.scope]}{where}"
         yield colorize(escape(title), "heading")
         yield from _rule_lines(grant)
         yield escape(f"  given {format_age(grant.at)} by {grant.by}, with call {grant.call_id}")
     if grants:
-        yield "Revoke one with: graph-agent policy revoke ID"
+        yield f"Revoke one with: {own_command()} policy revoke ID"
     elif not rules:
         yield "No rules and no saved permissions."
 
@@ -75,7 +81,7 @@ def revoke_permission(database: Path, text: str, *, as_json: bool) -> None:
         UnknownId: there is no such permission.
     """
     grant = asyncio.run(revoke_grant(database, text, by=f"cli pid {os.getpid()}"))
-    lines = [f"Revoked permission {grant.id}:", *_rule_lines(grant)]
+    lines = [f"Revoked {_NAMES[grant.effect]} {grant.id}:", *_rule_lines(grant)]
     print_result({"revoked": _grant_json(grant)}, lines, as_json=as_json)
 
 

@@ -14,10 +14,10 @@ from graph_agent.storage.sqlite.row_values import grant_of, load_json
 
 __all__ = ["SqliteDecisions", "SqliteGrants", "find_answer", "insert_answer", "insert_grant"]
 
-_COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id"
+_COLUMNS = "scope, rules, mode, thread_id, workspace, call_id, by, at, folder, effect, id"
 _INSERT_GRANT = """
-INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at, folder)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at, folder, effect)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _LINE = """
 WITH RECURSIVE line (id) AS (SELECT :thread_id UNION
@@ -64,7 +64,16 @@ def insert_grant(connection: sqlite3.Connection, grant: Grant) -> None:
         ]
     )
     place = (grant.thread_id, storable(grant.workspace), grant.call_id)
-    row = (grant.scope, rules, grant.mode, *place, storable(grant.by), grant.at, storable(grant.folder))
+    row = (
+        grant.scope,
+        rules,
+        grant.mode,
+        *place,
+        storable(grant.by),
+        grant.at,
+        storable(grant.folder),
+        grant.effect,
+    )
     connection.execute(_INSERT_GRANT, row)
 
 

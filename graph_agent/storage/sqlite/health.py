@@ -235,7 +235,7 @@ _OWN: Mapping[str, tuple[Column, ...]] = {
     "decisions": (Column("superseded_at", may_be_null=True), Column("outside_sandbox", "number")),
     "grants": tuple(
         Column(name, "json" if name == "rules" else "text")
-        for name in ("scope", "rules", "mode", "workspace", "folder", "call_id", "by", "at")
+        for name in ("scope", "rules", "mode", "workspace", "folder", "effect", "call_id", "by", "at")
     ),
     "leases": (
         *(Column(name) for name in ("owner_token", "process_started", "boot_id", "host", "since")),

@@ -281,7 +281,7 @@ class SqliteReadStore:
 
     def grants(self) -> "list[ports.Grant]":
         rows = self._rows(
-            """SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id FROM grants
+            """SELECT scope, rules, mode, thread_id, workspace, call_id, by, at, folder, effect, id FROM grants
             WHERE revoked_at IS NULL ORDER BY id"""
         )
         return list(map(grant_of, rows))

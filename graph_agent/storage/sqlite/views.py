@@ -64,7 +64,8 @@ CREATE TEMP TABLE leases (thread_id, pid, process_started, boot_id, host, since,
 CREATE TEMP TABLE inbox (id, thread_id, taken_at);
 CREATE TEMP TABLE transcript (thread_id, seq, branch, message_id, role, body, checkpoint_id, at);
 CREATE TEMP TABLE branches (thread_id, branch, parent_branch, from_seq);
-CREATE TEMP TABLE grants (scope, rules, mode, thread_id, workspace, call_id, by, at, folder, id, revoked_at);
+CREATE TEMP TABLE grants (scope, rules, mode, thread_id, workspace, call_id, by, at, folder, effect, id,
+    revoked_at);
 CREATE TEMP TABLE pruned_checkpoints (thread_id, checkpoint_id);
 CREATE TEMP TABLE background_shells (id, thread_id, call_id, attempt, command, started_at, ended_at);
 CREATE TEMP TABLE rewinds (thread_id, status);
@@ -80,7 +81,7 @@ _READ = {
     "decisions": "id thread_id call_id attempt question args_digest kind args reason by at applied_at "
     "superseded_at outside_sandbox",
     "leases": "thread_id owner_token pid process_started boot_id host since ended_at",
-    "grants": "id scope rules mode thread_id workspace folder call_id by at revoked_at revoked_by",
+    "grants": "id scope rules mode thread_id workspace folder effect call_id by at revoked_at revoked_by",
     "rewinds": "id thread_id checkpoint_id head scope plan status at ended_at",
     "prune_points": "thread_id checkpoint_id branch seq",
     "pruned_checkpoints": "thread_id checkpoint_id",
@@ -96,6 +97,7 @@ _DEFAULTS = {
     ("threads", "add_dirs"): "'[]'",
     ("threads", "model_choice"): "''",
     ("grants", "folder"): "'.'",
+    ("grants", "effect"): "'allow'",
     ("decisions", "outside_sandbox"): "0",
 }
 

@@ -8,7 +8,7 @@ import pytest
 
 from graph_agent.app.approvals import (
     RecordedAnswer,
-    allow_always,
+    answer_always,
     answer_approval,
     edit_approval,
     find_waiting_call,
@@ -17,7 +17,7 @@ from graph_agent.app.approvals import (
 from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
 from graph_agent.errors import AnswerRefused, NothingYet, UnknownId
-from graph_agent.ports import AlwaysAllow, Answer, Grant, Question, RuleChoice, Scope
+from graph_agent.ports import AlwaysRules, Answer, Grant, GrantEffect, GrantScope, Question, RuleChoice, Scope
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import Rows, record_of
@@ -204,11 +204,13 @@ async def test_arguments_that_the_tool_cannot_take_leave_the_question_open(
 async def test_a_call_is_approved_and_its_like_allowed_in_one_step(asked: Rows, tmp_path: Path) -> None:
     _runs(asked, "git status && git diff")
 
-    given, always, coverage = await allow_always(asked.path, "call_a", "user", by=_ME, clock=FixedClock())
+    given, always, coverage = await answer_always(
+        asked.path, "call_a", ("allow", "user", "exact"), by=_ME, clock=FixedClock()
+    )
 
     rules = ("bash(git status)", "bash(git diff)")
     assert given == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=NOW)
-    assert always == AlwaysAllow("user", rules)
+    assert always == AlwaysRules("user", rules)
     assert coverage == "This allows exactly these words in this folder, and nothing else."
     assert _grants(asked) == [Grant("user", rules, "default", "t1", str(tmp_path), "call_a", _ME, NOW, id=1)]
 
@@ -218,12 +220,12 @@ async def test_a_call_is_approved_and_all_with_the_same_beginning_allowed_in_one
 ) -> None:
     _runs(asked, "git status -s && rm -r out")
 
-    given, always, coverage = await allow_always(
-        asked.path, "call_a", "project", "prefix", by=_ME, clock=FixedClock()
+    given, always, coverage = await answer_always(
+        asked.path, "call_a", ("allow", "project", "prefix"), by=_ME, clock=FixedClock()
     )
 
     rules, prefixes = ("bash(git status *)", "bash(rm -r out)"), ("bash(git status *)",)
-    assert (given.accepted, always) == (True, AlwaysAllow("project", rules, prefixes=prefixes))
+    assert (given.accepted, always) == (True, AlwaysRules("project", rules, prefixes=prefixes))
     assert "git status with any arguments" in coverage
     assert "exactly as written: rm -r out" in coverage
     where = ("default", "t1", str(tmp_path), "call_a", _ME, NOW)
@@ -244,16 +246,39 @@ async def test_a_rule_that_there_is_none_of_names_the_other(
     _runs(asked, command)
 
     with pytest.raises(AnswerRefused, match=re.escape(said)):
-        await allow_always(asked.path, "call_a", "thread", rule, by=_ME)
+        await answer_always(asked.path, "call_a", ("allow", "thread", rule), by=_ME)
 
     assert (await _answers(asked), _grants(asked)) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("command", "rule", "stored", "prefixes"),
+    [
+        ("rm -r out", "exact", "bash(rm -r out)", ()),
+        ("rm -r out", "prefix", "bash(rm *)", ("bash(rm *)",)),
+        ("git push -f", "prefix", "bash(git push *)", ("bash(git push *)",)),
+    ],
+)
+async def test_a_call_is_rejected_and_its_like_denied_in_one_step(
+    asked: Rows, tmp_path: Path, command: str, rule: RuleChoice, stored: str, prefixes: tuple[str, ...]
+) -> None:
+    _runs(asked, command)
+
+    choice: tuple[GrantEffect, GrantScope, RuleChoice] = ("deny", "project", rule)
+    given, always, _ = await answer_always(asked.path, "call_a", choice, "no", by=_ME, clock=FixedClock())
+
+    assert given == RecordedAnswer("call_a", "t1", "reject", accepted=True, by=_ME, at=NOW)
+    assert always == AlwaysRules("project", (stored,), prefixes=prefixes, effect="deny")
+    where = ("default", "t1", str(tmp_path), "call_a", _ME, NOW)
+    assert _grants(asked) == [Grant("project", (stored,), *where, effect="deny", id=1, prefixes=prefixes)]
+    assert (await _answers(asked))["call_a"].reason == f"always denied in this project: {stored}. no"
 
 
 async def test_a_call_of_which_no_rule_can_be_made_stays_open(asked: Rows) -> None:
     _runs(asked, "bash -c ls")
 
     with pytest.raises(AnswerRefused, match="'call_a' cannot be always allowed and is still pending"):
-        await allow_always(asked.path, "call_a", "thread", by=_ME)
+        await answer_always(asked.path, "call_a", ("allow", "thread", "exact"), by=_ME)
 
     assert (await _answers(asked), _grants(asked)) == ({}, [])
 
@@ -261,7 +286,7 @@ async def test_a_call_of_which_no_rule_can_be_made_stays_open(asked: Rows) -> No
 async def test_no_permission_is_stored_if_another_answer_was_first(asked: Rows) -> None:
     asked.decision("reject")
 
-    given, always, _ = await allow_always(asked.path, "call_a", "thread", by=_ME)
+    given, always, _ = await answer_always(asked.path, "call_a", ("allow", "thread", "exact"), by=_ME)
 
     assert (given.kind, given.accepted, always.rules, _grants(asked)) == ("reject", False, (), [])
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from graph_agent.errors import AnswerRefused
-from graph_agent.ports import AlwaysAllow, Answer, Grant, Question, Scope, SystemClock
+from graph_agent.ports import AlwaysRules, Answer, Grant, Question, Scope, SystemClock
 from graph_agent.session.answer_checks import attach_grant, review_edit
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.questions import QuestionQueue
@@ -41,7 +41,7 @@ async def test_arguments_that_may_not_run_are_refused(tool: str) -> None:
 def test_an_answer_with_always_carries_a_grant_for_its_mode_and_folder() -> None:
     answer = Answer("approve", "chat", _AT)
 
-    given = attach_grant(answer, AlwaysAllow("project", ("bash(ls)", "bash(rm x)"), "sub"), "c1", _SCOPE, "/w")
+    given = attach_grant(answer, AlwaysRules("project", ("bash(ls)", "bash(rm x)"), "sub"), "c1", _SCOPE, "/w")
 
     grant = Grant("project", ("bash(ls)", "bash(rm x)"), "acceptEdits", "t1", "/w", "c1", "chat", _AT, "sub")
     assert given == replace(answer, grant=grant, reason="always in this project: bash(ls), bash(rm x)")

@@ -122,6 +122,9 @@ def _decided(*decisions: tuple[str, ...]) -> list[tuple[str, ...]]:
         pytest.param(
             (A,), ("a", "", "t"), [("call-a", "approve", "", "always thread", "bash(echo a)")], id="always, Enter"
         ),
+        pytest.param(
+            (A,), ("d", "", "t"), [("call-a", "reject", "", "always deny thread", "bash(echo a)")], id="always deny"
+        ),
         pytest.param((A,), ("a", "b", "n"), [("call-a", "reject", "")], id="back from always"),
         pytest.param((MAKE,), ("r",), [("call-a", "retry", "")], id="retry"),
         pytest.param((MAKE,), ("c",), [("call-a", "cancel", "")], id="cancel"),
@@ -241,7 +244,7 @@ async def test_the_keys_are_explained_with_what_the_page_leaves_out(tmp_path: Pa
     )
 
     explained = shown[shown.index(KEYS) + 1 :]
-    assert explained[0] == "  y run       run it once"
+    assert explained[0].split() == ["y", "run", "run", "it", "once"]
     assert [line for line in explained if line.startswith(("  call call-a, attempt 1, in", "  Why."))] != []
     assert explained[-1] == KEYS
 
@@ -305,6 +308,16 @@ async def test_always_shows_its_rules_and_stores_them_for_the_chosen_scope(tmp_p
     assert shown.count(SCOPE_KEYS) == 2
     assert "<dropped>" in shown[start:]
     assert scene.session.log == _decided(("call-a", "approve", "", "always project", *rules))
+
+
+async def test_always_deny_shows_its_rule_and_where_it_holds(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, A)
+
+    shown = await scene.ask("d", "u")
+
+    assert shown[(start := shown.index("Deny from now on:")) + 1] == "  bash(echo a)"
+    assert "Applies in every mode; `policy revoke` revokes it." in shown[start:]
+    assert scene.session.log == _decided(("call-a", "reject", "", "always deny user", "bash(echo a)"))
 
 
 async def test_a_call_of_which_no_rule_can_be_made_says_why_and_is_asked_again(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_rules_and_permissions_can_be_printed_as_json(rows: Rows, config: Path) 
         "by": "cli pid 7",
         "at": START,
         "folder": ".",
+        "effect": "allow",
         "folders": [],
         "prefixes": [],
     }
