@@ -40,6 +40,7 @@ __all__ = [
     "dropped_images",
     "editor_words",
     "read_tree",
+    "save_image",
     "user_commands",
 ]
 
@@ -230,7 +231,7 @@ def clipboard_image() -> PastedImage:
         )
     for command in found:
         if data := _output_of(command):
-            return _save_copy(data, "clipboard.png")
+            return save_image(data, "clipboard.png")
     raise UsageError("The clipboard contains no image.")
 
 
@@ -259,7 +260,7 @@ def dropped_images(text: str) -> list[PastedImage]:
         if media_type_of(data) is None:
             return []
         found.append((data, path.name))
-    return [_save_copy(data, name) for data, name in found]
+    return [save_image(data, name) for data, name in found]
 
 
 def _dropped_path(word: str) -> Path | None:
@@ -289,10 +290,15 @@ def _output_of(command: Sequence[str]) -> bytes:
     return data
 
 
-def _save_copy(data: bytes, name: str) -> PastedImage:
+def save_image(data: bytes, name: str) -> PastedImage:
+    """Keep a copy of an image under this name, for a message that mentions it.
+
+    Raises:
+        UsageError: it is no image that can be sent, or it cannot be stored.
+    """
     media_type = media_type_of(data)
     if media_type is None:
-        raise UsageError("The clipboard holds no PNG, JPEG, GIF or WebP image.")
+        raise UsageError(f"{name} is no PNG, JPEG, GIF or WebP image.")
     if len(data) > MAX_BYTES:
         raise UsageError(f"{name} is larger than {MAX_BYTES // 1024 // 1024} MB. Attach a smaller copy.")
     if not is_whole_image(data, media_type):

@@ -164,10 +164,22 @@ def revoke_server_trust(name: str) -> None:
 
 
 class SessionServers:
-    """The servers of one session. Their tools are registered when they are known, and removed with them."""
+    """The servers of one session. Their tools are registered when they are known, and removed with them.
 
-    def __init__(self, settings: Settings, registry: ToolRegistry, workspace: Path, bus: EventBus) -> None:
+    `added` are those that the user's editor names, which are trusted as its user is; a server of the same name in
+    the settings takes precedence.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: ToolRegistry,
+        workspace: Path,
+        bus: EventBus,
+        added: Mapping[str, McpServer] | None = None,
+    ) -> None:
         self._settings = settings
+        self._added = added or {}
         self.registry = registry
         self._workspace = workspace
         self._bus = bus
@@ -209,9 +221,10 @@ class SessionServers:
 
     def _by_trust(self, *, again: bool) -> tuple[Mapping[str, McpServer], list[str]]:
         """The enabled servers that may be started, and the names of those to warn about."""
-        trusted: dict[str, McpServer] = {}
+        configured = self._settings.mcp_servers
+        trusted = {name: server for name, server in self._added.items() if name not in configured}
         untrusted: list[str] = []
-        for name, server in self._settings.mcp_servers.items():
+        for name, server in configured.items():
             if server.enabled and _is_trusted(name, server, self._settings):
                 trusted[name] = server
             elif server.enabled and (not again or trust_file(os.environ).has_server_named(name)):

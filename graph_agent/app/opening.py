@@ -41,11 +41,12 @@ from graph_agent.app.toolset import (
     sandbox_status,
 )
 from graph_agent.app.tracing import TurnTracer, trace_turns
+from graph_agent.config.mcp_servers import validate_server
 from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file, own_command, pasted_dir
 from graph_agent.config.project import Project
 from graph_agent.config.redaction import redactor
-from graph_agent.config.settings import HookSettings, Settings
+from graph_agent.config.settings import HookSettings, McpServer, Settings
 from graph_agent.config.sources import load_settings, stricter_mode, with_model
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import EventBus, WarningIssued
@@ -88,8 +89,8 @@ _FLAG_SETTINGS = {"db": "database", "mode": "mode", "model": "model.name", "effo
 _FLAG_SETTINGS |= {name: name for name in ("max_steps", "max_tokens", "max_cost")}
 """Command-line flags and the setting that each one gives."""
 _OTHER_FLAGS = (
-    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "may_choose_model", "model_left"),
-    *("no_stream", "prompt", "trust"),
+    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "may_choose_model", "mcp_servers"),
+    *("model_left", "no_stream", "prompt", "trust"),
 )
 
 
@@ -103,21 +104,20 @@ async def open_session(
     """Open a thread in this process, a new one if `thread_id` is None or unknown, and hold it until `close`.
 
     Args:
-        workspace: the folder the thread works in; an existing thread moves there.
-        thread_id: the whole id.
+        workspace: the folder the thread with this whole id works in; an existing thread moves there.
         flags: `add_dirs`, `db`, `effort`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream` in
             place of settings. `agent` names the agent of a new thread. `checkpoint_id` is an older checkpoint to
             branch from. `may_choose_model` leaves an unclear model to `Session.switch_model`. `model_left` names
             the `thread` that a chat leaves, and the `name` of its model for the new one. `awaits_servers` waits for
-            MCP servers, at most `mcp_wait`. `trust` trusts the project here. `attached` files may be read anywhere,
-            `prompt` is queued before anything that takes time.
+            MCP servers, at most `mcp_wait`; `mcp_servers` adds tables of them to those of the settings. `trust`
+            trusts the project here. `attached` files may be read anywhere, `prompt` is queued before anything slow.
         bus: receives the session's events.
 
     Raises:
         ConfigError: a setting is wrong.
         ThreadHeld: another process holds the thread.
         StorageError: the database cannot be used.
-        UsageError: a flag is unknown; no model can be chosen; the cost is limited but unknown.
+        UsageError: a flag is unknown or wrong; no model can be chosen; the cost is limited but unknown.
     """
     given, bus, folder = dict(flags or {}), bus or EventBus(), await asyncio.to_thread(existing_folder, workspace)
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
@@ -136,6 +136,7 @@ async def open_session(
         attached=tuple(given.get("attached") or ()),
         agent=str(given.get("agent") or ""),
         prompt=str(given.get("prompt") or ""),
+        servers={name: validate_server(name, one) for name, one in (given.get("mcp_servers") or {}).items()},
     )
     async with AsyncExitStack() as opened:
         session = await _open(request, settings, bus, opened)
@@ -202,6 +203,8 @@ class _OpenRequest:
     """Name of the agent that a new thread works as; empty for none."""
     prompt: str
     """The first message, to be queued before anything that takes time; empty for none."""
+    servers: Mapping[str, McpServer]
+    """MCP servers that the user's editor adds."""
 
 
 async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
@@ -243,7 +246,7 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     )
     for line in unusable:
         bus.publish(WarningIssued(f"Plug-in not loaded: {line}"))
-    servers = SessionServers(settings, registry, workspace, bus)
+    servers = SessionServers(settings, registry, workspace, bus, request.servers)
     dependencies = await session_dependencies(thread, settings, model, store, bus, servers)
     session = await Session.open(thread, replace(dependencies, lock=lock))
     opened.push_async_callback(servers.close)

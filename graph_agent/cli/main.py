@@ -118,6 +118,7 @@ _PROGRAMS = {
     "diff": single_command(diff_command),
     "doctor": single_command(doctor_command),
     "init": single_command(init_command),
+    "acp": single_command(session.acp),
     "demo": single_command(session.demo),
     "threads": threads_app,
     "approvals": approvals_app,

@@ -41,6 +41,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "graph-agent run --resume shop --reject 1a2b3c4d --reason 'use git mv'",
     ),
     "resume": ("graph-agent resume", "graph-agent resume shop", "graph-agent resume 8a7f3c21"),
+    "acp": ("graph-agent acp", "graph-agent acp --mode plan --trust"),
     "demo": ("graph-agent demo", "graph-agent demo --yes"),
     "inspect": (
         "graph-agent inspect",

@@ -22,7 +22,7 @@ from graph_agent.ports.read_store import (
 
 if TYPE_CHECKING:
     from graph_agent.events import CallOutcome
-    from graph_agent.ports import JournalRow
+    from graph_agent.ports import Answer, JournalRow
 
 __all__ = [
     "CALL_WORDS",
@@ -359,10 +359,17 @@ def describe_end(status: str, outcome: "CallOutcome | None", by: str, reason: st
     return CallEnd(outcome, "user", reason.removeprefix(STOPPED_BY_USER).removeprefix(", "))
 
 
-_ANSWER_WORDS = {**OUTCOMES, "approve": "approved", "edit": "approved as edited", "answer": "answered"}
+_ANSWER_WORDS = {
+    **OUTCOMES,
+    "approve": "approved",
+    "edit": "approved as edited",
+    "answer": "answered",
+    "retry": "retried",
+    "done": "marked as done",
+}
 
 
-def answer_words(answer: StandingAnswer) -> str:
+def answer_words(answer: "StandingAnswer | Answer") -> str:
     """What an answer decided, and who gave it."""
     return f"{_ANSWER_WORDS.get(answer.kind, answer.kind)} by {answer.by}"
 

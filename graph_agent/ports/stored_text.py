@@ -1,12 +1,21 @@
-"""Text as it is stored: compact JSON, characters that SQLite takes, the words of a message that search finds."""
+"""Text as it is stored and read again: compact JSON, characters that SQLite takes, words for the search, diffs."""
 
 import json
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["LONGEST_WORD", "index_text", "json_text", "plain_text", "searchable", "storable"]
+__all__ = [
+    "LONGEST_WORD",
+    "Hunk",
+    "index_text",
+    "json_text",
+    "parse_diff",
+    "plain_text",
+    "searchable",
+    "storable",
+]
 
 _to_json = partial(json.dumps, ensure_ascii=False, separators=(",", ":"), default=str, skipkeys=True)
 
@@ -78,3 +87,55 @@ def _leaves(value: Any) -> Iterator[str]:
             return
         case _:
             yield str(value)
+
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+
+
+class Hunk(NamedTuple):
+    """One piece of a unified diff."""
+
+    old: int
+    """Number of its first line before the change."""
+    new: int
+    lines: tuple[str, ...]
+    """Each with its sign: a blank, a minus, a plus, or the backslash of a note."""
+
+    def side(self, sign: str) -> str:
+        """The text before (`-`) or after (`+`) the change."""
+        text, is_ours = "", False
+        for line in self.lines:
+            if line.startswith("\\"):
+                text = text.removesuffix("\n") if is_ours else text
+            elif is_ours := line[:1] in (" ", sign):
+                text += f"{line[1:]}\n"
+        return text
+
+    def trimmed(self, context: int) -> Iterator["Hunk"]:
+        """The same with at most so many unchanged lines around each change, in pieces where lines are left out."""
+        changed = [number for number, line in enumerate(self.lines) if line[:1] != " "]
+        old, new, begun = self.old, self.new, Hunk(self.old, self.new, ())
+        for number, line in enumerate(self.lines):
+            if any(abs(number - one) <= context for one in changed):
+                begun = begun._replace(lines=(*begun.lines, line)) if begun.lines else Hunk(old, new, (line,))
+            elif begun.lines:
+                yield begun
+                begun = Hunk(old, new, ())
+            old += line[:1] in (" ", "-")
+            new += line[:1] in (" ", "+")
+        if begun.lines:
+            yield begun
+
+
+def parse_diff(diff: str) -> tuple[list[str], list[Hunk]]:
+    """The lines ahead of the first hunk of a unified diff of one file, and its hunks."""
+    head: list[str] = []
+    starts: list[tuple[int, int]] = []
+    bodies: list[list[str]] = []
+    for line in diff.removesuffix("\n").split("\n") if diff else ():
+        if found := _HUNK.match(line):
+            starts.append((int(found[1]), int(found[2])))
+            bodies.append([])
+        else:
+            (bodies[-1] if bodies else head).append(line)
+    return head, [Hunk(*start, tuple(body)) for start, body in zip(starts, bodies, strict=True)]

@@ -12,6 +12,7 @@ from tests.architecture.checkout import ROOT, code_modules
 MODEL_LIBRARIES = ("langgraph", "langchain_core", "langchain_openai", "openai", "tiktoken", "numpy")
 
 HEAVY = (
+    "graph_agent.acp",
     "graph_agent.app",
     "graph_agent.durable",
     "graph_agent.graph",

@@ -19,17 +19,20 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.crash.forked_commands import load
 
-__all__ = ["run_forked"]
+__all__ = ["ForkedProgram", "run_forked", "start_forked"]
 
 _ROOT = Path(__file__).parents[2]
 _MORE = (
     "graph_agent.__main__",
+    "graph_agent.acp.server",
+    "graph_agent.acp.session",
     "graph_agent.app.rewind",
     "graph_agent.app.thread_import",
     "graph_agent.app.threads",
@@ -66,6 +69,52 @@ def run_forked(
                 raise subprocess.TimeoutExpired(list(arguments), _TIMEOUT_S) from late
         texts = [_text(file) for file in (out, err)]
     return subprocess.CompletedProcess(list(arguments), code, *texts)
+
+
+@dataclass(frozen=True)
+class ForkedProgram:
+    """A command that runs, with pipes to it."""
+
+    pid: int
+    stdin: int
+    """Descriptors; whoever reads and writes closes them."""
+    stdout: int
+    _line: socket.socket
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal; it may have ended already, and its id is nobody else's before `wait`."""
+        os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended.
+
+        Raises:
+            TimeoutError: it takes longer than a minute.
+        """
+        try:
+            self._line.sendall(b"w")
+            return int(self._line.recv(64))
+        finally:
+            self._line.close()
+
+
+def start_forked(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], stderr: Path
+) -> ForkedProgram:
+    """Start `graph-agent ARGUMENTS` with pipes for its input and output."""
+    asked = {"arguments": list(arguments), "cwd": str(cwd), "environment": dict(environment), "uid": None}
+    body = json.dumps({**asked, "is_started": True}).encode()
+    (source, stdin), (stdout, out) = os.pipe(), os.pipe()
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(_nursery())
+    line.settimeout(_TIMEOUT_S)
+    with stderr.open("ab") as err:
+        socket.send_fds(line, [len(body).to_bytes(4, "big")], [source, out, err.fileno()])
+        line.sendall(body)
+        pid = int.from_bytes(line.recv(8), "big")
+    os.close(source)
+    os.close(out)
+    return ForkedProgram(pid, stdin, stdout, line)
 
 
 def _text(file: Any) -> str:
@@ -125,11 +174,17 @@ def _attend(line: socket.socket) -> None:
     body = b""
     while len(body) < int.from_bytes(head, "big"):
         body += line.recv(_MOST_BYTES)
+    asked = json.loads(body)
     command = os.fork()
     if command == 0:
         line.close()
-        _become(json.loads(body), descriptors)
+        _become(asked, descriptors)
         _end_as_a_process_does(importlib.import_module("graph_agent.__main__").main())
+    for descriptor in descriptors:
+        os.close(descriptor)
+    if asked.get("is_started"):
+        line.sendall(command.to_bytes(8, "big"))
+        line.recv(1)  # Until somebody waits for it, its id stays taken.
     _, status = os.waitpid(command, 0)
     line.sendall(str(os.waitstatus_to_exitcode(status)).encode())
     os._exit(0)

@@ -1,4 +1,4 @@
-"""The commands that run a session: `chat`, `resume`, `run` and `demo`. Each body loads its own modules."""
+"""The commands that run a session: `chat`, `resume`, `run`, `acp` and `demo`. Each body loads its own modules."""
 
 import select
 import signal
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graph_agent.cli.session_target import Target
 
 
-__all__ = ["InputFormat", "Output", "Recover", "chat", "demo", "resume", "run"]
+__all__ = ["InputFormat", "Output", "Recover", "acp", "chat", "demo", "resume", "run"]
 
 _PIPE_SECONDS = 3
 """How long the prompt of `--print` waits for the first byte of piped input."""
@@ -240,6 +240,27 @@ def _run_to_the_end(
     log_to_file()
     _restore_ctrl_c()
     return run_headless(request, lambda bus: open_target(target, bus), restore_signals)
+
+
+def acp(
+    *,
+    model: Model = None,
+    effort: Effort = None,
+    mode: Mode = None,
+    skip_permissions: Bypass = False,
+    trust: Trust = False,
+    db: Database = None,
+) -> None:
+    """Serve an editor on stdin and stdout with the Agent Client Protocol; see docs/editors.md."""
+    from graph_agent.acp.server import AgentOptions, serve
+    from graph_agent.cli.log_file import log_to_file
+    from graph_agent.cli.startup import reserve_stdout, restore_gc
+
+    log_to_file()
+    given = {**_flags(model, mode, None, skip_permissions, False, None), "effort": effort, "trust": trust}
+    flags = {name: value for name, value in given.items() if value is not None and value is not False}
+    number = serve(AgentOptions(resolve_database(db), flags, restore_gc), reserve_stdout())
+    raise typer.Exit(128 + number if number else 0)
 
 
 def demo(

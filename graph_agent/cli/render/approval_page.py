@@ -15,9 +15,10 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from graph_agent.calls import PLAN_TOOL, question_and_options
-from graph_agent.cli.render.console import Hunk, block, diff_lines, fold, hunk_lines, parse_diff, safe_text
+from graph_agent.cli.render.console import block, diff_lines, fold, hunk_lines, safe_text
 from graph_agent.cli.views.table import format_time
 from graph_agent.ports import SandboxInfo
+from graph_agent.ports.stored_text import Hunk, parse_diff
 from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.wording import format_age, format_count, mixed_alphabets
 

@@ -1,24 +1,23 @@
 """The rich console everything is printed on; foreign text and diffs as escaped, folded lines that hide nothing."""
 
-import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TextIO
+from collections.abc import Sequence
+from typing import TextIO
 
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
 from graph_agent.cli.views.table import is_plain_terminal, supports_escapes
+from graph_agent.ports.stored_text import Hunk, parse_diff
 from graph_agent.wording import escape, parts
 
-__all__ = ["Hunk", "block", "diff_lines", "fold", "hunk_lines", "make_console", "parse_diff", "safe_text"]
+__all__ = ["block", "diff_lines", "fold", "hunk_lines", "make_console", "safe_text"]
 
 _ESCAPED = "reverse"
 _NARROWEST = 8
 _GUTTER = " " * 7
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _STYLES = {"+": "green", "-": "red", " ": ""}
 _TAB = "→   "
 """How a diff shows a tab: code stays readable and a tab differs from blanks."""
@@ -79,55 +78,6 @@ def block(text: str, width: int, gutter: str = "  │ ", style: str = "") -> lis
     """Text of several lines behind a gutter; a newline at the end is optional."""
     lines = text.removesuffix("\n").split("\n")
     return [piece for line in lines for piece in fold(safe_text(line, style), width, gutter)]
-
-
-class Hunk(NamedTuple):
-    """One piece of a unified diff."""
-
-    old: int
-    """Number of its first line before the change."""
-    new: int
-    lines: tuple[str, ...]
-    """Each with its sign: a blank, a minus, a plus, or the backslash of a note."""
-
-    def side(self, sign: str) -> str:
-        """The text before (`-`) or after (`+`) the change."""
-        text, is_ours = "", False
-        for line in self.lines:
-            if line.startswith("\\"):
-                text = text.removesuffix("\n") if is_ours else text
-            elif is_ours := line[:1] in (" ", sign):
-                text += f"{line[1:]}\n"
-        return text
-
-    def trimmed(self, context: int) -> Iterator["Hunk"]:
-        """The same with at most so many unchanged lines around each change, in pieces where lines are left out."""
-        changed = [number for number, line in enumerate(self.lines) if line[:1] != " "]
-        old, new, begun = self.old, self.new, Hunk(self.old, self.new, ())
-        for number, line in enumerate(self.lines):
-            if any(abs(number - one) <= context for one in changed):
-                begun = begun._replace(lines=(*begun.lines, line)) if begun.lines else Hunk(old, new, (line,))
-            elif begun.lines:
-                yield begun
-                begun = Hunk(old, new, ())
-            old += line[:1] in (" ", "-")
-            new += line[:1] in (" ", "+")
-        if begun.lines:
-            yield begun
-
-
-def parse_diff(diff: str) -> tuple[list[str], list[Hunk]]:
-    """The lines ahead of the first hunk of a unified diff of one file, and its hunks."""
-    head: list[str] = []
-    starts: list[tuple[int, int]] = []
-    bodies: list[list[str]] = []
-    for line in diff.removesuffix("\n").split("\n") if diff else ():
-        if found := _HUNK.match(line):
-            starts.append((int(found[1]), int(found[2])))
-            bodies.append([])
-        else:
-            (bodies[-1] if bodies else head).append(line)
-    return head, [Hunk(*start, tuple(body)) for start, body in zip(starts, bodies, strict=True)]
 
 
 def diff_lines(diff: str, width: int) -> list[Text]:

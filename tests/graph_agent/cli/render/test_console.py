@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from graph_agent.cli.render.console import block, diff_lines, fold, make_console, parse_diff, safe_text
+from graph_agent.cli.render.console import block, diff_lines, fold, make_console, safe_text
+from graph_agent.ports.stored_text import parse_diff
 from graph_agent.wording import escape
 
 

@@ -1,0 +1,1 @@
+"""The Agent Client Protocol: the agent in an editor. See `server.py` for where to begin to read."""

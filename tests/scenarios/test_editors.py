@@ -1,0 +1,367 @@
+"""`graph-agent acp` as an editor drives it: the protocol's own client, real processes, real kills."""
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from acp import RequestError, schema, text_block
+
+from tests.fakes.acp_client import DISMISS, Editor, error_of, stderr_of
+from tests.fakes.openai_server import DELAY, ERR, TC, TXT
+from tests.scenarios.command import scripted
+
+TOUCH = TC("c1", "bash", {"command": "touch x"})
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+async def test_a_turn_streams_asks_runs_and_ends(tmp_path: Path) -> None:
+    replies = [
+        TC("c1", "write_file", {"file_path": "a.txt", "content": "hello\n"}),
+        TC("c2", "todo_write", {"items": [{"content": "look", "status": "in_progress"}]}),
+        TXT("all done"),
+    ]
+    with scripted(tmp_path, replies) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            editor.answers["c1"] = "approve"
+
+            stopped = await session.prompt("write it")
+
+            [asked] = editor.asked
+            path = str(command.workspace / "a.txt")
+            diff = {"type": "diff", "path": path, "newText": "hello\n"}
+            assert (stopped, session.said()) == ("end_turn", "all done")
+            assert asked["toolCall"]["content"][0] == diff
+            assert session.call("c1")["status"] == "completed"
+            assert session.call("c1")["kind"] == "edit"
+            assert session.call("c1")["locations"] == [{"path": path, "line": 1}]
+            [plan] = session.updates("plan")
+            assert plan["entries"] == [{"content": "look", "priority": "medium", "status": "in_progress"}]
+            assert session.updates("usage_update")[-1]["size"] > 0
+            assert session.updates("session_info_update")[-1]["title"] == "write it"
+            names = {one["name"] for one in session.updates("available_commands_update")[0]["availableCommands"]}
+            assert names >= {"compact", "retry", "diff", "mode", "model"}
+        assert editor.exit_code == 0
+        assert (command.workspace / "a.txt").read_text() == "hello\n"
+        assert stderr_of(command) == ""
+
+
+@pytest.mark.parametrize("resumes", [False, True])
+async def test_after_a_kill_the_same_question_is_asked_again(tmp_path: Path, resumes: bool) -> None:
+    write = TC("c1", "write_file", {"file_path": "a.txt", "content": "hello\n"})
+    with scripted(tmp_path, [write, TXT("done")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            turn = session.begin("write it")
+            before = await editor.question()
+            editor.kill()
+            with pytest.raises((RequestError, ConnectionError)):
+                await turn
+        async with Editor.start(command) as editor:
+            session = await editor.load(session.id, resumes=resumes)
+            after = await editor.question()
+
+            # The call is known before it is asked about, and the session is open before anything is asked.
+            methods = [one.get("method") or "answer" for one in editor.messages]
+            assert methods.index("session/request_permission") > methods.index("answer", 1)
+            assert [one["toolCallId"] for one in session.updates("tool_call")] == ["c1"]
+            assert after == before
+            said = [one["content"]["text"] for one in session.updates("user_message_chunk")]
+            assert said == ([] if resumes else ["write it"])
+            editor.answers["c1"] = "approve"
+            await editor.until(lambda: session.said() == "done", "the end of the turn")
+        assert (command.workspace / "a.txt").read_text() == "hello\n"
+
+
+ONCE = "echo ran >> runs; sleep 60"
+
+
+@pytest.mark.parametrize(
+    ("option", "status", "runs"), [("cancel", "failed", 1), ("done", "completed", 1), ("retry", "in_progress", 2)]
+)
+async def test_after_a_kill_in_the_middle_of_a_call_the_editor_decides(
+    tmp_path: Path, option: str, status: str, runs: int
+) -> None:
+    with scripted(tmp_path, [TC("c1", "bash", {"command": ONCE}), TXT("done")]) as command:
+        ran = command.workspace / "runs"
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            editor.answers["c1"] = "approve"
+            turn = session.begin("go")
+            await editor.until(ran.exists, "the start of the command")
+            editor.kill()
+            with pytest.raises((RequestError, ConnectionError)):
+                await turn
+        async with Editor.start(command) as editor:
+            session = await editor.load(session.id)
+            asked = await editor.question()
+
+            kinds = [(one["optionId"], one["kind"]) for one in asked["options"]]
+            assert kinds == [("cancel", "reject_once"), ("done", "allow_once"), ("retry", "allow_once")]
+            assert asked["toolCall"]["toolCallId"] == "c1"
+            assert len(ran.read_text().splitlines()) == 1
+            editor.answers["c1"] = option
+            await editor.until(lambda: session.call("c1").get("status") == status, status)
+            await editor.until(lambda: len(ran.read_text().splitlines()) == runs, f"{runs} runs")
+
+
+async def test_what_is_answered_elsewhere_is_taken_back_from_the_editor(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TOUCH, TXT("done")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            turn = session.begin("go")
+            await editor.question()
+
+            await asyncio.to_thread(command, "approvals", "approve", "c1")
+
+            assert await turn == "end_turn"
+            notes = [str(one.get("content")) for one in session.updates("tool_call_update")]
+            assert any("approved by" in note for note in notes)
+            assert editor.withdrawn == 1
+        assert (command.workspace / "x").exists()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_dismissed_question_stays_open(tmp_path: Path, elsewhere: bool) -> None:
+    with scripted(tmp_path, [TOUCH, TXT("done"), TXT("and more")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            editor.answers["c1"] = DISMISS
+
+            assert await session.prompt("go") == "end_turn"
+            assert "Left open" in session.said()
+            del editor.answers["c1"]
+            if elsewhere:
+                await asyncio.to_thread(command, "approvals", "approve", "c1")
+                await editor.until(lambda: session.said().endswith("done"), "the end of the turn")
+            else:
+                turn = session.begin("and more?")
+                assert (await editor.question(1))["toolCall"]["toolCallId"] == "c1"
+                editor.answers["c1"] = "approve"
+                assert await turn == "end_turn"
+                assert command.said() == ["go", "and more?"]
+        assert (command.workspace / "x").exists()
+
+
+async def test_an_editor_that_picks_the_first_option_runs_nothing(tmp_path: Path) -> None:
+    ask = TC("c3", "ask_user", {"question": "Which?", "options": ["this", "that"]})
+    with scripted(tmp_path, [TOUCH, ask, TXT("done")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            editor.answers["*"] = "(first)"
+
+            assert await session.prompt("go") == "end_turn"
+
+            kinds = [one["options"][0]["kind"] for one in editor.asked]
+            assert kinds == ["reject_once", "reject_once"]
+            assert session.call("c1")["status"] == "failed"
+        assert not (command.workspace / "x").exists()
+
+
+async def test_a_question_of_the_model_is_answered_by_an_option_or_in_words(tmp_path: Path) -> None:
+    asks = [
+        TC("c1", "ask_user", {"question": "Which?", "options": ["this", "that"]}),
+        TC("c2", "ask_user", {"question": "Why?"}),
+        TXT("done"),
+    ]
+    with scripted(tmp_path, asks) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            editor.answers["c1"] = "answer-2"
+            turn = session.begin("go")
+            await editor.question(1)
+
+            assert await session.prompt("because") == "end_turn"
+            assert await turn == "end_turn"
+        assert ["that" in command.results()[0], "because" in command.results()[1]] == [True, True]
+
+
+@pytest.mark.parametrize("moment", ["asking", "running", "streaming", "idle"])
+async def test_the_editor_stops_a_turn(tmp_path: Path, moment: str) -> None:
+    first = {"running": TC("c1", "bash", {"command": ONCE}), "streaming": DELAY(20, TXT("late"))}.get(moment, TOUCH)
+    with scripted(tmp_path, [first, TXT("next")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            if moment != "idle":
+                editor.answers |= {"c1": "approve"} if moment == "running" else {}
+                turn = session.begin("go")
+                await editor.until((command.workspace / "runs").exists) if moment == "running" else None
+                await editor.question() if moment == "asking" else None
+                await editor.until(lambda: command.server.requests, "the request")
+
+            await editor.agent.cancel(session_id=session.id)
+
+            if moment != "idle":
+                assert await turn == "cancelled"
+                assert await session.prompt("next") == "end_turn"
+                assert session.said().endswith("next")
+            else:
+                editor.answers["c1"] = "approve"
+                assert await session.prompt("go") == "end_turn"
+        assert (command.workspace / "x").exists() is (moment == "idle")
+
+
+async def test_prompts_while_a_turn_runs_wait_for_their_turn(tmp_path: Path) -> None:
+    with scripted(tmp_path, [DELAY(1, TXT("one. ")), TXT("two. "), TXT("three. ")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            first = session.begin("first")
+            await editor.until(lambda: command.server.requests, "the request")
+
+            rest = [session.begin("second"), session.begin("third")]
+
+            assert await asyncio.gather(first, *rest) == ["end_turn"] * 3
+            assert session.said() == "one. two. three. "
+            assert command.said() == ["first", "second", "third"]
+
+
+async def test_a_prompt_that_waited_when_the_agent_was_killed_is_sent_later(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TOUCH, TXT("done. "), TXT("and that")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            turns = [session.begin("go")]
+            await editor.question()
+            turns.append(session.begin("and that?"))
+            await editor.until(
+                lambda: command.json("threads", "list")["threads"][0]["queued_messages"] == 1, "the queue"
+            )
+            editor.kill()
+            for turn in turns:
+                with pytest.raises((RequestError, ConnectionError)):
+                    await turn
+        async with Editor.start(command) as editor:
+            session = await editor.load(session.id)
+            editor.answers["c1"] = "approve"
+            await editor.until(lambda: session.said() == "done. and that", "both turns")
+
+
+async def test_modes_and_models_are_chosen(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("one"), TXT("two")]) as command:
+        command.server.models = ["fake", "other"]
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            await editor.until(lambda: session.updates("config_option_update"), "the list of models")
+            models = session.updates("config_option_update")[0]["configOptions"][1]
+            assert [one["value"] for one in models["options"]] == ["fake", "other"]
+
+            await editor.agent.set_session_mode(session_id=session.id, mode_id="plan")
+            response = await editor.agent.set_config_option(session_id=session.id, config_id="model", value="other")
+            await session.prompt("go")
+            await session.prompt("/mode acceptEdits")
+
+            assert [one.current_value for one in response.config_options] == ["plan", "other"]
+            assert [one["currentModeId"] for one in session.updates("current_mode_update")] == [
+                "plan",
+                "acceptEdits",
+            ]
+            assert command.server.bodies[-1]["model"] == "other"
+            again = await editor.load(session.id)
+            assert again.opened["modes"]["currentModeId"] == "acceptEdits"
+            assert again.opened["configOptions"][1]["currentValue"] == "other"
+            with pytest.raises(RequestError, match="bypassPermissions can only be chosen at the start"):
+                await editor.agent.set_session_mode(session_id=session.id, mode_id="bypassPermissions")
+
+
+async def test_sessions_are_threads(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("one"), TXT("two"), TXT("three")]) as command:
+        await asyncio.to_thread(command, "run", "hello", "--thread", "shop")
+        async with Editor.start(command) as editor:
+            listed = await editor.agent.list_sessions(cwd=str(command.workspace))
+            nowhere = await editor.agent.list_sessions(cwd="/nowhere")
+            session = await editor.load("shop")
+            assert [one.session_id for one in listed.sessions] == ["shop"]
+            assert nowhere.sessions == []
+            assert session.said() == "one"
+            assert await session.prompt("more") == "end_turn"
+            head = command.json("history", "shop")["checkpoints"][-1]["checkpoint_id"]
+            await editor.agent.close_session(session_id="shop")
+            older = await editor.load(head)
+            assert older.opened["modes"]["currentModeId"] == "default"
+            await editor.agent.close_session(session_id=head)
+            for unknown in ("nothing", "0" * 32):
+                with pytest.raises(RequestError) as refused:
+                    await editor.load(unknown)
+                assert error_of(refused.value)[0] == -32002
+            with pytest.raises(RequestError, match="is not open") as refused:
+                await editor.agent.prompt(session_id="shop", prompt=[text_block("hi")])
+            assert error_of(refused.value)[0] == -32002
+
+
+async def test_a_thread_that_another_process_holds_is_named(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TOUCH, TXT("done")]) as command:
+        async with Editor.start(command) as one, Editor.start(command) as two:
+            session = await one.new_session()
+            session.begin("go")
+            await one.question()
+            with pytest.raises(RequestError, match=f"pid {one.program.pid}"):
+                await two.load(session.id)
+
+
+async def test_files_buffers_and_images_come_along(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("seen")]) as command:
+        (command.workspace / "a b.txt").write_text("on disk")
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            buffer = schema.TextResourceContents(uri=f"file://{command.workspace}/b.txt", text="not saved")
+
+            stopped = await session.prompt(
+                "look at ",
+                schema.ResourceContentBlock(
+                    type="resource_link", uri=f"file://{command.workspace}/a%20b.txt", name="a b.txt"
+                ),
+                schema.EmbeddedResourceContentBlock(type="resource", resource=buffer),
+                schema.ImageContentBlock(type="image", data=base64.b64encode(PNG).decode(), mime_type="image/png"),
+                schema.ResourceContentBlock(type="resource_link", uri="https://example.com/x", name="docs"),
+            )
+
+        [message] = [one for one in command.server.bodies[0]["messages"] if one["role"] == "user"]
+        sent = json.dumps(message)
+        assert stopped == "end_turn"
+        assert all(
+            part in sent for part in ("on disk", "not saved", "data:image/png", "[docs](https://example.com/x)")
+        )
+
+
+async def test_the_questions_of_a_sub_agent_reach_the_editor(tmp_path: Path) -> None:
+    task = TC("c1", "new_task", {"description": "touch it", "prompt": "touch x"})
+    with scripted(
+        tmp_path, [task, TC("s1", "bash", {"command": "touch x"}), TXT("touched"), TXT("done")]
+    ) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            editor.answers["c1"] = "approve"
+            editor.answers["*"] = "approve"
+
+            assert await session.prompt("go") == "end_turn"
+
+            asked = editor.asked[-1]["toolCall"]
+            [_, listed] = command.json("threads", "list")["threads"]
+            assert asked["toolCallId"].startswith(f"{listed['thread_id']}:")
+            assert "touch it" in str(asked["content"])
+            assert session.call(asked["toolCallId"])["status"] == "completed"
+        assert (command.workspace / "x").exists()
+
+
+async def test_an_always_allowed_call_is_not_asked_about_again(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TOUCH, TC("c2", "bash", {"command": "touch x"}), TXT("done")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            editor.answers["c1"] = "always-exact-thread"
+            assert await session.prompt("go") == "end_turn"
+            assert [one["toolCall"]["toolCallId"] for one in editor.asked] == ["c1"]
+
+
+async def test_an_error_of_the_model_is_an_error_of_the_prompt_and_retry_asks_again(tmp_path: Path) -> None:
+    with scripted(tmp_path, [ERR(401, "no such key"), TXT("here again")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            with pytest.raises(RequestError, match="no such key"):
+                await session.prompt("go")
+            assert await session.prompt("/retry") == "end_turn"
+            assert session.said() == "here again"
+            assert await session.prompt("/diff") == "end_turn"
+            assert "has changed no files" in session.said()
