@@ -8,15 +8,17 @@ import signal
 import sqlite3
 import sys
 from pathlib import Path
+from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from graph_agent.durable import DurableTools, Journal, ToolPolicy, answer
 
-CONFIG = {"configurable": {"thread_id": "order-7"}}
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "order-7"}}
 CHARGES = Path("charges.txt")
 
 
@@ -37,15 +39,21 @@ def look_up(order: int) -> str:
     return f"order {order}: 49.00"
 
 
-def model(state: MessagesState) -> dict:
+def model(state: MessagesState) -> dict[str, Any]:
     """Stands in for a chat model with bound tools."""
     said = sum(isinstance(message, AIMessage) for message in state["messages"])
     calls = [("look_up", {"order": 7}), ("charge_card", {"order": 7, "amount": "49.00"})][said : said + 1]
-    asked = [{"name": name, "args": arguments, "id": f"call_{said}"} for name, arguments in calls]
+    asked: list[Any] = [{"name": name, "args": arguments, "id": f"call_{said}"} for name, arguments in calls]
     return {"messages": [AIMessage("" if asked else "The order is paid.", tool_calls=asked)]}
 
 
-def build(saver: SqliteSaver):
+def route(state: MessagesState) -> str:
+    """Whether the model asks for tools."""
+    last = state["messages"][-1]
+    return "tools" if isinstance(last, AIMessage) and last.tool_calls else END
+
+
+def build(saver: SqliteSaver) -> Any:
     """The graph; `tools` is the only node that differs from a graph with ToolNode."""
     tools = DurableTools(
         [charge_card, look_up],
@@ -56,7 +64,7 @@ def build(saver: SqliteSaver):
     builder.add_node("model", model)
     builder.add_node("tools", tools)
     builder.add_edge(START, "model")
-    builder.add_conditional_edges("model", lambda state: "tools" if state["messages"][-1].tool_calls else END)
+    builder.add_conditional_edges("model", route, ["tools", END])
     builder.add_edge("tools", "model")
     return builder.compile(checkpointer=saver)
 
@@ -64,7 +72,7 @@ def build(saver: SqliteSaver):
 def main(command: str, result: str = "") -> None:
     """Start the thread, resume it, or answer the question about the call."""
     graph = build(SqliteSaver(sqlite3.connect("checkpoints.sqlite", check_same_thread=False)))
-    work = {"messages": [HumanMessage("Pay order 7.")]} if command == "pay" else None
+    work: Any = {"messages": [HumanMessage("Pay order 7.")]} if command == "pay" else None
     if command in ("retry", "done", "cancel"):
         asked = graph.get_state(CONFIG)
         work = answer(asked, {"call_1": {"kind": command, "result": result}}, by="me")

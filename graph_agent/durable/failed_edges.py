@@ -23,22 +23,22 @@ def retry_failed_edges(saver: SaverT) -> SaverT:
     get_tuple, aget_tuple = saver.get_tuple, saver.aget_tuple
 
     def get(config: RunnableConfig) -> CheckpointTuple | None:
-        return _without_unrouted(get_tuple(config))
+        return _without_failed_results(get_tuple(config))
 
     async def aget(config: RunnableConfig) -> CheckpointTuple | None:
-        return _without_unrouted(await aget_tuple(config))
+        return _without_failed_results(await aget_tuple(config))
 
     vars(saver).update(get_tuple=get, aget_tuple=aget)
     return saver
 
 
-def _without_unrouted(found: CheckpointTuple | None) -> CheckpointTuple | None:
+def _without_failed_results(found: CheckpointTuple | None) -> CheckpointTuple | None:
     if found is None or not found.pending_writes:
         return found
-    return found._replace(pending_writes=_kept(found.pending_writes))
+    return found._replace(pending_writes=_usable(found.pending_writes))
 
 
-def _kept(writes: Sequence[PendingWrite]) -> list[PendingWrite]:
+def _usable(writes: Sequence[PendingWrite]) -> list[PendingWrite]:
     handled = {task for task, channel, _ in writes if channel == _HANDLED}
     failed = {task for task, channel, _ in writes if channel == _ERROR} - handled
     return [write for write in writes if write[0] not in failed or write[1].startswith("__")]

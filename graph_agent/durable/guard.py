@@ -69,7 +69,7 @@ class GuardedCall:
     takes_key: bool
     task: str
     """The task of the graph that runs the call: its replies are counted."""
-    is_asked: bool = False
+    is_asked_about: bool = False
     """Whether all questions of its message have been asked before it runs."""
 
 
@@ -77,6 +77,10 @@ class GuardedCall:
 class _Run:
     attempt: int
     arguments: Mapping[str, Any]
+
+
+_Next = Result | _Run | OpenQuestion
+"""What comes next for a call: its result, a run, or a question."""
 
 
 class CallGuard:
@@ -105,9 +109,9 @@ class CallGuard:
             if not questions:
                 return
 
-    def run(self, call: GuardedCall, execute: Callable[[Claim], T]) -> T | Result:
+    def run(self, guarded: GuardedCall, execute: Callable[[Claim], T]) -> T | Result:
         """The recorded result of a call, or that of running it now."""
-        begun = self._begin(call)
+        begun = self._begin(guarded)
         if not isinstance(begun, Claim):
             return begun
         result: T
@@ -116,9 +120,9 @@ class CallGuard:
         self._finish(begun, result)
         return result
 
-    async def arun(self, call: GuardedCall, execute: Callable[[Claim], Awaitable[T]]) -> T | Result:
+    async def arun(self, guarded: GuardedCall, execute: Callable[[Claim], Awaitable[T]]) -> T | Result:
         """As `run`; the journal is used in worker threads."""
-        begun: Claim | Result = await run_in_thread(lambda: self._begin(call), self._abandon)
+        begun: Claim | Result = await run_in_thread(lambda: self._begin(guarded), self._abandon)
         if not isinstance(begun, Claim):
             return begun
         with _as_running(begun):
@@ -135,16 +139,16 @@ class CallGuard:
         if isinstance(begun, Claim):
             self._journal.stop(begun, "never_started", "", started=False)
 
-    def _begin(self, call: GuardedCall) -> Claim | Result:
-        if not call.is_asked:
-            self.ask([call])
+    def _begin(self, guarded: GuardedCall) -> Claim | Result:
+        if not guarded.is_asked_about:
+            self.ask([guarded])
         while True:
-            step = self._step(call)
+            step = self._step(guarded)
             if isinstance(step, OpenQuestion):
-                self.ask([call])
+                self.ask([guarded])
             elif not isinstance(step, _Run):
                 return step
-            elif claim := self._journal.claim(call.call, step.attempt, step.arguments):
+            elif claim := self._journal.claim(guarded.call, step.attempt, step.arguments):
                 return claim
 
     def _skip_answered(self, task: str) -> None:
@@ -190,67 +194,68 @@ class CallGuard:
             f"The question about call {one.call_id!r} has changed. Answer it again." for one in refused
         )
 
-    def _step(self, call: GuardedCall) -> "Result | _Run | OpenQuestion":
-        """What comes next for a call: its result, a run, or a question."""
-        entry = self._journal.entry(call.call)
-        if entry.record and not _is_same(entry.record, call.call):
-            _LOG.warning("call %s of thread %s came back changed and was not run", *_names(call))
-            return _message(call, "error", _CHANGED.format(call.tool_call_id, entry.record.get("tool_name")))
+    def _step(self, guarded: GuardedCall) -> _Next:
+        entry = self._journal.entry(guarded.call)
+        if entry.record and not _is_same(entry.record, guarded.call):
+            _LOG.warning(
+                "call %s of thread %s came back changed and was not run",
+                guarded.call.call_id,
+                guarded.call.thread_id,
+            )
+            return _message(guarded, "error", _CHANGED.format(guarded.tool_call_id, entry.record.get("tool_name")))
         if entry.outcome is not None:
-            return self._load(entry.outcome, call)
+            return self._load(entry.outcome, guarded)
         if entry.attempt == 0:
-            return self._first(call, entry)
-        arguments = entry.record.get("arguments", call.call.arguments)
+            return self._before_first_attempt(guarded, entry)
+        arguments = entry.record.get("arguments", guarded.call.arguments)
         if entry.status == "not_started" or entry.record.get("reason") == _PAUSED:
             return _Run(entry.attempt + 1, arguments)
-        return self._unknown(call, entry, arguments)
+        return self._after_unknown_outcome(guarded, entry, arguments)
 
-    def _first(self, call: GuardedCall, entry: CallEntry) -> "Result | _Run | OpenQuestion":
-        reason = call.policy.approval_reason(
-            {"name": call.call.tool_name, "args": dict(call.call.arguments), "id": call.tool_call_id}
+    def _before_first_attempt(self, guarded: GuardedCall, entry: CallEntry) -> _Next:
+        reason = guarded.policy.approval_reason(
+            {"name": guarded.call.tool_name, "args": dict(guarded.call.arguments), "id": guarded.tool_call_id}
         )
         if entry.record:
             # Asked once, it waits for its answer and keeps to it, whatever the policy says now.
             reason = reason or str(entry.record.get("reason") or "approval required")
         if not reason:
-            return _Run(1, call.call.arguments)
-        question = call.call.question("approval", 1, reason)
-        answer = self._journal.find_answer(call.call, question)
+            return _Run(1, guarded.call.arguments)
+        question = guarded.call.question("approval", 1, reason)
+        answer = self._journal.find_answer(guarded.call, question)
         if answer is None:
-            return OpenQuestion(call.call, question)
+            return OpenQuestion(guarded.call, question)
         if answer.kind in ("approve", "edit"):
-            return _Run(1, answer.arguments if answer.arguments is not None else call.call.arguments)
-        return self._decided(call, 0, "error", _REJECTED.format(_because(answer)), answer)
+            return _Run(1, answer.arguments if answer.arguments is not None else guarded.call.arguments)
+        return self._decide(guarded, 0, "error", _REJECTED.format(_because(answer)), answer)
 
-    def _unknown(
-        self, call: GuardedCall, entry: CallEntry, arguments: Mapping[str, Any]
-    ) -> "Result | _Run | OpenQuestion":
-        question = call.call.question("recovery", entry.attempt, "outcome_unknown")
-        answer = self._journal.find_answer(call.call, question) or self._reconciled(call, entry, arguments)
+    def _after_unknown_outcome(self, guarded: GuardedCall, entry: CallEntry, arguments: Mapping[str, Any]) -> _Next:
+        question = guarded.call.question("recovery", entry.attempt, "outcome_unknown")
+        answer = self._journal.find_answer(guarded.call, question) or self._reconciled(guarded, entry, arguments)
         if answer is None:
             error = str(entry.record.get("last_error", ""))
-            asked = OpenQuestion(call.call, question, entry.started_at, error)
-            return self._by_policy(call, asked, _Run(entry.attempt + 1, arguments))
+            asked = OpenQuestion(guarded.call, question, entry.started_at, error)
+            return self._apply_policy(guarded, asked, _Run(entry.attempt + 1, arguments))
         if answer.kind == "retry":
             return _Run(entry.attempt + 1, arguments)
         if answer.kind == "done":
-            return self._decided(call, entry.attempt, "success", answer.reason or _DONE, answer)
-        return self._decided(call, entry.attempt, "error", _CANCELLED.format(_because(answer)), answer)
+            return self._decide(guarded, entry.attempt, "success", answer.reason or _DONE, answer)
+        return self._decide(guarded, entry.attempt, "error", _CANCELLED.format(_because(answer)), answer)
 
-    def _reconciled(self, call: GuardedCall, entry: CallEntry, arguments: Mapping[str, Any]) -> Answer | None:
-        if call.policy.reconcile is None:
+    def _reconciled(self, guarded: GuardedCall, entry: CallEntry, arguments: Mapping[str, Any]) -> Answer | None:
+        if guarded.policy.reconcile is None:
             return None
         unknown = UnknownCall(
-            call.call.thread_id,
-            call.call.call_id,
-            call.call.tool_name,
+            guarded.call.thread_id,
+            guarded.call.call_id,
+            guarded.call.tool_name,
             arguments,
             entry.attempt,
-            idempotency_key(call.call),
+            idempotency_key(guarded.call),
             entry.started_at,
             str(entry.record.get("last_error", "")),
         )
-        found = call.policy.reconcile(unknown)
+        found = guarded.policy.reconcile(unknown)
         verdict, result = (found, "") if isinstance(found, str) else found
         match verdict:
             case "applied":
@@ -264,31 +269,32 @@ class CallGuard:
             "'not_applied', 'unknown', or ('applied', RESULT)."
         )
 
-    def _by_policy(self, call: GuardedCall, asked: OpenQuestion, retry: _Run) -> "Result | _Run | OpenQuestion":
-        action = call.policy.action(call.call.tool_name, takes_key=call.takes_key)
+    def _apply_policy(self, guarded: GuardedCall, asked: OpenQuestion, retry: _Run) -> _Next:
+        action = guarded.policy.action(guarded.call.tool_name, takes_key=guarded.takes_key)
         if action == "retry":
             return retry
         if action == "ask":
             return asked
         if action == "raise":
+            call = guarded.call
             raise UnknownOutcome(
-                f"Call {call.call.call_id!r} ({call.call.tool_name}) of thread {call.call.thread_id!r} started at "
+                f"Call {call.call_id!r} ({call.tool_name}) of thread {call.thread_id!r} started at "
                 f"{asked.started_at} and has no recorded outcome. Decide about it with "
                 f"`graph-agent recover --db {self._journal.path}`, then run the graph again."
             )
         answer = Answer("cancel", "policy", self._journal.now())
-        return self._decided(call, asked.question.attempt, "error", _UNKNOWN.format(asked.started_at), answer)
+        return self._decide(guarded, asked.question.attempt, "error", _UNKNOWN.format(asked.started_at), answer)
 
-    def _decided(self, call: GuardedCall, attempt: int, status: str, text: str, answer: Answer) -> Result:
-        message = _message(call, status, text)
+    def _decide(self, guarded: GuardedCall, attempt: int, status: str, text: str, answer: Answer) -> Result:
+        message = _message(guarded, status, text)
         decision = {"decision": answer.kind, "decided_by": answer.by, "reason": answer.reason}
         if answer.kind in ("reject", "cancel"):
             outcome = "rejected" if answer.kind == "reject" else "cancelled"
             decision.update(status="cancelled", outcome=outcome)
-        if self._journal.decide(call.call, attempt, self._dump(message), decision):
+        if self._journal.decide(guarded.call, attempt, self._dump(message), decision):
             return message
-        outcome_by_now = self._journal.entry(call.call).outcome
-        return message if outcome_by_now is None else self._load(outcome_by_now, call)
+        outcome_by_now = self._journal.entry(guarded.call).outcome
+        return message if outcome_by_now is None else self._load(outcome_by_now, guarded)
 
     def _finish(self, claim: Claim, result: Any) -> None:
         with _recorded_failure(self._journal, claim):
@@ -318,10 +324,10 @@ class CallGuard:
             "metadata": {"packed": [kind, base64.b64encode(packed).decode("ascii")]},
         }
 
-    def _load(self, outcome: Mapping[str, Any], call: GuardedCall) -> Result:
+    def _load(self, outcome: Mapping[str, Any], guarded: GuardedCall) -> Result:
         packed = outcome.get("metadata", {}).get("packed")
         if packed is None:  # Recorded by hand, or by a command.
-            return _message(call, str(outcome["status"]), str(outcome.get("output", "")))
+            return _message(guarded, str(outcome["status"]), str(outcome.get("output", "")))
         return _as_returned(self._serializer.loads_typed((packed[0], base64.b64decode(packed[1]))))
 
 
@@ -344,13 +350,9 @@ def _because(answer: Answer) -> str:
     return f" Reason: {answer.reason}" if answer.reason else ""
 
 
-def _names(call: GuardedCall) -> tuple[str, str]:
-    return call.call.call_id, call.call.thread_id
-
-
-def _message(call: GuardedCall, status: str, text: str) -> ToolMessage:
+def _message(guarded: GuardedCall, status: str, text: str) -> ToolMessage:
     state = "error" if status == "error" else "success"
-    return ToolMessage(text, name=call.call.tool_name, tool_call_id=call.tool_call_id, status=state)
+    return ToolMessage(text, name=guarded.call.tool_name, tool_call_id=guarded.tool_call_id, status=state)
 
 
 def _is_same(record: Mapping[str, Any], call: JournalCall) -> bool:

@@ -80,7 +80,7 @@ _APPLY = """
 UPDATE decisions SET applied_at = ?
 WHERE thread_id = ? AND call_id = ? AND superseded_at IS NULL AND applied_at IS NULL
 """
-_LOOK_S = 0.05
+_POLL_INTERVAL_S = 0.05
 """How often a waiting worker looks whether the holder of a call has finished."""
 _journals: "WeakSet[Journal]" = WeakSet()
 _workers: "dict[Path, _Worker]" = {}
@@ -188,7 +188,7 @@ class Journal:
                     f"Call {call.call_id!r} ({call.tool_name}) of thread {call.thread_id!r} is running in "
                     f"{holder}. Wait for it, or stop that process; then run the graph again."
                 )
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
         return entry
 
     def claim(self, call: JournalCall, attempt: int, arguments: Mapping[str, Any]) -> Claim | None:

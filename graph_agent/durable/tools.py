@@ -57,13 +57,13 @@ class RequestGuard:
 
     def run(self, request: ToolCallRequest, messages: Sequence[Any], execute: Execute) -> Any:
         """The result of a request, recorded or new."""
-        call = self._guarded(request.tool_call, request.tool, messages, request.runtime.config)
-        return self._guard.run(call, lambda claim: execute(_prepared(request, claim)))
+        guarded = self._guarded(request.tool_call, request.tool, messages, request.runtime.config)
+        return self._guard.run(guarded, lambda claim: execute(_prepared(request, claim)))
 
     async def arun(self, request: ToolCallRequest, messages: Sequence[Any], execute: AsyncExecute) -> Any:
         """As `run`."""
-        call = self._guarded(request.tool_call, request.tool, messages, request.runtime.config)
-        return await self._guard.arun(call, lambda claim: execute(_prepared(request, claim)))
+        guarded = self._guarded(request.tool_call, request.tool, messages, request.runtime.config)
+        return await self._guard.arun(guarded, lambda claim: execute(_prepared(request, claim)))
 
     def _policy(self, tool_name: str) -> ToolPolicy:
         return self._policies.get(tool_name, self._default)
@@ -75,8 +75,8 @@ class RequestGuard:
         messages: Sequence[Any],
         config: RunnableConfig,
     ) -> GuardedCall:
-        call = _guarded_call(tool_call, self._policy(tool_call["name"]), tool, messages, config)
-        return replace(call, is_asked=bool(self._tools))
+        guarded = _guarded_call(tool_call, self._policy(tool_call["name"]), tool, messages, config)
+        return replace(guarded, is_asked_about=bool(self._tools))
 
 
 def _guarded_call(
@@ -329,17 +329,19 @@ class _DurableTool(_Wrapper):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
         config = ensure_config(config)
-        call = self._call(input, config)
-        return self._guard.run(call, lambda claim: self._inner.invoke(self._input(input, claim), config, **kwargs))
+        guarded = self._guarded(input, config)
+        return self._guard.run(
+            guarded, lambda claim: self._inner.invoke(self._input(input, claim), config, **kwargs)
+        )
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002 - LangChain's
         config = ensure_config(config)
-        call = self._call(input, config)
+        guarded = self._guarded(input, config)
         return await self._guard.arun(
-            call, lambda claim: self._inner.ainvoke(self._input(input, claim), config, **kwargs)
+            guarded, lambda claim: self._inner.ainvoke(self._input(input, claim), config, **kwargs)
         )
 
-    def _call(self, tool_call: Any, config: RunnableConfig) -> GuardedCall:
+    def _guarded(self, tool_call: Any, config: RunnableConfig) -> GuardedCall:
         if not isinstance(tool_call, Mapping) or tool_call.get("type") != "tool_call":
             tool_call = {"name": self.name, "id": None}
         visible = _parameters(self._inner.tool_call_schema) - {KEY_PARAMETER}

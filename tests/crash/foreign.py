@@ -150,7 +150,7 @@ class Trial:
     def _process(self, kill: "int | float | None") -> int:
         """Run a process to its end, beside a rival that begins at the same instant where there is one."""
         begun = self._begin(Countdown(kill if isinstance(kill, int) else None))
-        rival = self._begin(Countdown(None)) if self.has_rivals else None
+        rival = self._begin(Countdown(None), is_rival=True) if self.has_rivals else None
         if isinstance(kill, float):
             time.sleep(kill)
             os.kill(begun, signal.SIGKILL)
@@ -159,12 +159,13 @@ class Trial:
             os.waitpid(rival, 0)
         return os.waitstatus_to_exitcode(os.waitpid(begun, 0)[1])
 
-    def _begin(self, points: Countdown) -> int:
+    def _begin(self, points: Countdown, *, is_rival: bool = False) -> int:
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                code = asyncio.run(self._alive(points)) if self.shape.is_async else self._live(points)
+                start = None if is_rival else START_MESSAGE
+                code = asyncio.run(self._alive(points, start)) if self.shape.is_async else self._live(points, start)
             except CallHeld:
                 code = _AGAIN
             finally:
@@ -183,27 +184,31 @@ class Trial:
     def _sync_graph(self, points: Countdown) -> Any:
         return self.graph(_Saver(sqlite3.connect(self._checkpoints, check_same_thread=False)), points)
 
-    def _live(self, points: Countdown) -> int:
+    def _live(self, points: Countdown, start: Any) -> int:
         """What a program does that finds a thread in whatever state."""
         graph = self._sync_graph(points)
         for _ in range(_ROUNDS):
-            if (work := self._work(graph.get_state(_CONFIG))) is _NOTHING:
+            if (work := self._work(graph.get_state(_CONFIG), start)) is _NOTHING:
                 return _DONE
             graph.invoke(work, _CONFIG, durability="sync")
         return _AGAIN
 
-    async def _alive(self, points: Countdown) -> int:
+    async def _alive(self, points: Countdown, start: Any) -> int:
         """As `_live`."""
         async with aiosqlite.connect(self._checkpoints) as connection:
             graph = self.graph(_AsyncSaver(connection), points)
             for _ in range(_ROUNDS):
-                if (work := self._work(await graph.aget_state(_CONFIG))) is _NOTHING:
+                if (work := self._work(await graph.aget_state(_CONFIG), start)) is _NOTHING:
                     return _DONE
                 await graph.ainvoke(work, _CONFIG, durability="sync")
         return _AGAIN
 
-    def _work(self, snapshot: Any) -> Any:
-        """What a graph in this state is to be run with."""
+    def _work(self, snapshot: Any, start: Any) -> Any:
+        """What a graph in this state is to be run with.
+
+        A new message on a thread that has one already makes LangGraph drop what is open, so only one of two
+        processes begins the thread, with `start`.
+        """
         if snapshot.interrupts:
             if questions := questions_of(one for one in snapshot.interrupts if "questions" in one.value):
                 return answer(snapshot, self._answers(questions))
@@ -214,7 +219,7 @@ class Trial:
             return Command(resume=decisions)
         if snapshot.tasks:  # Not `next`: that is empty where a step has run but is not in a checkpoint yet.
             return None
-        return _NOTHING if snapshot.values.get("messages") else START_MESSAGE
+        return _NOTHING if snapshot.values.get("messages") or start is None else start
 
     def _answers(self, questions: dict[str, str]) -> dict[str, Any]:
         done = self.effects()
@@ -267,6 +272,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--graphs", default="", help="only those whose name contains this, such as 'async'")
+    parser.add_argument("--only", choices=("durable", "plain"), help="only with the library, or without")
     options = parser.parse_args(arguments)
     columns = (
         "trials",
@@ -280,8 +287,11 @@ def main(arguments: list[str]) -> int:
     )
     print(f"{'graph':24}{'tool calls':12}" + "".join(f"{name:>18}" for name in columns))  # noqa: T201 - a report
     broken = 0
+    shapes = tuple(shape for shape in SHAPES if options.graphs in str(shape))
     for is_durable in (True, False):
-        for shape, tally in sweep(options.kills, options.seed, is_durable=is_durable).items():
+        if options.only == ("plain" if is_durable else "durable"):
+            continue
+        for shape, tally in sweep(options.kills, options.seed, is_durable=is_durable, shapes=shapes).items():
             figures = "".join(f"{tally[name]:18}" for name in columns)
             print(f"{shape!s:24}{'durable' if is_durable else 'plain':12}{figures}")  # noqa: T201 - a report
             broken += sum(tally[name] for name in columns[3:]) if is_durable else 0

@@ -1,3 +1,4 @@
+import importlib.util
 import re
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.session.session import Session
 from tests.architecture.checkout import ROOT
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
-from tests.scenarios.command import Command, until
+from tests.scenarios.command import Command, free_port, until
 
 PROGRAMS: list[str] = re.findall(
     r"```python\n(.*?)```", (ROOT / "docs/embedding.md").read_text(encoding="utf-8"), re.DOTALL
@@ -24,13 +25,15 @@ PROGRAMS: list[str] = re.findall(
 WHOLE, AFTER_A_KILL, *ON_THE_GRAPH, ENDPOINT, CELL = PROGRAMS
 
 
-def program(text: str, folder: Path, environment: Mapping[str, str], *arguments: str) -> tuple[int, str]:
+def program(
+    text: str, folder: Path, environment: Mapping[str, str], *arguments: str, answer: str = "y\n"
+) -> tuple[int, str]:
     """Run a program of the page as a stranger would; returns its exit code and what it printed."""
     done = subprocess.run(
         [sys.executable, "-c", text, *arguments],
         cwd=folder,
         env=environment,
-        input="y\n",
+        input=answer,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -97,7 +100,7 @@ def test_the_endpoint_of_the_page_streams_events_and_the_cell_runs_where_a_loop_
     (tmp_path / "project").mkdir()
     (tmp_path / "project/prices.py").write_text("print('total 8.35')\n")
     (tmp_path / "endpoint.py").write_text(ENDPOINT)
-    command, port = Command(tmp_path), _free_port()
+    command, port = Command(tmp_path), free_port()
     cell = f"import ast, asyncio; code = compile({CELL!r}, 'cell', 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)\n"
     cell += "asyncio.run(eval(code, {}))"
     server = subprocess.Popen(
@@ -119,10 +122,49 @@ def test_the_endpoint_of_the_page_streams_events_and_the_cell_runs_where_a_loop_
     assert ("tool_result" in kinds, kinds[-1]) == (True, "message")
 
 
+ALONE = [
+    text
+    for page in ("tools", "rules")
+    for text in re.findall(r"```python\n(.*?)```", (ROOT / f"docs/{page}.md").read_text("utf-8"), re.DOTALL)
+    if text.startswith(("import ", "from ")) and "print(" in text
+]
+"""The programs that use tools and policy without the agent."""
+
+
 @pytest.mark.slow
-def test_the_programs_of_the_page_are_typed(tmp_path: Path) -> None:
-    for number, text in enumerate(PROGRAMS[:-1]):
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    list(
+        zip(
+            ALONE,
+            [
+                r"count_words ok: 4 words\nread_file ok: .*\nread_file failed: .*\nbash failed: .*\nfly failed: ",
+                r"^allow: .*total 8\.35.*\nask: .* /etc/motd, .*\[y/n\] deny: .*secrets/.*\ndeny: .* all of /\.$",
+                r"^allow: .*\ndeny: deny send_mail\(.*\nask: risk medium\nask: .*\nls -l: not .*\nrm -rf ~: it",
+            ],
+            strict=True,
+        )
+    ),
+    ids=("tools", "tools and policy", "policy"),
+)
+def test_the_programs_without_the_agent_print_what_they_are_for(tmp_path: Path, text: str, printed: str) -> None:
+    for name in ("project", "shared"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "project/prices.py").write_text("print('total 8.35')\n")
+    (tmp_path / "secret.txt").touch()
+
+    code, told = program(text, tmp_path, Command(tmp_path).env, answer="n\n")
+
+    assert (code, re.search(printed, told.rstrip(), re.DOTALL) is not None) == (0, True), told
+
+
+@pytest.mark.slow
+def test_the_programs_of_the_pages_and_the_examples_are_typed(tmp_path: Path) -> None:
+    for number, text in enumerate([*PROGRAMS[:-1], *ALONE]):
         (tmp_path / f"program_{number}.py").write_text(text)
+    for file in (ROOT / "examples").glob("*/*.py"):
+        if "fastapi" not in (text := file.read_text("utf-8")) or importlib.util.find_spec("fastapi"):
+            (tmp_path / file.name).write_text(text)
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", str(tmp_path)],
         cwd=ROOT,
@@ -132,13 +174,6 @@ def test_the_programs_of_the_page_are_typed(tmp_path: Path) -> None:
     )
 
     assert (done.stdout, done.returncode) == ("", 0)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _is_open(port: int) -> bool:

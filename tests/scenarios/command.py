@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from tests.fakes.forked_command import run_forked
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
 
-__all__ = ["NO_SANDBOX", "Command", "Scripted", "scripted", "until"]
+__all__ = ["NO_SANDBOX", "Command", "Scripted", "free_port", "scripted", "until"]
 
 NO_SANDBOX = 'sandbox = "off"\n'
 """For tests in which commands outlive their agent, or tell their own process ids: in a sandbox they do not."""
@@ -33,6 +34,14 @@ def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"nothing happened within {seconds:g} s")
         time.sleep(0.02)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 @dataclass

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ import pytest
 
 from tests.architecture.checkout import ROOT
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
-from tests.scenarios.command import Command, until
+from tests.scenarios.command import Command, free_port, until
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("langgraph_api") is None,
@@ -32,14 +31,15 @@ _LEAVES_A_TRACE = "echo begun >> effects; until [ -e enough ]; do sleep 0.2; don
 class Server:
     """One run of `langgraph dev`."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, graphs: Path = ROOT) -> None:
         folder = command.folder / "server"
         folder.mkdir(exist_ok=True)
-        shutil.copy(ROOT / "langgraph.json", folder)
+        for file in (graphs / "langgraph.json", *([] if graphs == ROOT else graphs.glob("*.py"))):
+            shutil.copy(file, folder)
         for package in ("graph_agent", "tools", "policy"):
             if not (folder / package).exists():
                 (folder / package).symlink_to(ROOT / package)
-        port = _free_port()
+        port = free_port()
         self._log = (folder / "log").open("a")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "langgraph_cli", "dev", *_OPTIONS, "--port", str(port)],
@@ -66,9 +66,9 @@ class Server:
     def post(self, path: str, **body: Any) -> Any:
         return self.http.post(path, json=body).raise_for_status().json()
 
-    def run(self, thread: str, **work: Any) -> Any:
+    def run(self, thread: str, graph: str = "agent", **work: Any) -> Any:
         """Run to the next rest."""
-        return self.post(f"/threads/{thread}/runs/wait", assistant_id="agent", **work)
+        return self.post(f"/threads/{thread}/runs/wait", assistant_id=graph, **work)
 
     def kill(self) -> None:
         self.http.close()
@@ -78,16 +78,9 @@ class Server:
         self._log.close()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
-def serving(command: Command, thread: str) -> Iterator[Server]:
-    server = Server(command)
+def serving(command: Command, thread: str, graphs: Path = ROOT) -> Iterator[Server]:
+    server = Server(command, graphs)
     try:
         until(server.is_up, 60)
         server.post("/threads", thread_id=thread, if_exists="do_nothing")
@@ -140,3 +133,18 @@ def test_a_call_that_ran_when_the_server_was_killed_is_interrupted_and_not_run_t
     assert ended["messages"][-1]["content"] == "done"
     assert (command.workspace / "effects").read_text().split().count("begun") == 1
     assert model.faults == []
+
+
+@pytest.mark.timeout(180)
+def test_the_example_for_studio_asks_and_takes_the_answers_of_its_forms(tmp_path: Path) -> None:
+    thread, command = str(uuid4()), Command(tmp_path)
+    edit = {"type": "edit", "edited_action": {"name": "switch", "args": {"room": "hall", "on": False}}}
+    with serving(command, thread, ROOT / "examples/studio") as server:
+        question = asked(server.run(thread, "lights", input={"messages": [{"role": "user", "content": "kitchen"}]}))
+        refused = asked(server.run(thread, "lights", command={"resume": [{"type": "yes"}]}))
+        ended = server.run(thread, "lights", command={"resume": [edit]})
+
+    assert question["action_requests"][0]["args"] == {"room": "kitchen", "on": True}
+    assert refused["error"].endswith('Valid: {"decisions": [{"type": "approve"}]}.')
+    assert ended["messages"][-1]["content"] == "Done: hall is off"
+    assert (command.folder / "server/switched.txt").read_text() == "hall off\n"

@@ -1,8 +1,6 @@
 import asyncio
 import json
 import os
-import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -38,7 +36,6 @@ from graph_agent.durable import (
     retry_failed_edges,
 )
 from graph_agent.errors import AnswerRefused, ConfigError, StorageError
-from tests.architecture.checkout import ROOT
 from tests.fakes.forked_command import run_forked
 from tests.fakes.tool_graphs import (
     KINDS,
@@ -851,42 +848,6 @@ def test_the_commands_of_the_agent_read_a_journal(place: Place, command: list[st
 
     assert [words for words in said if words not in done.stdout + done.stderr] == []
     assert "tables of another program" not in done.stdout
-
-
-def run_program(path: str, folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run a file of the checkout as a program, in a process that has loaded the libraries."""
-    printed = folder / "printed"
-    child = os.fork()
-    if child == 0:
-        code = 7
-        try:
-            os.chdir(folder)
-            with printed.open("w") as sys.stdout:
-                sys.argv = [path, *arguments]
-                runpy.run_path(str(ROOT / path), run_name="__main__")
-            code = 0
-        except SystemExit as left:
-            code = int(left.code or 0)
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), printed.read_text()
-
-
-def test_the_example_is_killed_asks_and_ends_with_one_charge(tmp_path: Path) -> None:
-    commands = (["pay"], ["resume"], ["done", "receipt 4711"])
-    ended = [run_program("examples/durable_tools/charge_card.py", tmp_path, *command) for command in commands]
-
-    assert [code for code, _ in ended] == [-signal.SIGKILL, 0, 0]
-    assert "has no recorded outcome" in ended[1][1]
-    assert "tool: receipt 4711" in ended[2][1]
-    assert (tmp_path / "charges.txt").read_text() == "order 7: 49.00\n"
-
-
-def test_the_demo_shows_two_charges_and_one(tmp_path: Path) -> None:
-    code, printed = run_program("graph_agent/durable/demo.py", tmp_path, "--keep", "kept")
-
-    assert (code, re.findall(r"charges on the card: (\d)", printed)) == (0, ["2", "1"])
-    assert "the model receives 'receipt 4711'" in printed
 
 
 @pytest.mark.parametrize(
