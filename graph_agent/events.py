@@ -263,6 +263,11 @@ class TurnEnded:
     checkpoint_id: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
+    questions: tuple[dict[str, Any], ...] = ()
+    """The calls that wait for a person, each with `call_id`, `thread_id` (if a sub-agent asks), `tool_name`, `kind`
+    (approval or recovery), `risk` and `risk_reason`."""
+    turn_id: str = ""
+    """Id of the message that began the turn: the same in every process that works on the turn."""
     type: Literal["turn_ended"] = "turn_ended"
 
 
@@ -349,7 +354,11 @@ def event_from_json(data: dict[str, Any]) -> Event:
     """
     cls = _BY_TYPE[data["type"]]
     known = {item.name: item for item in fields(cls)}
-    values = {key: tuple(value) if key == "call_ids" else value for key, value in data.items() if key in known}
+    values = {
+        key: tuple(value) if key in ("call_ids", "questions") else value
+        for key, value in data.items()
+        if key in known
+    }
     event: Event = cls(**values)
     return event
 

@@ -1,14 +1,22 @@
-"""The model that the settings name, its context window, the model stored for a thread, prices and budgets."""
+"""The model that the settings or a thread name, prices and budgets, and the check of a local GGUF file."""
 
 import asyncio
 import contextlib
 import importlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from graph_agent.config.model_choice import OFFLINE_LABEL, choose_model, display_url, local_label
+from graph_agent.config.model_choice import (
+    OFFLINE_LABEL,
+    choose_model,
+    display_url,
+    local_label,
+    local_model_problem,
+)
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.config.sources import model_settings_for, with_model
@@ -20,10 +28,15 @@ from graph_agent.storage.sqlite.row_values import load_json
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tools.description import format_declarations
 
+if TYPE_CHECKING:
+    from graph_agent.model.local.gguf import Header, KnownModel
+
 __all__ = [
+    "LocalFile",
     "OpenedModel",
     "ThreadModels",
     "budget_of",
+    "inspect_model_file",
     "meter_of",
     "open_model",
     "require_price",
@@ -206,3 +219,42 @@ def require_price(settings: Settings, model: _LabelledModel) -> None:
             f"its price to config.toml, per million tokens in {settings.currency}: "
             f'[prices."{name}"] input = …, output = …; or remove the limit, or limit tokens with --max-tokens'
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A checked file."""
+
+    path: Path
+    bytes: int
+    header: "Header"
+    known: "KnownModel | None"
+    """The known model it is, byte for byte; None if it is another."""
+
+    @property
+    def label(self) -> str:
+        """What the status line will call it."""
+        return local_label(self.path)
+
+
+def inspect_model_file(name: str) -> LocalFile:
+    """Look at a file that is to be the local model.
+
+    Raises:
+        UsageError: it is none, is damaged or altered, or its runtime is not installed.
+    """
+    from graph_agent.model.local.gguf import file_sha256, find_known_model, read_header  # noqa: PLC0415 - for this only
+
+    path = Path(os.path.abspath(Path(name).expanduser()))  # noqa: PTH100 - a link stays the user's own name for it
+    header = read_header(path)
+    size = path.stat().st_size
+    known = find_known_model(size)
+    if known is not None and (digest := file_sha256(path)) != known.sha256:
+        raise UsageError(
+            f"{name!r} has the size of {known.name} but different content (SHA-256 {digest}, expected "
+            f"{known.sha256}): it is damaged or altered. Download it again, or skip this check with "
+            "`config set model.local`."
+        )
+    if obstacle := local_model_problem(path):
+        raise UsageError(f"{name!r} cannot be used: {obstacle}. Nothing was changed.")
+    return LocalFile(path, size, header, known)

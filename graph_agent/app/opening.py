@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,7 +40,7 @@ from graph_agent.app.toolset import (
     sandbox_of,
     sandbox_status,
 )
-from graph_agent.app.tracing import TurnTracer, trace_turns
+from graph_agent.app.tracing import trace_turns
 from graph_agent.config.mcp_servers import validate_server
 from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import blob_dir, memory_file, own_command, pasted_dir
@@ -85,12 +85,18 @@ __all__ = [
     "session_dependencies",
 ]
 
-_FLAG_SETTINGS = {"db": "database", "mode": "mode", "model": "model.name", "effort": "model.effort"}
-_FLAG_SETTINGS |= {name: name for name in ("max_steps", "max_tokens", "max_cost")}
+_FLAG_SETTINGS = {
+    "db": "database",
+    "mode": "mode",
+    "model": "model.name",
+    "effort": "model.effort",
+    **{name: name for name in ("max_steps", "max_tokens", "max_cost")},
+    "notify_after": "notify.after",
+}
 """Command-line flags and the setting that each one gives."""
 _OTHER_FLAGS = (
     *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "may_choose_model", "mcp_servers"),
-    *("model_left", "no_stream", "prompt", "trust"),
+    *("model_left", "no_stream", "notify", "prompt", "trust"),
 )
 
 
@@ -105,12 +111,12 @@ async def open_session(
 
     Args:
         workspace: the folder the thread with this whole id works in; an existing thread moves there.
-        flags: `add_dirs`, `db`, `effort`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream` in
-            place of settings. `agent` names the agent of a new thread. `checkpoint_id` is an older checkpoint to
+        flags: `add_dirs`, `db`, `effort`, `mode`, `model`, `max_steps`, `max_tokens`, `max_cost`, `no_stream`,
+            `notify_after` in place of settings. `agent` is that of a new thread. `checkpoint_id` is an older one to
             branch from. `may_choose_model` leaves an unclear model to `Session.switch_model`. `model_left` names
             the `thread` that a chat leaves, and the `name` of its model for the new one. `awaits_servers` waits for
-            MCP servers, at most `mcp_wait`; `mcp_servers` adds tables of them to those of the settings. `trust`
-            trusts the project here. `attached` files may be read anywhere, `prompt` is queued before anything slow.
+            MCP servers, at most `mcp_wait`; `mcp_servers` adds tables of them. `notify` is "desktop" or a webhook's
+            address. `trust` trusts the project here. `attached` files may be read anywhere, `prompt` comes first.
         bus: receives the session's events.
 
     Raises:
@@ -140,7 +146,7 @@ async def open_session(
     )
     async with AsyncExitStack() as opened:
         session = await _open(request, settings, bus, opened)
-        for notice in await asyncio.to_thread(lambda: [*_opening_notices(settings, project)]):
+        for notice in await asyncio.to_thread(_opening_notices, settings, project):
             bus.publish(WarningIssued(notice))
         opened.pop_all()
     return session
@@ -153,20 +159,27 @@ def _settings_in_flags(given: Mapping[str, Any]) -> dict[str, Any]:
             f"open_session has no flag {', '.join(map(repr, sorted(unknown)))}. It has {', '.join(sorted(known))}."
         )
     values = {key: given[flag] for flag, key in _FLAG_SETTINGS.items() if given.get(flag) is not None}
-    return values | ({"model.stream": "off"} if given.get("no_stream") else {})
+    values |= {"model.stream": "off"} if given.get("no_stream") else {}
+    match given.get("notify"):
+        case None:
+            return values
+        case "desktop":
+            return values | {"notify.desktop": True}
+        case address:
+            return values | {"notify.webhook": address}
 
 
-def _opening_notices(settings: Settings, project: Project) -> Iterator[str]:
+def _opening_notices(settings: Settings, project: Project) -> list[str]:
     """What of the project is ignored, and whether commands cannot commit in its folder."""
-    yield from project_notices(project)
     sandbox = sandbox_of(settings, project.folder)
     git = sandbox.closed_repository() if sandbox else None
     if git is None:
-        return
-    yield (
+        return [*project_notices(project)]
+    return [
+        *project_notices(project),
         f"Commands cannot commit here: in the sandbox the repository {git}, which lies outside the workspace, is "
-        "read-only. To allow it, add that folder to the setting sandbox_write."
-    )
+        "read-only. To allow it, add that folder to the setting sandbox_write.",
+    ]
 
 
 def existing_folder(workspace: Path) -> Path:
@@ -418,7 +431,7 @@ async def session_dependencies(
     mentions = FileMentions(parts.toolbox, workspace, thread.roots, thread.attached, pasted_dir(os.environ))
     shells = _open_shells(settings, store, bus, tools)
     saver = CheckpointSaver(database, DECIDING)
-    tracer = None if thread.depth else trace_turns(settings, bus, lambda: model.label, os.environ)
+    watchers = [] if thread.depth else [*_watchers(settings, thread, bus, model)]
     return SessionDependencies(
         graph=ThreadGraph(build_graph(replace(parts, shells=shells), saver), thread.thread_id),
         models=ThreadModels(model, store.threads, thread.thread_id),
@@ -439,12 +452,27 @@ async def session_dependencies(
         sandbox=partial(sandbox_status, sandbox),
         clock=clock,
         bus=bus,
-        close=partial(_close, tools, model, database, tracer),
+        close=partial(_close, tools, model, database, watchers),
         sub_agents=sub_agents,
         hooks=parts.hooks if parts.hooks and thread.depth == 0 else NO_HOOKS,
         mentions=mentions if has_mentions else NO_MENTION_EXPANSION,
         find_context_window=parts.find_context_window,
     )
+
+
+class _Watcher(Protocol):
+    """Follows the event bus of a session."""
+
+    async def close(self) -> None: ...
+
+
+def _watchers(settings: Settings, thread: Thread, bus: EventBus, model: OpenedModel) -> Iterator[_Watcher]:
+    if tracer := trace_turns(settings, bus, lambda: model.label, os.environ):
+        yield tracer
+    if settings.has_notifications:
+        from graph_agent.app.notifications import subscribe_notifications  # noqa: PLC0415 - few have them
+
+        yield subscribe_notifications(settings, thread.thread_id, thread.workspace, bus)
 
 
 async def _swept_sandbox(settings: Settings, thread: Thread) -> Sandbox | None:
@@ -489,10 +517,13 @@ def _open_shells(settings: Settings, store: Store, bus: EventBus, tools: ToolSou
 
 
 async def _close(
-    tools: ClosableToolSource, model: OpenedModel, database: Database, tracer: TurnTracer | None
+    tools: ClosableToolSource,
+    model: OpenedModel,
+    database: Database,
+    watchers: Sequence[_Watcher],
 ) -> None:
-    if tracer is not None:
-        await tracer.close()
+    for watcher in watchers:
+        await watcher.close()
     await tools.close()
     await model.close()
     await database.close()

@@ -1,8 +1,9 @@
-"""Send a trace of each turn to an OpenTelemetry collector, if the setting `otel_endpoint` names one.
+"""Send traces and metrics of each turn to an OpenTelemetry collector, if the user names one (OTLP over HTTP, JSON).
 
-Events become spans by the conventions for generative AI: the turn, each model request in it, each call. A span has
-names, times, counts and outcomes, and no text: no message, argument, result or path. A turn that ends in a kill
-is not sent; the call log has it.
+Events become spans by the conventions for generative AI: the turn, each model request in it, each call. What a turn
+does in several processes, because a call was approved later or elsewhere, is one trace. Spans and metrics have
+names, times, counts and outcomes, and no text: no message, argument, result or path. A turn that ends in a kill is
+not sent; the call log has it.
 """
 
 import asyncio
@@ -10,10 +11,14 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from hashlib import sha256
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from graph_agent.config.model_choice import display_url
@@ -33,25 +38,71 @@ from graph_agent.events import (
     WarningIssued,
 )
 
-__all__ = ["TurnTracer", "trace_turns"]
+__all__ = ["Collector", "TurnTracer", "trace_turns"]
 
 _log = logging.getLogger(__name__)
 
-_HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+_VARIABLES = "https://opentelemetry.io/docs/specs/otel/protocol/exporter/"
+"""Where the variables that `Collector.chosen` reads are described."""
 _TIMEOUT_S = 5.0
+_CLOSE_S = 2.0
+"""How long the end of a session waits for what is not sent yet."""
 _INTERNAL, _CLIENT = 1, 3
 _ERROR = {"code": 2}
+_DELTA = 1
+
+
+class Collector(NamedTuple):
+    """Where traces and metrics go, and as whose."""
+
+    traces_url: str
+    metrics_url: str
+    """Empty if no metrics are sent."""
+    headers: Mapping[str, str]
+    timeout_s: float
+    resource: Mapping[str, str]
+
+    @classmethod
+    def chosen(cls, endpoint: str | None, env: Mapping[str, str]) -> "Collector | None":
+        """What the setting `otel_endpoint` and the standard variables (`_VARIABLES`) name; None for nothing."""
+        if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+            return None
+        base = (
+            (endpoint or env.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")).strip().rstrip("/").removesuffix("/v1/traces")
+        )
+        traces = env.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "") if endpoint is None else ""
+        metrics = env.get("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "") if endpoint is None else ""
+        traces = traces.strip() or (f"{base}/v1/traces" if base else "")
+        if not traces.startswith(("http://", "https://")):
+            return None
+        metrics = metrics.strip() or (f"{base}/v1/metrics" if base else "")
+        if env.get("OTEL_METRICS_EXPORTER", "").strip() == "none":
+            metrics = ""
+        try:
+            timeout_s = float(env.get("OTEL_EXPORTER_OTLP_TIMEOUT", "")) / 1000
+        except ValueError:
+            timeout_s = _TIMEOUT_S
+        resource = {"service.name": "graph-agent", **_pairs(env.get("OTEL_RESOURCE_ATTRIBUTES", ""))}
+        if name := env.get("OTEL_SERVICE_NAME"):
+            resource["service.name"] = name
+        headers = _pairs(env.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
+        return cls(traces, metrics, headers, timeout_s if timeout_s > 0 else _TIMEOUT_S, resource)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """`name=value,name=value` with percent-encoded values, as the variables write it."""
+    pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
+    return {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs}
 
 
 def trace_turns(
     settings: Settings, bus: EventBus, model_label: Callable[[], str], env: Mapping[str, str]
 ) -> "TurnTracer | None":
-    """Send the turns of this bus to the configured collector; None if there is none."""
-    if settings.otel_endpoint is None:
+    """Send the turns of this bus to the chosen collector; None if there is none."""
+    collector = Collector.chosen(settings.otel_endpoint, env)
+    if collector is None:
         return None
-    pairs = (pair.partition("=") for pair in env.get(_HEADERS, "").split(",") if "=" in pair)
-    headers = {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs}
-    tracer = TurnTracer(f"{settings.otel_endpoint.removesuffix('/v1/traces')}/v1/traces", headers, bus, model_label)
+    tracer = TurnTracer(collector, bus, model_label)
     bus.subscribe(tracer)
     return tracer
 
@@ -75,15 +126,16 @@ class _Span:
 class TurnTracer:
     """Collects the spans of a turn, and posts them at its end from a separate thread: no turn waits for it."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], bus: EventBus, model_label: Callable[[], str]) -> None:
-        self._url = url
-        self._headers = headers
+    def __init__(self, collector: Collector, bus: EventBus, model_label: Callable[[], str]) -> None:
+        self._collector = collector
         self._bus = bus
         self._model_label = model_label
         self._sender = ThreadPoolExecutor(1, "traces")
+        self._unsent: list[Future[None]] = []
         self._problem = ""
         self._thread_id = ""
         self._turn: _Span | None = None
+        self._is_continued = False
         self._request: _Span | None = None
         self._calls: dict[str, _Span] = {}
         self._ended: list[_Span] = []
@@ -93,19 +145,23 @@ class TurnTracer:
         match event:
             case SessionOpened(thread_id=thread_id):
                 self._thread_id = thread_id
-            case TurnStarted():
-                self._begin(now)
+            case TurnStarted(text=text):
+                self._begin(now, is_continued=not text)
             case _ if self._turn is not None:
                 self._add(self._turn, event, now)
 
     async def close(self) -> None:
-        """Wait for what is still being sent, for some seconds at most; a failure is a warning."""
-        await asyncio.to_thread(self._sender.shutdown, wait=True)
+        """Wait for what is still being sent, for two seconds at most; a failure is a warning."""
+        await asyncio.to_thread(wait_for, self._unsent, _CLOSE_S)
+        if not all(post.done() for post in self._unsent):
+            self._problem = f"it did not answer within {_CLOSE_S:g} s"
+        self._sender.shutdown(wait=False, cancel_futures=True)
         self._report()
 
-    def _begin(self, now: int) -> None:
+    def _begin(self, now: int, *, is_continued: bool) -> None:
         self._report()
         self._request, self._calls, self._ended = None, {}, []
+        self._is_continued = is_continued
         self._turn = _Span(
             "invoke_agent graph-agent",
             now,
@@ -135,8 +191,8 @@ class TurnTracer:
                 )
             case WarningIssued(wait_s=seconds) if seconds:
                 turn.happened.append(_span_event("retry", now, {"wait_ms": round(seconds * 1000)}))
-            case TurnEnded(status=status, usage=usage):
-                self._finish(turn, now, status, usage)
+            case TurnEnded():
+                self._finish(turn, now, event)
             case _:
                 pass
 
@@ -144,35 +200,56 @@ class TurnTracer:
         span.close(now, attributes, has_failed=has_failed)
         self._ended.append(span)
 
-    def _finish(self, turn: _Span, now: int, status: str, usage: Mapping[str, Any]) -> None:
+    def _finish(self, turn: _Span, now: int, event: TurnEnded) -> None:
         for span in (*([self._request] if self._request else []), *self._calls.values()):
             self._end(span, now, {}, has_failed=True)
-        about = {"gen_ai.conversation.id": self._thread_id, "graph_agent.turn.status": status}
-        self._end(turn, now, about | _usage(usage), has_failed=status in ("model_error", "failed"))
+        about = {"gen_ai.conversation.id": self._thread_id, "graph_agent.turn.status": event.status}
+        self._end(turn, now, about | _usage(event.usage), has_failed=event.status in ("model_error", "failed"))
         self._turn = None
-        body = _body(self._ended, turn.span_id)
-        self._sender.submit(self._post, body)
+        trace = _trace_of(self._thread_id, event.turn_id)
+        parent = trace.root_id if self._is_continued and event.turn_id else ""
+        if not parent:
+            turn.span_id = trace.root_id
+        collector = self._collector
+        posts = [(collector.traces_url, _spans_body(self._ended, turn, trace.trace_id, parent, collector.resource))]
+        if collector.metrics_url:
+            posts.append((collector.metrics_url, _metrics_body(self._ended, turn, event, collector.resource)))
+        self._unsent = [post for post in self._unsent if not post.done()]
+        self._unsent += [self._sender.submit(self._post, url, body) for url, body in posts]
 
-    def _post(self, body: bytes) -> None:
+    def _post(self, url: str, body: bytes) -> None:
         import httpx  # noqa: PLC0415 - slow to load
 
-        headers = {"Content-Type": "application/json", **self._headers}
+        headers = {"Content-Type": "application/json", **self._collector.headers}
         try:
-            answer = httpx.post(self._url, content=body, headers=headers, timeout=_TIMEOUT_S)
+            answer = httpx.post(url, content=body, headers=headers, timeout=self._collector.timeout_s)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            self._problem = str(error).partition("\n")[0] or type(error).__name__
+            problem = str(error).partition("\n")[0] or type(error).__name__
         else:
-            # Not `raise_for_status`: its message has the whole address, with a password if there is one.
-            self._problem = "" if answer.is_success else f"it answered {answer.status_code}"
-        if self._problem:
-            _log.warning("a trace could not be sent: %s", self._problem)
+            # Not `raise_for_status`: its message has the whole address, with a password if there is one. Some
+            # collectors take traces only, and have no place for metrics.
+            is_unknown = answer.status_code == 404 and url != self._collector.traces_url
+            problem = "" if answer.is_success or is_unknown else f"it answered {answer.status_code}"
+        if problem:
+            _log.warning("a trace could not be sent: %s", problem)
+            self._problem = problem
 
     def _report(self) -> None:
         problem, self._problem = self._problem, ""
         if problem:
-            self._bus.publish(
-                WarningIssued(f"A trace could not be sent to {display_url(self._url)} (otel_endpoint): {problem}")
-            )
+            url = display_url(self._collector.traces_url)
+            self._bus.publish(WarningIssued(f"A trace could not be sent to {url} (otel_endpoint): {problem}"))
+
+
+class _Trace(NamedTuple):
+    trace_id: str
+    root_id: str
+
+
+def _trace_of(thread_id: str, turn_id: str) -> _Trace:
+    """The ids of the trace of a turn: the same in every process that works on it."""
+    digest = sha256(f"{thread_id}\0{turn_id}".encode()).hexdigest() if turn_id else secrets.token_hex(32)
+    return _Trace(digest[:32], digest[32:48])
 
 
 def _call_span(call_id: str, name: str, now: int, more: Mapping[str, str | int]) -> _Span:
@@ -197,14 +274,15 @@ def _attributes(values: Mapping[str, str | int]) -> list[dict[str, Any]]:
     ]
 
 
-def _body(spans: list[_Span], root: str) -> bytes:
-    """The spans of one trace as OTLP in JSON; all but the root are its children."""
-    trace_id = secrets.token_hex(16)
+def _spans_body(
+    spans: Sequence[_Span], turn: _Span, trace_id: str, parent: str, resource: Mapping[str, str]
+) -> bytes:
+    """The spans that a process adds to a trace: all but that of the turn are its children."""
     sent = [
         {
             "traceId": trace_id,
             "spanId": span.span_id,
-            **({} if span.span_id == root else {"parentSpanId": root}),
+            **({"parentSpanId": turn.span_id} if span is not turn else {"parentSpanId": parent} if parent else {}),
             "name": span.name,
             "kind": span.kind,
             "startTimeUnixNano": str(span.start),
@@ -216,5 +294,63 @@ def _body(spans: list[_Span], root: str) -> bytes:
         for span in spans
     ]
     scope = {"scope": {"name": "graph_agent"}, "spans": sent}
-    resource = {"attributes": _attributes({"service.name": "graph-agent"})}
-    return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}).encode()
+    return json.dumps(
+        {"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": [scope]}]}
+    ).encode()
+
+
+def _point(times: Mapping[str, str], value: float, attributes: Mapping[str, str | int]) -> dict[str, Any]:
+    amount = {"asInt": str(value)} if isinstance(value, int) else {"asDouble": value}
+    return {**times, **amount, "attributes": _attributes(attributes)}
+
+
+def _total(name: str, unit: str, points: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    kind = {"aggregationTemporality": _DELTA, "isMonotonic": True, "dataPoints": points}
+    return {"name": name, "unit": unit, "sum": kind}
+
+
+def _metrics_body(spans: Sequence[_Span], turn: _Span, event: TurnEnded, resource: Mapping[str, str]) -> bytes:
+    """What this part of the turn adds to the counts, and how many calls wait at its end."""
+
+    times = {"startTimeUnixNano": str(turn.start), "timeUnixNano": str(turn.end)}
+    point = partial(_point, times)
+    used = Counter[str]()
+    for span in spans:
+        for side in ("input", "output") if span is not turn else ():
+            used[side] += int(span.attributes.get(f"gen_ai.usage.{side}_tokens", 0))
+    # The usage of the event is that of the whole turn, which ends only once.
+    cost = None if event.questions else event.usage.get("cost")
+    calls = Counter(
+        (str(span.attributes["gen_ai.tool.name"]), str(span.attributes.get("graph_agent.call.status", "")))
+        for span in spans
+        if "gen_ai.tool.name" in span.attributes
+    )
+    waiting = Counter(str(call["kind"]) for call in event.questions)
+    seconds = (turn.end - turn.start) / 1e9
+    metrics = [
+        _total("graph_agent.turns", "{turn}", [point(1, {"status": event.status})]),
+        _total("graph_agent.turn.duration", "s", [point(seconds, {"status": event.status})]),
+        _total(
+            "gen_ai.client.token.usage",
+            "{token}",
+            [point(int(n), {"gen_ai.token.type": k}) for k, n in used.items()],
+        ),
+        _total("graph_agent.cost", "1", [point(float(cost), {})] if isinstance(cost, int | float) else []),
+        _total(
+            "graph_agent.calls",
+            "{call}",
+            [point(n, {"gen_ai.tool.name": name, "status": status}) for (name, status), n in calls.items()],
+        ),
+        *(
+            {"name": name, "unit": "{call}", "gauge": {"dataPoints": [point(waiting[kind], {})]}}
+            for name, kind in (
+                ("graph_agent.approvals.waiting", "approval"),
+                ("graph_agent.calls.interrupted", "recovery"),
+            )
+        ),
+    ]
+    sent = [one for one in metrics if one.get("gauge") or one["sum"]["dataPoints"]]
+    scope = {"scope": {"name": "graph_agent"}, "metrics": sent}
+    return json.dumps(
+        {"resourceMetrics": [{"resource": {"attributes": _attributes(resource)}, "scopeMetrics": [scope]}]}
+    ).encode()

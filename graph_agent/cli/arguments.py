@@ -39,7 +39,7 @@ VALUE_OPTIONS = frozenset(
     (
         *("-m", "--model", "--mode", "--workspace", "--add-dir", "--db", "--thread", "-i", "--image", "--output"),
         *("--input-format", "--json-schema"),
-        *("--agent", "--effort", "--approve", "--reject", "--reason", "--recover", "--timeout"),
+        *("--agent", "--effort", "--approve", "--reject", "--reason", "--recover", "--timeout", "--notify"),
         *("--max-steps", "--max-tokens", "--max-cost"),
     )
 )

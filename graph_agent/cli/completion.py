@@ -263,6 +263,7 @@ SOURCES: Mapping[str, Source] = {
     "agents name": _agents,
     "mcp name": _servers,
     "effort": _efforts,
+    "notify": _words("desktop"),
     "mode": _modes,
     "everything": _words("retry", "done", "cancel"),
     "status": _words(*CALL_WORDS),

@@ -26,6 +26,7 @@ __all__ = [
     "McpServer",
     "Mode",
     "ModelSettings",
+    "NotifySettings",
     "PolicySettings",
     "Price",
     "SearchSettings",
@@ -38,7 +39,10 @@ __all__ = [
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 """Where a key without a base URL belongs."""
 
-SECRET_KEYS = ("model.api_key", "model.headers", "web_search.api_key")
+SECRET_KEYS = (
+    *("model.api_key", "model.headers", "web_search.api_key"),
+    *("notify.webhook", "notify.webhook_secret", "notify.ntfy"),
+)
 """Keys whose values are never shown."""
 
 _MAX_PRICE = 1e9
@@ -66,6 +70,10 @@ def _base_url(value: str) -> str:
 
 def _collector_url(value: str) -> str:
     return _http_address(value.strip().rstrip("/"), "http://localhost:4318", "?#")
+
+
+def _notification_url(value: SecretStr) -> SecretStr:
+    return SecretStr(_http_address(value.get_secret_value().strip(), "https://example.org/hooks/agent", "#"))
 
 
 def _search_url(value: str) -> str:
@@ -211,6 +219,29 @@ class HookSettings(Section):
     """Commands run after each call; with exit code 2 their stderr is sent to the model."""
     turn_end: tuple[Hook, ...] = ()
     """Commands run when a turn has finished or reached a limit."""
+    on_waiting: tuple[Hook, ...] = ()
+    """Commands run when a question or an interrupted call has waited for an answer for `notify.after` seconds."""
+    on_finished: tuple[Hook, ...] = ()
+    """Commands run when a turn of at least `notify.after` seconds has finished or reached a limit."""
+    on_error: tuple[Hook, ...] = ()
+    """Commands run when a turn of at least `notify.after` seconds has failed."""
+
+
+class NotifySettings(Section):
+    """Table `[notify]`: how a person who is away learns that a thread waits, see docs/notifications.md."""
+
+    terminal: Literal["auto", "osc9", "osc777", "bell", "off"] = "auto"
+    """How the chat notifies you of a question or the end of a turn while another window has the focus."""
+    desktop: bool = False
+    """Whether the desktop shows notifications, by `notify-send` or on macOS `osascript`."""
+    webhook: Annotated[SecretStr, AfterValidator(_notification_url)] | None = None
+    """An address that gets each notification as a POST with JSON."""
+    webhook_secret: SecretStr | None = None
+    """The key that signs them, as the Standard Webhooks specification describes."""
+    ntfy: Annotated[SecretStr, AfterValidator(_notification_url)] | None = None
+    """A topic of an ntfy server, like https://ntfy.sh/my-topic, for notifications on a phone."""
+    after: float = Field(default=10.0, ge=0, allow_inf_nan=False)
+    """Seconds that a question stays open, or a turn takes, before a chat notifies you; `run` does at once."""
 
 
 class SearchSettings(Section):
@@ -327,8 +358,7 @@ class Settings(Section):
     """What the status line of the chat shows, in this order; without it, all of these but the folder."""
     bell: bool = False
     """Whether the chat rings the bell for an approval, and at the end of a turn of 20 seconds or more."""
-    notify: Literal["auto", "osc9", "osc777", "bell", "off"] = "auto"
-    """How the chat notifies you of a question or the end of a turn while another window has the focus."""
+    notify: NotifySettings = NotifySettings()
     theme: Literal["auto", "dark", "light", "high-contrast"] = "auto"
     """Colours of the chat: auto suits the terminal's background; if that is unknown, its own colours are used."""
     editing_mode: Literal["emacs", "vi"] = "emacs"
@@ -390,6 +420,13 @@ class Settings(Section):
     """The `SKILL.md` of its skills, likewise."""
     project_agents: tuple[tuple[str, str], ...] = Field(default=(), exclude=True)
     """The files of its agents, likewise."""
+
+    @property
+    def has_notifications(self) -> bool:
+        """Whether something outside the terminal is notified."""
+        notify, hooks = self.notify, self.hooks
+        has_hooks = any((hooks.on_waiting, hooks.on_finished, hooks.on_error))
+        return has_hooks or notify.desktop or notify.webhook is not None or notify.ntfy is not None
 
     @property
     def sandbox_memory_bytes(self) -> int | None:

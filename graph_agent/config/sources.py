@@ -46,6 +46,7 @@ ENVIRONMENT: tuple[tuple[str, str], ...] = (
     ("GRAPH_AGENT_MODEL", "model.name"),
     ("GRAPH_AGENT_LOCAL_MODEL", "model.local"),
     ("GRAPH_AGENT_MODE", "mode"),
+    ("GRAPH_AGENT_WEBHOOK_SECRET", "notify.webhook_secret"),
 )
 """Variables and the keys they set; of two for the same key the later one wins. Empty values count as unset."""
 
@@ -57,6 +58,8 @@ FLAGS: Mapping[str, str] = {
     "max_steps": "--max-steps",
     "max_tokens": "--max-tokens",
     "max_cost": "--max-cost",
+    "notify.desktop": "--notify",
+    "notify.webhook": "--notify",
     "database": "--db",
 }
 """Keys that flags set, with the flag as the user wrote it."""
@@ -267,7 +270,7 @@ def _parse_config(text: str, place: str) -> dict[str, Any]:
         if key in sections and isinstance(value, dict):
             values |= {f"{key}.{inner}": item for inner, item in value.items()}
         else:
-            values[key] = value
+            values["notify.terminal" if key == "notify" else key] = value  # The text was all there once was to set.
     return values
 
 
@@ -292,6 +295,7 @@ ADDITIVE_KEYS = (
     *("policy.allow", "policy.ask", "policy.deny", "mcp_servers", "tools"),
     *("hooks.before_call", "hooks.approval"),
     *("hooks.session_start", "hooks.user_prompt", "hooks.before_tool", "hooks.after_tool", "hooks.turn_end"),
+    *("hooks.on_waiting", "hooks.on_finished", "hooks.on_error"),
 )
 """Lists and tables to which a project adds items."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from graph_agent.calls import FINAL, ToolCallInfo
 from graph_agent.errors import AgentError, ModelError, StaleOwner
-from graph_agent.events import TurnEnded, WarningIssued
+from graph_agent.events import WarningIssued
 from graph_agent.graph.human_approval import questions_in
 from graph_agent.graph.run_context import RunContext, SessionContext, TakeMessages, new_owner_token
 from graph_agent.ports import JournalRow, Question, Scope
@@ -17,9 +17,9 @@ from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.questions import QuestionQueue
 from graph_agent.session.recovery import describe_question, process_traces
 from graph_agent.session.subagents import usage_with_sub_agents
-from graph_agent.session.thread_graph import RunOutput, ThreadGraph, last_answer, last_unmet
+from graph_agent.session.thread_graph import RunOutput, ThreadGraph, last_answer, last_unmet, turn_id_of
 from graph_agent.session.time_travel import JournalFacts
-from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
+from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus, turn_ended
 from graph_agent.toolbox.tool_context import ProcessTraces
 
 __all__ = ["GraphRunner", "Work", "await_or_cancel", "turn_outcome", "turn_result_of"]
@@ -118,9 +118,7 @@ class GraphRunner:
             self._last_result = result
             self._result.set_result(result)
             bus = self._dependencies.bus
-            bus.publish(
-                TurnEnded(result.status, result.answer, result.checkpoint_id, dict(result.usage), result.error)
-            )
+            bus.publish(turn_ended(result))
             if result.status in ("done", "limit", "stopped"):
                 self.budget_reset = ""
                 try:
@@ -328,6 +326,7 @@ def turn_result_of(status: TurnStatus, thread_id: str, checkpoint_id: str, value
         thread_id=thread_id,
         checkpoint_id=checkpoint_id,
         answer=last_answer(values),
+        turn_id=turn_id_of(values),
         unmet=last_unmet(values) if status == "done" else "",
         error=f"the turn was paused at a limit: {reason}" if reason else None,
         budget=str(at_limit.get("budget") or ""),

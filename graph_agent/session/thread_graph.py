@@ -29,6 +29,7 @@ __all__ = [
     "last_unmet",
     "newest_call_ids",
     "open_calls",
+    "turn_id_of",
 ]
 
 _RECURSION_LIMIT = 1_000_000
@@ -164,6 +165,16 @@ def last_answer(values: Mapping[str, Any]) -> str:
             return message.text
         if message.type == "human":
             break
+    return ""
+
+
+def turn_id_of(values: Mapping[str, Any]) -> str:
+    """The id of the message that began the turn: the user's newest that was not added to a running turn."""
+    messages: list[BaseMessage] = values.get("messages") or []
+    for position in range(len(messages) - 1, -1, -1):
+        is_first = position == 0 or messages[position - 1].type in ("ai", "system")
+        if messages[position].type == "human" and is_first:
+            return messages[position].id or ""
     return ""
 
 

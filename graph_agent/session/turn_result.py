@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graph_agent.calls import ToolCallInfo
-from graph_agent.events import TurnStatus
+from graph_agent.events import TurnEnded, TurnStatus
 from graph_agent.ports import Question
 
-__all__ = ["OpenQuestion", "TurnResult", "TurnStatus"]
+__all__ = ["OpenQuestion", "TurnResult", "TurnStatus", "turn_ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,8 @@ class TurnResult:
     checkpoint_id: str
     answer: str = ""
     """The text of the turn's last model message."""
+    turn_id: str = ""
+    """See `TurnEnded.turn_id`."""
     unmet: str = ""
     """Why the request was not fulfilled, if the offline mode knows; never set for a language model."""
     questions: tuple[OpenQuestion, ...] = ()
@@ -52,3 +54,27 @@ class TurnResult:
     """At a limit: the setting whose budget is used up; empty if the model made no progress."""
     is_shared: bool = False
     """For a sub-agent at a limit: whether the limit is its parent's too."""
+
+
+def turn_ended(result: TurnResult) -> TurnEnded:
+    """The event about a result."""
+    questions = tuple(
+        {
+            "call_id": item.question.call_id,
+            "thread_id": item.thread_id,
+            "tool_name": item.call["tool_name"],
+            "kind": item.question.kind,
+            "risk": item.call.get("risk", "medium"),
+            "risk_reason": item.call.get("risk_reason", ""),
+        }
+        for item in result.questions
+    )
+    return TurnEnded(
+        result.status,
+        result.answer,
+        result.checkpoint_id,
+        dict(result.usage),
+        result.error,
+        questions,
+        result.turn_id,
+    )

@@ -26,6 +26,7 @@ _SEARCHING = frozenset(
 _LOOKED_UP = {
     ("graph_agent/app/chat_input.py", "program_words(command)"): "looked up by `program_words`",
     ("graph_agent/cli/prompts/terminal_output.py", "command"): "from `find_program`",
+    ("graph_agent/app/notifications.py", "words"): "a list that begins with the result of `find_program`",
     ("graph_agent/app/doctor.py", "program"): "from `find_program`, `find_ripgrep` or `find_shfmt`",
     ("graph_agent/cli/chat/shell_escape.py", "shell"): "$SHELL if that is a full path",
     ("graph_agent/cli/demo/workspace.py", "self._program"): "this interpreter",

@@ -49,6 +49,7 @@ EXAMPLES: list[Event] = [
     ToolCallProgress("c1", "shell_output", "line\n"),
     ToolCallFinished("c1", "ls", "success", metadata={"diff": {"added": 1}}),
     TurnEnded("done", "hello", "c", {"input_tokens": 3}),
+    TurnEnded("awaiting_approval", questions=({"call_id": "c1", "kind": "approval"},)),
     Compacted(84_000, 21_000, "summary"),
     WarningIssued("slow"),
     ServerChanged("tickets", "running", 3),

@@ -56,7 +56,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Chat", "ChatOptions", "show_recent"]
 
-_KEPT_FLAGS = ("agent", "db", "effort", "no_stream", "max_steps", "max_tokens", "max_cost", "add_dirs")
+_KEPT_FLAGS = (
+    *("agent", "db", "effort", "no_stream", "notify", "max_steps", "max_tokens", "max_cost", "add_dirs"),
+)
 """They hold for whatever thread the chat switches to."""
 _LOOK_EVERY_S = 1.0
 """So often the prompt looks for what other processes have queued or answered."""

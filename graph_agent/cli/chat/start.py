@@ -90,7 +90,7 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
 
     log_to_file()
     # At a question or a turn's end the settings have been read without an error.
-    notifier = Notifier(lambda: terminal.is_focused, lambda: settings_at(target.workspace).notify)
+    notifier = Notifier(lambda: terminal.is_focused, lambda: settings_at(target.workspace).notify.terminal)
     terminal.focused = terminal.released = notifier.restore_title
     announcer = Announcer(notifier, lambda: not is_dumb_terminal() and settings_at(target.workspace).bell)
 

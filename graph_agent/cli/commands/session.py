@@ -15,7 +15,7 @@ from graph_agent.cli.arguments import is_piped_input, read_stdin
 from graph_agent.cli.options import Database, resolve_database
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from graph_agent.cli.headless.pending_answers import PendingAnswers
     from graph_agent.cli.session_target import Target
@@ -56,6 +56,10 @@ Model = Annotated[
 Effort = Annotated[
     str | None,
     Option("--effort", metavar="LEVEL", help="Reasoning effort: none, minimal, low, medium, high or xhigh."),
+]
+Notify = Annotated[
+    str | None,
+    Option("--notify", metavar="HOW", help="Also notify you: desktop, or the address of a webhook."),
 ]
 Mode = Annotated[
     str | None,
@@ -124,11 +128,12 @@ def chat(
     add_dir: AddDir = None,
     db: Database = None,
     no_stream: NoStream = False,
+    notify: Notify = None,
 ) -> None:
     """Start an interactive session; side effects need approval."""
     from graph_agent.cli.session_target import attach_files
 
-    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "effort": effort, "agent": agent}
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "effort": effort, "agent": agent}
     files = {"add_dirs": add_dir, "attached": image}
     target = _resolve(flags, files, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
     _open_chat(target, attach_files(message, target))
@@ -147,6 +152,7 @@ def resume(
     add_dir: AddDir = None,
     db: Database = None,
     no_stream: NoStream = False,
+    notify: Notify = None,
 ) -> None:
     """Resume a thread in the chat. Interrupted calls and pending approvals come first."""
     from graph_agent.cli.session_target import absolute_paths, resolve_target
@@ -155,7 +161,7 @@ def resume(
         from graph_agent.cli.prompts.dialogs import choose_thread
 
         identifier = choose_thread(resolve_database(db), Path(workspace or ".").expanduser().resolve())
-    flags = {**_flags(model, mode, db, skip_permissions, no_stream, None), "add_dirs": absolute_paths(add_dir)}
+    flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "add_dirs": absolute_paths(add_dir)}
     flags["effort"] = effort
     _open_chat(resolve_target(flags, workspace=workspace, thread=None, resume=identifier), None)
 
@@ -186,6 +192,7 @@ def run(
     mode: Mode = None,
     skip_permissions: Bypass = False,
     no_stream: NoStream = False,
+    notify: Notify = None,
     workspace: Workspace = None,
     add_dir: AddDir = None,
     trust: Trust = False,
@@ -196,20 +203,29 @@ def run(
     from graph_agent.cli.startup import result_on_signal
 
     with result_on_signal(output.value, thread):
-        from graph_agent.cli.headless.pending_answers import PendingAnswers
         from graph_agent.cli.session_target import attach_files
 
-        flags = {**_flags(model, mode, db, skip_permissions, no_stream, max_steps), "awaits_servers": True}
-        flags |= {"trust": trust, "max_tokens": max_tokens, "max_cost": max_cost, "effort": effort, "agent": agent}
+        flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "awaits_servers": True}
+        flags |= {"notify_after": 0, "max_steps": max_steps, "max_tokens": max_tokens, "max_cost": max_cost}
+        flags |= {"trust": trust, "effort": effort, "agent": agent}
         files = {"add_dirs": add_dir, "attached": image}
         target = _resolve(flags, files, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
         reads_lines = input_format is InputFormat.stream
         given = _read_prompt(prompt, target, trust, piped_input, is_optional=reads_lines)
-        answers = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
-        answers.require_pending_calls(may_exist=target.exists)
+        answers = _pending_answers(approve, reject, reason, recover, target)
         options = {"output": output.value, "timeout_seconds": timeout, "reads_lines": reads_lines}
         code = _run_to_the_end(target, attach_files(given, target), answers, options, json_schema, db)
     raise typer.Exit(code)
+
+
+def _pending_answers(
+    approve: "Sequence[str] | None", reject: "Sequence[str] | None", reason: str, recover: Recover, target: "Target"
+) -> "PendingAnswers":
+    from graph_agent.cli.headless.pending_answers import PendingAnswers
+
+    answers = PendingAnswers(tuple(approve or ()), tuple(reject or ()), reason, recover.value)
+    answers.require_pending_calls(may_exist=target.exists)
+    return answers
 
 
 def _run_to_the_end(
@@ -279,10 +295,10 @@ def _flags(
     db: str | None,
     skip_permissions: bool,
     no_stream: bool,
-    max_steps: int | None,
+    notify: str | None,
 ) -> dict[str, object]:
     chosen = "bypassPermissions" if skip_permissions else mode
-    return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "max_steps": max_steps}
+    return {"model": model, "mode": chosen, "db": db, "no_stream": no_stream, "notify": notify}
 
 
 def _resumed_id(resume: str | None, continues: bool) -> str | None:

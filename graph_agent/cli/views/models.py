@@ -12,8 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graph_agent.app.local_model import LocalFile, inspect_model_file
-from graph_agent.app.models import budget_of, meter_of
+from graph_agent.app.models import LocalFile, budget_of, inspect_model_file, meter_of
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.views.format import confirm
 from graph_agent.cli.views.table import (

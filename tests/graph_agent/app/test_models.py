@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from graph_agent.app import local_model
 from graph_agent.app.custom_model import CustomModel
-from graph_agent.app.local_model import inspect_model_file
 from graph_agent.app.models import (
     ThreadModels,
     budget_of,
+    inspect_model_file,
     meter_of,
     open_model,
     require_price,
@@ -19,6 +18,7 @@ from graph_agent.app.models import (
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ModelError, UsageError
+from graph_agent.model.local import gguf
 from graph_agent.model.local.gguf import KNOWN_MODELS, KnownModel, file_sha256
 from graph_agent.model.offline.model import OfflineModel
 from graph_agent.model.openai.context_windows import ModelWindows
@@ -209,7 +209,7 @@ def known_as(model: Path, digest: str) -> KnownModel:
 
 def test_a_known_file_is_recognized_by_its_content(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = known_as(model, file_sha256(model))
-    monkeypatch.setattr(local_model, "find_known_model", lambda size: known if size == known.bytes else None)
+    monkeypatch.setattr(gguf, "find_known_model", lambda size: known if size == known.bytes else None)
 
     found = inspect_model_file(str(model))
 
@@ -222,7 +222,7 @@ def test_a_file_with_other_content_than_the_known_one_or_without_its_runtime_is_
     model = write_gguf(tmp_path / "tiny.gguf")
     with pytest.raises(UsageError, match=r"pip install '\.\[local\]' in the checkout"):
         inspect_model_file(str(model))
-    monkeypatch.setattr(local_model, "find_known_model", lambda _: known_as(model, "0" * 64))
+    monkeypatch.setattr(gguf, "find_known_model", lambda _: known_as(model, "0" * 64))
     with pytest.raises(UsageError, match="damaged or altered"):
         inspect_model_file(str(model))
 

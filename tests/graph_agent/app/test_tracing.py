@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from graph_agent.app.tracing import trace_turns
+from graph_agent.app import tracing
+from graph_agent.app.tracing import Collector, trace_turns
 from graph_agent.config.settings import Settings
 from graph_agent.events import (
     Compacted,
@@ -44,6 +45,30 @@ def _spans(body: bytes) -> dict[str, dict[str, Any]]:
     return {span["name"]: {**span, "attributes": _values(span["attributes"])} for span in scope["spans"]}
 
 
+def _traces(site: WebSite) -> list[bytes]:
+    return [body for (path, _), body in zip(site.asked, site.posted, strict=True) if path.endswith("/v1/traces")]
+
+
+def _metrics(site: WebSite) -> dict[str, dict[str, float]]:
+    """The values of each metric by the last of its attributes, added up over all requests."""
+    found: dict[str, dict[str, float]] = {}
+    for (path, _), body in zip(site.asked, site.posted, strict=True):
+        if path.endswith("/v1/traces"):
+            continue
+        (resource,) = json.loads(body)["resourceMetrics"]
+        for metric in resource["scopeMetrics"][0]["metrics"]:
+            values = found.setdefault(metric["name"], {})
+            for point in (metric.get("sum") or metric["gauge"])["dataPoints"]:
+                label = "/".join(map(str, _values(point["attributes"]).values()))
+                values[label] = values.get(label, 0) + float(point.get("asInt", point.get("asDouble")))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracing, "_CLOSE_S", 30)  # A busy machine takes longer than two seconds.
+
+
 async def _trace(site: WebSite, *events: Event, env: Mapping[str, str] | None = None) -> list[str]:
     """Publish the events; the warnings that come from the tracer."""
     bus, warnings = EventBus(), list[str]()
@@ -78,8 +103,8 @@ async def test_a_turn_is_one_trace_with_a_span_for_each_request_and_each_call() 
 
     assert warnings == [_TEXT]
     assert (site.headers[0]["authorization"], site.headers[0]["x-team"]) == ("Bearer abc", "a")
-    (body,) = site.posted
-    assert _TEXT.encode() not in body
+    (body,) = _traces(site)
+    assert _TEXT.encode() not in b"".join(site.posted)
     spans = _spans(body)
     root = spans["invoke_agent graph-agent"]
     tokens = {"gen_ai.usage.input_tokens": 90, "gen_ai.usage.output_tokens": 7}
@@ -105,7 +130,7 @@ async def test_what_a_failed_turn_leaves_open_ends_with_it_as_failed() -> None:
     with WebSite({}, {"/v1/traces": Answer()}) as site:
         await _trace(site, TurnStarted("go"), StepStarted(1), TurnEnded("model_error", error="down"))
 
-    assert {name: span["status"] for name, span in _spans(site.posted[0]).items()} == {
+    assert {name: span["status"] for name, span in _spans(_traces(site)[0]).items()} == {
         "invoke_agent graph-agent": {"code": 2},
         "chat tiny": {"code": 2},
     }
@@ -126,6 +151,99 @@ def test_a_run_sends_its_turn_only_to_a_collector_that_the_user_named(tmp_path: 
         done = Command(tmp_path, server.base_url, settings=settings)("run", "look around")
 
     assert (done.returncode, done.stdout) == (0, "all done\n")
-    names = [list(_spans(body)) for body in site.posted]
+    names = [list(_spans(body)) for body in _traces(site)]
     spans = ["chat fake", "execute_tool ls", "invoke_agent graph-agent"]
     assert names == ([spans] if has_collector else [])
+
+
+async def test_a_turn_is_counted_with_its_tokens_calls_and_what_waits() -> None:
+    with WebSite({}, {"/v1/traces": Answer(), "/v1/metrics": Answer()}) as site:
+        await _trace(
+            site,
+            TurnStarted("go"),
+            StepStarted(1),
+            ModelMessage(_TEXT, ("c1", "c2"), dict(_USAGE)),
+            ToolCallStarted("c1", "bash", _TEXT),
+            ToolCallFinished("c1", "bash", "success"),
+            TurnEnded("awaiting_approval", usage={**_USAGE, "cost": 0.25}, questions=({"kind": "approval"},)),
+            TurnStarted(),
+            StepStarted(2),
+            ModelMessage(_TEXT, (), dict(_USAGE)),
+            TurnEnded("done", usage={"input_tokens": 180, "output_tokens": 14, "cost": 0.5}),
+        )
+
+    metrics = _metrics(site)
+    assert metrics.pop("graph_agent.turn.duration").keys() == {"awaiting_approval", "done"}
+    assert metrics == {
+        "graph_agent.turns": {"awaiting_approval": 1, "done": 1},
+        "gen_ai.client.token.usage": {"input": 180, "output": 14},
+        "graph_agent.cost": {"": 0.5},
+        "graph_agent.calls": {"bash/success": 1},
+        "graph_agent.approvals.waiting": {"": 1},
+        "graph_agent.calls.interrupted": {"": 0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("variables", "traces", "metrics"),
+    [
+        ({}, "", ""),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318/"}, "http://c:4318/v1/traces", "http://c:4318/v1/metrics"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c/t"}, "http://c/t", ""),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://m/x"},
+            "http://c/v1/traces",
+            "http://m/x",
+        ),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_METRICS_EXPORTER": "none"}, "http://c/v1/traces", ""),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, "", ""),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "grpc-host:4317"}, "", ""),
+    ],
+)
+def test_the_standard_variables_choose_the_collector(variables: dict[str, str], traces: str, metrics: str) -> None:
+    chosen = Collector.chosen(None, variables)
+
+    assert (chosen.traces_url if chosen else "", chosen.metrics_url if chosen else "") == (traces, metrics)
+
+
+def test_the_setting_outranks_the_variables_which_name_the_service() -> None:
+    names = {"OTEL_SERVICE_NAME": "shop", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=other"}
+    chosen = Collector.chosen("http://mine:4318", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", **names})
+
+    assert chosen is not None
+    assert (chosen.traces_url, chosen.resource) == (
+        "http://mine:4318/v1/traces",
+        {"service.name": "shop", "team": "a b"},
+    )
+
+
+def test_a_call_that_is_approved_in_another_process_is_part_of_the_same_trace(tmp_path: Path) -> None:
+    replies = [TC("c1", "bash", {"command": "touch x"}), TXT("done"), TXT("next")]
+    with WebSite({}, {"/v1/traces": Answer(), "/v1/metrics": Answer()}) as site, FakeOpenAI(replies) as server:
+        command = Command(
+            tmp_path, server.base_url, extra_env={"OTEL_EXPORTER_OTLP_ENDPOINT": site.url("").rstrip("/")}
+        )
+        codes = [
+            command("run", "go", "--thread", "t").returncode,
+            command("approvals", "approve", "c1").returncode,
+            command("run", "--resume", "t").returncode,
+            command("run", "again", "--resume", "t").returncode,
+        ]
+
+    first, second, third = map(_spans, _traces(site))
+    name = "invoke_agent graph-agent"
+    assert codes == [3, 0, 0, 0]
+    assert next(iter(second)) == "execute_tool bash"
+    assert second[name]["traceId"] == first[name]["traceId"] != third[name]["traceId"]
+    assert (second[name]["parentSpanId"], "parentSpanId" in third[name]) == (first[name]["spanId"], False)
+
+
+@pytest.mark.timeout(30)
+async def test_a_collector_that_does_not_answer_delays_the_end_by_two_seconds_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tracing, "_CLOSE_S", 0.2)
+    with WebSite({}, {"/v1/traces": Answer(delay_s=20)}) as site:
+        warnings = await _trace(site, TurnStarted("go"), TurnEnded("done"))
+
+    assert [text.rpartition(": ")[2] for text in warnings] == ["it did not answer within 0.2 s"]

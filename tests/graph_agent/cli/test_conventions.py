@@ -31,6 +31,7 @@ BAD_VALUES = {
     "json_schema": "nowhere.json",
     "agent": "nobody",
     "effort": "nonsense",
+    "notify": "nonsense",
     "format_name": "svg",
 }
 """Values of options that take text of a certain kind."""

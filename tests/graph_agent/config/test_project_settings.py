@@ -49,7 +49,10 @@ def test_a_value_of_a_project_counts_only_if_it_is_stricter(key: str, own: Any, 
 def test_only_keys_that_are_added_chosen_or_made_stricter_count() -> None:
     values = {"mode": '"plan"', "max_steps": "3", "model.name": '"m"', "mcp_servers.x": '{command = "c"}'}
     lists = {f"policy.{name}": '["bash(x)"]' for name in ("allow", "ask", "deny")}
-    when = ("session_start", "user_prompt", "before_tool", "after_tool", "turn_end", "before_call", "approval")
+    when = (
+        *("session_start", "user_prompt", "before_tool", "after_tool", "turn_end", "before_call", "approval"),
+        *("on_waiting", "on_finished", "on_error"),
+    )
     lists |= {f"hooks.{name}": '[{command = "c"}]' for name in when}
     text = "".join(
         f"{key} = {values.get(key, '1')}\n" for key in known_keys() if key not in lists | {"mcp_servers": ""}
