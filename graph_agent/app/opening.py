@@ -175,11 +175,11 @@ def _opening_notices(settings: Settings, project: Project) -> list[str]:
     git = sandbox.closed_repository() if sandbox else None
     if git is None:
         return [*project_notices(project)]
-    return [
-        *project_notices(project),
+    closed = (
         f"Commands cannot commit here: in the sandbox the repository {git}, which lies outside the workspace, is "
-        "read-only. To allow it, add that folder to the setting sandbox_write.",
-    ]
+        "read-only. To allow it, add that folder to the setting sandbox_write."
+    )
+    return [*project_notices(project), closed]
 
 
 def existing_folder(workspace: Path) -> Path:
