@@ -66,6 +66,8 @@ class CallView:
     """All that it was given and that were not superseded."""
     attempts: tuple["AttemptView", ...] = field(default=(), compare=False)
     """Of a call that was asked for by its id."""
+    is_reverted: bool = False
+    """Whether a rewind reverted all that ran of it."""
 
     @property
     def is_waiting(self) -> bool:
@@ -154,12 +156,14 @@ class AttemptView:
     """None: it needed none, or is a retry, which is what the attempt before it was decided to lead to."""
     recovery: StandingAnswer | None
     """What was decided once it had been interrupted."""
+    is_reverted: bool = False
+    """Whether a rewind reverted it."""
 
 
 def view_attempts(
     rows: "Sequence[JournalRow]", answers: Sequence[StoredAnswer], *, is_held: bool
 ) -> tuple[AttemptView, ...]:
-    """The attempts of a call that were started or answered, but those that a rewind reverted."""
+    """The attempts of a call that were started or answered."""
     started = {row.attempt: row for row in rows}
     given = {(stored.question, stored.attempt): stored.answer for stored in answers}
     newest = max(started, default=0)

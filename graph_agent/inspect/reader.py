@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Self
 
 from graph_agent.errors import UnknownId
@@ -129,8 +130,9 @@ class Reader:
 
         `brief` leaves out what fills memory and no list shows: results and previews.
         """
-        held = read_leases(self._store).held
-        yield from view_calls(self._store.calls(thread_id, is_brief=brief), held.__contains__)
+        held, reverted = read_leases(self._store).held, self._store.reverted_calls()
+        for view in view_calls(self._store.calls(thread_id, is_brief=brief), held.__contains__):
+            yield replace(view, is_reverted=(view.thread_id, view.record["call_id"]) in reverted)
 
     def call(self, thread_id: str, call_id: str) -> CallView:
         """One call by its exact ids.
@@ -143,7 +145,11 @@ class Reader:
             for view in view_calls(calls, held.__contains__):
                 if (view.thread_id, view.record["call_id"]) == (thread_id, call_id):
                     rows = self._store.attempts(thread_id, call_id)
-                    return replace(view, attempts=view_attempts(rows, view.answers, is_held=thread_id in held))
+                    reverted = self._store.attempts(thread_id, call_id, is_reverted=True)
+                    counting = view_attempts(rows, view.answers, is_held=thread_id in held)
+                    rewound = (replace(one, is_reverted=True) for one in view_attempts(reverted, (), is_held=False))
+                    attempts = tuple(sorted((*rewound, *counting), key=attrgetter("attempt")))
+                    return replace(view, attempts=attempts, is_reverted=bool(reverted) and not rows)
         raise UnknownId(f"Thread {thread_id!r} has no call {call_id!r}. `graph-agent calls` shows them all.")
 
     def shared_call_ids(self) -> frozenset[str]:

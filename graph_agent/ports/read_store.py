@@ -247,8 +247,11 @@ class ReadStore(Protocol):
     def shared_call_ids(self) -> frozenset[str]:
         """Call ids that occur in several threads."""
 
-    def attempts(self, thread_id: str, call_id: str) -> "list[JournalRow]":
-        """The attempts of a call that are not reverted, oldest first, without outcomes."""
+    def reverted_calls(self) -> frozenset[tuple[str, str]]:
+        """Thread and id of the calls of which a rewind reverted every attempt."""
+
+    def attempts(self, thread_id: str, call_id: str, *, is_reverted: bool = False) -> "list[JournalRow]":
+        """The attempts of a call that count, or those that a rewind reverted, oldest first, without outcomes."""
 
     def executed(self, thread_id: str) -> "list[ExecutedAttempt]":
         """The attempts of a thread that may have started and are not reverted, oldest first."""

@@ -52,6 +52,7 @@ from graph_agent.session.turn_result import TurnResult
 from graph_agent.wording import escape, format_count
 
 if TYPE_CHECKING:
+    from graph_agent.cli.render.themes import ThemeName
     from graph_agent.session.session import Session
 
 __all__ = ["Chat", "ChatOptions", "show_recent"]
@@ -80,6 +81,8 @@ class ChatOptions:
     """Lines about the model, computed once everything is loaded."""
     status_items: Callable[[], Sequence[str]] = tuple
     """The setting `status_line`, read once everything is loaded."""
+    set_theme: "Callable[[ThemeName | None], ThemeName]" = lambda name: name or "auto"
+    """See `SlashCommands.set_theme`."""
 
 
 class Chat:
@@ -245,8 +248,11 @@ class Chat:
             return
         action: ChatAction | None = ChatAction("send", text)
         if is_command(text):
-            database, servers = self._options.database, self._servers
-            action = await SlashCommands(session, self._console, database, self._programs, servers).run(text)
+            options = self._options
+            commands = SlashCommands(
+                session, self._console, options.database, self._programs, self._servers, options.set_theme
+            )
+            action = await commands.run(text)
         if action is None:
             return
         match action.kind:

@@ -43,6 +43,7 @@ COMMANDS: dict[str, Command] = {
     "tasks": Command("/tasks", "show or stop what runs; threads that wait"),
     "todo": Command("/todo", "show the todo list"),
     "memory": Command("/memory [undo|forget N]", "show what is remembered, or remove notes"),
+    "theme": Command("/theme [NAME]", "show or set the colours of this chat"),
     "policy": Command("/policy [revoke ID]", "list rules and permissions, or revoke one"),
     "fork": Command("/fork [CHECKPOINT]", "copy this thread, up to here or a checkpoint"),
     "rewind": Command("/rewind [CHECKPOINT]", "go back to before a message (--undo: return)"),

@@ -18,6 +18,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
 from graph_agent.cli.chat.command_table import COMMANDS, MODES
+from graph_agent.cli.render.themes import THEME_NAMES
 from graph_agent.errors import AgentError
 from graph_agent.wording import escape
 
@@ -93,6 +94,8 @@ class ChatCompleter(Completer):
         """The same of each value of the command's argument."""
         if command == "mode":
             yield from ((mode, mode, "") for mode in MODES)
+        elif command == "theme":
+            yield from ((theme, theme, "") for theme in THEME_NAMES)
         elif command in ("rewind", "fork") and self._thread_id:
             opener: Any = importlib.import_module("graph_agent.app.reader")
             with opener.read_database(self._database) as reader:

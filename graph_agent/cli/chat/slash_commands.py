@@ -1,7 +1,7 @@
 """Run the slash commands of the chat. Those that only read show what the commands of the same name show."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
@@ -19,6 +19,7 @@ from graph_agent.events import ServerChanged
 
 if TYPE_CHECKING:
     from graph_agent.app.chat_input import UserCommands
+    from graph_agent.cli.render.themes import ThemeName
     from graph_agent.session.session import Session
 
 
@@ -63,6 +64,8 @@ class SlashCommands:
     programs: UserPrograms
     servers: Mapping[str, ServerChanged] = field(default_factory=dict)
     """The MCP servers of the session, by name."""
+    set_theme: "Callable[[ThemeName | None], ThemeName]" = lambda name: name or "auto"
+    """Use the colours of a theme from now on, None: as before; returns the name of the theme in use."""
 
     async def run(self, text: str) -> ChatAction | None:
         """Run one command; returns what the chat has to do, if anything.
@@ -127,10 +130,8 @@ class SlashCommands:
             case "now":
                 if not await self.session.queued():
                     self._say(NOTHING_QUEUED, "yellow")
-            case "mode":
-                await self._mode(argument)
-            case "model":
-                await self._model(argument)
+            case "mode" | "model" | "theme":
+                await self._show_or_set(name, argument)
             case "context":
                 from graph_agent.cli.views.format import format_context_use  # with all that reads a database
 
@@ -176,6 +177,14 @@ class SlashCommands:
         self._say(draft.report(write_instructions(folder, draft.text)))
         return None
 
+    async def _show_or_set(self, setting: str, value: str) -> None:
+        if setting == "mode":
+            await self._mode(value)
+        elif setting == "model":
+            await self._model(value)
+        else:
+            self._theme(value)
+
     async def _mode(self, name: str) -> None:
         if name and name not in (*MODES, "bypassPermissions"):
             self._say(f"Unknown mode {name!r}. Choose one of {', '.join(MODES)}.", "yellow")
@@ -184,6 +193,18 @@ class SlashCommands:
             await self.session.change_mode(name)
         available = "" if name else f" (available: {', '.join(MODES)})"
         self._say(f"mode: {self.session.mode}{available}")
+
+    def _theme(self, name: str) -> None:
+        from graph_agent.cli.render.themes import THEME_NAMES
+
+        chosen = next((one for one in THEME_NAMES if one == name), None)
+        if name and chosen is None:
+            self._say(f"Unknown theme {name!r}. Choose one of {', '.join(THEME_NAMES)}.", "yellow")
+            return
+        current = self.set_theme(chosen)
+        available = f" (available: {', '.join(THEME_NAMES)})"
+        more = " (for this chat; `theme` in config.toml is for all)" if name else available
+        self._say(f"theme: {current}{more}")
 
     async def _model(self, name: str) -> None:
         if name:

@@ -29,7 +29,10 @@ from graph_agent.errors import UsageError
 from graph_agent.wording import escape
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from graph_agent.cli.chat.chat import Chat
+    from graph_agent.cli.render.themes import ThemeName
     from graph_agent.events import EventBus
     from graph_agent.session.session import Session
 
@@ -86,7 +89,6 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
     from graph_agent.cli.chat.turn_runner import Announcer
     from graph_agent.cli.log_file import log_to_file
     from graph_agent.cli.render.console import make_console
-    from graph_agent.cli.render.themes import choose_theme, use_theme
 
     log_to_file()
     # At a question or a turn's end the settings have been read without an error.
@@ -95,7 +97,7 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
     announcer = Announcer(notifier, lambda: not is_dumb_terminal() and settings_at(target.workspace).bell)
 
     console = make_console()
-
+    colors = _Colors(terminal, console)
     is_asked = True  # Before the first prompt; later threads may be in another folder, or after `/init`.
 
     async def open_session(target: Target, bus: "EventBus") -> "Session":
@@ -109,12 +111,9 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
         session = await open_target(replace(target, flags={**target.flags, "may_choose_model": True}), bus)
         # Now the settings are known to be right.
         settings = await asyncio.to_thread(settings_at, target.workspace)
-
-        def choose_colors() -> None:
-            use_theme(choose_theme(settings.theme, terminal.background, os.environ), console)
-
-        choose_colors()
-        terminal.background_known = choose_colors
+        colors.configured = settings.theme
+        colors.use()
+        terminal.background_known = colors.use
         terminal.editing_mode = EditingMode(settings.editing_mode.upper())
         return session
 
@@ -126,8 +125,32 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
         message,
         introduction=lambda: _introduction(target),
         status_items=lambda: settings_at(target.workspace).status_line,
+        set_theme=colors.choose,
     )
     return Chat(terminal, console, options)
+
+
+class _Colors:
+    """The colours of a chat: of the theme that was chosen in it, else of the configured one."""
+
+    def __init__(self, terminal: Terminal, console: "Console") -> None:
+        self.configured: ThemeName = "auto"
+        self._chosen: ThemeName | None = None
+        self._terminal = terminal
+        self._console = console
+
+    def use(self) -> None:
+        """Print in these colours, as far as the background is known."""
+        from graph_agent.cli.render.themes import choose_theme, use_theme
+
+        theme = choose_theme(self._chosen or self.configured, self._terminal.background, os.environ)
+        use_theme(theme, self._console)
+
+    def choose(self, name: "ThemeName | None") -> "ThemeName":
+        """See `SlashCommands.set_theme`."""
+        self._chosen = name or self._chosen
+        self.use()
+        return self._chosen or self.configured
 
 
 def _introduction(target: Target) -> tuple[str, ...]:

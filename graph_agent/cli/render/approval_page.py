@@ -360,7 +360,7 @@ def _bare(text: str) -> str:
 def _sandbox_lines(sandbox: SandboxInfo, width: int, *, is_high: bool) -> list[Text]:
     """Where the command would run, if there is no sandbox, or if it may need more than the sandbox allows."""
     if sandbox.is_active:
-        return _words(f"sandbox: {sandbox.description} (o: run outside)", width, "dim") if is_high else []
+        return _words(f"sandbox: {sandbox.description}", width, "dim") if is_high else []
     name = "sandbox off" if sandbox.name == "off" else "no sandbox"
     return _words(f"{name}: {sandbox.description}", width, "yellow")
 

@@ -7,7 +7,7 @@ unknown background, those names keep the colours that the terminal gives them.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BACKGROUND_QUERY",
     "THEMES",
+    "THEME_NAMES",
     "Rgb",
     "Theme",
     "ThemeName",
@@ -30,6 +31,7 @@ __all__ = [
 
 Rgb = tuple[int, int, int]
 ThemeName = Literal["auto", "dark", "light", "high-contrast"]
+THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
 
 BACKGROUND_QUERY = "\x1b]11;?\x1b\\"
 _ANSWER = re.compile(r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")

@@ -289,7 +289,7 @@ class TurnDisplay:
         line = Text.assemble((f"{mark} ", style), safe_text(label), safe_text(f"  {phrase}{seconds}", "dim"))
         if reason:
             line.append("  ").append_text(safe_text(reason.split("\n", 1)[0], style))
-        self.line(line)
+        self.lines(fold(line, self.width, "", "  ", by_words=True))
         if event.status != "interrupted":  # The question that follows shows all that is known of it.
             self.lines(self._result_lines(event))
 

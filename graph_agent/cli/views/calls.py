@@ -117,11 +117,12 @@ def _iter_calls(database: Path, text: str | None) -> Iterator[CallView]:
 def call_json(view: CallView) -> dict[str, Any]:
     """A call in the JSON shape of `calls`; `answered_by` and `answered_at` if it was answered.
 
-    A call that was asked for by its id has `attempts`, one object each.
+    `reverted` if a rewind reverted all that ran of it. A call that was asked for by its id has `attempts`.
     """
     answered = {} if view.answer is None else {"answered_by": view.answer.by, "answered_at": view.answer.at}
     attempts = {"attempts": [asdict(one) for one in view.attempts]} if view.attempts else {}
-    return {"thread_id": view.thread_id, **view.record, **answered, **attempts}
+    reverted = {"reverted": True} if view.is_reverted else {}
+    return {"thread_id": view.thread_id, **view.record, **reverted, **answered, **attempts}
 
 
 def format_call(view: CallView) -> Iterator[str]:
@@ -133,7 +134,7 @@ def format_call(view: CallView) -> Iterator[str]:
     }
     if record.get("risk_reason"):
         yield escape(f"  risk: {record.get('risk', '-')}, {record['risk_reason']}")
-    if len(view.attempts) > 1 or any(one.recovery for one in view.attempts):
+    if len(view.attempts) > 1 or any(one.recovery or one.is_reverted for one in view.attempts):
         yield from map(_attempt_line, view.attempts)
     details = {"error": record["error_msg"], "result": record["result"]}
     match record.get("metadata"):
@@ -151,7 +152,8 @@ def _attempt_line(attempt: AttemptView) -> str:
     times = " to ".join(format_time(at) for at in (attempt.started_at, attempt.ended_at) if at)
     answers = [answer for answer in (attempt.approval, attempt.recovery) if answer]
     decided = [f"{answer_words(answer)} at {format_time(answer.at)}" for answer in answers]
-    parts = [attempt.status.replace("_", " "), times, *decided]
+    reverted = "reverted by a rewind" if attempt.is_reverted else ""
+    parts = [attempt.status.replace("_", " "), times, *decided, reverted]
     return escape(f"  attempt {attempt.attempt}: {', '.join(filter(None, parts))}")
 
 
@@ -183,6 +185,10 @@ def call_table(
         is_shared = call_id in shared
         return call_name(short_thread(view.thread_id), call_id, shared) if is_shared else short_call(call_id)
 
+    def format_status(view: CallView) -> str:
+        is_abandoned = view.record.get("abandoned")
+        return "abandoned" if is_abandoned else "reverted" if view.is_reverted else call_end(view.record).word
+
     def format_when(view: CallView) -> str:
         record = view.record
         when = record.get("ended_at") or record.get("started_at") or record.get("asked_at")
@@ -191,7 +197,7 @@ def call_table(
     columns: dict[str, Callable[[CallView], str]] = {
         "THREAD": lambda view: short_thread(view.thread_id),
         "CALL": format_id,
-        "STATUS": lambda view: "abandoned" if view.record.get("abandoned") else call_end(view.record).word,
+        "STATUS": format_status,
         "RISK": lambda view: view.record.get("risk", "-"),
         "TOOL": lambda view: view.record["tool_name"],
         "ATTEMPT": lambda view: str(view.record.get("attempt", 1)),

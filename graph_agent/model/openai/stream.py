@@ -129,6 +129,7 @@ class ReplyStream:
 
         Raises:
             BrokenReply: the payload is no JSON object.
+            UnknownProtocol: nothing came before it, and it is JSON of another kind.
             ServerError: it reports an error.
         """
         if payload.strip().upper() == DONE:
@@ -140,7 +141,7 @@ class ReplyStream:
             except ReplyError:
                 return
             return
-        body = _parse_object(payload)
+        body = _parse_object(payload, is_first=not self._has_begun)
         self._usage = latest_usage(body, self._usage)
         self._model = replace_surrogates(str(body.get("model") or self._model))
         choice = self._own_choice(body)
@@ -277,7 +278,7 @@ class ReplyStream:
         return None
 
 
-def _parse_object(payload: str) -> dict[str, Any]:
+def _parse_object(payload: str, *, is_first: bool = False) -> dict[str, Any]:
     if not payload.strip():
         raise NoMessage("its body is empty")
     try:
@@ -288,8 +289,11 @@ def _parse_object(payload: str) -> dict[str, Any]:
         body = body[0]
     if body is None:
         return {}
-    if not isinstance(body, dict):
+    if not isinstance(body, dict) and not is_first:
         raise BrokenReply("not a JSON object")
+    if not isinstance(body, dict):
+        # It is a reply of its own, and not one that was cut: the same request would get the same again.
+        raise UnknownProtocol(f"its reply is JSON, but not an object: {payload.strip():.60}")
     if body.get("error"):
         raise ServerError(body["error"])
     if body.get("object") == "error":

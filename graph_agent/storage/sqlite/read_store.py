@@ -105,18 +105,8 @@ _RECORD = f"""CASE WHEN NOT json_valid(l.record) OR l.status NOT IN ('success', 
 _BRIEF_RECORD = f"""CASE WHEN NOT json_valid(l.record) THEN {_SAFE_RECORD}
     ELSE json_remove(l.record, '$.result', '$.preview') || '' END"""
 _THREAD_COLUMNS = [
-    "thread_id",
-    "title",
-    "workspace",
-    "model",
-    "mode",
-    "created_at",
-    "updated_at",
-    "checkpoint_id",
-    "turns",
-    "outcome",
-    "parent_thread",
-    "parent_call",
+    *("thread_id", "title", "workspace", "model", "mode", "created_at", "updated_at", "checkpoint_id"),
+    *("turns", "outcome", "parent_thread", "parent_call"),
 ]
 _THREADS = f"""WITH open AS MATERIALIZED (
         SELECT l.thread_id, json_group_array(json_array(
@@ -320,12 +310,16 @@ class SqliteReadStore:
     def shared_call_ids(self) -> frozenset[str]:
         return frozenset(self._column("SELECT call_id FROM call_log GROUP BY call_id HAVING count(*) > 1"))
 
-    def attempts(self, thread_id: str, call_id: str) -> "list[ports.JournalRow]":
+    def reverted_calls(self) -> frozenset[tuple[str, str]]:
+        statement = "SELECT thread_id, call_id FROM journal GROUP BY thread_id, call_id HAVING min(reverted) = 1"
+        return frozenset((thread_id, call_id) for thread_id, call_id in self._rows(statement))
+
+    def attempts(self, thread_id: str, call_id: str, *, is_reverted: bool = False) -> "list[ports.JournalRow]":
         rows = self._rows(
             f"""SELECT call_id, attempt, owner, status, started_at, ended_at, {OWN_INTENT}, process_group,
             process_started, boot_id FROM journal
-            WHERE thread_id = ? AND call_id = ? AND NOT reverted ORDER BY attempt""",  # noqa: S608 - names only
-            (thread_id, call_id),
+            WHERE thread_id = ? AND call_id = ? AND reverted = ? ORDER BY attempt""",  # noqa: S608 - names only
+            (thread_id, call_id, is_reverted),
         )
         return [
             ports.JournalRow(

@@ -112,6 +112,18 @@ async def test_tools_and_memory_are_shown_as_their_commands_do(
     assert ["List a folder" in shown, "Memory is empty." in shown] == [True, True]
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/theme", "theme: auto (available: auto, dark, light, high-contrast)"),
+        ("/theme light", "theme: light (for this chat; `theme` in config.toml is for all)"),
+        ("/theme pink", "Unknown theme 'pink'. Choose one of auto, dark, light, high-contrast."),
+    ],
+)
+async def test_the_theme_is_shown_and_set_for_this_chat(tmp_path: Path, line: str, said: str) -> None:
+    assert await _Talk(tmp_path).says(line) == f"{said}\n"
+
+
 async def test_what_was_allowed_always_is_shown_and_taken_back(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,8 +55,7 @@ _CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
             "  description: clean",
             "  timeout: 5 · background: true",
             "  writes  /etc/x  (not in it)",
-            "  sandbox: files can be written in the workspace only, there is no network (o:",
-            "  run outside)",
+            "  sandbox: files can be written in the workspace only, there is no network",
         ],
     ),
     "a quoted command of which nobody can tell what it writes": (
@@ -73,8 +72,7 @@ _CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
         [
             "bash              HIGH · not known before it runs: it writes a file after sleep",
             "  $ sleep 1;  echo \"a b\" > 'c d'",
-            "  sandbox: files can be written in the workspace only, there is no network (o:",
-            "  run outside)",
+            "  sandbox: files can be written in the workspace only, there is no network",
         ],
     ),
     "a command in another folder that a rule asks about": (

@@ -155,6 +155,25 @@ def test_calls_are_records_with_their_thread_and_can_be_filtered(rows: Rows) -> 
     assert text_of(rows, "calls", "call_a").splitlines()[2:] == ["  command: make"]
 
 
+def test_what_a_rewind_reverted_is_marked_as_such(rows: Rows) -> None:
+    rows.thread()
+    for call_id, reverted in (("call_a", [1]), ("call_b", [1, 0]), ("call_c", [0])):
+        rows.call({**record_of("success"), "call_id": call_id})
+        for attempt, is_reverted in enumerate(reverted, 1):
+            rows.journal("success", {"output": ""}, call_id=call_id, attempt=attempt, reverted=is_reverted)
+
+    listed = json_of(rows, "calls")["calls"]
+    [both] = json_of(rows, "calls", "call_b")["calls"]
+    shown, table = text_of(rows, "calls", "call_b"), text_of(rows, "calls")
+
+    marked = {call["call_id"]: call.get("reverted", False) for call in listed}
+    assert marked == {"call_a": True, "call_b": False, "call_c": False}
+    assert [(one["attempt"], one["is_reverted"]) for one in both["attempts"]] == [(1, True), (2, False)]
+    attempts = [line for line in shown.splitlines() if "  attempt " in line]
+    assert [line.endswith("reverted by a rewind") for line in attempts] == [True, False]
+    assert table.count("reverted") == 1
+
+
 def test_a_decision_that_is_not_applied_yet_is_shown_with_its_call(rows: Rows) -> None:
     rows.thread(next_nodes=("human_approval",))
     rows.call(record_of("interrupted"))

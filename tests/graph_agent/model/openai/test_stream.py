@@ -216,6 +216,12 @@ async def test_words_that_are_called_a_page_are_one() -> None:
         await taken("Please log in", kind="text/html")
 
 
+@pytest.mark.parametrize("body", ["[]", "7", '"text"', "true", "[1, 2]"])
+async def test_json_that_is_no_object_is_not_asked_for_again(body: str) -> None:
+    with pytest.raises(UnknownProtocol, match="JSON, but not an object"):
+        list(ReplyStream().add(body))
+
+
 @pytest.mark.parametrize("page", ["<!DOCTYPE html><html></html>", "\n <html>", "\ufeff<html>", "<?xml?>"])
 async def test_a_web_page_is_recognised_whatever_its_content_type(page: str) -> None:
     for kind in ("text/event-stream", "application/json"):
