@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from graph_agent.calls import PLAN_TOOL, question_and_options
 from graph_agent.events import AnswerKind
-from graph_agent.ports import AlwaysRules, GrantScope, Proposal, RuleChoice, rules_with_folders
+from graph_agent.ports import AlwaysRules, GrantEffect, GrantScope, Proposal, RuleChoice, rules_with_folders
 from graph_agent.session.turn_result import OpenQuestion
 
 __all__ = ["Option", "chosen_option", "coverage_of", "options_for", "protocol_options"]
@@ -18,6 +18,8 @@ OptionKind = Literal["allow_once", "allow_always", "reject_once", "reject_always
 
 _SCOPES: tuple[tuple[GrantScope, str], ...] = (("thread", "in this session"), ("project", "in this project"))
 _RULES: tuple[RuleChoice, ...] = ("exact", "prefix")
+_EFFECTS: tuple[GrantEffect, ...] = ("allow", "deny")
+_ALWAYS_KINDS: Mapping[GrantEffect, OptionKind] = {"allow": "allow_always", "deny": "reject_always"}
 _MOST_CHARS = 160
 """Of a rule on a button."""
 
@@ -46,8 +48,8 @@ _SKIP = Option("skip", "Do not answer", "reject_once", "reject")
 _KEEP_PLANNING = Option("skip", "Keep planning", "reject_once", "reject")
 
 
-def options_for(item: OpenQuestion, proposal: Proposal | None = None) -> tuple[Option, ...]:
-    """The options of a question; with a proposal also those that allow such calls from now on."""
+def options_for(item: OpenQuestion, proposals: Mapping[GrantEffect, Proposal] | None = None) -> tuple[Option, ...]:
+    """The options of a question; with proposals also those that allow, or deny, such calls from now on."""
     if item.question.kind == "recovery":
         return _RECOVERY
     if item.call.get("requires_input"):
@@ -58,7 +60,8 @@ def options_for(item: OpenQuestion, proposal: Proposal | None = None) -> tuple[O
             for number, answer in enumerate(answers, 1)
         )
         return (first, *given)
-    return (*_APPROVAL, *(_always_options(proposal) if proposal else ()))
+    stored = [option for effect in _EFFECTS for option in _always_options(effect, (proposals or {}).get(effect))]
+    return (*_APPROVAL, *stored)
 
 
 def protocol_options(options: Sequence[Option]) -> list[Mapping[str, str]]:
@@ -80,15 +83,18 @@ def coverage_of(proposal: Proposal | None) -> str:
     return " ".join(dict.fromkeys(f"Always: {choice.coverage}" for choice in choices if choice and choice.coverage))
 
 
-def _always_options(proposal: Proposal) -> Iterator[Option]:
+def _always_options(effect: GrantEffect, proposal: Proposal | None) -> Iterator[Option]:
     """The narrowest first: this very call, then every call that begins the same."""
+    if proposal is None:
+        return
+    word = "Always" if effect == "allow" else "Never"
+    answer: AnswerKind = "approve" if effect == "allow" else "reject"
     for rule in _RULES:
         choice = proposal.choice(rule)
         shown = ", ".join(rules_with_folders(choice)) if choice else ""
         if choice is None or len(shown) > _MOST_CHARS:
-            continue  # Nobody may allow a rule of which not all is shown.
+            continue  # Nobody may store a rule of which not all is shown.
         for scope, where in _SCOPES:
-            always = AlwaysRules(scope, choice.rules, proposal.folder, choice.folders, choice.prefixes)
-            yield Option(
-                f"always-{rule}-{scope}", f"Always {where}: {shown}", "allow_always", "approve", always=always
-            )
+            always = AlwaysRules(scope, choice.rules, proposal.folder, choice.folders, choice.prefixes, effect)
+            option_id, name = f"{word.lower()}-{rule}-{scope}", f"{word} {where}: {shown}"
+            yield Option(option_id, name, _ALWAYS_KINDS[effect], answer, always=always)

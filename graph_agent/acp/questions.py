@@ -17,7 +17,7 @@ from graph_agent.acp.updates import SessionUpdates
 from graph_agent.app.reader import read_database
 from graph_agent.errors import AgentError, AnswerRefused
 from graph_agent.inspect.calls import answer_words
-from graph_agent.ports import Answer, Proposal
+from graph_agent.ports import Answer, GrantEffect, Proposal
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import OpenQuestion
 
@@ -93,12 +93,12 @@ class Questions:
                 self._updates.show(record, thread_id)
 
     async def _ask(self, item: OpenQuestion) -> bool:
-        proposal = await self._proposal(item)
-        options = options_for(item, proposal)
+        proposals = await self._proposals(item)
+        options = options_for(item, proposals)
         info = self._session.sandbox
         sandbox = f"{info.label}: {info.description}" if item.call["tool_name"] in info.tools else ""
         content = question_content(item, sandbox)
-        if (coverage := coverage_of(proposal)) and len(options) > len(options_for(item)):
+        if (coverage := coverage_of(proposals.get("allow"))) and any(option.always for option in options):
             content.append(text_content(coverage))
         request = {
             "sessionId": self._session_id,
@@ -113,12 +113,14 @@ class Questions:
         option = chosen_option(outcome, options)
         return option is not None and await self._decide(item, option)
 
-    async def _proposal(self, item: OpenQuestion) -> Proposal | None:
+    async def _proposals(self, item: OpenQuestion) -> dict[GrantEffect, Proposal]:
+        """The rules that would allow such calls from now on, and those that would deny them."""
         if item.question.kind != "approval" or item.call.get("requires_input"):
-            return None
+            return {}
+        effects: tuple[GrantEffect, ...] = ("allow", "deny")
         with contextlib.suppress(AnswerRefused):
-            return await self._session.propose_grant(item.question)
-        return None
+            return {effect: await self._session.propose_grant(item.question, effect=effect) for effect in effects}
+        return {}
 
     async def _decide(self, item: OpenQuestion, option: Option) -> bool:
         """Record what was chosen; False if it was refused, so that the question stays open."""

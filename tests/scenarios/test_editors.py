@@ -3,14 +3,18 @@
 import asyncio
 import base64
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from acp import RequestError, schema, text_block
 
+from tests.architecture.checkout import ROOT
 from tests.fakes.acp_client import DISMISS, Editor, error_of, stderr_of
+from tests.fakes.forked_command import start_forked
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT
-from tests.scenarios.command import scripted
+from tests.scenarios.command import NO_SANDBOX, scripted
 
 TOUCH = TC("c1", "bash", {"command": "touch x"})
 PNG = base64.b64decode(
@@ -365,3 +369,54 @@ async def test_an_error_of_the_model_is_an_error_of_the_prompt_and_retry_asks_ag
             assert session.said() == "here again"
             assert await session.prompt("/diff") == "end_turn"
             assert "has changed no files" in session.said()
+
+
+GARBAGE = (
+    b"not json\n",
+    b"\xff\xfe\x00\n",
+    b"[]\n",
+    b'{"id": 1}\n',
+    b'{"jsonrpc": "2.0", "id": 2, "method": "no/such"}\n',
+    b'{"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {"sessionId": "x", "prompt": []}}\n',
+    b'{"jsonrpc": "2.0", "id": 4, "method": "session/new", "params": {"cwd": "relative", "mcpServers": []}}\n',
+    b'{"jsonrpc": "2.0", "id": 5, "method": "session/new", "params": {"cwd": "/no/such/folder"}}\n',
+    b'{"jsonrpc": "2.0", "id": 6, "method": "session/new", "params": {"cwd": "/tmp", "mcpServers": 3}}\n',
+    b'{"jsonrpc": "2.0", "id": 7, "method": "session/load", "params": {"sessionId": 7, "cwd": "/tmp"}}\n',
+    b'{"jsonrpc": "2.0", "id": 8, "method": "session/load", "params": {"sessionId": "nope", "cwd": "/tmp"}}\n',
+    b'{"jsonrpc": "2.0", "id": 9, "method": "session/list", "params": {"cursor": "nope"}}\n',
+    b'{"jsonrpc": "2.0", "id": 10, "method": "initialize", "params": {"protocolVersion": "one"}}\n',
+    b'{"jsonrpc": "2.0", "id": 11, "method": "session/set_mode", "params": {"sessionId": "x", "modeId": "plan"}}\n',
+)
+
+
+def test_garbage_gets_errors_and_no_end(tmp_path: Path) -> None:
+    with scripted(tmp_path, []) as command:
+        sent = b"".join(GARBAGE) + b"x" * (65 * 1024 * 1024) + b"\n"
+        program = start_forked(("acp",), command.workspace, command.env, tmp_path / "stderr")
+        with os.fdopen(program.stdin, "wb") as stdin, os.fdopen(program.stdout, "rb") as stdout:
+            stdin.write(sent + b'{"jsonrpc": "2.0", "id": 12, "method": "session/list"}\n')
+            stdin.flush()
+            answers = [json.loads(stdout.readline()) for _ in range(len(GARBAGE) + 2)]
+        ended = program.wait()
+
+    assert sorted(one["id"] for one in answers if one["id"] is not None) == list(range(1, 13))
+    assert [one["id"] for one in answers if "result" in one] == [12]
+    assert all(-32768 <= one["error"]["code"] <= -32000 for one in answers if "error" in one)
+    assert (ended, stderr_of(command)) == (0, "")
+
+
+async def test_the_editor_hands_over_mcp_servers(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("done")], settings=NO_SANDBOX) as command:
+        server = schema.McpServerStdio(
+            name="notes", command=sys.executable, args=["-m", "tests.fakes.mcp_notes"], env=[]
+        )
+        command.extra_env = {"PYTHONPATH": str(ROOT)}
+        async with Editor.start(command) as editor:
+            sse = schema.SseMcpServer(type="sse", name="old", url="http://127.0.0.1:1/sse", headers=[])
+            with pytest.raises(RequestError, match="only stdio and http"):
+                await editor.new_session(mcp_servers=[sse])
+            session = await editor.new_session(mcp_servers=[server])
+            await session.prompt("go")
+
+    offered = [one["function"]["name"] for one in command.server.bodies[0]["tools"]]
+    assert [name for name in offered if name.startswith("mcp__notes__")]
