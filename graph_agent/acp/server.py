@@ -163,7 +163,7 @@ class _Agent:
             target = reader.resolve(session_id, None, ("thread", "checkpoint"))
             thread = reader.thread(target.thread_id)
             entries = list(reader.iter_messages(target.thread_id)) if replays else []
-            views = reader.calls(target.thread_id) if replays else []
+            views = reader.calls(target.thread_id)
         is_older = target.kind == "checkpoint" and target.id != thread.checkpoint_id
         if not params.get("cwd"):
             params = {**params, "cwd": thread.workspace}

@@ -259,6 +259,8 @@ class ClientSession:
             return None
         finally:
             self._is_stopping = False
+        if self._is_ending:
+            return None
         if result is not None:
             await self._send_result(result)
             self._end_prompts(result)
@@ -309,8 +311,10 @@ class ClientSession:
     async def _run_command(self, name: str, arguments: str) -> TurnResult:
         """Run one of the agent's own commands; what it has to say is a message."""
         if name in ("compact", "retry"):
+            if self._turn is not None:
+                await asyncio.wait({self._turn})
             if self.is_busy or self._left is not None:
-                raise RpcError(INVALID_REQUEST, f"/{name} has to wait until the turn has ended.")
+                raise RpcError(INVALID_REQUEST, f"/{name} has to wait until the open questions have answers.")
             waiter = self._new_waiter()
             self._begin_turn(self.session.compact() if name == "compact" else self.session.continue_turn(), waiter)
             return await waiter

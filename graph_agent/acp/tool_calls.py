@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from graph_agent.calls import PLAN_TOOL, question_and_options
+from graph_agent.calls import PLAN_TOOL, outcome_of, question_and_options
 from graph_agent.config.paths import own_command
-from graph_agent.inspect.calls import call_end
+from graph_agent.inspect.calls import describe_end
 from graph_agent.ports.stored_text import Hunk, parse_diff, plain_text
 from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.wording import escape, mixed_alphabets
@@ -132,7 +132,8 @@ def output_content(record: Mapping[str, Any]) -> Iterator[Content]:
     if result and not (has_diff and record["status"] == "success"):
         yield text_content(_fenced(_shortened(str(result))))
     if record["status"] == "cancelled":
-        end = call_end(record)
+        by, reason = str(record.get("decided_by") or ""), str(record.get("reason") or "")
+        end = describe_end("cancelled", record.get("outcome") or outcome_of(record), by, reason)
         yield text_content(": ".join(filter(None, (end.phrase, end.reason))))
 
 

@@ -64,6 +64,7 @@ class SessionUpdates:
                 self._records[record["call_id"]] = record
                 self.announce(record)
             case ToolCallStarted(call_id=call_id):
+                self.announce(self._record(call_id, event.tool_name))
                 self._update({"toolCallId": call_id, "status": "in_progress"})
             case ToolCallProgress():
                 self._show_progress(event)
@@ -114,8 +115,8 @@ class SessionUpdates:
         self._update({"toolCallId": identifier, "status": "in_progress" if runs else "failed", "content": content})
 
     def replay(self, entries: Iterable[TranscriptEntry], views: Iterable[CallView]) -> None:
-        """Send the stored conversation, each call as it is by now."""
-        records = {view.record["call_id"]: view.record for view in views}
+        """Send the stored conversation, each call as it is by now. Other calls are sent once something happens."""
+        records = self._records = {view.record["call_id"]: view.record for view in views}
         for entry in entries:
             text = plain_text(entry.body.get("content"))
             if entry.role == "user":
@@ -129,7 +130,6 @@ class SessionUpdates:
                         self._replay_call(record)
 
     def _replay_call(self, record: Mapping[str, Any]) -> None:
-        self._records[record["call_id"]] = record
         self.announce(record)
         self._send_plan(record)
 
@@ -152,10 +152,9 @@ class SessionUpdates:
 
     def _finish(self, event: ToolCallFinished) -> None:
         self._output.pop(event.call_id, None)
-        known = self._records.get(event.call_id) or {"tool_name": event.tool_name, "arguments": {}}
+        known = self._record(event.call_id, event.tool_name)
         record = {
             **known,
-            "call_id": event.call_id,
             "status": event.status,
             "result": event.output or None,
             "error_msg": event.error,
@@ -165,9 +164,14 @@ class SessionUpdates:
             "metadata": event.metadata,
         }
         self._records[event.call_id] = record
-        self.announce({**known, "call_id": event.call_id, "status": "pending"})
+        self.announce(known)
         self._update(call_update(record))
         self._send_plan(record)
+
+    def _record(self, call_id: str, tool_name: str) -> Mapping[str, Any]:
+        """What is known of a call; little where an earlier process has created it and nothing was replayed."""
+        unknown = {"call_id": call_id, "tool_name": tool_name, "arguments": {}, "status": "pending"}
+        return self._records.get(call_id) or unknown
 
     def _send_plan(self, record: Mapping[str, Any]) -> None:
         if (plan := plan_of(record)) is not None and record["status"] == "success":

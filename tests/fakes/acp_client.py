@@ -97,10 +97,11 @@ class Editor:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_MOST_LINE)
         with os.fdopen(program.stdout, "rb") as out, os.fdopen(program.stdin, "wb") as source:
-            await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), out)
+            reading, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), out)
             transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, source)
             writer = asyncio.StreamWriter(transport, protocol, None, loop)
             editor = cls(command, program, None)  # type: ignore[arg-type]  # it is set in the next line
+            editor.end_input = transport.close
             editor.agent = connect_to_agent(
                 _Client(editor),  # type: ignore[arg-type]  # a client of few methods
                 writer,
@@ -116,8 +117,10 @@ class Editor:
                 editor.exit_code = await asyncio.to_thread(program.wait)
                 with contextlib.suppress(ConnectionError):
                     await editor.agent.close()
+                reading.close()
 
     exit_code: int | None = None
+    end_input: Callable[[], None] = lambda: None
 
     def observe(self, event: StreamEvent) -> None:
         """Note a message of the agent."""
@@ -136,6 +139,10 @@ class Editor:
         open_it = self.agent.resume_session if resumes else self.agent.load_session
         response = await open_it(session_id=session_id, cwd=str(self.command.workspace), mcp_servers=[])
         return EditorSession(self, session_id, response.model_dump(by_alias=True))
+
+    def close(self) -> None:
+        """Close the agent's input, as an editor that is closed does."""
+        self.end_input()
 
     def kill(self) -> None:
         """Kill -9 the agent."""

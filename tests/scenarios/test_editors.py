@@ -54,17 +54,20 @@ async def test_a_turn_streams_asks_runs_and_ends(tmp_path: Path) -> None:
         assert stderr_of(command) == ""
 
 
-@pytest.mark.parametrize("resumes", [False, True])
-async def test_after_a_kill_the_same_question_is_asked_again(tmp_path: Path, resumes: bool) -> None:
+@pytest.mark.parametrize(("resumes", "end"), [(False, "kill"), (True, "kill"), (False, "close")])
+async def test_after_a_kill_or_a_close_the_same_question_is_asked_again(
+    tmp_path: Path, resumes: bool, end: str
+) -> None:
     write = TC("c1", "write_file", {"file_path": "a.txt", "content": "hello\n"})
     with scripted(tmp_path, [write, TXT("done")]) as command:
         async with Editor.start(command) as editor:
             session = await editor.new_session()
             turn = session.begin("write it")
             before = await editor.question()
-            editor.kill()
+            editor.kill() if end == "kill" else editor.close()
             with pytest.raises((RequestError, ConnectionError)):
                 await turn
+        assert editor.exit_code == (0 if end == "close" else -9)
         async with Editor.start(command) as editor:
             session = await editor.load(session.id, resumes=resumes)
             after = await editor.question()
@@ -101,9 +104,11 @@ async def test_after_a_kill_in_the_middle_of_a_call_the_editor_decides(
             with pytest.raises((RequestError, ConnectionError)):
                 await turn
         async with Editor.start(command) as editor:
-            session = await editor.load(session.id)
+            session = await editor.load(session.id, resumes=option == "done")
             asked = await editor.question()
 
+            [announced] = session.updates("tool_call")
+            assert (announced["toolCallId"], announced["rawInput"]) == ("c1", {"command": ONCE})
             kinds = [(one["optionId"], one["kind"]) for one in asked["options"]]
             assert kinds == [("cancel", "reject_once"), ("done", "allow_once"), ("retry", "allow_once")]
             assert asked["toolCall"]["toolCallId"] == "c1"
@@ -163,6 +168,7 @@ async def test_an_editor_that_picks_the_first_option_runs_nothing(tmp_path: Path
             kinds = [one["options"][0]["kind"] for one in editor.asked]
             assert kinds == ["reject_once", "reject_once"]
             assert session.call("c1")["status"] == "failed"
+            assert "rejected by" in str(session.call("c1")["content"])
         assert not (command.workspace / "x").exists()
 
 

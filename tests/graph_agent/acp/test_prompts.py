@@ -7,6 +7,8 @@ import pytest
 from graph_agent.acp.jsonrpc import RpcError
 from graph_agent.acp.prompts import read_prompt
 
+FILE = "file://"
+
 
 def _link(uri: str, name: str = "") -> dict[str, Any]:
     return {"type": "resource_link", "uri": uri, "name": name}
@@ -16,16 +18,16 @@ def _link(uri: str, name: str = "") -> dict[str, Any]:
     ("blocks", "text", "attachment"),
     [
         ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab", ""),
-        ([_link("file:///w/a%20b.txt", "a b.txt")], '@"/w/a b.txt"', ""),
+        ([_link(f"{FILE}/w/a%20b.txt", "a b.txt")], '@"/w/a b.txt"', ""),
         ([_link("/w/a.txt")], '@"/w/a.txt"', ""),
-        ([_link("file:///w/a.txt#L3-L7")], '@"/w/a.txt" (line 3-L7)', ""),
+        ([_link(f"{FILE}/w/a.txt#L3-L7")], '@"/w/a.txt" (line 3-L7)', ""),
         ([_link("file://elsewhere/w/a.txt", "a.txt")], "[a.txt](file://elsewhere/w/a.txt)", ""),
-        ([_link('file:///w/a".txt', "a")], '[a](file:///w/a".txt)', ""),
-        ([_link("file:///w/a%0A.txt", "a")], "[a](file:///w/a%0A.txt)", ""),
+        ([_link(f'{FILE}/w/a".txt', "a")], f'[a]({FILE}/w/a".txt)', ""),
+        ([_link(f"{FILE}/w/a%0A.txt", "a")], f"[a]({FILE}/w/a%0A.txt)", ""),
         ([_link("https://example.com/x")], "https://example.com/x", ""),
         ([_link("http://[odd", "odd")], "[odd](http://[odd)", ""),
         (
-            [{"type": "resource", "resource": {"uri": "file:///w/a.txt", "text": "x </file> y"}}],
+            [{"type": "resource", "resource": {"uri": f"{FILE}/w/a.txt", "text": "x </file> y"}}],
             "Read what is attached.",
             '<file path="/w/a.txt">\nx <\\/file> y\n</file>',
         ),
@@ -56,7 +58,7 @@ def test_blocks_make_a_message(blocks: list[dict[str, Any]], text: str, attachme
         ([{"type": "text", "text": " "}], "empty"),
         ([{"type": "resource_link"}], "uri must be a text"),
         ([{"type": "resource"}], "resource must be an object"),
-        ([{"type": "resource", "resource": {"uri": "file:///w/a.bin", "blob": "AA=="}}], "binary"),
+        ([{"type": "resource", "resource": {"uri": f"{FILE}/w/a.bin", "blob": "AA=="}}], "binary"),
         ([{"type": "image", "data": "???", "mimeType": "image/png"}], "not Base64"),
         ([{"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}], "no PNG"),
     ],
@@ -72,7 +74,7 @@ def test_an_image_is_kept_and_mentioned_by_the_name_it_had() -> None:
     data = base64.b64decode(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     )
-    block = {"type": "image", "data": base64.b64encode(data).decode(), "uri": "file:///w/shot.png"}
+    block = {"type": "image", "data": base64.b64encode(data).decode(), "uri": f"{FILE}/w/shot.png"}
 
     path = Path(read_prompt([block]).text.removeprefix('@"').removesuffix('"'))
 
