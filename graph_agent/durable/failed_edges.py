@@ -11,6 +11,8 @@ __all__ = ["retry_failed_edges"]
 SaverT = TypeVar("SaverT", bound=BaseCheckpointSaver[Any])
 _ERROR, _HANDLED = "__error__", "__error_source_node__"
 """The channels in which LangGraph saves that a task raised, and that an error handler of the graph took over."""
+_CONTROL = frozenset((_ERROR, _HANDLED, "__interrupt__", "__resume__", "__scheduled__"))
+"""Channels that hold no result of a task."""
 
 
 def retry_failed_edges(saver: SaverT) -> SaverT:
@@ -41,4 +43,4 @@ def _without_failed_results(found: CheckpointTuple | None) -> CheckpointTuple | 
 def _usable(writes: Sequence[PendingWrite]) -> list[PendingWrite]:
     handled = {task for task, channel, _ in writes if channel == _HANDLED}
     failed = {task for task, channel, _ in writes if channel == _ERROR} - handled
-    return [write for write in writes if write[0] not in failed or write[1].startswith("__")]
+    return [write for write in writes if write[0] not in failed or write[1] in _CONTROL]

@@ -18,8 +18,8 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.types import Command, Send, interrupt
 
 from graph_agent.app.recovery import Decision, decide_calls
 from graph_agent.durable import (
@@ -727,6 +727,31 @@ def test_an_edge_that_raised_is_evaluated_again_and_no_call_runs_twice(
     asked_again = ["model", "after model"] if fails_after == "model" else []
     assert ran == [*asked_again, "after tools", "model", "after model"]
     assert (place.charged(), [message.text for message in ended["messages"]][-1]) == (["a"], "done")
+    assert history_faults(ended["messages"]) == []
+
+
+def test_a_node_that_sends_calls_itself_sends_them_again_after_its_edge_raised(place: Place) -> None:
+    asks = ask_for(("charge", {"card": "a"}, "c1"))
+    failures = iter([ConnectionError("the edge has no network")])
+
+    def route(_: MessagesState) -> str:
+        if failure := next(failures, None):
+            raise failure
+        return END
+
+    builder = StateGraph(MessagesState)
+    builder.add_node(
+        "model", lambda _: Command(update={"messages": [asks]}, goto=Send("tools", {"messages": [asks]}))
+    )
+    builder.add_node("tools", DurableTools([charge_tool(place.effects)], journal=place.journal))
+    builder.add_edge(START, "model")
+    builder.add_conditional_edges("model", route, [END])
+    graph: Any = builder.compile(checkpointer=retry_failed_edges(open_saver(place.folder / "cp.sqlite")))
+    with pytest.raises(ConnectionError):
+        graph.invoke(START_MESSAGE, CONFIG, durability="sync")
+    ended = graph.invoke(None, CONFIG, durability="sync")
+
+    assert (place.charged(), texts(ended)) == (["a"], ["charged a"])
     assert history_faults(ended["messages"]) == []
 
 
