@@ -123,7 +123,8 @@ class Trial:
         return True
 
     def _is_over(self, session: EditorSession) -> bool:
-        is_over = session.said().endswith("all done")
+        # A prompt that was stored and not shown yet when the agent died is sent twice by this person.
+        is_over = "all done" in session.said()
         if "/retry" in session.said() and not is_over and not self._has_retried:
             self._has_retried = True
             session.begin("/retry")
