@@ -58,8 +58,8 @@ def find_program(name: str, path: str | None = None, *, outside: Sequence[Path] 
     searched = _searched(path)
     key = (name, searched, _untrusted_folders(outside))
     if key not in _found or not _is_program(_found[key]):
-        candidates = (os.path.join(folder, name) for folder in _trusted(searched, key[2]))  # noqa: PTH118 - text in, text out
-        program = next((one for one in candidates if _is_program(one) and not _is_exposed(one, key[2])), None)
+        candidates = (_trusted_program(folder, name, key[2]) for folder in _absolute(searched))
+        program = next(filter(None, candidates), None)
         if program is None:
             return None
         _found[key] = program
@@ -89,7 +89,7 @@ def trusted_path(path: str | None = None) -> str:
 def missing_reason(name: str, path: str | None = None) -> str:
     """Why there is no such program, in a few words."""
     untrusted = _untrusted_folders()
-    for folder in filter(os.path.isabs, _searched(path).split(os.pathsep)):
+    for folder in _absolute(_searched(path)):
         candidate = os.path.join(folder, name)  # noqa: PTH118 - text in, text out
         is_exposed = _is_exposed(folder, untrusted) or _is_exposed(candidate, untrusted)
         if os.sep not in name and _is_program(candidate) and is_exposed:
@@ -116,11 +116,21 @@ def _untrusted_folders(more: Sequence[Path] = ()) -> tuple[Path, ...]:
     return tuple(sorted(folder for folder in {*_excluded, *current, *more} if folder != Path(folder.anchor)))
 
 
+def _absolute(path: str) -> Iterator[str]:
+    return filter(os.path.isabs, path.split(os.pathsep))
+
+
 def _trusted(path: str, untrusted: Sequence[Path]) -> Iterator[str]:
     """The folders of a list in which programs are looked for."""
-    for folder in filter(os.path.isabs, path.split(os.pathsep)):
-        if not _is_exposed(folder, untrusted):
-            yield folder
+    return (folder for folder in _absolute(path) if not _is_exposed(folder, untrusted))
+
+
+def _trusted_program(folder: str, name: str, untrusted: Sequence[Path]) -> str | None:
+    """The program if the folder has it and neither is exposed. That it is there is asked first: it rarely is."""
+    program = os.path.join(folder, name)  # noqa: PTH118 - text in, text out
+    if not _is_program(program) or _is_exposed(folder, untrusted) or _is_exposed(program, untrusted):
+        return None
+    return program
 
 
 def _is_program(path: str) -> bool:

@@ -198,6 +198,7 @@ def table_names(connection: sqlite3.Connection) -> frozenset[str]:
     return frozenset(str(name) for (name,) in connection.execute(_NAMES))
 
 
+@cache
 def tables_of_version(version: int) -> frozenset[str]:
     """The tables that a database of this schema version has."""
     with closing(sqlite3.connect(":memory:")) as model:
