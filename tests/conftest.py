@@ -28,8 +28,8 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """A home of its own for each test; yields the addresses outside this machine that the test tried to reach."""
-    # A process never again trusts a folder that its commands could write. Here it would get a new one with each test,
-    # and look every program up in view of all of them.
+    # A process never again trusts a folder that its commands could write. Here it would get a new one with each
+    # test, and look every program up in view of all of them.
     programs._excluded.clear()
     with clean_environment(tmp_path_factory.mktemp("home")), loopback_only() as attempts:
         yield attempts
