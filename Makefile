@@ -115,6 +115,8 @@ lock: ## resolve the dependencies and write the lock files (needs python3.11 and
 	$(LOCKED) > requirements-server.txt
 	$(COMPILE) --allow-unsafe --extra local -c requirements-dev.txt -o .venv-lock/locked.txt
 	$(LOCKED) > requirements-local.txt
+	$(COMPILE) --allow-unsafe --extra web -c requirements-dev.txt -o .venv-lock/locked.txt
+	$(LOCKED) > requirements-web.txt
 	$(COMPILE) --allow-unsafe --extra bench -c requirements-dev.txt -o .venv-lock/locked.txt
 	$(LOCKED) > requirements-bench.txt
 	rm -rf .venv-lock

@@ -6,7 +6,7 @@ only these checks load tools and settings.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +50,7 @@ __all__ = [
     "find_waiting_call",
     "format_next_step",
     "pending_sub_agent_calls",
+    "propose_rules",
     "record_answer",
     "revoke_grant",
 ]
@@ -176,13 +177,27 @@ async def edit_approval(
     return await record_answer(database, call.name, Answer("edit", by, clock.now(), arguments))
 
 
-async def answer_always(
+async def propose_rules(database: Path, text: str, *, clock: Clock | None = None) -> Proposal | None:
+    """The rules that approving a call for always would store; None if it does not wait for an approval.
+
+    Raises:
+        UnknownId: no call has this id, or several have.
+    """
+    call = find_waiting_call(database, text)
+    if call.view is None:
+        return None
+    async with _toolbox_for(call, database, clock or SystemClock()) as toolbox:
+        return await toolbox.propose(call.view.record["tool_name"], call.view.record["arguments"], call.scope)
+
+
+async def answer_always(  # noqa: PLR0913 - the parts of one answer
     database: Path,
     text: str,
     always: tuple[GrantEffect, GrantScope, RuleChoice],
     reason: str = "",
     *,
     by: str,
+    shown: Sequence[str] | None = None,
     clock: Clock | None = None,
 ) -> tuple[RecordedAnswer, AlwaysRules, str]:
     """Approve a call, or reject it, and from now on allow, or deny, what the proposed rules cover.
@@ -190,12 +205,14 @@ async def answer_always(
     Args:
         always: what the rules do, where they apply, and which of the proposed ones they are.
         reason: with a rejection, for the model.
+        shown: the rules that the person saw before; others are not stored.
 
     Returns the stored answer, the rules, and what they cover, as a sentence.
 
     Raises:
         UnknownId: no call has this id, or several have.
-        AnswerRefused: nobody asks about the call, or no rule can be made of it; then it stays open.
+        AnswerRefused: nobody asks about the call, no rule can be made of it, or another one than was shown; then
+            it stays open.
     """
     clock = clock or SystemClock()
     call = find_waiting_call(database, text)
@@ -209,6 +226,10 @@ async def answer_always(
     chosen = proposal.choice(rule)
     if chosen is None:
         raise AnswerRefused(_explain_no_rule(call.call_id, proposal, rule, effect))
+    if shown is not None and tuple(shown) != chosen.rules:
+        raise AnswerRefused(
+            f"Call {call.call_id!r} is still pending. The rule is another one now: {', '.join(chosen.rules)}"
+        )
     stored = AlwaysRules(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes, effect)
     granted = attach_grant(answer, stored, call.call_id, call.scope, str(call.workspace))
     return await record_answer(database, call.name, granted), stored, chosen.coverage

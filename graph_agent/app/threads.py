@@ -4,8 +4,10 @@ What loads the model library or the settings is imported only by the functions t
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, closing, contextmanager
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,8 +37,11 @@ __all__ = [
     "PruneOrder",
     "Pruned",
     "PrunedThread",
+    "choose_mode",
+    "choose_model",
     "delete",
     "fork",
+    "interrupt_holder",
     "open_export",
     "prune",
     "rename",
@@ -78,6 +83,82 @@ async def say(database: Path, text: str, message: str) -> str:
     async with await Database.open(database) as opened:
         await SqliteInbox(opened, SystemClock()).queue(thread_id, message, f"pid {os.getpid()}", is_urgent=True)
     return thread_id
+
+
+async def choose_mode(database: Path, text: str, mode: str) -> str:
+    """Store the permission mode that the thread has from now on; returns its whole id.
+
+    Raises:
+        UnknownId: no id matches the text, or several do.
+        UsageError: there is no such mode, or it can only be chosen at the start.
+        ThreadHeld: another process holds the thread, and has a mode of its own.
+    """
+    from graph_agent.session.session import require_selectable_mode  # noqa: PLC0415 - see above
+
+    require_selectable_mode(mode)
+    async with _held_alone(database, text) as (thread, table):
+        await table.set_mode(thread.thread_id, mode)
+    return thread.thread_id
+
+
+async def choose_model(database: Path, text: str, name: str) -> str:
+    """Store the model that answers in the thread from now on, a profile or a model of the endpoint; its label.
+
+    Raises:
+        UnknownId: no id matches the text, or several do.
+        UsageError: no model can be chosen by this name.
+        ThreadHeld: another process holds the thread, and has a model of its own.
+    """
+    from graph_agent.app.models import open_model, store_model_choice  # noqa: PLC0415 - see above
+    from graph_agent.app.project_trust import settings_at  # noqa: PLC0415 - see above
+    from graph_agent.config.sources import with_model  # noqa: PLC0415 - see above
+
+    if not name.strip():
+        raise UsageError("The model is blank. Give the name of a profile or of a model.")
+    async with _held_alone(database, text) as (thread, table):
+        settings = settings_at(Path(thread.workspace), {"database": str(database)})
+        model = await open_model(with_model(settings, name.strip()), may_choose_later=True)
+        try:
+            await store_model_choice(model, table, thread.thread_id)
+            return model.label
+        finally:
+            await model.close()
+
+
+@asynccontextmanager
+async def _held_alone(database: Path, text: str) -> AsyncIterator[tuple[ThreadSummary, ThreadTable]]:
+    """The thread that the text names, while no other process can open it."""
+    with read_database(database) as reader:
+        thread = reader.thread(reader.resolve(text, kinds=("thread", "checkpoint")).thread_id)
+    async with await Database.open(database) as opened:
+        lock = FlockThreadLock(opened, SystemClock())
+        await lock.acquire(thread.thread_id, new_owner_token())
+        try:
+            yield thread, ThreadTable(opened, SystemClock())
+        finally:
+            await lock.release()
+
+
+def interrupt_holder(database: Path, text: str) -> int:
+    """Press Ctrl-C, so to speak, in the process that holds the thread; returns its id.
+
+    A chat or run stops its turn. Nothing else is signalled than the very process that took the thread.
+
+    Raises:
+        UnknownId: no id matches the text, or several do.
+        UsageError: no process of this machine holds the thread.
+    """
+    with read_database(database) as reader:
+        own = reader.top_thread(reader.resolve(text, kinds=("thread", "checkpoint")).thread_id)
+        holder = reader.thread(own).holder
+    if holder is None or holder.host != socket.gethostname():
+        where = "no process" if holder is None else f"a process on {holder.host}"
+        raise UsageError(f"Thread {own} cannot be stopped from here: {where} has it open.")
+    try:
+        os.kill(holder.pid, signal.SIGINT)
+    except OSError as error:
+        raise UsageError(f"Process {holder.pid} cannot be stopped: {error.strerror}.") from error
+    return holder.pid
 
 
 @contextmanager

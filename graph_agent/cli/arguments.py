@@ -22,7 +22,7 @@ __all__ = [
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("chat", "run", "resume", "inspect", "fork", "rewind", "compact", "calls", "recover"), ()),
-    **dict.fromkeys(("history", "graph", "diff", "doctor", "init", "acp", "demo"), ()),
+    **dict.fromkeys(("history", "graph", "diff", "doctor", "init", "acp", "web", "demo"), ()),
     "threads": ("list", "show", "diff", "prune", "search", "rename", "delete", "export", "import", "say"),
     "approvals": ("list", "approve", "reject", "answer", "edit"),
     "policy": ("list", "revoke", "check", "test", "show"),

@@ -280,10 +280,12 @@ SOURCES: Mapping[str, Source] = {
 FREE_TEXT = frozenset(
     (
         *(
+            "allow_host",
             "arguments",
             "as_id",
             "env",
             "header",
+            "host",
             "max_size",
             "message",
             "number",

@@ -119,6 +119,7 @@ _PROGRAMS = {
     "doctor": single_command(doctor_command),
     "init": single_command(init_command),
     "acp": single_command(session.acp),
+    "web": single_command(session.web),
     "demo": single_command(session.demo),
     "threads": threads_app,
     "approvals": approvals_app,

@@ -42,6 +42,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "resume": ("graph-agent resume", "graph-agent resume shop", "graph-agent resume 8a7f3c21"),
     "acp": ("graph-agent acp", "graph-agent acp --mode plan --trust"),
+    "web": (
+        "graph-agent web",
+        "graph-agent web --read-only --port 8080",
+        "graph-agent web --run --host 0.0.0.0 --allow-remote --allow-host agent.example.com",
+    ),
     "demo": ("graph-agent demo", "graph-agent demo --yes"),
     "inspect": (
         "graph-agent inspect",

@@ -178,10 +178,14 @@ class Reader:
         views = self._open_calls("interrupted")
         return [view for view in views if not view.is_resumable or (with_retries and view.retries_itself)]
 
-    def _open_calls(self, status: str) -> list[CallView]:
+    def questions(self) -> list[CallView]:
+        """Every call of every thread that waits for a person, answered or not: approvals and interrupted calls."""
+        return [view for view in self._open_calls("awaiting_approval", "interrupted") if not view.is_resumable]
+
+    def _open_calls(self, *statuses: str) -> list[CallView]:
         held = read_leases(self._store).held
         views = view_calls(self._store.open_calls(), held.__contains__)
-        return [view for view in views if view.record["status"] == status]
+        return [view for view in views if view.record["status"] in statuses]
 
     def attempts(self, thread_id: str, call_id: str) -> "list[JournalRow]":
         """The journal's attempts of a call, oldest first, without the outcomes."""

@@ -5,7 +5,7 @@ Known secrets are redacted here.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,6 +80,7 @@ class TranscriptMessage:
     text: str
     tokens: Mapping[str, int]
     calls: tuple[TranscriptCall, ...] = ()
+    message_id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,14 @@ def gather_messages(
                 result = plain_text(results[call_id].body.get("content"))
             requested.append(TranscriptCall(_redact(dict(record), pattern), _redact(result, pattern)))
         text = _redact(plain_text(entry.body.get("content")), pattern)
-        yield TranscriptMessage(entry.role, entry.at, text, sum_tokens([entry]), tuple(requested))
+        yield TranscriptMessage(
+            entry.role,
+            entry.at,
+            text,
+            sum_tokens([entry]),
+            tuple(requested),
+            f"{entry.branch}/{entry.seq}/{entry.message_id}",
+        )
 
 
 def thread_facts(transcript: Transcript) -> dict[str, str]:

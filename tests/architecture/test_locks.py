@@ -40,7 +40,7 @@ def read_lock(extra: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("extra", ["", "dev", "server", "local", "bench"])
+@pytest.mark.parametrize("extra", ["", "dev", "server", "local", "web", "bench"])
 def test_a_lock_holds_nothing_but_pins_with_hashes(extra: str) -> None:
     assert odd_lines(read_lock(extra)) == []
 
@@ -51,14 +51,14 @@ def test_the_locks_meet_what_the_project_asks_for() -> None:
 
     missing = [
         line
-        for extra in ("", "dev", "server", "local", "bench")
+        for extra in ("", "dev", "server", "local", "web", "bench")
         for line in unmet(wanted[extra], pins(read_lock(extra)))
     ]
 
     assert missing == [], "run `make lock`"
 
 
-@pytest.mark.parametrize("extra", ["", "server", "local", "bench"])
+@pytest.mark.parametrize("extra", ["", "server", "local", "web", "bench"])
 def test_users_get_the_versions_that_were_tested(extra: str) -> None:
     tested, locked = pins(read_lock("dev")), pins(read_lock(extra))
     common = tested.keys() & locked.keys()

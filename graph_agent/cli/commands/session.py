@@ -1,4 +1,4 @@
-"""The commands that run a session: `chat`, `resume`, `run`, `acp` and `demo`. Each body loads its own modules."""
+"""The commands that run a session: `chat`, `resume`, `run`, `acp`, `web` and `demo`. Each loads its own modules."""
 
 import select
 import signal
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graph_agent.cli.session_target import Target
 
 
-__all__ = ["InputFormat", "Output", "Recover", "acp", "chat", "demo", "resume", "run"]
+__all__ = ["InputFormat", "Output", "Recover", "acp", "chat", "demo", "resume", "run", "web"]
 
 _PIPE_SECONDS = 3
 """How long the prompt of `--print` waits for the first byte of piped input."""
@@ -287,6 +287,44 @@ def demo(
     from graph_agent.cli.demo.script import run_demo
 
     run_demo(is_asking=not yes, is_kept=keep)
+
+
+def web(
+    *,
+    host: Annotated[str, Option("--host", metavar="ADDRESS", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[
+        int, Option("--port", min=0, max=65535, metavar="PORT", help="Port; 0 is any free one.")
+    ] = 7420,
+    allow_remote: Annotated[
+        bool, Option("--allow-remote", help="Allow an address that other machines reach, without encryption.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        Option("--allow-host", metavar="NAME", help="Also answer to this host name, e.g. a proxy's; repeatable."),
+    ] = None,
+    read_only: Annotated[bool, Option("--read-only", help="Show everything, answer nothing.")] = False,
+    run: Annotated[bool, Option("--run", help="Also continue threads here, after answers and messages.")] = False,
+    db: Database = None,
+) -> None:
+    """Serve the web inbox and inspector: answer, watch and inspect threads in a browser. Ctrl-C ends it."""
+    from graph_agent.errors import UsageError
+
+    try:
+        from graph_agent.web.server import WebOptions, serve
+    except ModuleNotFoundError as missing:
+        raise UsageError(
+            f"`graph-agent web` needs {missing.name}, which the extra web installs: pip install 'graph-agent[web]'"
+        ) from None
+    if read_only and run:
+        raise typer.BadParameter("--read-only and --run exclude each other.")
+    hosts = tuple(allow_host or ())
+    options = WebOptions(resolve_database(db), host, port, allow_remote, hosts, read_only, run)
+
+    def say(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    serve(options, say)
 
 
 def _flags(

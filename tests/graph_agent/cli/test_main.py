@@ -86,8 +86,8 @@ def test_the_command_list_of_the_help_matches_the_built_commands() -> None:
 
 
 UNKNOWN = "zzzz9999"
-PRINTS_NO_DATA = {"acp", "chat", "run", "resume", "demo", "memory edit", "threads export"}
-"""Sessions, an editor, and what writes a file in a format of its own."""
+PRINTS_NO_DATA = {"acp", "web", "chat", "run", "resume", "demo", "memory edit", "threads export"}
+"""Sessions, a server, an editor, and what writes a file in a format of its own."""
 
 LOOKS = {
     "threads list": {"threads"},
