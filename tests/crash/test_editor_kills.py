@@ -190,9 +190,10 @@ def summary(trials: Sequence[Trial]) -> str:
 
 
 async def test_a_few_kills_lose_no_question_and_run_nothing_twice(tmp_path: Path) -> None:
-    trial = await play(tmp_path, 1, 5)
+    trials = await sweep(tmp_path, 4, 2, 1)
 
-    assert (trial.kills, trial.violations) == (5, [])
+    assert [violation for trial in trials for violation in trial.violations] == []
+    assert sum(trial.kills for trial in trials) >= 4
 
 
 @pytest.mark.sweep
