@@ -10,7 +10,7 @@ from graph_agent.app.reader import GraphEdge, GraphView
 
 __all__ = ["Arc", "Box", "Drawing", "draw"]
 
-_WIDTH, _BOX_WIDTH, _BOX_HEIGHT, _GAP, _TOP = 340, 150, 30, 26, 8
+_WIDTH, _BOX_WIDTH, _BOX_HEIGHT, _GAP, _TOP = 350, 180, 30, 26, 8
 _LEFT = (_WIDTH - _BOX_WIDTH) // 2
 _MAX_NAME = 20
 _NEAREST, _STEP, _MOST = 14, 13, 74
