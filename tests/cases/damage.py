@@ -73,7 +73,7 @@ def furnish(bench: Bench) -> Path:
     assert bench.run("first", "--thread", HURT).code == 0
     assert bench.ask("second", "--thread", HURT).code == 3
     assert bench.ask("queued", "--resume", HURT).code == 3
-    assert bench.command("approvals", "approve", "ask2").returncode == 0
+    assert bench.command("approvals", "approve", "ask2", "--always").returncode == 0
     return bench.home / "data" / "graph-agent.db"
 
 

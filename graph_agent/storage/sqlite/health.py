@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from graph_agent.calls import STATUSES
+from graph_agent.calls import STATUSES, Risk
 from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
 from graph_agent.events import AnswerKind
-from graph_agent.ports import Intent, QuestionKind, RewindScope, RowStatus
+from graph_agent.ports import GrantEffect, GrantScope, Intent, QuestionKind, RewindScope, RowStatus
 from graph_agent.ports.thread_file import TABLES, Column, InvalidValue, encode_value
 from graph_agent.storage.private_files import draft_file
 from graph_agent.storage.sqlite.database_file import (
@@ -30,6 +30,7 @@ from graph_agent.storage.sqlite.database_file import (
 from graph_agent.storage.sqlite.errors import UNREADABLE, translate_error
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.rewinds import read_rewind
+from graph_agent.storage.sqlite.row_values import MODES
 from graph_agent.storage.sqlite.schema import (
     has_own_tables,
     missing_application_id,
@@ -211,11 +212,19 @@ _CLOSER: Mapping[str, Callable[[_Values], bool]] = {
 }
 """A closer check of the rows that hold more than plain values."""
 ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("threads", "mode"): tuple(mode for mode in MODES if mode != "bypassPermissions"),
+    ("threads", "outcome"): ("", "done", "limit", "stopped"),
+    ("transcript", "role"): ("user", "assistant", "tool", "system", "summary", "function", "chat"),
     ("call_log", "status"): STATUSES,
+    ("call_log", "risk"): ("", *get_args(Risk)),
     ("journal", "status"): get_args(RowStatus),
     ("decisions", "question"): get_args(QuestionKind),
     ("decisions", "kind"): get_args(AnswerKind),
     ("rewinds", "scope"): get_args(RewindScope),
+    ("rewinds", "status"): ("planned", "done", "reverted", "imported"),
+    ("grants", "scope"): get_args(GrantScope),
+    ("grants", "mode"): MODES,
+    ("grants", "effect"): get_args(GrantEffect),
 }
 """The values that a column may have."""
 _OWN: Mapping[str, tuple[Column, ...]] = {
@@ -266,11 +275,14 @@ class DamagedRow(NamedTuple):
     thread_id: str
     columns: tuple[str, ...]
     """Those that are invalid; empty if they only contradict each other."""
+    values: tuple[str, ...] = ()
+    """Of those that have a fixed set of values: what they hold instead."""
 
     def __str__(self) -> str:
         """As part of a sentence."""
         named = f" ({', '.join(self.columns)})" if self.columns else ""
-        return f"row {self.number} of {self.table}{named}"
+        held = f" with the value {', '.join(self.values)}" if self.values else ""
+        return f"row {self.number} of {self.table}{named}{held}"
 
 
 def damaged_rows(
@@ -283,7 +295,9 @@ def damaged_rows(
         statement = f"SELECT {number}, thread_id, {names} FROM {table} WHERE ?1 IS NULL OR thread_id = ?1"  # noqa: S608 - names of our own columns
         for place, thread, *row in execute(statement, (thread_id,)):
             if (invalid := _invalid_columns(table, columns, row)) is not None or not isinstance(thread, str):
-                yield DamagedRow(table, place, str(thread), invalid or ())
+                stored = dict(zip((column.name for column in columns), row, strict=True))
+                unknown = [stored[name] for name in invalid or () if (table, name) in ONE_OF]
+                yield DamagedRow(table, place, str(thread), invalid or (), tuple(f"{one!r:.60}" for one in unknown))
 
 
 def is_sound(table: str, values: _Values) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from graph_agent import ports
 from graph_agent.calls import STATUSES
@@ -20,6 +20,7 @@ from graph_agent.storage.sqlite.checkpoint_rows import Link
 
 __all__ = [
     "IMPORTED_OWNER",
+    "MODES",
     "OWN_INTENT",
     "CheckpointRow",
     "answers_of",
@@ -39,6 +40,8 @@ __all__ = [
 
 Row = TypeVar("Row", bound=Sequence[Any])
 
+MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+"""The permission modes, which policy defines and storage does not import."""
 IMPORTED_OWNER = "imported:"
 """Beginning of the owner of an attempt that came from a file."""
 OWN_INTENT = f"CASE WHEN owner NOT GLOB '{IMPORTED_OWNER}*' THEN intent END"
@@ -56,6 +59,8 @@ def grant_of(row: Sequence[Any]) -> "ports.Grant":
         raise damaged_value(f"A saved permission holds {text!r:.60}")
     folders = tuple(tuple(map(str, rule["folders"])) for rule in rules if "folders" in rule)
     prefixes = tuple(str(rule["text"]) for rule in rules if rule.get("exact") is False)
+    if scope not in get_args(ports.GrantScope) or rest[-2] not in get_args(ports.GrantEffect):
+        raise damaged_value(f"A saved permission has the scope {scope!r:.60} and the effect {rest[-2]!r:.60}")
     grant = ports.Grant(scope, tuple(str(rule["text"]) for rule in rules), *rest)
     return replace(grant, folders=folders, prefixes=prefixes)
 

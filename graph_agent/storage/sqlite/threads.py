@@ -9,7 +9,7 @@ from graph_agent.errors import UnknownId
 from graph_agent.ports import Clock
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.row_values import damaged_value, load_json
+from graph_agent.storage.sqlite.row_values import MODES, damaged_value, load_json
 
 __all__ = ["SqliteFileStates", "SqliteInbox", "ThreadRow", "ThreadTable"]
 
@@ -203,11 +203,13 @@ def _thread_row(row: Sequence[Any]) -> ThreadRow:
     """A line of the list of threads.
 
     Raises:
-        DamagedDatabase: what was chosen for the thread cannot be read.
+        DamagedDatabase: what was chosen for the thread cannot be read, or is no mode.
     """
     thread = ThreadRow(*row)
     for text, kind in ((thread.add_dirs, list), (thread.model_choice or "{}", dict), (thread.agent or "{}", dict)):
         load_json(text, kind)
+    if thread.mode not in MODES:
+        raise damaged_value(f"Thread {thread.thread_id} has the mode {thread.mode!r:.60}")
     return thread
 
 

@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
+import policy
+from graph_agent.app.reader import read_database
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
+from graph_agent.ports import SystemClock
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.health import Health, back_up, check_database
+from graph_agent.storage.sqlite.health import ONE_OF, Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.storage.sqlite.row_values import MODES
+from graph_agent.storage.sqlite.threads import ThreadTable
+from tests.fakes.database_rows import START, Rows, record_of
 from tests.graph_agent.storage.sqlite.looking import execute
 
 
@@ -45,6 +51,44 @@ def test_tables_of_another_program_are_named_and_tables_of_ours_that_are_gone_ar
     assert shown == Health(SCHEMA_VERSION, 0, ("theirs",), has_search_index=True)
     with pytest.raises(DamagedDatabase, match="lacks the tables call_log"):
         check_database(path)
+
+
+@pytest.mark.parametrize(("table", "column"), ONE_OF)
+def test_a_word_that_a_column_cannot_have_is_named_with_its_thread_and_value(
+    rows: Rows, table: str, column: str
+) -> None:
+    rows.thread()
+    rows.call(record_of("success"))
+    rows.journal("success", {"output": ""})
+    rows.decision("approve")
+    rows.grant("bash(ls)")
+    rows.message("user", {"content": "hi"})
+    rows.execute(
+        "INSERT INTO rewinds (thread_id, checkpoint_id, head, scope, plan, status, at) "
+        "VALUES ('t1', 'c1', 'c2', 'both', '{}', 'done', ?)",
+        START,
+    )
+
+    rows.execute(f"UPDATE {table} SET {column} = 'lorem'")  # noqa: S608 - names of the table above
+    with read_database(rows.path) as reader:
+        [found] = [row for row in reader.damaged_rows() if row.startswith(f"thread t1: row 1 of {table}")]
+
+    assert f"({column})" in found
+    assert found.endswith("with the value 'lorem'")
+
+
+def test_the_modes_that_may_be_stored_are_those_of_policy() -> None:
+    assert MODES == policy.MODES
+
+
+async def test_a_thread_in_an_unknown_mode_is_not_opened(path: Path) -> None:
+    async with await Database.open(path) as database:
+        threads = ThreadTable(database, SystemClock())
+        await threads.create("t", "/w", "", "default")
+        await execute(database, "UPDATE threads SET mode = 'lorem'")
+
+        with pytest.raises(DamagedDatabase, match="Thread t has the mode 'lorem'"):
+            await threads.get("t")
 
 
 def test_something_other_than_a_file_is_reported_and_never_waited_for(tmp_path: Path) -> None:
