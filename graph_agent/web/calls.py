@@ -24,6 +24,8 @@ __all__ = ["call_list_regions", "call_regions", "call_routes"]
 
 _PER_PAGE = 40
 _MAX_PAGE = 10_000
+_MAX_LINES = 300
+"""Of all diffs on the page of files."""
 
 
 def call_routes(site: Site) -> list[Route]:
@@ -58,7 +60,11 @@ def call_routes(site: Site) -> list[Route]:
 
         thread_id = request.query_params.get("id", "")
         changes = await asyncio.to_thread(thread_changes, site.database, thread_id, None)
-        shown = [(file, diff_lines(file.diff)) for file in changes.files]
+        shown, room = [], _MAX_LINES
+        for file in changes.files:
+            lines = diff_lines(file.diff)
+            shown.append((file, lines, room))
+            room -= min(len(lines), room)
         return site.page(
             request, "files.html", title="Changed files", thread_id=thread_id, changes=changes, shown=shown
         )

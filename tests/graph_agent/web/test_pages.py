@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import urlencode
 
 import pytest
 import typer
@@ -19,6 +20,7 @@ from tests.fakes.light_commands import asking, json_of
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 from tests.graph_agent.web.pages import Pages, open_pages, text_of_page
+from tests.scenarios.command import Command
 
 _HOSTILE = (
     "<script>alert(1)</script>",
@@ -369,6 +371,41 @@ def test_the_transcript_has_messages_calls_and_results(played: tuple[Pages, list
 
     for part in ("You", "go", "more", "read_a", "a.py", "fail_b", "done", "Mode and model"):
         assert part in shown
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Pages:
+    command = Command(tmp_path)
+    command("run", "run touch x", "--thread", "t1")
+    return open_pages(tmp_path / "home" / "data" / "graph-agent.db")
+
+
+def test_a_rule_is_shown_before_it_is_stored_and_no_other_one_is(waiting: Pages) -> None:
+    asked = _asked(waiting.get("/").text, '"t1"')
+
+    page = waiting.get(f"/always?{urlencode({'asked': asked})}").text
+    shown = html.unescape(re.findall(r'name="rules-exact" value="([^"]*)"', page)[0])
+    fields = {"asked": asked, "scope": "thread", "rule": "exact"}
+    other = waiting.post("/always", {**fields, "rules-exact": '["bash(rm *)"]'})
+    stored = waiting.notice_after(waiting.post("/always", {**fields, "rules-exact": shown}))
+
+    assert json.loads(shown) == ["bash(touch x)"]
+    assert (other.status_code, "The rule is another one now" in other.text) == (409, True)
+    assert "Always allowed (thread): bash(touch x)" in stored
+
+
+def test_a_rewind_does_what_its_survey_said_and_nothing_else(waiting: Pages) -> None:
+    oldest = re.findall(r'name="a" value="([^"]*)"', waiting.get("/state?id=t1").text)[-1]
+    fields = {"id": "t1", "checkpoint": oldest, "scope": "both"}
+
+    survey = waiting.get(f"/rewind?id=t1&checkpoint={oldest}").text
+    digest = re.findall(r'name="digest" value="([^"]*)"', survey)[0]
+    other = waiting.notice_after(waiting.post("/rewind", {**fields, "digest": "other"}))
+    done = waiting.notice_after(waiting.post("/rewind", {**fields, "digest": digest}))
+
+    assert "conversation and files" in text_of_page(survey)
+    assert other.startswith("Nothing was changed")
+    assert done.startswith("Rewound.")
 
 
 def _big(rows: Rows) -> None:
