@@ -165,8 +165,10 @@ def _settings_in_flags(given: Mapping[str, Any]) -> dict[str, Any]:
             return values
         case "desktop":
             return values | {"notify.desktop": True}
-        case address:
+        case str(address) if address.startswith(("http://", "https://")):
             return values | {"notify.webhook": address}
+        case unknown:
+            raise UsageError(f"--notify {unknown!r} is neither desktop nor an address with http:// or https://.")
 
 
 def _opening_notices(settings: Settings, project: Project) -> list[str]:

@@ -108,8 +108,11 @@ def _run(command: Callable[[], object], exit_codes_of_signals: list[int]) -> int
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else ExitCode.FAILED * (leaving.code is not None)
     except AgentError as failure:
-        print_early_failure(str(failure))
-        _print(escape(str(failure), multiline=True))
+        from graph_agent.config.paths import runnable_hints
+
+        message = runnable_hints(str(failure))
+        print_early_failure(message)
+        _print(escape(message, multiline=True))
         if os.environ.get("GRAPH_AGENT_DEBUG"):
             from graph_agent.cli.log_file import log_debug_traceback
 

@@ -33,6 +33,7 @@ __all__ = [
     "plain_text",
     "read_plain_text",
     "replace_text",
+    "runnable_hints",
     "special_file_kind",
 ]
 
@@ -67,6 +68,20 @@ def own_command() -> str:
         return _NAME
     folder = Path.cwd()
     return shlex.quote(str(script.relative_to(folder) if script.is_relative_to(folder) else script))
+
+
+def runnable_hints(text: str) -> str:
+    """A text of this program in which the commands that it recommends can be copied and run here.
+
+    Lower layers name the program by its name; who shows their messages at a terminal calls this.
+    """
+    if not _HINT.search(text):
+        return text
+    own = own_command()
+    return _HINT.sub(lambda found: f"{found[1]}{own} ", text)
+
+
+_HINT = re.compile(rf"(^|`|: |; ){_NAME} (?=[a-z])", re.MULTILINE)
 
 
 def memory_file(env: Mapping[str, str]) -> Path:

@@ -36,7 +36,7 @@ from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.session_target import Target, resolve_target
 from graph_agent.cli.supervisor import catch_signals
-from graph_agent.config.paths import own_command
+from graph_agent.config.paths import own_command, runnable_hints
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UnknownId, UsageError
 from graph_agent.events import (
     Event,
@@ -385,7 +385,7 @@ class Chat:
             self._say(line, "dim")
 
     def _say(self, text: str, style: str = "yellow") -> None:
-        self._display.line(safe_text(text, style))
+        self._display.line(safe_text(runnable_hints(text), style))
 
     def _status(self) -> str:
         session = self._session

@@ -14,6 +14,7 @@ from graph_agent.cli.chat.command_table import COMMANDS, MODES, expand_command, 
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.render.console import safe_text
 from graph_agent.config.model_choice import OFFLINE_LABEL
+from graph_agent.config.paths import runnable_hints
 from graph_agent.errors import AgentError
 from graph_agent.events import ServerChanged
 
@@ -221,5 +222,5 @@ class SlashCommands:
     def _say(self, text: str, style: str = "") -> None:
         from graph_agent.cli.views.table import wrap_line  # with all that formats numbers and times
 
-        for line in wrap_line(safe_text(text).plain, self.console.width):
+        for line in wrap_line(safe_text(runnable_hints(text)).plain, self.console.width):
             self.console.print(Text(line, style))

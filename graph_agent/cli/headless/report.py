@@ -14,7 +14,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.cli.views.approvals import approval_json
 from graph_agent.cli.views.calls import call_json
 from graph_agent.cli.views.format import ended_call, format_compaction, format_shell
-from graph_agent.config.paths import own_command
+from graph_agent.config.paths import own_command, runnable_hints
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import (
     Compacted,
@@ -199,7 +199,7 @@ class ProgressReporter:
 
     def print(self, line: str) -> None:
         """Print one line, made safe."""
-        self._stream.write(f"{escape(line)}\n")
+        self._stream.write(f"{escape(runnable_hints(line))}\n")
         self._stream.flush()
 
 

@@ -36,6 +36,7 @@ from graph_agent.cli.startup import reserve_stdout
 from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
 from graph_agent.cli.views.format import format_compaction
 from graph_agent.cli.views.table import print_json, print_lines
+from graph_agent.config.paths import runnable_hints
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import (
     Compacted,
@@ -269,7 +270,7 @@ class _Run:
         self._progress.print(f"graph-agent: {failure}")
         if traceback := log_debug_traceback(failure):
             self._progress.print(traceback)
-        self._print_report(failure_report(status, str(failure), self._thread_id))
+        self._print_report(failure_report(status, runnable_hints(str(failure)), self._thread_id))
         self._print_resume_hint()
         return failure.exit_code
 

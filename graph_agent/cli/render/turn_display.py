@@ -13,6 +13,7 @@ from graph_agent.cli.render.live_area import WAITING, LiveArea, RunningCalls
 from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.views.format import ended_call, format_compaction, format_shell, format_todo
 from graph_agent.config.model_choice import OFFLINE_LABEL
+from graph_agent.config.paths import runnable_hints
 from graph_agent.events import (
     Compacted,
     Event,
@@ -243,7 +244,7 @@ class TurnDisplay:
                     self._running.wait(WAITING, "asking the model again", event.wait_s)
             case _:
                 text = format_shell(event)
-        self.line(Text.assemble(("! ", "yellow"), safe_text(text)))
+        self.line(Text.assemble(("! ", "yellow"), safe_text(runnable_hints(text))))
 
     def _show_call(self, event: _CallEvent) -> None:
         match event:

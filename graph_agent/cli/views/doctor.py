@@ -11,6 +11,7 @@ import typer
 
 from graph_agent.app.doctor import Check, RepairMessage, back_up, run_checks
 from graph_agent.cli.views.table import line_width, print_lines, print_result, print_text
+from graph_agent.config.paths import runnable_hints
 from graph_agent.wording import escape
 
 __all__ = ["copy_database", "format_check", "print_checks", "repair_installation"]
@@ -37,7 +38,7 @@ def print_checks(database: Path, *, as_json: bool, repairs: Sequence[RepairMessa
 def format_check(check: Check) -> list[str]:
     """The lines of one check with its hint, wrapped at the width of the terminal; in a pipe, not wrapped."""
     mark = "ok  " if check.ok else ("FAIL" if check.matters else "note")
-    texts = [escape(text) for text in ((check.detail, check.hint) if check.hint else (check.detail,))]
+    texts = [escape(runnable_hints(text)) for text in (check.detail, check.hint) if text]
     if (width := line_width()) is not None:
         texts = [
             line for text in texts for line in wrap(text, max(width - _MARGIN, 20), break_on_hyphens=False) or [""]

@@ -229,7 +229,7 @@ def init_project(*, is_printed: bool, is_confirmed: bool, as_json: bool) -> None
     path = folder / "AGENTS.md"
     replaces = is_confirmed
     if not is_printed and not is_confirmed and os.path.lexists(path) and not as_json:
-        print_text(*draft.text.split("\n"))
+        print_lines(map(escape, draft.text.split("\n")))
         replaces = confirm(f"{path} exists. Replace it with this?", hint="Use --yes to skip the question.")
         if not replaces:
             print_text("Nothing was changed.")

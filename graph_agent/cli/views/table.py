@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from graph_agent.cli.render.themes import ansi_code
+from graph_agent.config.paths import runnable_hints
 from graph_agent.wording import escape
 
 __all__ = [
@@ -234,8 +235,8 @@ def wrap_message(text: str) -> str:
 
 
 def print_text(*lines: str) -> None:
-    """Print lines of any text, escaped."""
-    print_lines(map(escape, lines))
+    """Print messages of the program, escaped; the commands that they recommend can be copied."""
+    print_lines(escape(runnable_hints(line)) for line in lines)
 
 
 def print_json(value: Any) -> None:

@@ -236,7 +236,7 @@ def show_changes(database: Path, text: str, here: str | None, *, as_json: bool) 
             continue
         if file.by_others:
             print_text(f"# {file.path}: {file.by_others}")
-        print_text(*file.diff.removesuffix("\n").split("\n"))
+        print_lines(map(escape, file.diff.removesuffix("\n").split("\n")))
 
 
 def confirm_delete(threads: Sequence[ThreadSummary]) -> bool:

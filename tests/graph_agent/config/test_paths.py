@@ -1,4 +1,6 @@
 import os
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -18,6 +20,8 @@ from graph_agent.config.paths import (
     read_plain_text,
     replace_text,
 )
+from tests.fakes.openai_server import TXT, FakeOpenAI
+from tests.scenarios.command import Command
 
 _HOME = {"HOME": "/home/ada"}
 _XDG = {**_HOME, "XDG_CONFIG_HOME": "/etc/ada", "XDG_DATA_HOME": "data"}
@@ -187,3 +191,41 @@ def test_hints_name_a_command_that_calls_this_program_from_here(
     monkeypatch.chdir(tmp_path / folder)
 
     assert own_command() == called.format(root=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    """A program that has a thread, and cannot be called by its name."""
+    folder = tmp_path_factory.mktemp("used")
+    with FakeOpenAI([TXT("done")]) as server:
+        command = Command(folder, server.base_url, extra_env={"PATH": "/usr/bin:/bin"})
+        assert command("run", "go").returncode == 0
+        (command.workspace / "broken.db").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+        yield command
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("threads", "show", "nobody"), "threads list"),
+        (("inspect", "nobody"), "threads list"),
+        (("calls", "nobody"), "threads list"),
+        (("approvals", "approve", "nobody"), "threads list"),
+        (("policy", "revoke", "nobody"), "policy list"),
+        (("mcp", "test", "nobody"), "mcp add"),
+        (("run", "go", "--model", ""), "model list"),
+        (("run", "go", "--output", "json", "--model", ""), "model list"),
+        (("doctor", "--db", "broken.db"), "doctor --repair"),
+        (("threads", "list", "--db", "broken.db"), "doctor --repair"),
+        (("threads", "list", "--db", "missing.db"), "chat"),
+    ],
+)
+def test_a_command_that_a_message_recommends_can_be_copied(
+    used: Command, words: tuple[str, ...], hint: str
+) -> None:
+    ended = used(*words)
+
+    said = " ".join(f"{ended.stdout} {ended.stderr}".split())
+    own = str(Path(sys.executable).parent / "graph-agent")
+    assert f"{own} {hint}" in said
+    assert re.findall(rf"(?:`|: |; )graph-agent {hint}", said) == []
