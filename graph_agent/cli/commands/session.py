@@ -1,5 +1,6 @@
 """The commands that run a session: `chat`, `resume`, `run`, `acp`, `web` and `demo`. Each loads its own modules."""
 
+import os
 import select
 import signal
 import sys
@@ -271,7 +272,10 @@ def acp(
     from graph_agent.acp.server import AgentOptions, serve
     from graph_agent.cli.log_file import log_to_file
     from graph_agent.cli.startup import reserve_stdout, restore_gc
+    from graph_agent.config.sources import load_settings
 
+    # A wrong value is an error of the command line, not of the first session that an editor opens.
+    load_settings(os.environ, flags={"model.name": model, "model.effort": effort, "mode": mode})
     log_to_file()
     given = {**_flags(model, mode, None, skip_permissions, False, None), "effort": effort, "trust": trust}
     flags = {name: value for name, value in given.items() if value is not None and value is not False}
