@@ -37,8 +37,8 @@ _STEADY: tuple[tuple[str, str], ...] = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "2026-11-28T10:00:00.000Z"),
     # A column of ages is as wide as they are, and what follows it is cut accordingly.
     (r"WHEN +", "WHEN      "),
-    (r"(?:\d+ s ago|just now) +", "just now  "),
-    (r"\d+ s ago", "just now"),
+    (r"(?:\d+ (?:s|min) ago|just now) +", "just now  "),
+    (r"\d+ (?:s|min) ago", "just now"),
     (r" \(outcome \w*…", " (outcome …"),
     (r"success \d+\.\d s", "success 0.0 s"),
     (r"(kill -9|pid) \d+", r"\1 4100"),

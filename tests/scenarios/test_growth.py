@@ -48,7 +48,8 @@ def test_checkpoints_do_not_pile_up_while_what_was_said_and_done_stays(growth: G
 
 
 def test_a_turn_takes_as_many_statements_late_as_early(growth: Growth) -> None:
-    assert len({*growth.statements[1:5]}) == 1
+    # Once a while it is also looked whether somebody sent an urgent message.
+    assert max(growth.statements[1:5]) - min(growth.statements[1:5]) <= 6
     # Now and then the thread is pruned while idle or its context compacted; the cost of that is bounded too.
     assert min(growth.statements[50:]) <= growth.statements[4] + 2
     assert max(growth.statements) <= growth.statements[4] + 300

@@ -10,8 +10,8 @@ from tests.fakes.waiting import until
 @pytest.mark.slow
 async def test_a_slow_server_delays_nobody_and_joins_when_it_is_ready(tmp_path: Path) -> None:
     harbour = McpTestServers(tmp_path)
-    async with harbour.fleet(slow=demo("--wait", "1.5"), odd=odd()) as fleet:
-        await fleet.wait(0.9)
+    async with harbour.fleet(slow=demo("--wait", "6"), odd=odd()) as fleet:
+        await fleet.wait(4.5)
         early = harbour.registry.names()
         await fleet.wait_until_ready()
         late = harbour.registry.names()
@@ -19,7 +19,7 @@ async def test_a_slow_server_delays_nobody_and_joins_when_it_is_ready(tmp_path: 
     assert (any("__slow__" in name for name in early), "mcp__odd__now" in early) == (False, True)
     assert "mcp__slow__ping" in late
     (warning,) = harbour.warnings
-    assert warning.startswith("MCP servers not ready after 0.9 s (setting mcp_wait): slow. The run continues;")
+    assert warning.startswith("MCP servers not ready after 4.5 s (setting mcp_wait): slow. The run continues;")
 
 
 async def test_every_tool_of_an_odd_server_is_offered_under_a_name_of_its_own_as_an_object(tmp_path: Path) -> None:

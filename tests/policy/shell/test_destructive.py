@@ -64,10 +64,10 @@ def test_ordinary_commands_are_not_destructive(command: str) -> None:
 
 @pytest.mark.parametrize("text", ["x" * 200_000, "x " * 100_000, "x" + " " * 200_000 + "y", "x()" * 60_000])
 def test_a_text_of_any_length_is_searched_quickly(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
 
     assert destructive_reason(text, ShellText(())) == ""
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

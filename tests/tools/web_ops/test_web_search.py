@@ -179,7 +179,7 @@ async def test_what_goes_wrong_is_told_with_what_to_do(answer: Answer, said: str
 async def test_a_rejected_key_a_password_and_silence_are_reported_without_the_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(web_search, "_SECONDS", 0.2)
+    monkeypatch.setattr(web_search, "_SECONDS", 2)
     silent = WebSite({PAGE: Answer(RESULTS, delay_s=20)}, post={"/search": Answer(b'{"detail": "no"}', status=401)})
     with silent as site:
         place = site.url("")
@@ -194,7 +194,7 @@ async def test_a_rejected_key_a_password_and_silence_are_reported_without_the_ke
                 await search_web(provider, "a", 5)
             errors[name] = str(caught.value)
 
-    assert errors["timeout"] == f"{place} did not answer in 0.2 seconds."
+    assert errors["timeout"] == f"{place} did not answer in 2 seconds."
     assert "could not be searched: it contains a user name or password" in errors["password"]
     assert errors["key"] == (
         f"{place} answered 401: it rejects the key. The user sets it: web_search.api_key, or TAVILY_API_KEY."

@@ -247,7 +247,7 @@ def test_a_kill_before_any_statement_loses_nothing_acknowledged_and_leaves_every
     tmp_path: Path,
 ) -> None:
     command = [sys.executable, "-m", "tests.graph_agent.storage.sqlite.sweep", str(tmp_path)]
-    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=50).stdout
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300).stdout
 
     runs = [json.loads(line) for line in output.splitlines()]
 
