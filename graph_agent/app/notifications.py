@@ -256,7 +256,8 @@ class _Webhook:
     """The same for each attempt, so that the receiver can drop a repetition."""
 
     async def __call__(self, message: Mapping[str, Any]) -> str:
-        body = json.dumps({"type": message["event"], **message}, ensure_ascii=False).encode()
+        # A folder's name may hold bytes that are no UTF-8.
+        body = json.dumps({"type": message["event"], **message}, ensure_ascii=False).encode(errors="replace")
         headers = webhook_headers(self.secret, self.message_id, int(time.time()), body)
         return await _post(self.url, body, {"Content-Type": "application/json", **headers})
 
@@ -300,11 +301,17 @@ async def _post(url: str, body: bytes, headers: Mapping[str, str]) -> str:
     """Post a body; what went wrong names the server only, because the path may be a secret."""
     import httpx  # noqa: PLC0415 - slow to load
 
-    host = urlsplit(url).hostname or "the server"
+    host = "the server"
     try:
-        async with httpx.AsyncClient(timeout=_REQUEST_S) as client:
-            answer = await client.post(url, content=body, headers=dict(headers))
-    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+        host = urlsplit(url).hostname or host
+        # Streamed: the body of the answer is not read, whatever its size; and however slowly its head comes.
+        async with (
+            asyncio.timeout(_REQUEST_S),
+            httpx.AsyncClient(timeout=_REQUEST_S) as client,
+            client.stream("POST", url, content=body, headers=dict(headers)) as answer,
+        ):
+            pass
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError) as error:
         return f"{host} cannot be reached ({type(error).__name__})"
     return "" if answer.is_success else f"{host} answered {answer.status_code}"
 

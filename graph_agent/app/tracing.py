@@ -13,11 +13,10 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
+from threading import Thread
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -45,6 +44,7 @@ _log = logging.getLogger(__name__)
 _VARIABLES = "https://opentelemetry.io/docs/specs/otel/protocol/exporter/"
 """Where the variables that `Collector.chosen` reads are described."""
 _TIMEOUT_S = 5.0
+_MAX_TIMEOUT_S = 3_600.0
 _CLOSE_S = 2.0
 """How long the end of a session waits for what is not sent yet."""
 _INTERNAL, _CLIENT = 1, 3
@@ -86,7 +86,8 @@ class Collector(NamedTuple):
         if name := env.get("OTEL_SERVICE_NAME"):
             resource["service.name"] = name
         headers = _pairs(env.get("OTEL_EXPORTER_OTLP_HEADERS", ""))
-        return cls(traces, metrics, headers, timeout_s if timeout_s > 0 else _TIMEOUT_S, resource)
+        timeout_s = min(timeout_s, _MAX_TIMEOUT_S) if timeout_s > 0 else _TIMEOUT_S
+        return cls(traces, metrics, headers, timeout_s, resource)
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -130,8 +131,7 @@ class TurnTracer:
         self._collector = collector
         self._bus = bus
         self._model_label = model_label
-        self._sender = ThreadPoolExecutor(1, "traces")
-        self._unsent: list[Future[None]] = []
+        self._sending: list[Thread] = []
         self._problem = ""
         self._thread_id = ""
         self._turn: _Span | None = None
@@ -152,10 +152,9 @@ class TurnTracer:
 
     async def close(self) -> None:
         """Wait for what is still being sent, for two seconds at most; a failure is a warning."""
-        await asyncio.to_thread(wait_for, self._unsent, _CLOSE_S)
-        if not all(post.done() for post in self._unsent):
+        await asyncio.to_thread(_join, self._sending, _CLOSE_S)
+        if any(thread.is_alive() for thread in self._sending):
             self._problem = f"it did not answer within {_CLOSE_S:g} s"
-        self._sender.shutdown(wait=False, cancel_futures=True)
         self._report()
 
     def _begin(self, now: int, *, is_continued: bool) -> None:
@@ -214,17 +213,29 @@ class TurnTracer:
         posts = [(collector.traces_url, _spans_body(self._ended, turn, trace.trace_id, parent, collector.resource))]
         if collector.metrics_url:
             posts.append((collector.metrics_url, _metrics_body(self._ended, turn, event, collector.resource)))
-        self._unsent = [post for post in self._unsent if not post.done()]
-        self._unsent += [self._sender.submit(self._post, url, body) for url, body in posts]
+        # A daemon: the process does not wait for a collector that does not answer.
+        thread = Thread(target=self._post_all, args=(posts,), name="traces", daemon=True)
+        self._sending = [*(one for one in self._sending if one.is_alive()), thread]
+        thread.start()
+
+    def _post_all(self, posts: Sequence[tuple[str, bytes]]) -> None:
+        for url, body in posts:
+            self._post(url, body)
 
     def _post(self, url: str, body: bytes) -> None:
         import httpx  # noqa: PLC0415 - slow to load
 
         headers = {"Content-Type": "application/json", **self._collector.headers}
         try:
-            answer = httpx.post(url, content=body, headers=headers, timeout=self._collector.timeout_s)
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            # Streamed: the body of the answer is not read, whatever its size.
+            with httpx.stream(
+                "POST", url, content=body, headers=headers, timeout=self._collector.timeout_s
+            ) as answer:
+                pass
+        except (httpx.NetworkError, httpx.TimeoutException) as error:
             problem = str(error).partition("\n")[0] or type(error).__name__
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            problem = type(error).__name__  # Its text may quote a header or the address, which may hold a secret.
         else:
             # Not `raise_for_status`: its message has the whole address, with a password if there is one. Some
             # collectors take traces only, and have no place for metrics.
@@ -239,6 +250,13 @@ class TurnTracer:
         if problem:
             url = display_url(self._collector.traces_url)
             self._bus.publish(WarningIssued(f"A trace could not be sent to {url} (otel_endpoint): {problem}"))
+
+
+def _join(threads: Sequence[Thread], seconds: float) -> None:
+    """Wait until all of them have ended, at most so long in all."""
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(deadline - time.monotonic(), 0))
 
 
 class _Trace(NamedTuple):

@@ -173,6 +173,32 @@ async def test_an_unsigned_webhook_has_no_signature_and_a_repeated_one_the_same_
     assert warnings == ["A notification was not delivered. webhook: 127.0.0.1 answered 404"]
 
 
+async def test_a_folder_whose_name_is_no_text_is_announced_in_every_way(tmp_path: Path) -> None:
+    folder = tmp_path / "odd\udcff"
+    folder.mkdir()
+    hooks = HookSettings(on_waiting=(Hook(command="cat > got.json"),))
+    with WebSite({}, {"/": Answer(), "/hook": Answer()}) as site:
+        notify = {"webhook": site.url("/hook"), "ntfy": site.url("/topic"), "after": 0}
+        warnings = await _publish(notify, _WAITING, hooks=hooks, folder=folder)
+
+    assert (warnings, len(_bodies(site)), (folder / "got.json").exists()) == ([], 2, True)
+
+
+async def test_an_answer_of_any_size_or_speed_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1_000_000)
+        await asyncio.wait({asyncio.ensure_future(reader.read())})  # Until the other end has closed.
+        writer.close()
+
+    monkeypatch.setattr(notifications, "_CLOSE_S", 20)
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        warnings = await _publish({"webhook": f"http://127.0.0.1:{port}/hook", "after": 0}, _WAITING)
+
+    assert warnings == []
+
+
 async def test_ntfy_gets_topic_text_and_priority() -> None:
     with WebSite({}, {"/": Answer()}) as site:
         await _publish({"ntfy": site.url("/my-topic"), "after": 0}, _WAITING, TurnEnded("done"))

@@ -1,4 +1,5 @@
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,12 @@ def _enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "_CLOSE_S", 30)  # A busy machine takes longer than two seconds.
 
 
-async def _trace(site: WebSite, *events: Event, env: Mapping[str, str] | None = None) -> list[str]:
-    """Publish the events; the warnings that come from the tracer."""
+async def _trace(
+    site: WebSite, *events: Event, env: Mapping[str, str] | None = None, endpoint: str | None = ""
+) -> list[str]:
+    """Publish the events; the warnings that come from the tracer. `endpoint`: the setting, if not the site's."""
     bus, warnings = EventBus(), list[str]()
-    settings = Settings(database=Path("none.db"), otel_endpoint=site.url(""))
+    settings = Settings(database=Path("none.db"), otel_endpoint=site.url("") if endpoint == "" else endpoint)
     tracer = trace_turns(settings, bus, lambda: "tiny @ 127.0.0.1", env or {})
     assert tracer is not None
     bus.subscribe(lambda _, event: warnings.append(event.text) if isinstance(event, WarningIssued) else None)
@@ -141,6 +144,50 @@ async def test_a_collector_that_refuses_is_a_warning_and_no_more() -> None:
         warnings = await _trace(site, TurnStarted("go"), TurnEnded("done"))
 
     assert warnings == [f"A trace could not be sent to {site.url('/v1/traces')} (otel_endpoint): it answered 401"]
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20hidden%0A"},
+        {"OTEL_EXPORTER_OTLP_HEADERS": "hidden%20name=hidden"},
+        {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=hidden%C3%A9"},
+        {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://u:hidden/x@h/"},
+        {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://[::1/hidden"},
+    ],
+)
+async def test_a_warning_about_a_collector_quotes_no_secret(env: Mapping[str, str]) -> None:
+    with WebSite({}, {"/v1/traces": Answer()}) as site:
+        endpoint = None if "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" in env else site.url("")
+        [warning] = await _trace(site, TurnStarted("go"), TurnEnded("done"), env=env, endpoint=endpoint)
+
+    assert warning.startswith("A trace could not be sent to ")
+    assert "hidden" not in warning.partition(": ")[2]
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("2000", 2), ("inf", 3600), ("nan", 5), ("1e300", 3600), ("-1", 5)]
+)
+def test_the_time_limit_of_a_collector_is_one_that_a_socket_takes(written: str, seconds: float) -> None:
+    collector = Collector.chosen("http://h", {"OTEL_EXPORTER_OTLP_TIMEOUT": written})
+
+    assert collector is not None
+    assert collector.timeout_s == seconds
+
+
+def test_a_collector_that_does_not_answer_keeps_no_process_from_ending(tmp_path: Path) -> None:
+    with (
+        WebSite({}, {"/v1/traces": Answer(delay_s=60)}) as site,
+        FakeOpenAI([TXT("all done")]) as server,
+    ):
+        limit = {"OTEL_EXPORTER_OTLP_TIMEOUT": "60000"}
+        settings = f'otel_endpoint = "{site.url("")}"\n'
+        started = time.monotonic()
+        done = Command(tmp_path, server.base_url, limit, settings).run_cold("run", "go")
+
+    assert (done.returncode, done.stdout) == (0, "all done\n")
+    assert "it did not answer within 2 s" in done.stderr
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("has_collector", [True, False])
