@@ -7,6 +7,7 @@ read.
 import asyncio
 import json
 import logging
+import math
 import os
 import queue
 import threading
@@ -99,7 +100,7 @@ class Connection:
         if not line.strip():
             return
         try:
-            message = json.loads(line)
+            message = json.loads(line, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
             self._refuse(None, PARSE_ERROR, f"This line is not JSON: {_shown(line)}")
             return
@@ -157,7 +158,7 @@ class Connection:
         method, params = message["method"], message.get("params")
         is_request = "id" in message
         number = _id_of(message)
-        if not isinstance(method, str) or (is_request and isinstance(message["id"], bool | list | dict)):
+        if not isinstance(method, str) or (is_request and number is None and message["id"] is not None):
             self._refuse(number, INVALID_REQUEST, "The method must be a text, and the id a text or a number.")
         elif params is not None and not isinstance(params, dict):
             if is_request:
@@ -213,7 +214,13 @@ class Connection:
 
 def _id_of(message: Mapping[str, Any]) -> RequestId:
     number = message.get("id")
-    return number if isinstance(number, str | int | float) and not isinstance(number, bool) else None
+    is_id = isinstance(number, str | int | float) and not isinstance(number, bool)
+    # A number too large for a float is read as infinite, which JSON cannot express.
+    return number if is_id and number not in (math.inf, -math.inf) else None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _shown(line: bytes) -> str:

@@ -8,7 +8,9 @@ the user sends. `choices.py` holds what a client can choose from.
 import asyncio
 import importlib
 import signal
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -40,6 +42,8 @@ PROTOCOL_VERSION = 1
 _STDIN = 0
 _PAGE = 50
 """Sessions on one page of the list."""
+_MAX_DIGITS = 12
+"""Of a cursor."""
 _WRITE_S = 2.0
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _STOP_REASONS: Mapping[str, str] = {"stopped": "cancelled", "limit": "max_turn_requests"}
@@ -106,7 +110,8 @@ class _Agent:
     def __init__(self, options: AgentOptions) -> None:
         self._options = options
         self._sessions: dict[str, ClientSession] = {}
-        self._opening = asyncio.Lock()
+        self._opening: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One for each thread: another one does not wait for the MCP servers of this one."""
         self._loading: asyncio.Future[Any] | None = None
         self._methods: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Reply]]] = {
             "initialize": self._initialize,
@@ -194,7 +199,7 @@ class _Agent:
         if self._loading is not None:
             await self._loading
         self._options.on_loaded()
-        async with self._opening:
+        async with self._opening[thread_id] if thread_id else nullcontext():
             for known in [one for one in self._sessions.values() if one.session.thread_id == thread_id]:
                 await self._sessions.pop(known.id).close()
             session = await _open_session(self.client, Path(folder), thread_id, session_id, flags)
@@ -205,7 +210,7 @@ class _Agent:
 
     async def _list(self, params: Mapping[str, Any]) -> Reply:
         folder, cursor = params.get("cwd"), params.get("cursor") or "0"
-        if not isinstance(cursor, str) or not cursor.isascii() or not cursor.isdigit():
+        if not isinstance(cursor, str) or not cursor.isascii() or not cursor.isdigit() or len(cursor) > _MAX_DIGITS:
             raise RpcError(INVALID_PARAMS, "cursor is not one that this list has given.")
         return Reply(await asyncio.to_thread(_list_threads, self._options.database, folder, int(cursor)))
 

@@ -43,7 +43,7 @@ from graph_agent.app.toolset import (
 from graph_agent.app.tracing import trace_turns
 from graph_agent.config.mcp_servers import validate_server
 from graph_agent.config.model_choice import choose_model
-from graph_agent.config.paths import blob_dir, memory_file, own_command, pasted_dir
+from graph_agent.config.paths import blob_dir, folder_at, memory_file, own_command, pasted_dir
 from graph_agent.config.project import Project
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import HookSettings, McpServer, Settings
@@ -190,8 +190,8 @@ def existing_folder(workspace: Path) -> Path:
     Raises:
         UsageError: there is no such folder.
     """
-    folder = workspace.expanduser().resolve()
-    if not folder.is_dir():
+    folder = folder_at(workspace)
+    if folder is None:
         raise UsageError(f"The workspace {str(workspace)!r} is not a folder. Create it, or choose another one.")
     return folder
 

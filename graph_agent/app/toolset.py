@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from graph_agent.app.instructions import load_skills
-from graph_agent.config.paths import agent_paths, blob_dir, config_dir, data_dir, memory_file, read_plain_text
+from graph_agent.config.paths import (
+    agent_paths,
+    blob_dir,
+    config_dir,
+    data_dir,
+    folder_at,
+    memory_file,
+    read_plain_text,
+)
 from graph_agent.config.project import repository_above
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import SearchSettings, Settings
@@ -504,7 +512,7 @@ def roots_of(workspace: Path, stored: Iterable[str], settings: Settings) -> Root
     usable: dict[Path, None] = {}
     gone: list[str] = []
     for text in dict.fromkeys((*map(str, settings.add_dirs), *stored)):
-        if not Path(text).expanduser().is_dir():
+        if folder_at(text) is None:
             gone.append(text)
         elif not (root := _checked_root(text, settings.database)).is_relative_to(workspace.resolve()):
             usable[root] = None
@@ -512,10 +520,9 @@ def roots_of(workspace: Path, stored: Iterable[str], settings: Settings) -> Root
 
 
 def _checked_root(text: str, database: Path) -> Path:
-    path = Path(text).expanduser()
-    if not path.is_dir():
+    root = folder_at(text)
+    if root is None:
         raise UsageError(f"--add-dir {text!r} is not a folder. Create it, or choose another one.")
-    root = path.resolve()
     if root == Path(root.anchor):
         raise UsageError(f"--add-dir {text!r} is the root of the disk. Choose the folder that you need.")
     for own in (config_dir(os.environ), data_dir(os.environ), blob_dir(database)):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graph_agent.cli.startup import restore_gc
-from graph_agent.config.paths import database_path
+from graph_agent.config.paths import database_path, folder_at
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def resolve_target(
     """
     if thread is not None and resume is not None:
         raise UsageError("--thread and --resume cannot be combined: both name the thread.")
-    here = Path(workspace or ".").expanduser().resolve()
-    if not here.is_dir():
+    here = folder_at(workspace or ".")
+    if here is None:
         raise UsageError(f"--workspace {workspace!r} is not a folder.")
     given = {key: value for key, value in flags.items() if value is not None and value is not False}
     if thread is None and resume is None:

@@ -24,6 +24,7 @@ __all__ = [
     "config_dir",
     "data_dir",
     "database_path",
+    "folder_at",
     "lock_dir",
     "locked_folder",
     "make_private_folder",
@@ -156,6 +157,15 @@ def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:
     base = env.get(variable)
     root = Path(base) if base and Path(base).is_absolute() else Path(env.get("HOME") or Path.home()) / fallback
     return root / _NAME
+
+
+def folder_at(path: str | Path) -> Path | None:
+    """The folder at a path that somebody wrote, resolved; None if there is none, or it cannot be looked at."""
+    try:
+        folder = Path(path).expanduser().resolve()
+        return folder if folder.is_dir() else None
+    except (OSError, ValueError, RuntimeError):  # Too long, closed to this user; a NUL; the home of nobody.
+        return None
 
 
 def make_private_folder(folder: Path) -> None:

@@ -166,7 +166,7 @@ class Guard:
         if given is not None and scope["method"] == "GET":
             if not same_secret(given[0], access.token):
                 return _refused(403, _EXPIRED)
-            response = RedirectResponse(quote(path), 303)
+            response = RedirectResponse(f"/{quote(path.lstrip('/'))}", 303)  # Two slashes would name a host.
             response.set_cookie(access.cookie_name, access.cookie, httponly=True, samesite="strict", path="/")
             return response
         cookies = cookie_parser("; ".join(headers.getlist("cookie")))

@@ -75,7 +75,7 @@ class Asked:
         try:
             thread_id, call_id, attempt, digest = json.loads(text)
             return cls(str(thread_id), str(call_id), int(attempt), str(digest))
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise Refused(400, "The form names no question. Nothing was changed.") from error
 
     @property
@@ -227,9 +227,7 @@ async def _answer_several(site: Site, form: Form) -> Outcome:
 def _option(view: CallView | None, number: str) -> str:
     """The option that a form names by its number: the texts of options are the model's, of any characters."""
     options = question_and_options(view.record)[1] if view is not None else ()
-    return (
-        options[int(number)] if number.isascii() and number.isdecimal() and int(number[:6]) < len(options) else ""
-    )
+    return next((option for place, option in enumerate(options) if str(place) == number), "")
 
 
 async def _decide(site: Site, asked: Asked, kind: _Recovery, form: Form) -> RecordedAnswer:

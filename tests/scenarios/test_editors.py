@@ -386,6 +386,9 @@ GARBAGE = (
     b'{"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": {"sessionId": "x", "prompt": []}}\n',
     b'{"jsonrpc": "2.0", "id": 4, "method": "session/new", "params": {"cwd": "relative", "mcpServers": []}}\n',
     b'{"jsonrpc": "2.0", "id": 5, "method": "session/new", "params": {"cwd": "/no/such/folder"}}\n',
+    b'{"jsonrpc": "2.0", "id": 12, "method": "session/new", "params": {"cwd": "/\\u0000"}}\n',
+    b'{"jsonrpc": "2.0", "id": 13, "method": "session/new", "params": {"cwd": "/' + b"a" * 300 + b'"}}\n',
+    b'{"jsonrpc": "2.0", "id": 14, "method": "session/list", "params": {"cursor": "' + b"9" * 5000 + b'"}}\n',
     b'{"jsonrpc": "2.0", "id": 6, "method": "session/new", "params": {"cwd": "/tmp", "mcpServers": 3}}\n',
     b'{"jsonrpc": "2.0", "id": 7, "method": "session/load", "params": {"sessionId": 7, "cwd": "/tmp"}}\n',
     b'{"jsonrpc": "2.0", "id": 8, "method": "session/load", "params": {"sessionId": "nope", "cwd": "/tmp"}}\n',
@@ -400,15 +403,28 @@ def test_garbage_gets_errors_and_no_end(tmp_path: Path) -> None:
         sent = b"".join(GARBAGE) + b"x" * (65 * 1024 * 1024) + b"\n"
         program = start_forked(("acp",), command.workspace, command.env, tmp_path / "stderr")
         with os.fdopen(program.stdin, "wb") as stdin, os.fdopen(program.stdout, "rb") as stdout:
-            stdin.write(sent + b'{"jsonrpc": "2.0", "id": 12, "method": "session/list"}\n')
+            stdin.write(sent + b'{"jsonrpc": "2.0", "id": 15, "method": "session/list"}\n')
             stdin.flush()
             answers = [json.loads(stdout.readline()) for _ in range(len(GARBAGE) + 2)]
         ended = program.wait()
 
-    assert sorted(one["id"] for one in answers if one["id"] is not None) == list(range(1, 13))
-    assert [one["id"] for one in answers if "result" in one] == [12]
+    assert sorted(one["id"] for one in answers if one["id"] is not None) == list(range(1, 16))
+    assert [one["id"] for one in answers if "result" in one] == [15]
     assert all(-32768 <= one["error"]["code"] <= -32000 for one in answers if "error" in one)
+    assert [one for one in answers if "Unexpected" in str(one.get("error"))] == []
     assert (ended, stderr_of(command)) == (0, "")
+
+
+async def test_a_session_does_not_wait_for_the_mcp_servers_of_another(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("done")]) as command:
+        async with Editor.start(command) as editor:
+            silent = schema.McpServerStdio(name="silent", command="sleep", args=["1000"], env=[])
+            slow = asyncio.ensure_future(editor.new_session(mcp_servers=[silent]))
+            await asyncio.sleep(0.2)
+            session = await editor.new_session()
+
+            assert (await session.prompt("go"), slow.done()) == ("end_turn", False)
+            slow.cancel()
 
 
 async def test_the_editor_hands_over_mcp_servers(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from graph_agent.cli.views.table import (
     print_result,
     print_text,
 )
-from graph_agent.config.paths import own_command
+from graph_agent.config.paths import folder_at, own_command
 from graph_agent.errors import UsageError
 from graph_agent.ports import Grant, rules_with_folders
 from graph_agent.wording import escape, format_age
@@ -110,8 +110,8 @@ def check_call(
     database: Path, tool: str, arguments: str, *, mode: str | None, workspace: str | None, as_json: bool
 ) -> None:
     """Print the decision for a call. Exit code: 0 allow, 3 ask, 4 deny."""
-    given, folder = parse_object(arguments, "JSON"), Path(workspace or ".").expanduser().resolve()
-    if not folder.is_dir():
+    given, folder = parse_object(arguments, "JSON"), folder_at(workspace or ".")
+    if folder is None:
         raise UsageError(f"--workspace {workspace!r} is not a folder.")
     settings = settings_at(folder, {"mode": mode})
     report = asyncio.run(check_policy(tool, given, settings, folder, _read_grants(database, folder)))

@@ -32,7 +32,7 @@ from graph_agent.cli.views.table import (
 )
 from graph_agent.config.edit import set_value
 from graph_agent.config.explain import Explanation, explain, explain_all
-from graph_agent.config.paths import database_path, memory_file
+from graph_agent.config.paths import database_path, folder_at, memory_file
 from graph_agent.config.project import Project
 from graph_agent.config.sources import config_file
 from graph_agent.config.trust import trust_file
@@ -71,8 +71,8 @@ def current_project() -> Project:
 
 def trust_folder(folder: str | None, *, is_confirmed: bool, as_json: bool) -> None:
     """Show what a folder would enable, and trust it if the user agrees or `is_confirmed`."""
-    path = Path(folder or ".").expanduser()
-    if not path.is_dir():
+    path = folder_at(folder or ".")
+    if path is None:
         raise UsageError(f"{folder!r} is not a folder.")
     project = project_at(path)
     needs_answer = bool(project.files) and not project.is_trusted

@@ -46,6 +46,9 @@ def test_a_new_session_is_in_the_named_or_current_folder_with_the_given_flags(tm
         ({"thread": "x" * 101}, UsageError, "is not a valid id"),
         ({"thread": "a", "resume": "b"}, UsageError, "cannot be combined"),
         ({"workspace": "none"}, UsageError, "is not a folder"),
+        ({"workspace": "a\0b"}, UsageError, "is not a folder"),
+        ({"workspace": "a" * 300}, UsageError, "is not a folder"),
+        ({"workspace": "~nobody-of-this-name"}, UsageError, "is not a folder"),
         ({"resume": "abcd"}, NothingYet, "nothing yet"),
     ],
 )

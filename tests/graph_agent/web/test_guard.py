@@ -25,6 +25,18 @@ def test_the_first_address_gives_a_cookie_that_other_sites_cannot_send(tmp_path:
     assert pages.get("/", cookie=cookie.split(";")[0]).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [("/thread", "/thread"), ("//evil.example/", "/evil.example/"), ("///e", "/e"), ("/%0d%0aa:b", "/%0D%0Aa%3Ab")],
+)
+def test_the_first_address_leads_to_a_page_of_this_server(tmp_path: Path, path: str, target: str) -> None:
+    pages = open_pages(tmp_path / "none.db", signed_in=False)
+
+    first = pages.get(f"http://{HOST}{path}?token={pages.site.access.token}")
+
+    assert first.headers["location"] == target
+
+
 @pytest.mark.parametrize("path", [*_PAGES, "/live?path=/", "/nothing", "/?token=", "/?token=wrong", "/?token=é"])
 def test_nobody_reads_a_page_without_the_cookie(rows: Rows, path: str) -> None:
     asking(rows)

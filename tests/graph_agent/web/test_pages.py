@@ -164,11 +164,15 @@ def test_a_question_of_the_model_is_answered_by_option_or_in_own_words(rows: Row
 
     pages.post("/answer", {"asked": _asked(page), "do": "answer", "option": "1"})
     pages.post("/answer", {"asked": _asked(page, "call_b"), "do": "answer", "option": "0", "text": "neither"})
-    empty = pages.post("/answer", {"asked": _asked(page, "call_b"), "do": "answer", "option": "9"})
+    numbers = ("9", "-1", "0000009", "0" * 5000, "1" * 5000, "1e0", "\u0661", " 1", "\0")
+    refused = [
+        pages.post("/answer", {"asked": _asked(page, "call_b"), "do": "answer", "option": number})
+        for number in numbers
+    ]
 
     answers = sqlite3.connect(rows.path).execute("SELECT call_id, reason FROM decisions ORDER BY 1").fetchall()
     assert answers == [("call_a", odd), ("call_b", "neither")]
-    assert empty.status_code == 400
+    assert [one.status_code for one in refused] == [400] * len(numbers)
 
 
 def test_several_are_answered_at_once(rows: Rows) -> None:
@@ -233,6 +237,7 @@ _GARBAGE = (
     b"\x00\xff",
     b"asked=%5B%22t1%22%5D",
     b"asked=" + b"%5B" * 5000,
+    b"do=approve&scope=user&rule=exact&asked=%5B%22t1%22,%22call_a%22,1e999,%22d1%22%5D",
     b"a&b&&=&==",
     b"=".join([b"&a"] * 3000),
     b"x" * (1024 * 1024 + 1),
