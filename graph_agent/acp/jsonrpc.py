@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 over lines of JSON: requests in both directions at once, and an error for whatever is no request.
+"""JSON-RPC 2.0 over lines of JSON: requests in both directions at once, and an error for whatever is not a request.
 
 Nothing that arrives ends the process: a line that cannot be read is answered with an error, and the next one is
 read.
@@ -31,8 +31,8 @@ __all__ = [
     "PeerError",
     "Reply",
     "RpcError",
-    "lines_of",
-    "rpc_error_of",
+    "read_lines",
+    "to_rpc_error",
 ]
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
@@ -41,9 +41,9 @@ NOT_FOUND = -32002
 """The protocol's own code for something that does not exist."""
 
 _MAX_LINE_BYTES = 64 * 1024 * 1024
-"""An image of the largest size that is taken fits several times."""
+"""Room for several images of the largest size that is accepted."""
 _READ_BYTES = 256 * 1024
-_MOST_SHOWN = 80
+_MAX_SHOWN = 80
 
 RequestId = str | int | float | None
 _log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ Handler = Callable[[str, Mapping[str, Any]], Awaitable[Reply]]
 """Takes the method and its parameters. Raises RpcError or AgentError for a request that cannot be served."""
 
 
-def rpc_error_of(failure: AgentError) -> RpcError:
+def to_rpc_error(failure: AgentError) -> RpcError:
     """The error with which a failure is answered."""
     match failure:
         case UnknownId():
@@ -105,14 +105,14 @@ class Connection:
             self._refuse(None, PARSE_ERROR, f"This line is not JSON: {_shown(line)}")
             return
         if not isinstance(message, dict):
-            kind = "a batch, which this protocol does not have" if isinstance(message, list) else "no object"
+            kind = "a batch, which this protocol does not have" if isinstance(message, list) else "not an object"
             self._refuse(None, INVALID_REQUEST, f"A message must be one JSON object; this is {kind}.")
         elif "method" in message:
             self._receive_call(message)
         elif "id" in message and ("result" in message or "error" in message):
             self._receive_answer(message)
         else:
-            self._refuse(_id_of(message), INVALID_REQUEST, "The message has neither a method nor a result.")
+            self._refuse(_request_id(message), INVALID_REQUEST, "The message has neither a method nor a result.")
 
     def refuse_long_line(self) -> None:
         """Answer a line of which the rest was skipped."""
@@ -157,9 +157,9 @@ class Connection:
     def _receive_call(self, message: Mapping[str, Any]) -> None:
         method, params = message["method"], message.get("params")
         is_request = "id" in message
-        number = _id_of(message)
+        number = _request_id(message)
         if not isinstance(method, str) or (is_request and number is None and message["id"] is not None):
-            self._refuse(number, INVALID_REQUEST, "The method must be a text, and the id a text or a number.")
+            self._refuse(number, INVALID_REQUEST, "The method must be a string, and the id a string or a number.")
         elif params is not None and not isinstance(params, dict):
             if is_request:
                 self._refuse(number, INVALID_PARAMS, f"The parameters of {method} must be an object.")
@@ -174,7 +174,7 @@ class Connection:
         except RpcError as refusal:
             error = refusal
         except AgentError as failure:
-            error = rpc_error_of(failure)
+            error = to_rpc_error(failure)
         except Exception as bug:  # noqa: BLE001 - the boundary to the peer: the process must outlive any one request
             _log.exception("%s failed", method)
             text = f"Unexpected {type(bug).__name__}. This is a bug in graph-agent; its log has the details."
@@ -191,7 +191,7 @@ class Connection:
             _log.warning("notification %s: %s", method, error)
 
     def _receive_answer(self, message: Mapping[str, Any]) -> None:
-        number = _id_of(message)
+        number = _request_id(message)
         answer = self._asked.get(number)
         if answer is None or answer.done():
             _log.info("an answer to request %r, which nobody waits for", number)
@@ -212,7 +212,7 @@ class Connection:
         self._send(text.encode("utf-8", "replace") + b"\n")
 
 
-def _id_of(message: Mapping[str, Any]) -> RequestId:
+def _request_id(message: Mapping[str, Any]) -> RequestId:
     number = message.get("id")
     is_id = isinstance(number, str | int | float) and not isinstance(number, bool)
     # A number too large for a float is read as infinite, which JSON cannot express.
@@ -220,12 +220,12 @@ def _id_of(message: Mapping[str, Any]) -> RequestId:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _shown(line: bytes) -> str:
     text = line.decode("utf-8", "replace").strip()
-    return ascii(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
+    return ascii(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
 
 
 class LineWriter:
@@ -262,8 +262,8 @@ class LineWriter:
 _LineKind = Literal["line", "long"]
 
 
-async def lines_of(descriptor: int) -> AsyncIterator[tuple[_LineKind, bytes]]:
-    """The lines of a file, pipe or terminal, until it ends; of a line that is too long only that there was one."""
+async def read_lines(descriptor: int) -> AsyncIterator[tuple[_LineKind, bytes]]:
+    """The lines of a file, pipe or terminal, until it ends; of a line that is too long, only its kind."""
     arrived: asyncio.Queue[bytes] = asyncio.Queue()
     read = partial(_read_all, descriptor, asyncio.get_running_loop(), arrived)
     threading.Thread(target=read, name="acp reader", daemon=True).start()
@@ -286,7 +286,7 @@ async def lines_of(descriptor: int) -> AsyncIterator[tuple[_LineKind, bytes]]:
 
 
 def _read_all(descriptor: int, loop: asyncio.AbstractEventLoop, arrived: "asyncio.Queue[bytes]") -> None:
-    # The loop may be closed by the time that more arrives.
+    # The loop may be closed by the time more arrives.
     with suppress(RuntimeError):
         while True:
             try:

@@ -12,7 +12,7 @@ from graph_agent.events import AnswerKind
 from graph_agent.ports import AlwaysRules, GrantEffect, GrantScope, Proposal, RuleChoice, rules_with_folders
 from graph_agent.session.turn_result import OpenQuestion
 
-__all__ = ["Option", "chosen_option", "coverage_of", "options_for", "protocol_options"]
+__all__ = ["Option", "chosen_option", "describe_coverage", "options_for", "protocol_options"]
 
 OptionKind = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
@@ -20,7 +20,7 @@ _SCOPES: tuple[tuple[GrantScope, str], ...] = (("thread", "in this session"), ("
 _RULES: tuple[RuleChoice, ...] = ("exact", "prefix")
 _EFFECTS: tuple[GrantEffect, ...] = ("allow", "deny")
 _ALWAYS_KINDS: Mapping[GrantEffect, OptionKind] = {"allow": "allow_always", "deny": "reject_always"}
-_MOST_CHARS = 160
+_MAX_CHARS = 160
 """Of a rule on a button."""
 
 
@@ -77,7 +77,7 @@ def chosen_option(outcome: Any, options: Sequence[Option]) -> Option | None:
     return next((option for option in options if option.id == chosen.get("optionId")), None)
 
 
-def coverage_of(proposal: Proposal | None) -> str:
+def describe_coverage(proposal: Proposal | None) -> str:
     """What the options that allow such calls from now on cover, as sentences; empty if there are none."""
     choices = [proposal.choice(rule) for rule in _RULES] if proposal else []
     return " ".join(dict.fromkeys(f"Always: {choice.coverage}" for choice in choices if choice and choice.coverage))
@@ -92,7 +92,7 @@ def _always_options(effect: GrantEffect, proposal: Proposal | None) -> Iterator[
     for rule in _RULES:
         choice = proposal.choice(rule)
         shown = ", ".join(rules_with_folders(choice)) if choice else ""
-        if choice is None or len(shown) > _MOST_CHARS:
+        if choice is None or len(shown) > _MAX_CHARS:
             continue  # Nobody may store a rule of which not all is shown.
         for scope, where in _SCOPES:
             always = AlwaysRules(scope, choice.rules, proposal.folder, choice.folders, choice.prefixes, effect)

@@ -34,7 +34,7 @@ def read_prompt(blocks: Any) -> Prompt:
     """The message that content blocks make.
 
     Raises:
-        RpcError: they are no content blocks, or none of a kind that is taken.
+        RpcError: they are not content blocks, or of a kind that is not supported.
     """
     if not isinstance(blocks, list) or not blocks:
         raise RpcError(INVALID_PARAMS, "prompt must be a list of one or more content blocks.")
@@ -44,15 +44,15 @@ def read_prompt(blocks: Any) -> Prompt:
             raise RpcError(INVALID_PARAMS, "A content block must be an object.")
         match block.get("type"):
             case "text":
-                texts[-1] += _text_of(block, "text")
+                texts[-1] += _require_text(block, "text")
             case "resource_link":
-                texts[-1] += _mention(_text_of(block, "uri"), str(block.get("name") or ""))
+                texts[-1] += _mention(_require_text(block, "uri"), str(block.get("name") or ""))
             case "resource":
                 attached.append(_attachment(block.get("resource")))
             case "image":
                 texts.append(_image(block))
             case other:
-                text = f"Content of type {other!r} is not taken; text, images and resources are."
+                text = f"Content of type {other!r} is not supported; text, images and resources are."
                 raise RpcError(INVALID_PARAMS, text)
     text = "\n\n".join(filter(None, texts))
     if not text.strip() and not attached:
@@ -60,10 +60,10 @@ def read_prompt(blocks: Any) -> Prompt:
     return Prompt(text or "Read what is attached.", "\n\n".join(attached))
 
 
-def _text_of(values: Mapping[str, Any], name: str) -> str:
+def _require_text(values: Mapping[str, Any], name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str):
-        raise RpcError(INVALID_PARAMS, f"{name} must be a text.")
+        raise RpcError(INVALID_PARAMS, f"{name} must be a string.")
     return value
 
 
@@ -95,18 +95,18 @@ def _attachment(resource: Any) -> str:
     """The text of a resource as a mentioned file is added to a message."""
     if not isinstance(resource, Mapping):
         raise RpcError(INVALID_PARAMS, "resource must be an object.")
-    uri = _text_of(resource, "uri")
+    uri = _require_text(resource, "uri")
     name = (_local_path(uri) or uri).replace('"', "")
     if "text" not in resource:
         raise RpcError(INVALID_PARAMS, f"{name} is binary: attach a file with text, or an image.")
-    inner = _text_of(resource, "text").replace("</file", "<\\/file")
+    inner = _require_text(resource, "text").replace("</file", "<\\/file")
     return f'<file path="{name}">\n{inner}\n</file>'
 
 
 def _image(block: Mapping[str, Any]) -> str:
     """A mention of the image, which is kept as one that was pasted into the chat."""
     try:
-        data = base64.b64decode(_text_of(block, "data"), validate=True)
+        data = base64.b64decode(_require_text(block, "data"), validate=True)
     except (binascii.Error, ValueError) as error:
         raise RpcError(INVALID_PARAMS, f"The data of an image is not Base64: {error}.") from error
     name = Path(_local_path(str(block.get("uri") or "")) or "image").name

@@ -1,6 +1,6 @@
 """Asks the client the open questions of a turn, and records each answer at once; the first answer counts.
 
-Whoever answers elsewhere meanwhile takes the question back from the client.
+A question that is answered elsewhere meanwhile is withdrawn from the client.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from graph_agent.acp.jsonrpc import Connection, PeerError
-from graph_agent.acp.permissions import Option, chosen_option, coverage_of, options_for, protocol_options
+from graph_agent.acp.permissions import Option, chosen_option, describe_coverage, options_for, protocol_options
 from graph_agent.acp.tool_calls import question_content, text_content, tool_call_id
 from graph_agent.acp.updates import SessionUpdates
 from graph_agent.app.reader import read_database
@@ -62,7 +62,7 @@ class Questions:
             self._asking, self._items = {}, {}
 
     def drop(self) -> bool:
-        """Take all requests back and answer none; returns whether there were any."""
+        """Withdraw all requests; their questions stay open. Returns whether there were any."""
         for task in self._asking.values():
             task.cancel()
         return bool(self._asking)
@@ -98,7 +98,7 @@ class Questions:
         info = self._session.sandbox
         sandbox = f"{info.label}: {info.description}" if item.call["tool_name"] in info.tools else ""
         content = question_content(item, sandbox)
-        if (coverage := coverage_of(proposals.get("allow"))) and any(option.always for option in options):
+        if (coverage := describe_coverage(proposals.get("allow"))) and any(option.always for option in options):
             content.append(text_content(coverage))
         request = {
             "sessionId": self._session_id,
@@ -141,7 +141,7 @@ class Questions:
         return True
 
     async def _watch(self) -> None:
-        """Take requests back that others have answered."""
+        """Withdraw the requests for questions that others have answered."""
         while True:
             await asyncio.sleep(_LOOK_EVERY_S)
             try:

@@ -26,7 +26,7 @@ from graph_agent.acp.jsonrpc import (
     LineWriter,
     Reply,
     RpcError,
-    lines_of,
+    read_lines,
 )
 from graph_agent.app.reader import read_database
 from graph_agent.errors import NothingYet
@@ -95,7 +95,7 @@ async def _serve(options: AgentOptions, write: Callable[[str], None]) -> int:
 
 
 async def _read(connection: Connection) -> None:
-    async for kind, line in lines_of(_STDIN):
+    async for kind, line in read_lines(_STDIN):
         if kind == "long":
             connection.refuse_long_line()
         else:
@@ -203,8 +203,6 @@ class _Agent:
             for known in [one for one in self._sessions.values() if one.session.thread_id == thread_id]:
                 await self._sessions.pop(known.id).close()
             session = await _open_session(self.client, Path(folder), thread_id, session_id, flags)
-            session.database = self._options.database
-            session.trusts_once = bool(self._options.flags.get("trust"))
             self._sessions[session.id] = session
         return session
 
@@ -269,7 +267,8 @@ async def _open_session(
 
     updates = SessionUpdates(send, session.workspace)
     bus.subscribe(updates.take)
-    return ClientSession(session_id, session, client, updates)
+    trusts_once = bool(flags.get("trust"))
+    return ClientSession(session_id, session, client, updates, Path(flags["db"]), trusts_once=trusts_once)
 
 
 def _prompt_result(result: "TurnResult") -> Mapping[str, Any]:
@@ -327,7 +326,7 @@ def _given(params: Mapping[str, Any], name: str, kind: type) -> Any:
     """
     value = params.get(name)
     if not isinstance(value, kind) or isinstance(value, bool) or value == "":
-        expected = {str: "a text", int: "a number"}[kind]
+        expected = {str: "a string", int: "a number"}[kind]
         raise RpcError(INVALID_PARAMS, f"{name} must be {expected}{' that is not empty' if value == '' else ''}.")
     return value
 
@@ -354,7 +353,7 @@ def _server_tables(given: object) -> dict[str, dict[str, Any]]:
             raise RpcError(INVALID_PARAMS, "An MCP server must be an object.")
         name = _given(server, "name", str)
         if server.get("type") in ("sse", "acp"):
-            raise RpcError(INVALID_PARAMS, f"MCP server {name!r}: only stdio and http are spoken.")
+            raise RpcError(INVALID_PARAMS, f"MCP server {name!r}: only stdio and http are supported.")
         if "url" in server:
             tables[name] = {"url": server["url"], "headers": _pairs(server.get("headers"), name)}
         else:

@@ -17,7 +17,7 @@ from graph_agent.acp.jsonrpc import (
     INVALID_REQUEST,
     Connection,
     RpcError,
-    rpc_error_of,
+    to_rpc_error,
 )
 from graph_agent.acp.prompts import Prompt
 from graph_agent.acp.questions import Questions
@@ -48,11 +48,24 @@ Waiter = asyncio.Future[TurnResult]
 class ClientSession:
     """An open thread. `begin` is called once the client knows that it is open."""
 
-    def __init__(self, session_id: str, session: Session, client: Connection, updates: SessionUpdates) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        session: Session,
+        client: Connection,
+        updates: SessionUpdates,
+        database: Path,
+        *,
+        trusts_once: bool,
+    ) -> None:
         self.id = session_id
         self.session = session
+        self.stops = 0
+        """How often the client has cancelled."""
         self._client = client
         self._updates = updates
+        self._database = database
+        self._trusts_once = trusts_once
         self._questions = Questions(session_id, session, client, updates)
         self._turn: asyncio.Task[None] | None = None
         self._waiters: list[Waiter] = []
@@ -65,13 +78,10 @@ class ClientSession:
         self._is_stopping = self._is_ending = False
         self._is_fresh = False
         """Whether the thread is new and nothing was sent yet, so that there is nothing to stop."""
-        self._stops = 0
         self._background: set[asyncio.Task[Any]] = set()
         self._commands = UserCommands()
         self._models: tuple[str, ...] = ()
         self._mode, self._title = session.mode, ""
-        self.database = Path()
-        self.trusts_once = False
 
     @property
     def state(self) -> Mapping[str, Any]:
@@ -104,7 +114,7 @@ class ClientSession:
                 prompt = replace(prompt, text=message)
         if self._is_fresh and self._turn is not None:
             await asyncio.wait({self._turn})
-        if stops != self._stops:
+        if stops != self.stops:
             return await self._stopped()
         self._is_fresh = False
         answered = await self._questions.answer_in_words(prompt.whole, self._left.questions if self._left else ())
@@ -117,18 +127,13 @@ class ClientSession:
         return await waiter
 
     @property
-    def stops(self) -> int:
-        """How often the client has cancelled."""
-        return self._stops
-
-    @property
     def is_busy(self) -> bool:
         """Whether a turn runs, or waits for answers that the client has been asked for."""
         return self._turn is not None and not self._turn.done()
 
     async def stop(self) -> None:
         """Stop the turn: what runs is interrupted, and everything pending is cancelled."""
-        self._stops += 1
+        self.stops += 1
         async with self._queue_lock:
             for number, waiter in tuple(self._queued.items()):
                 if await self.session.remove_queued(number) and not waiter.done():
@@ -250,7 +255,7 @@ class ClientSession:
         try:
             result = await self._resolve(await work)
         except AgentError as failure:
-            self._end_prompts(rpc_error_of(failure))
+            self._end_prompts(to_rpc_error(failure))
             if not self._waiters:
                 self._updates.say(str(failure))
             return None
@@ -279,10 +284,10 @@ class ClientSession:
     async def _resolve(self, result: TurnResult | None) -> TurnResult | None:
         """Ask until nothing is open. Questions that the client leaves stay open, and are part of the result."""
         while result is not None and result.status in _WAITING:
-            is_answered = not self._is_stopped() and await self._questions.ask(result.questions)
+            is_answered = not self._is_stopping and await self._questions.ask(result.questions)
             if self._is_ending:
                 return result
-            if self._is_stopped():
+            if self._is_stopping:
                 return await self.session.stop()
             if not is_answered:
                 self._left = result = await self.session.waiting()
@@ -290,11 +295,8 @@ class ClientSession:
                     return result
                 self._left = None
             asked, result = result.questions, await self.session.proceed()
-            await self._questions.show_sub_agents(asked, self.database)
+            await self._questions.show_sub_agents(asked, self._database)
         return result
-
-    def _is_stopped(self) -> bool:
-        return self._is_stopping
 
     async def _watch_left(self) -> None:
         """Continue once another process has answered what was left open here."""
@@ -329,7 +331,7 @@ class ClientSession:
         return replace(await self.session.waiting(), status="done", questions=())
 
     def _changes(self) -> str:
-        changes = thread_changes(self.database, self.session.thread_id, None)
+        changes = thread_changes(self._database, self.session.thread_id, None)
         diffs = [f"```diff\n{file.diff.rstrip()}\n```" for file in changes.files if file.diff]
         return "\n\n".join(diffs) or "This thread has changed no files."
 
@@ -339,7 +341,7 @@ class ClientSession:
         task.add_done_callback(self._background.discard)
 
     async def _send_choices(self) -> None:
-        workspace, once = self.session.workspace, self.trusts_once
+        workspace, once = self.session.workspace, self._trusts_once
         self._commands, listed = await asyncio.to_thread(available_commands, workspace, once=once)
         self._send({"sessionUpdate": "available_commands_update", "availableCommands": listed})
         self._models = await self.session.model_names()
@@ -352,7 +354,7 @@ class ClientSession:
         if self.session.mode != self._mode:
             self._send_mode()
             self._send_options()
-        if (text := _ending_of(result)) and not self._is_ending:
+        if (text := _describe_ending(result)) and not self._is_ending:
             self._updates.say(text)
         title = await asyncio.to_thread(self._read_title)
         if title and title != self._title:
@@ -360,7 +362,7 @@ class ClientSession:
             self._send({"sessionUpdate": "session_info_update", "title": title})
 
     def _read_title(self) -> str:
-        with read_database(self.database) as reader:
+        with read_database(self._database) as reader:
             return reader.thread(self.session.thread_id).title
 
     async def _send_usage(self, result: TurnResult | None = None) -> None:
@@ -394,7 +396,7 @@ async def _logged(work: Coroutine[Any, Any, Any]) -> None:
         _log.warning("%s", failure)
 
 
-def _ending_of(result: TurnResult) -> str:
+def _describe_ending(result: TurnResult) -> str:
     """What the client's user should know of how a turn ended; empty for what the protocol or the reply says."""
     if result.status == "resumable":
         return "The last turn was interrupted before the model answered. /retry asks again."

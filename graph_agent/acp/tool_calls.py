@@ -19,7 +19,7 @@ __all__ = [
     "call_update",
     "diff_content",
     "output_content",
-    "plan_of",
+    "plan_entries",
     "question_content",
     "text_content",
     "tool_call",
@@ -51,9 +51,8 @@ _STATUSES: Mapping[str, Status] = {
 }
 _PRIORITY = "medium"
 """Of every step of a plan: the protocol wants one, and the tool has none."""
-_MOST_OUTPUT = 30_000
+_MAX_OUTPUT = 30_000
 _FENCE = re.compile(r"`{3,}")
-_RISKS = {"low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
 
 
 class ToolCall(TypedDict, total=False):
@@ -142,7 +141,7 @@ def text_content(text: str) -> Content:
     return {"type": "content", "content": {"type": "text", "text": text}}
 
 
-def plan_of(record: Mapping[str, Any]) -> list[Mapping[str, str]] | None:
+def plan_entries(record: Mapping[str, Any]) -> list[Mapping[str, str]] | None:
     """The steps of the plan that a finished call has written; None if it wrote none."""
     steps = (record.get("metadata") or {}).get("todo")
     if not isinstance(steps, list) or record.get("tool_name") != "todo_write":
@@ -187,7 +186,7 @@ def question_content(item: OpenQuestion, sandbox: str) -> list[Content]:
 def _approval_lines(item: OpenQuestion, sandbox: str) -> Iterator[str]:
     call = item.call
     what = call.get("risk_reason") or ""
-    yield f"{_RISKS.get(str(call.get('risk')), 'MEDIUM')} risk{f': it {what}' if what else ''}"
+    yield f"{str(call.get('risk') or 'medium').upper()} risk{f': it {what}' if what else ''}"
     reason = str(item.question.reason or call.get("reason") or "")
     if not reason.startswith(f"{call['tool_name']} has "):  # That is about the risk, which was said.
         yield reason
@@ -239,10 +238,10 @@ def _unchanged(hunk: Hunk) -> int:
 
 
 def _shortened(text: str) -> str:
-    if len(text) <= _MOST_OUTPUT:
+    if len(text) <= _MAX_OUTPUT:
         return text
-    half = _MOST_OUTPUT // 2
-    return f"{text[:half]}\n… {len(text) - _MOST_OUTPUT:,} characters …\n{text[-half:]}"
+    half = _MAX_OUTPUT // 2
+    return f"{text[:half]}\n… {len(text) - _MAX_OUTPUT:,} characters …\n{text[-half:]}"
 
 
 def _fenced(text: str, language: str = "") -> str:

@@ -9,7 +9,7 @@ from graph_agent.acp.tool_calls import (
     ToolCall,
     call_update,
     diff_content,
-    plan_of,
+    plan_entries,
     text_content,
     tool_call,
     tool_call_id,
@@ -70,7 +70,7 @@ class SessionUpdates:
                 self._show_progress(event)
             case ToolCallFinished():
                 self._finish(event)
-            case _ if text := _notice_of(event):
+            case _ if text := _describe_notice(event):
                 self._say("agent_thought_chunk", f"{text}\n\n")
 
     def _take_reply(self, event: StepStarted | TextDelta | ModelMessage) -> None:
@@ -174,12 +174,12 @@ class SessionUpdates:
         return self._records.get(call_id) or unknown
 
     def _send_plan(self, record: Mapping[str, Any]) -> None:
-        if (plan := plan_of(record)) is not None and record["status"] == "success":
+        if (plan := plan_entries(record)) is not None and record["status"] == "success":
             self._send({"sessionUpdate": "plan", "entries": plan})
 
 
-def _notice_of(event: Event) -> str:
-    """What to say about an event that is no part of any reply; empty for the others."""
+def _describe_notice(event: Event) -> str:
+    """What to say about an event that is not part of any reply; empty for the others."""
     match event:
         case WarningIssued(text=text):
             return text

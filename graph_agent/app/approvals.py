@@ -178,7 +178,7 @@ async def edit_approval(
 
 
 async def propose_rules(database: Path, text: str, *, clock: Clock | None = None) -> Proposal | None:
-    """The rules that approving a call for always would store; None if it does not wait for an approval.
+    """The rules that always approving such calls would store; None if it does not wait for an approval.
 
     Raises:
         UnknownId: no call has this id, or several have.
@@ -211,7 +211,7 @@ async def answer_always(  # noqa: PLR0913 - the parts of one answer
 
     Raises:
         UnknownId: no call has this id, or several have.
-        AnswerRefused: nobody asks about the call, no rule can be made of it, or another one than was shown; then
+        AnswerRefused: nobody asks about the call, or no rule can be made of it, or not the one that was shown; then
             it stays open.
     """
     clock = clock or SystemClock()
@@ -228,7 +228,7 @@ async def answer_always(  # noqa: PLR0913 - the parts of one answer
         raise AnswerRefused(_explain_no_rule(call.call_id, proposal, rule, effect))
     if shown is not None and tuple(shown) != chosen.rules:
         raise AnswerRefused(
-            f"Call {call.call_id!r} is still pending. The rule is another one now: {', '.join(chosen.rules)}"
+            f"Call {call.call_id!r} is still pending. The rule is a different one now: {', '.join(chosen.rules)}"
         )
     stored = AlwaysRules(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes, effect)
     granted = attach_grant(answer, stored, call.call_id, call.scope, str(call.workspace))

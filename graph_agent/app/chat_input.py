@@ -294,11 +294,11 @@ def save_image(data: bytes, name: str) -> PastedImage:
     """Keep a copy of an image under this name, for a message that mentions it.
 
     Raises:
-        UsageError: it is no image that can be sent, or it cannot be stored.
+        UsageError: it is not an image that can be sent, or it cannot be stored.
     """
     media_type = media_type_of(data)
     if media_type is None:
-        raise UsageError(f"{name} is no PNG, JPEG, GIF or WebP image.")
+        raise UsageError(f"{name} is not a PNG, JPEG, GIF or WebP image.")
     if len(data) > MAX_BYTES:
         raise UsageError(f"{name} is larger than {MAX_BYTES // 1024 // 1024} MB. Attach a smaller copy.")
     if not is_whole_image(data, media_type):

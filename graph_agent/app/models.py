@@ -223,13 +223,13 @@ def require_price(settings: Settings, model: _LabelledModel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A checked file."""
+    """A model file that was checked."""
 
     path: Path
     bytes: int
     header: "Header"
     known: "KnownModel | None"
-    """The known model it is, byte for byte; None if it is another."""
+    """The known model that it is, byte for byte; None for any other file."""
 
     @property
     def label(self) -> str:
@@ -241,7 +241,7 @@ def inspect_model_file(name: str) -> LocalFile:
     """Look at a file that is to be the local model.
 
     Raises:
-        UsageError: it is none, is damaged or altered, or its runtime is not installed.
+        UsageError: it is not a model file, is damaged or altered, or its runtime is not installed.
     """
     from graph_agent.model.local.gguf import file_sha256, find_known_model, read_header  # noqa: PLC0415 - for this only
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from graph_agent.config.paths import config_dir, read_plain_text
-from graph_agent.config.settings import Settings
+from graph_agent.config.settings import SELECTABLE_MODES, Settings
 from graph_agent.config.user_commands import field_items, split_front_matter
 from graph_agent.errors import UsageError
 from graph_agent.storage.sqlite.row_values import damaged_value, load_json
@@ -24,7 +24,6 @@ NO_AGENT = NamedAgent("", "", "")
 
 _MAX_NAME_CHARS = 64
 _FIELDS = ("name", "description", "tools", "model", "mode")
-_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 _NAME = re.compile(r"\w[\w.-]{0,63}")
 _MAX_BYTES = 256 * 1024
 _MAX_AGENTS = 200
@@ -103,8 +102,8 @@ def _problems(agent: NamedAgent, fields: Mapping[str, str], tools: Collection[st
     for field in fields:
         if field not in _FIELDS:
             yield f"There is no field {field!r}. The fields are {', '.join(_FIELDS)}."
-    if agent.mode and agent.mode not in _MODES:
-        yield f"mode: {agent.mode!r} is not one of {', '.join(_MODES)}."
+    if agent.mode and agent.mode not in SELECTABLE_MODES:
+        yield f"mode: {agent.mode!r} is not one of {', '.join(SELECTABLE_MODES)}."
     for name in agent.tools or ():
         # Tools of MCP servers are known only once their server runs.
         if not name.startswith("mcp__") and not any(fnmatchcase(tool, name) for tool in tools):

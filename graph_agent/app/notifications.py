@@ -225,7 +225,7 @@ class _Command:
 
 
 async def _desktop(message: Mapping[str, Any]) -> str:
-    """A notification of the desktop, by `notify-send` or macOS's `osascript`."""
+    """A desktop notification, by `notify-send` or macOS's `osascript`."""
     if sys.platform == "darwin":
         script = 'on run {text}\ndisplay notification text with title "graph-agent"\nend run'
         command = ["osascript", "-e", script, message["summary"]]

@@ -140,9 +140,9 @@ async def _held_alone(database: Path, text: str) -> AsyncIterator[tuple[ThreadSu
 
 
 def interrupt_holder(database: Path, text: str) -> int:
-    """Press Ctrl-C, so to speak, in the process that holds the thread; returns its id.
+    """Send the signal of Ctrl-C to the process that holds the thread; returns its pid.
 
-    A chat or run stops its turn. Nothing else is signalled than the very process that took the thread.
+    A chat or run stops its turn. Only the very process that took the thread gets the signal.
 
     Raises:
         UnknownId: no id matches the text, or several do.

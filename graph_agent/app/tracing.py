@@ -41,8 +41,6 @@ __all__ = ["Collector", "TurnTracer", "trace_turns"]
 
 _log = logging.getLogger(__name__)
 
-_VARIABLES = "https://opentelemetry.io/docs/specs/otel/protocol/exporter/"
-"""Where the variables that `Collector.chosen` reads are described."""
 _TIMEOUT_S = 5.0
 _MAX_TIMEOUT_S = 3_600.0
 _CLOSE_S = 2.0
@@ -64,7 +62,10 @@ class Collector(NamedTuple):
 
     @classmethod
     def chosen(cls, endpoint: str | None, env: Mapping[str, str]) -> "Collector | None":
-        """What the setting `otel_endpoint` and the standard variables (`_VARIABLES`) name; None for nothing."""
+        """The collector that `otel_endpoint` or OpenTelemetry's variables name; None if none is named.
+
+        The variables: https://opentelemetry.io/docs/specs/otel/protocol/exporter/
+        """
         if env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
             return None
         base = (
@@ -205,7 +206,7 @@ class TurnTracer:
         about = {"gen_ai.conversation.id": self._thread_id, "graph_agent.turn.status": event.status}
         self._end(turn, now, about | _usage(event.usage), has_failed=event.status in ("model_error", "failed"))
         self._turn = None
-        trace = _trace_of(self._thread_id, event.turn_id)
+        trace = _trace_ids(self._thread_id, event.turn_id)
         parent = trace.root_id if self._is_continued and event.turn_id else ""
         if not parent:
             turn.span_id = trace.root_id
@@ -264,7 +265,7 @@ class _Trace(NamedTuple):
     root_id: str
 
 
-def _trace_of(thread_id: str, turn_id: str) -> _Trace:
+def _trace_ids(thread_id: str, turn_id: str) -> _Trace:
     """The ids of the trace of a turn: the same in every process that works on it."""
     digest = sha256(f"{thread_id}\0{turn_id}".encode()).hexdigest() if turn_id else secrets.token_hex(32)
     return _Trace(digest[:32], digest[32:48])
@@ -329,7 +330,6 @@ def _total(name: str, unit: str, points: Sequence[Mapping[str, Any]]) -> dict[st
 
 def _metrics_body(spans: Sequence[_Span], turn: _Span, event: TurnEnded, resource: Mapping[str, str]) -> bytes:
     """What this part of the turn adds to the counts, and how many calls wait at its end."""
-
     times = {"startTimeUnixNano": str(turn.start), "timeUnixNano": str(turn.end)}
     point = partial(_point, times)
     used = Counter[str]()

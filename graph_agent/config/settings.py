@@ -20,6 +20,7 @@ from pydantic import (
 __all__ = [
     "OPENAI_BASE_URL",
     "SECRET_KEYS",
+    "SELECTABLE_MODES",
     "ExampledRule",
     "Hook",
     "HookSettings",
@@ -293,6 +294,8 @@ class McpServer(Section):
 
 
 Mode = Literal["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions"]
+SELECTABLE_MODES: tuple[Mode, ...] = ("default", "acceptEdits", "plan", "auto", "dontAsk")
+"""The modes that a thread may switch to; bypassPermissions can only be chosen where a session starts."""
 
 
 class ExampledRule(Section):

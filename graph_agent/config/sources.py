@@ -270,7 +270,7 @@ def _parse_config(text: str, place: str) -> dict[str, Any]:
         if key in sections and isinstance(value, dict):
             values |= {f"{key}.{inner}": item for inner, item in value.items()}
         else:
-            values["notify.terminal" if key == "notify" else key] = value  # The text was all there once was to set.
+            values["notify.terminal" if key == "notify" else key] = value  # Once the only setting.
     return values
 
 

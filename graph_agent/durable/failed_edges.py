@@ -18,8 +18,8 @@ _CONTROL = frozenset((_ERROR, _HANDLED, "__interrupt__", "__resume__", "__schedu
 def retry_failed_edges(saver: SaverT) -> SaverT:
     """The same saver; whatever graph runs on it evaluates a conditional edge again that raised.
 
-    LangGraph saves what a node returned before the edge behind it raised. When the thread is resumed, it takes the
-    node for finished, skips the edge, and the run ends without an error. Here such a node counts as not finished,
+    LangGraph saves what a node returned before the edge behind it raised. When the thread is resumed, it considers
+    the node finished, skips the edge, and the run ends without an error. Here such a node counts as not finished,
     so it runs again, and then its edge. `DurableTools` returns its recorded results; a model is asked again.
     """
     get_tuple, aget_tuple = saver.get_tuple, saver.aget_tuple

@@ -119,9 +119,8 @@ def _graph_node(name: str, node: _Node, parts: GraphDependencies) -> Callable[..
         context: RunContext | None = runtime.context
         here = _position(runtime, config, parts)
         if context is None or not context.has_session:
-            context = (
-                RunContext()
-            )  # LangGraph's server sends one, and so may its clients: what it says is not ours.
+            # LangGraph's server sends a context, and so may its clients: nothing in it comes from a session.
+            context = RunContext()
             stream_events_to(runtime.stream_writer, parts.bus)
         if parts.ensure_lock is not None:
             await parts.ensure_lock(here.thread_id)

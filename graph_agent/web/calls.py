@@ -1,5 +1,6 @@
 """The call log, one call in full, and what a thread changed in files."""
 
+import asyncio
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -54,8 +55,6 @@ def call_routes(site: Site) -> list[Route]:
         return site.page(request, "call.html", title=title, regions=regions, thread_id=given.get("thread", ""))
 
     async def files(request: Request) -> Response:
-        import asyncio
-
         from graph_agent.app.file_changes import thread_changes
 
         thread_id = request.query_params.get("id", "")
@@ -140,8 +139,6 @@ def call_regions(site: Site, request: Request) -> list[Region]:
 
 def _findings(site: Site, thread_id: str, call_id: str) -> object:
     """What can be found out about an interrupted call: output so far, processes, whether it took effect."""
-    import asyncio
-
     from graph_agent.app.recovery import interrupted_calls
 
     calls = asyncio.run(interrupted_calls(site.database, thread_id))

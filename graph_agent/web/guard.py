@@ -157,7 +157,7 @@ class Guard:
         return is_foreign and headers.get("sec-fetch-mode") != "navigate"
 
     def _entrance(self, scope: Scope, headers: Headers) -> Response | None:
-        """Exchange the token of the first address for the cookie; None for who has the cookie already."""
+        """Exchange the token of the first address for the cookie; None for a browser that has the cookie."""
         access, path = self._access, scope["path"]
         if path.startswith(_PUBLIC):
             return None
@@ -176,8 +176,8 @@ class Guard:
 
 
 _EXPIRED = (
-    "This browser is not signed in, or the server was started anew since. Open the address that graph-agent web "
-    "printed last."
+    "This browser is not signed in, or the server has been restarted since. Open the address that graph-agent "
+    "web printed last."
 )
 
 

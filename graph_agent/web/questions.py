@@ -4,6 +4,7 @@ A form names the question as it was shown: call, attempt and digest of the argum
 else by now, the answer is refused and the person sees the new question. The first answer wins, given anywhere.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +132,7 @@ def inbox_regions(site: Site, request: Request) -> tuple[list[Region], int]:
     page = number_in(request, "page")
     try:
         with read_database(site.database) as reader:
-            views = [view for view in reader.questions() if not view.is_resumable]
+            views = reader.questions()
             workspaces = reader.workspaces()
     except NothingYet:
         views, workspaces = [], {}
@@ -278,16 +279,10 @@ def _answered(asked: Asked) -> AnswerRefused:
     return AnswerRefused(f"Call {asked.call_id!r} is not waiting for approval any more.")
 
 
-async def _proposal(site: Site, asked: Asked) -> Any:
-    return await propose_rules(site.database, asked.name)
-
-
 def _show_rules(site: Site, request: Request) -> Response:
     """The rules that "always" would store, before it stores them."""
-    import asyncio
-
     asked, view, back = _question_in(site, request)
-    proposal = asyncio.run(_proposal(site, asked))
+    proposal = asyncio.run(propose_rules(site.database, asked.name))
     if proposal is None:
         raise _answered(asked)
     choices = {name: found for name in ("exact", "prefix") if (found := proposal.choice(name)) is not None}

@@ -55,7 +55,6 @@ def _environment() -> Environment:
         finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
-        extensions=["jinja2.ext.do"],
     )
     environment.filters |= {
         "answer_words": answer_words,
@@ -177,5 +176,5 @@ def static_file(name: str) -> tuple[bytes, str]:
 
 @cache
 def _static_address(name: str) -> str:
-    """Where a page loads it from; the address changes with the content, so that browsers may keep it for ever."""
+    """Where a page loads it from; the address changes with the content, so that browsers may keep it forever."""
     return f"/static/{name}?v={hashlib.sha256(static_file(name)[0]).hexdigest()[:12]}"

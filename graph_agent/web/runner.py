@@ -7,14 +7,12 @@ open it, and every other place may answer.
 import asyncio
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graph_agent.app.reader import read_database
 from graph_agent.errors import AgentError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from graph_agent.session.session import Session
     from graph_agent.session.turn_result import TurnResult
 
@@ -35,7 +33,7 @@ class ThreadRunner:
         self._is_closing = False
 
     def wake(self, thread_id: str) -> bool:
-        """Continue the thread, or its parent, if nobody else holds it; whether this process works on it now."""
+        """Continue the thread, or its parent, unless others hold it; returns whether this process works on it."""
         with read_database(self._database) as reader:
             own = reader.top_thread(thread_id)
             thread = reader.thread(own)
@@ -93,19 +91,15 @@ class ThreadRunner:
 
     async def _continue(self, session: "Session") -> None:
         """Run until the thread is idle and no message waits, or a person is needed."""
-        result = await self._run(session.start())
-        if result is not None and result.status == "resumable":
-            result = await self._run(session.continue_turn())
+        opened = await session.start()
+        result: TurnResult | None = await session.continue_turn() if opened.status == "resumable" else opened
         while result is not None and not self._is_closing:
             if result.questions:
                 answered = await session.recorded_answers()
                 if {item.question.call_id for item in result.questions} - answered.keys():
                     return
-                result = await self._run(session.proceed())
+                result = await session.proceed()
             elif result.status in ("done", "stopped", "limit"):
-                result = await self._run(session.send_queued())
+                result = await session.send_queued()
             else:
                 return
-
-    async def _run(self, work: "Coroutine[Any, Any, TurnResult | None]") -> "TurnResult | None":
-        return await work

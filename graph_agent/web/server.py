@@ -125,8 +125,8 @@ def serve(options: WebOptions, say: Callable[[str], None]) -> None:
     """
     if not is_loopback(options.host) and not options.allow_remote:
         raise UsageError(
-            f"--host {options.host} opens the pages to other machines, without encryption: whoever reads along can "
-            "approve calls. Put a tunnel or a proxy with TLS in front of it, and add --allow-remote."
+            f"--host {options.host} opens the pages to other machines, without encryption: whoever intercepts them "
+            "can approve calls. Put a tunnel or a proxy with TLS in front of it, and add --allow-remote."
         )
     listener = _listen(options.host, options.port)
     port = listener.getsockname()[1]
@@ -144,7 +144,7 @@ def serve(options: WebOptions, say: Callable[[str], None]) -> None:
     shown = socket.gethostname() if options.host in ("0.0.0.0", "::") else options.host  # noqa: S104 - compared, not bound
     host = f"[{shown}]" if ":" in shown else shown
     say(f"Open http://{host}:{port}/?token={site.access.token}")
-    say("Whoever has this address can answer for you. Ctrl-C ends the server.")
+    say("Anyone who has this address can answer for you. Ctrl-C ends the server.")
     with listener:
         asyncio.run(_Server(config, site).serve(sockets=[listener]))
 

@@ -63,10 +63,10 @@ class Form:
         return self._fields.get(name, [""])[0].replace("\r\n", "\n").replace("\r", "\n")
 
     def require(self, name: str) -> str:
-        """The same of a field that must be filled.
+        """The first value of a field that must not be blank.
 
         Raises:
-            Refused: it is not.
+            Refused: it is missing or blank.
         """
         value = self.text(name)
         if not value.strip():
@@ -89,7 +89,7 @@ class Form:
         return self._fields.get(name, [])
 
     def back(self) -> str:
-        """The page the form was on; the inbox if that is none of ours."""
+        """The page the form was on; the inbox if that is not one of ours."""
         wanted = self.text("back")
         try:
             parts = urlsplit(wanted)
@@ -182,12 +182,12 @@ class Site:
         return RedirectResponse(target, 303)
 
     def action(self, work: Callable[[Form], Awaitable[Outcome]]) -> Callable[[Request], Awaitable[Response]]:
-        """The endpoint of a form: only with our own token in it, and never while the pages are read-only."""
+        """The endpoint of a form: only with the token of this server, and never while the pages are read-only."""
 
         async def endpoint(request: Request) -> Response:
             form = await self._form(request)
             if not same_secret(form.text("csrf"), self.access.csrf):
-                raise Refused(403, "The form is of an older page. Go back, load the page again, and repeat it.")
+                raise Refused(403, "The form comes from an older page. Go back, reload the page and try again.")
             if self.is_read_only:
                 raise Refused(403, "This server was started with --read-only. Nothing was changed.")
             return self.after(await work(form))
@@ -207,7 +207,7 @@ class Site:
             text = bytes(body).decode()
             return Form(parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS))
         except ValueError as error:
-            raise Refused(400, "The form cannot be read: it is no UTF-8, or has too many fields.") from error
+            raise Refused(400, "The form cannot be read: it is not UTF-8, or has too many fields.") from error
 
     async def failure(self, request: Request, error: Exception) -> Response:
         """A page that says what happened."""
@@ -218,6 +218,9 @@ class Site:
                 status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
                 text = str(error)
             case _:
-                status, text = 500, "Something failed inside the server. It is noted where graph-agent web runs."
+                status, text = (
+                    500,
+                    "Something failed inside the server. See the output of graph-agent web.",
+                )
         title = HTTPStatus(status).phrase
         return self.page(request, "message.html", title=title, code=status, text=text)

@@ -22,7 +22,7 @@ from graph_agent.web.rendering import render
 from graph_agent.web.site import Form, Outcome, Site, address, number_in
 
 if TYPE_CHECKING:
-    from graph_agent.app.rewind import RewindOutcome, RewindRequest
+    from graph_agent.app.rewind import RewindRequest
 
 __all__ = ["state_regions", "state_routes"]
 
@@ -177,23 +177,20 @@ def _scope(text: str) -> Any:
 
 
 def _request(checkpoint: str, scope: Any, *, is_dry: bool, is_forced: bool = False) -> "RewindRequest":
+    """Loads the modules of a rewind, so it is called in a thread that may wait for that."""
     from graph_agent.app.rewind import RewindRequest
 
     return RewindRequest(checkpoint, None, scope, is_dry=is_dry, is_forced=is_forced)
-
-
-async def _survey(site: Site, request: "RewindRequest") -> "tuple[RewindOutcome, Sequence[str]]":
-    from graph_agent.app.rewind import format_survey, rewind
-
-    done = await rewind(site.database, request, lambda _: False)
-    return done, list(format_survey(done.plan))
 
 
 async def _show_survey(site: Site, request: Request, checkpoint: str, scope: Any) -> Response:
     """What a rewind would change, before it is done."""
     thread_id = request.query_params.get("id", "")
     order = await asyncio.to_thread(_request, f"{thread_id}:{checkpoint}", scope, is_dry=True)
-    done, lines = await _survey(site, order)
+    from graph_agent.app.rewind import format_survey, rewind
+
+    done = await rewind(site.database, order, lambda _: False)
+    lines = list(format_survey(done.plan))
     return site.page(
         request,
         "rewind.html",
@@ -212,7 +209,7 @@ def _digest(lines: Sequence[str]) -> str:
 
 
 async def _rewind(site: Site, form: Form) -> Outcome:
-    """Do what the survey said, and only that."""
+    """Rewind, if that changes exactly what the page showed."""
     thread_id, checkpoint = form.require("id"), form.require("checkpoint")
     scope, shown = form.choice("scope", "both", "chat", "files"), form.text("digest")
     order = await asyncio.to_thread(

@@ -13,6 +13,7 @@ from starlette.routing import Route
 from graph_agent.app.reader import read_database
 from graph_agent.app.threads import choose_mode, choose_model, interrupt_holder, say
 from graph_agent.config.paths import own_command
+from graph_agent.config.settings import SELECTABLE_MODES
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallView, Reader, SearchHit, ThreadStatus, ThreadSummary
 from graph_agent.inspect.transcript import TranscriptMessage, call_facts, format_tokens, gather_messages
@@ -33,8 +34,6 @@ _MAX_CARDS = 4
 """Questions on the page of a thread; the inbox has all of them."""
 _MAX_BYTES = 14_000
 """Of the transcript on a page: with the frame and style sheet the first paint stays below 50 KB."""
-_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
-"""Not bypassPermissions, which can only be chosen where a session starts."""
 
 
 def thread_routes(site: Site) -> list[Route]:
@@ -68,7 +67,7 @@ def thread_routes(site: Site) -> list[Route]:
         return Outcome([await _stop(site, form.require("id"))], form.back())
 
     async def mode(form: Form) -> Outcome:
-        chosen = form.choice("mode", *_MODES)
+        chosen = form.choice("mode", *SELECTABLE_MODES)
         await choose_mode(site.database, form.require("id"), chosen)
         return Outcome([f"The thread is in mode {chosen} from its next turn on."], form.back())
 
@@ -161,7 +160,7 @@ def _show_thread(site: Site, request: Request) -> Response:
         regions=regions,
         thread=thread,
         thread_id=thread.thread_id,
-        modes=_MODES,
+        modes=SELECTABLE_MODES,
         parent=thread.parent_thread if thread.parent_call else None,
         before=number_in(request, "before", 0),
     )

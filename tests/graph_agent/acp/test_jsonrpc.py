@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graph_agent.acp import jsonrpc
-from graph_agent.acp.jsonrpc import Connection, PeerError, Reply, RpcError, lines_of
+from graph_agent.acp.jsonrpc import Connection, PeerError, Reply, RpcError, read_lines
 from graph_agent.errors import ThreadHeld, UnknownId, UsageError
 
 
@@ -148,7 +148,7 @@ async def test_a_line_that_is_too_long_is_skipped_and_the_next_one_is_read(
     path = tmp_path / "input"
     path.write_bytes(b"short\n" + b"x" * 25 + b"\n\n" + b"y" * 11 + b"\nfits\nno newline")
     with path.open("rb") as file:
-        read = [line async for line in lines_of(os.dup(file.fileno()))]
+        read = [line async for line in read_lines(os.dup(file.fileno()))]
 
     kinds = [("line", b"short"), ("long", b""), ("line", b""), ("long", b"")]
     assert read == [*kinds, ("line", b"fits"), ("line", b"no newline")]

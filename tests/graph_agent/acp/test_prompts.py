@@ -53,14 +53,14 @@ def test_blocks_make_a_message(blocks: list[dict[str, Any]], text: str, attachme
         ("hello", "list of one or more"),
         (["hello"], "must be an object"),
         ([{}], "type None"),
-        ([{"type": "audio", "data": ""}], "'audio' is not taken"),
-        ([{"type": "text"}], "text must be a text"),
+        ([{"type": "audio", "data": ""}], "'audio' is not supported"),
+        ([{"type": "text"}], "text must be a string"),
         ([{"type": "text", "text": " "}], "empty"),
-        ([{"type": "resource_link"}], "uri must be a text"),
+        ([{"type": "resource_link"}], "uri must be a string"),
         ([{"type": "resource"}], "resource must be an object"),
         ([{"type": "resource", "resource": {"uri": f"{FILE}/w/a.bin", "blob": "AA=="}}], "binary"),
         ([{"type": "image", "data": "???", "mimeType": "image/png"}], "not Base64"),
-        ([{"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}], "no PNG"),
+        ([{"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}], "not a PNG"),
     ],
 )
 def test_what_is_no_prompt_is_refused(blocks: Any, why: str) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.acp.tool_calls import plan_of, question_content, tool_call
+from graph_agent.acp.tool_calls import plan_entries, question_content, tool_call
 from tests.fakes.scripted_session import approval, recovery
 from tools.diff import diff_texts
 
@@ -115,6 +115,6 @@ def test_a_question_shows_what_helps_to_decide(item: Any, parts: list[str]) -> N
     ],
 )
 def test_the_steps_of_a_plan_are_read_from_the_call_that_wrote_it(metadata: dict[str, Any], plan: Any) -> None:
-    found = plan_of(_record("todo_write", {}, metadata=metadata))
+    found = plan_entries(_record("todo_write", {}, metadata=metadata))
 
     assert (found if found is None else [(one["content"], one["status"]) for one in found]) == plan

@@ -187,9 +187,9 @@ def test_an_image_that_cannot_be_sent_is_refused(shots: Path, name: str, reason:
         ("xclip", "cat image", "clipboard.png, 32x32"),
         ("pngpaste", "cat image", "clipboard.png, 32x32"),
         ("powershell.exe", "base64 image", "clipboard.png, 32x32"),
-        ("wl-paste", "echo text", "no PNG, JPEG, GIF or WebP"),
+        ("wl-paste", "echo text", "not a PNG, JPEG, GIF or WebP"),
         ("wl-paste", "exit 1", "contains no image"),
-        ("wl-paste", "cat /dev/zero", "no PNG, JPEG, GIF or WebP"),
+        ("wl-paste", "cat /dev/zero", "not a PNG, JPEG, GIF or WebP"),
         ("other", "exit 1", "No program can read images"),
     ],
 )

@@ -395,7 +395,7 @@ def test_a_rule_is_shown_before_it_is_stored_and_no_other_one_is(waiting: Pages)
     stored = waiting.notice_after(waiting.post("/always", {**fields, "rules-exact": shown}))
 
     assert json.loads(shown) == ["bash(touch x)"]
-    assert (other.status_code, "The rule is another one now" in other.text) == (409, True)
+    assert (other.status_code, "The rule is a different one now" in other.text) == (409, True)
     assert "Always allowed (thread): bash(touch x)" in stored
 
 
