@@ -104,7 +104,7 @@ class CallPreparation:
             parsed = kept.parsed if kept else await self._parse(tool, arguments)
             if parsed.objection:
                 return PreparedCall(tool.name, parsed.arguments, "unusable", parsed.objection)
-            facts, resolved = await self._facts(parsed, scope)
+            facts, resolved = await self._facts(parsed, scope, policy)
             decision = evaluate(facts, policy)
             cache: dict[str, Any] = {}
             shown = None if decision.verdict == "deny" else await self._preview(parsed, scope, facts, cache)
@@ -162,16 +162,16 @@ class CallPreparation:
         try:
             parsed = kept.parsed if kept else await self._parse(tool, call["arguments"])
             names_paths = any(isinstance(target, PathTarget) for target in parsed.targets)
-            paths = None
+            paths, policy = None, await self._policy(scope)
             if names_paths or approved_folder is not None:
-                policy = await self._policy(scope)
                 facts = await self._current_facts(kept, parsed, scope, policy)
                 if approved_folder is not None and approved_folder != _folder(facts):
                     moved = _MOVED.format(then=approved_folder, now=_folder(facts))
                     return failure(ToolErrorType.EXECUTION, moved)
                 paths = allowed_paths(facts, call.get("paths"), policy) if names_paths else None
             cache = kept.cache if kept else {}
-            context = replace(self._contexts.for_call(call, scope), approved_paths=paths, cache=cache)
+            context = self._contexts.for_call(call, scope, policy.rules)
+            context = replace(context, approved_paths=paths, cache=cache)
             return RunPermit(context, parsed.keywords)
         except InvalidArguments as error:
             return failure(ToolErrorType.VALIDATION, str(error))
@@ -208,7 +208,7 @@ class CallPreparation:
         """Whether mode, rules and target files are those that the call was prepared with."""
         if (scope.mode, scope.cwd, policy) != (kept.mode, kept.cwd, kept.policy):
             return False
-        context = self._contexts.policy_context
+        context = self._contexts.context_with(policy.rules)
         return kept.resolved == await run_in_thread(resolve_targets, kept.parsed.targets, scope.cwd, context)
 
     async def _current_facts(
@@ -216,10 +216,10 @@ class CallPreparation:
     ) -> CallFacts:
         if kept is not None and await self._is_current(kept, scope, policy):
             return kept.facts
-        return (await self._facts(parsed, scope))[0]
+        return (await self._facts(parsed, scope, policy))[0]
 
-    async def _facts(self, parsed: _ParsedCall, scope: Scope) -> tuple[CallFacts, Targets]:
-        context = self._contexts.policy_context
+    async def _facts(self, parsed: _ParsedCall, scope: Scope, policy: PolicySettings) -> tuple[CallFacts, Targets]:
+        context = self._contexts.context_with(policy.rules)
 
         def look_up() -> tuple[CallFacts, Targets]:
             resolved = resolve_targets(parsed.targets, scope.cwd, context)

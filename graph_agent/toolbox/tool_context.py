@@ -16,7 +16,7 @@ from graph_agent.events import ProgressKind
 from graph_agent.ports import Blobs, FileStates, Grant, Grants, GrantScope, JournalRow, Scope
 from graph_agent.toolbox.facts import PolicyContext, host_permission, names_in_rules, other_names, shell_folder
 from policy import Grant as GrantedRules
-from policy import InvalidRule, PolicySettings, Rule, closed_paths, denied_rules, granted_rules
+from policy import InvalidRule, PolicySettings, Rule, Rules, closed_paths, denied_rules, granted_rules
 from tools.base import (
     BytesFetched,
     FilesSearched,
@@ -101,6 +101,10 @@ class ToolContexts:
         self.blobs = StoredBlobs(dependencies.blobs, dependencies.redact)
         self._dependencies = dependencies
 
+    def context_with(self, rules: Rules) -> PolicyContext:
+        """What policy evaluates calls with while these rules hold; grants that allow are left out."""
+        return self.policy_context._replace(policy=replace(self.policy_context.policy, rules=rules))
+
     def for_thread(self, scope: Scope) -> ToolContext:
         """The context of every use of a tool in the thread, without anything to have an effect with."""
         return ToolContext(
@@ -114,8 +118,13 @@ class ToolContexts:
             limits=self.limits,
         )
 
-    def for_call(self, call: ToolCallInfo, scope: Scope) -> ToolContext:
-        """The context of one attempt at a call."""
+    def for_call(self, call: ToolCallInfo, scope: Scope, rules: Rules) -> ToolContext:
+        """The context of one attempt at a call.
+
+        Args:
+            rules: those that hold now, with what a person always denies: they hold for what the call finds, too.
+        """
+        policy = self.context_with(rules)
 
         def report(progress: Progress) -> None:
             shown = format_progress(progress)
@@ -134,24 +143,25 @@ class ToolContexts:
             processes=RecordedProcesses(self._dependencies.record_process),
             progress=report,
             sandbox=None if call.get("outside_sandbox") else self._dependencies.sandbox,
-            may_read=self._file_filter(),
-            host_permission=lambda host: host_permission(host, scope, self.policy_context),
+            may_read=_file_filter(policy),
+            host_permission=lambda host: host_permission(host, scope, policy),
             observed=(call.get("preview") or {}).get("observed"),
         )
 
-    def _file_filter(self) -> Callable[[Path], bool]:
-        """Whether rules let a tool read a file it finds; links in rules are looked up once for many files."""
-        workspace, policy, *_ = self.policy_context
-        closed = [one for one in closed_paths(policy.rules.deny, workspace, policy.home) if one.access == "read"]
-        if not closed:
-            return allow_any_path
-        known = names_in_rules(self.policy_context)
 
-        def is_readable(path: Path) -> bool:
-            names = (path, *other_names(path, known))
-            return not any(one.covers(str(name)) for one in closed for name in names)
+def _file_filter(context: PolicyContext) -> Callable[[Path], bool]:
+    """Whether rules let a tool read a file it finds; links in rules are looked up once for many files."""
+    workspace, policy, *_ = context
+    closed = [one for one in closed_paths(policy.rules.deny, workspace, policy.home) if one.access == "read"]
+    if not closed:
+        return allow_any_path
+    known = names_in_rules(context)
 
-        return is_readable
+    def is_readable(path: Path) -> bool:
+        names = (path, *other_names(path, known))
+        return not any(one.covers(str(name)) for one in closed for name in names)
+
+    return is_readable
 
 
 class StoredBlobs:

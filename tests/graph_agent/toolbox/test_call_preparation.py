@@ -191,6 +191,28 @@ async def test_a_grant_allows_the_call_names_itself_and_holds_until_it_is_revoke
     assert (after.verdict, given.asked[0]) == ("ask", ("t1", str(workspace)))
 
 
+@pytest.mark.parametrize("mode", ["default", "acceptEdits", "bypassPermissions"])
+@pytest.mark.parametrize("rule", ["read_file({}/secret.txt)", "read_file({}/link.txt)"])
+@pytest.mark.parametrize("found", [{"pattern": "hunter"}, {"pattern": "hunter", "path": "."}])
+async def test_what_is_always_denied_is_not_found_by_a_search_either(
+    tmp_path: Path, mode: str, rule: str, found: dict[str, str]
+) -> None:
+    box, workspace, given = _box(tmp_path)
+    for name in ("secret.txt", "open.txt"):
+        (workspace / name).write_text(f"hunter in {name}\n")
+    (workspace / "link.txt").symlink_to("secret.txt")
+    given.grants.append(replace(_GRANT, rules=(rule.format(workspace),), effect="deny"))
+    scope = replace(_SCOPE, mode=mode)
+
+    plan = await box.prepare("grep", found, scope)
+    outcome = await box.run(call_of("grep", plan.arguments), scope)
+    named = await box.prepare("read_file", {"file_path": "secret.txt"}, scope)
+
+    assert plan.verdict == "allow"
+    assert outcome.output == "open.txt:1:hunter in open.txt\n[left out: 2 withheld by a rule]"
+    assert named.verdict == "deny"
+
+
 async def test_a_grant_that_cannot_be_read_allows_nothing(tmp_path: Path) -> None:
     box, *_ = _box(tmp_path, replace(_GRANT, rules=("(", "bash(ls -la)")))
 

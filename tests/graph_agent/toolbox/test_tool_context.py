@@ -42,7 +42,7 @@ def test_a_call_gets_what_it_runs_with_and_a_preview_gets_nothing_with_an_effect
     call = call_of("odd", {}) | {"answer": "yes", "preview": {"observed": {"path": "x"}}}
 
     inside = replace(_SCOPE, cwd=str(world.workspace / "sub"))
-    planned, run = contexts.for_thread(inside), contexts.for_call(call, _SCOPE)
+    planned, run = contexts.for_thread(inside), contexts.for_call(call, _SCOPE, context.policy.rules)
     run.progress(FilesSearched(3))
 
     assert (planned.cwd, planned.processes, planned.call_id, planned.answer) == (
@@ -56,6 +56,9 @@ def test_a_call_gets_what_it_runs_with_and_a_preview_gets_nothing_with_an_effect
     assert (run.todo, run.thread_id) == (_SCOPE.todo, "t1")
     assert reports == [("c1", ProgressReport("files_searched", "3 files", 3))]
     assert [run.may_read(world.workspace / name) for name in ("secret", "open")] == [False, True]
+    later = contexts.for_call(call, _SCOPE, parse_rules(deny=["read(open)", "web_fetch(evil.example)"]))
+    assert [later.may_read(world.workspace / name) for name in ("secret", "open")] == [True, False]
+    assert [one.host_permission("evil.example").is_denied for one in (run, later)] == [False, True]
 
 
 @pytest.mark.parametrize(
