@@ -67,6 +67,19 @@ _OTHER_WORDS = {
 }
 """What other agents call our commands."""
 
+_OTHER_OPTIONS = {
+    "--yolo": "--dangerously-skip-permissions",
+    "--dangerously-bypass-approvals-and-sandbox": "--dangerously-skip-permissions",
+    "--permission-mode": "--mode",
+    "--approval-mode": "--mode",
+    "--output-format": "--output",
+    "--max-turns": "--max-steps",
+    "--session": "--thread",
+    "--cd": "--workspace",
+    "--prompt": "--print",
+}
+"""What other agents call our options."""
+
 _SIMILARITY = 0.75
 _SHORTEST_PREFIX = 3
 
@@ -83,6 +96,8 @@ class _Line:
     """The prompt; more than one word if it was not quoted."""
     rest: list[str] | None = None
     """From the command on, if there is one."""
+    others: list[str] = field(default_factory=list)
+    """From the first option on that only the parser can answer: an unknown one, or one of the program itself."""
     is_printing: bool = False
     is_literal: bool = False
     """Whether `--` came before the words."""
@@ -92,12 +107,13 @@ def expand_arguments(arguments: Sequence[str]) -> list[str]:
     """The command line with its command: `chat` on a terminal, `run` elsewhere and with `--print`.
 
     A line that begins with a command keeps it; options before it move behind it. A line that the parser has to
-    explain (an unknown option, a mistyped command, a prompt without quotes) is left for it. The result expands to
-    itself.
+    explain (an unknown option, a mistyped command, a prompt without quotes) is left for it, the option first. The
+    result expands to itself.
     """
     line = _take_apart(arguments)
-    if line is None or not (line.rest or line.options or line.words or line.is_printing):
-        return list(arguments)
+    if line.others or not (line.rest or line.options or line.words or line.is_printing):
+        # The parser does not know the options before the other either, and would blame the first of them.
+        return [*line.others, *arguments[: len(arguments) - len(line.others)]]
     if line.rest is not None:
         return [*line.own, *_insert_options(line.rest, line.options)]
     if not (line.is_printing or line.is_literal) and line.words:
@@ -134,8 +150,7 @@ def is_piped_input() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
-def _take_apart(arguments: Sequence[str]) -> _Line | None:
-    """None for what only the parser can answer: an unknown option, or one of the program itself."""
+def _take_apart(arguments: Sequence[str]) -> _Line:
     line, rest = _Line(), list(arguments)
     while rest:
         word = rest.pop(0)
@@ -148,7 +163,8 @@ def _take_apart(arguments: Sequence[str]) -> _Line | None:
                 break
             line.words.append(word)
         elif not _take_option(line, word, rest):
-            return None
+            line.others = [word, *rest]
+            break
     return line
 
 
@@ -203,6 +219,8 @@ def find_similar(word: str) -> list[str]:
 
 def find_similar_option(name: str) -> list[str]:
     """Options of a line without a command that the name may be meant as."""
+    if name in _OTHER_OPTIONS:
+        return [_OTHER_OPTIONS[name]]
     import difflib  # as above
 
     known = (*VALUE_OPTIONS, *SESSION_FLAGS, *_RESUME, *_PRINT, *_OWN_FLAGS, "--help", "--version")

@@ -249,16 +249,18 @@ class _Converter:
 
 
 def _to_number(text: str, parameter: Any, context: Any) -> int | float:
-    is_whole, least = parameter.type_descriptor.annotation is int, parameter.min
+    is_whole, least, most = parameter.type_descriptor.annotation is int, parameter.min, parameter.max
     try:
         number = int(text) if is_whole else float(text)
     except ValueError:
         number = math.nan
-    if math.isfinite(number) and (least is None or number >= least):
+    if math.isfinite(number) and (least is None or number >= least) and (most is None or number <= most):
         return number
     wanted = "a whole number" if is_whole else "a number"
-    if least is not None:
-        wanted += " above 0" if least < _ABOVE_ZERO else f" of {least} or more"
+    if most is not None:
+        wanted += f" from {least or 0} to {most}"
+    elif least is not None:
+        wanted += " above 0" if 0 < least < _ABOVE_ZERO else f" of {least} or more"
     name = parameter.label.split()[0]
     raise BadParameter(f"{name} {text!r} is not {wanted}.", ctx=context, param=parameter)
 

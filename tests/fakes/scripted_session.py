@@ -175,6 +175,8 @@ class ScriptedSession(_Session):
                     f"Call {question.call_id!r} already has an answer: {standing.kind} by {standing.by}"
                 )
             return standing
+        if question != self._open[question.call_id].question:
+            raise AnswerRefused(f"The question about call {question.call_id} is no longer open.")
         answer = Answer(kind, self.by, AT, arguments, reason, outside)
         self._decided[question.call_id] = answer
         edited = () if arguments is None else (json.dumps(arguments),)
@@ -200,7 +202,8 @@ class ScriptedSession(_Session):
             raise AnswerRefused(self.refusals.pop(question.call_id))
         item = self._open[question.call_id]
         call = {**item.call, "arguments": dict(arguments), "preview": {"kind": "text", "text": "as edited"}}
-        return replace(item, call=cast("ToolCallInfo", call))
+        asked = replace(item.question, reason="policy asks again")
+        return replace(item, call=cast("ToolCallInfo", call), question=asked)
 
     async def propose_grant(
         self, question: Question, arguments: Mapping[str, Any] | None = None, effect: GrantEffect = "allow"

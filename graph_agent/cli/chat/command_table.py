@@ -57,6 +57,17 @@ COMMANDS: dict[str, Command] = {
     "quit": Command("/quit", "leave; you can resume the thread later"),
 }
 
+_OTHER_WORDS = {
+    "plan": "mode plan",
+    "new": "clear",
+    "undo": "rewind",
+    "sessions": "threads",
+    "permissions": "policy",
+    "usage": "cost",
+    "tokens": "cost",
+}
+"""What other agents call our commands."""
+
 _COMMAND = re.compile(r"/(?:([^\s/]+)(?:[^\S\n]+(.*))?)?")
 _NOW = re.compile(r"/(now)(?:\s+(.*))?", re.DOTALL)
 """Its argument may have several lines."""
@@ -91,6 +102,7 @@ def expand_command(text: str, workspace: Path, *, trusted_once: bool = False, in
     if name in COMMANDS and not in_chat:
         raise UsageError(f"/{name} works in the chat only. `run` takes options (`run --help`) and custom commands.")
     near = difflib.get_close_matches(name, (*COMMANDS, *found.known) if in_chat else tuple(found.known), n=1)
+    near = [_OTHER_WORDS[name]] if in_chat and name in _OTHER_WORDS else near
     hint = f" Did you mean /{near[0]}?" if near else " /help lists the commands." if in_chat else ""
     advice = "" if in_chat else " Begin the line with a blank to send it as a message."
     raise UsageError(f"Unknown command /{name}.{hint}{advice}")

@@ -5,6 +5,7 @@ Nothing runs in here: the session continues only when every question has its ans
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rich.text import Text
@@ -209,6 +210,8 @@ async def _ask_approval(
         if key == "e":
             if (changed := await _edit(prompt, item)) is not None:
                 page = _page(prompt, changed, offer.position, is_edited=True)
+                # Policy may word its reason otherwise now; the question that is open is still the first.
+                changed = replace(changed, question=item.question)
                 with contextlib.suppress(InputCancelled):
                     # One answer for all would be about the model's arguments.
                     alone = offer._replace(alike=1)

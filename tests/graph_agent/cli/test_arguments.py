@@ -100,6 +100,9 @@ def test_a_line_without_a_command_is_a_chat_on_a_terminal_and_a_run_elsewhere(
         ("theads list", "theads list"),
         ("approve 1a2b", "approve 1a2b"),
         ("fix it", "fix it"),
+        ("-p hi --zzzz json", "--zzzz json -p hi"),
+        ("-c -m small -Z", "-Z -c -m small"),
+        ("-p hi --help", "--help -p hi"),
     ],
 )
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -132,7 +135,14 @@ def test_a_word_that_is_nearly_a_command_is_told_from_a_prompt(word: str, meant:
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("--moedl", ["--model"]), ("--contineu", ["--continue"]), ("--zzzz", [])]
+    ("name", "meant"),
+    [
+        ("--moedl", ["--model"]),
+        ("--contineu", ["--continue"]),
+        ("--yolo", ["--dangerously-skip-permissions"]),
+        ("--output-format", ["--output"]),
+        ("--zzzz", []),
+    ],
 )
 def test_an_option_that_is_nearly_right_is_recognized(name: str, meant: list[str]) -> None:
     assert find_similar_option(name) == meant

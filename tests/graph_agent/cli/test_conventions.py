@@ -1,5 +1,6 @@
 """Every command, asked for help and used wrongly in each way it can be."""
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,6 +131,10 @@ def bad_value_rows() -> Iterator[Row]:
             if option.name not in FREE and not (is_text and path[0] in NEED_A_TERMINAL):
                 value = BAD_VALUES[option.name] if is_text else "nonsense"
                 yield (*path, *_operands(path, command), option.opts[-1], value), (value,)
+            for bound, beyond in ((option.min, -1), (option.max, 1)):
+                if bound is not None:
+                    value = str(math.floor(bound) + beyond)
+                    yield (*path, *_operands(path, command), option.opts[-1], value), (f"{value!r} is not a",)
 
 
 def _operands(path: tuple[str, ...], command: Any) -> list[str]:

@@ -70,6 +70,7 @@ async def test_quit_leaves(tmp_path: Path) -> None:
         ("/mode plan", None, "mode: plan\n"),
         ("/mode yolo", None, "Unknown mode 'yolo'. Choose one of default, acceptEdits, plan, auto, dontAsk.\n"),
         ("/[red]x\x1b", None, "Unknown command /[red]x\\x1b. /help lists the commands.\n"),
+        ("/plan", None, "Unknown command /plan. Did you mean /mode plan?\n"),
         ("/thread", None, "Unknown command /thread. Did you mean /threads?\n"),
         ("/model", None, "model: scripted model\n  one\n  two\n/model NAME switches to another\n"),
         ("/model two", None, "model: two @ scripted (from your next message on)\n"),

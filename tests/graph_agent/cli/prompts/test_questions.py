@@ -407,6 +407,7 @@ async def test_edited_arguments_are_shown_again_with_their_change(
 
     again = shown[shown.index(KEYS) + 1 :]
     assert [line for line in again if line.startswith("  ")] == [
+        "  policy asks again",
         "  $ echo mine",
         "  These are your edited arguments, not the model's.",
         "  as edited",
