@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,8 @@ def test_several_lines_are_one_message_at_the_prompt_and_during_a_turn(tmp_path:
     for last, seen in (("ccc", "sleep 60"), ("ddd", "queued: a")):
         for piece in typed:
             chat.types(piece.replace("ccc", last))
+            if last == "ccc" and len(typed) > 1:
+                time.sleep(0.2)  # The prompt has just begun: read together, the pieces would be a paste.
         # Read together with the Enter behind it, a paste would be lines that were typed ahead.
         chat.shows(last)
         chat.plays("^\r", seen)
