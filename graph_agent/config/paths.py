@@ -11,7 +11,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -63,12 +63,15 @@ def own_command() -> str:
     from tools.programs import first_on_path  # noqa: PLC0415 - as below
 
     script, named = Path(sys.executable).parent / _NAME, first_on_path(_NAME)
-    if not script.exists():
+    if not os.path.exists(script):  # noqa: PTH110 - never raises
         return _NAME if named else shlex.join([sys.executable, "-m", "graph_agent"])
     if named and named.resolve() == script.resolve():
         return _NAME
-    folder = Path.cwd()
-    return shlex.quote(str(script.relative_to(folder) if script.is_relative_to(folder) else script))
+    with suppress(OSError):  # The folder may be gone.
+        folder = Path.cwd()
+        if script.is_relative_to(folder):
+            script = script.relative_to(folder)
+    return shlex.quote(str(script))
 
 
 def runnable_hints(text: str) -> str:

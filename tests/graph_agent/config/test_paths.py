@@ -193,6 +193,19 @@ def test_hints_name_a_command_that_calls_this_program_from_here(
     assert own_command() == called.format(root=tmp_path)
 
 
+def test_a_folder_of_path_that_cannot_be_searched_and_a_folder_that_is_gone_break_no_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    looped = tmp_path / "looped"
+    looped.symlink_to(looped)
+    monkeypatch.setenv("PATH", f"{looped}:{'x' * 300}:/usr/bin")
+
+    assert own_command().endswith("graph-agent")
+
+
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     """A program that has a thread, and cannot be called by its name."""
