@@ -40,7 +40,7 @@ def first_on_path(name: str) -> Path | None:
     """The file that the user's shell would start, in whatever folder of PATH: to name it, never to start it."""
     folders = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
     # Not `Path.exists`: that raises where a folder of PATH may not be searched.
-    return next((one for folder in folders if os.path.exists(one := Path(folder, name))), None)  # noqa: PTH110
+    return next((one for folder in folders if os.path.exists(one := Path(folder, name))), None)  # noqa: PTH110 - as above
 
 
 def find_program(name: str, path: str | None = None, *, outside: Sequence[Path] = ()) -> str | None:
