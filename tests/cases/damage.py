@@ -26,6 +26,8 @@ def _turns(name: str) -> list[Reply]:
 REPLIES = [
     *_turns(WELL),
     *_turns(HURT),
+    TCS(bash("shell1", "sleep 1", background=True)),
+    TXT("it runs"),
     TCS(bash("ask1", "touch a"), bash("ask2", "touch b")),
 ]
 """What the model says while the threads are made."""
@@ -68,10 +70,13 @@ class Damage:
 
 
 def furnish(bench: Bench) -> Path:
-    """A database with every kind of row: a thread that ended, and one with questions and a queued message."""
+    """A database with every kind of row: a thread that ended, and one with a rewind, questions and a message."""
     assert bench.run("first", "--thread", WELL).code == 0
     assert bench.run("first", "--thread", HURT).code == 0
-    assert bench.ask("second", "--thread", HURT).code == 3
+    ended = bench.command.json("history", HURT)["checkpoints"][0]["checkpoint_id"]
+    assert bench.run("background", "--resume", HURT).code == 0
+    assert bench.command("rewind", ended, "--yes").returncode == 0
+    assert bench.ask("second", "--resume", HURT).code == 3
     assert bench.ask("queued", "--resume", HURT).code == 3
     assert bench.command("approvals", "approve", "ask2", "--always").returncode == 0
     return bench.home / "data" / "graph-agent.db"
