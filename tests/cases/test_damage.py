@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 _EVERY = 8
-"""The quick form takes one damage in eight, so that each column and kind comes up; `make sweep` takes the others."""
+"""The quick form takes one damage in eight, so that each column and kind comes up; the sweep takes the others."""
 
 
 def _chosen(whole: Path, *, is_long: bool) -> Iterator[Damage]:
