@@ -256,7 +256,7 @@ class _Webhook:
     """The same for each attempt, so that the receiver can drop a repetition."""
 
     async def __call__(self, message: Mapping[str, Any]) -> str:
-        # A folder's name may hold bytes that are no UTF-8.
+        # The name of a folder may hold bytes that are not UTF-8.
         body = json.dumps({"type": message["event"], **message}, ensure_ascii=False).encode(errors="replace")
         headers = webhook_headers(self.secret, self.message_id, int(time.time()), body)
         return await _post(self.url, body, {"Content-Type": "application/json", **headers})

@@ -13,7 +13,7 @@ __all__ = ["Arc", "Box", "Drawing", "draw"]
 _WIDTH, _BOX_WIDTH, _BOX_HEIGHT, _GAP, _TOP = 350, 180, 30, 26, 8
 _LEFT = (_WIDTH - _BOX_WIDTH) // 2
 _MAX_NAME = 20
-_NEAREST, _STEP, _MOST = 14, 13, 74
+_NEAREST, _STEP, _FARTHEST = 14, 13, 74
 """How far arcs lie beside the boxes: the nearest, the next ones, and the last that fits."""
 
 
@@ -87,7 +87,7 @@ def _arcs(edges: tuple[GraphEdge, ...], rows: dict[str, int]) -> Iterator[Arc]:
             yield Arc(f"M{x} {y} V{y + _GAP - 4}", css, title)
             continue
         is_forward = end > start
-        reach = min(_NEAREST + _STEP * beside[is_forward], _MOST)
+        reach = min(_NEAREST + _STEP * beside[is_forward], _FARTHEST)
         beside[is_forward] += 1
         x = _LEFT + _BOX_WIDTH if is_forward else _LEFT
         far = x + reach if is_forward else x - reach
