@@ -1,16 +1,21 @@
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
+import policy
+from graph_agent.acp.choices import mode_state
+from graph_agent.cli.chat import command_table
 from graph_agent.config.settings import (
     OPENAI_BASE_URL,
     SECRET_KEYS,
+    SELECTABLE_MODES,
     ExampledRule,
     Hook,
     HookSettings,
     McpServer,
+    Mode,
     ModelSettings,
     PolicySettings,
     Price,
@@ -19,6 +24,7 @@ from graph_agent.config.settings import (
     known_keys,
     suggest_key,
 )
+from graph_agent.storage.sqlite import row_values
 
 _ADDRESS = "should be an address that starts with"
 
@@ -94,6 +100,14 @@ def test_every_setting_of_a_server_is_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text(encoding="utf-8")
 
     assert [name for name in McpServer.model_fields if f"| `{name}` |" not in page] == []
+
+
+def test_every_list_of_modes_is_the_same() -> None:
+    # The layers below policy and settings, and the commands that start fast, have lists of their own.
+    offered = tuple(one["id"] for one in mode_state("default")["availableModes"])
+
+    assert {get_args(Mode), policy.MODES, row_values.MODES} == {(*SELECTABLE_MODES, "bypassPermissions")}
+    assert command_table.MODES == SELECTABLE_MODES == offered
 
 
 def test_keys_are_dotted_and_leave_out_what_no_file_sets() -> None:
