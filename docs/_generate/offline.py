@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 
 from docs._generate.markdown import code, note, table
-from graph_agent.model.offline.commands import SYNTAX, CommandSyntax
-from graph_agent.model.offline.parser import CHINESE, ENGLISH, parse_command
+from graph_agent.model.offline.parser import CHINESE, ENGLISH, SYNTAX, CommandSyntax, parse_command
 from graph_agent.model.offline.plan import PlannedCall, plan_command
 
 __all__ = ["page"]

@@ -25,8 +25,8 @@ from graph_agent.ports import Answer, Question, QuestionKind, SystemClock
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import transaction
+from graph_agent.storage.sqlite.database_file import translate_error
 from graph_agent.storage.sqlite.decisions import find_answer, insert_answer
-from graph_agent.storage.sqlite.errors import translate_error
 from graph_agent.storage.sqlite.journal import finish_claim, insert_claim
 from graph_agent.storage.sqlite.row_values import load_json
 from graph_agent.storage.sqlite.schema import open_connection

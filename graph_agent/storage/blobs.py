@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from graph_agent.errors import StorageError
 from graph_agent.storage.private_files import make_private_folder, open_private_file, sync, sync_folder
-from graph_agent.storage.sqlite.errors import translate_error
+from graph_agent.storage.sqlite.database_file import translate_error
 
 __all__ = ["FileBlobs"]
 

@@ -114,6 +114,19 @@ def test_the_prompt_waits_for_nothing_but_the_command_line(tmp_path: Path) -> No
     assert loaded.modules & {"policy", "pydantic", "pathspec", "httpx", *MODEL_LIBRARIES} == set()
 
 
+def test_a_request_is_encoded_without_the_model_library(tmp_path: Path) -> None:
+    loaded = load(["graph_agent.model.openai.request_body"], tmp_path)
+
+    assert loaded.modules & {"httpx", *MODEL_LIBRARIES} == set()
+
+
+def test_a_run_loads_what_shows_calls_only_once_there_are_some(tmp_path: Path) -> None:
+    loaded = load(["graph_agent.cli.main", "graph_agent.cli.headless.run"], tmp_path)
+
+    assert loaded.modules & {"sqlite3", "graph_agent.inspect", "graph_agent.app.approvals"} == set()
+    assert len([name for name in loaded.modules if name.startswith("graph_agent.")]) < 40
+
+
 COMMAND_LINE = {"typer", "prompt_toolkit", "graph_agent.cli", "graph_agent.app", "graph_agent.session"}
 DATABASE = {"sqlite3", "aiosqlite", "graph_agent.storage"}
 LIGHT_FLOORS = {f"graph_agent.{name}" for name in ("calls", "config", "errors", "events", "ports")}

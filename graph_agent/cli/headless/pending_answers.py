@@ -6,20 +6,21 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from graph_agent.app.approvals import RecordedAnswer, pending_sub_agent_calls, record_answer
 from graph_agent.config.paths import own_command
 from graph_agent.errors import AnswerRefused, UnknownId, UsageError
 from graph_agent.events import AnswerKind, WarningIssued
-from graph_agent.inspect import CallView
 from graph_agent.ports import Answer, SystemClock
 from graph_agent.session.turn_result import OpenQuestion, TurnResult
 
 if TYPE_CHECKING:
+    from graph_agent.app.approvals import RecordedAnswer
+    from graph_agent.inspect import CallView
     from graph_agent.session.session import Session
 
 __all__ = [
@@ -81,6 +82,8 @@ async def answer_pending(
         UsageError: a flag names a call that is not pending here, or two flags name the same one.
         AnswerRefused: another process gave a different answer first.
     """
+    from graph_agent.app.approvals import pending_sub_agent_calls, record_answer  # most runs have no questions
+
     shown = {item.question.call_id for item in result.questions}
     below: list[CallView] = []
     if database and result.questions and answers.names_calls:
@@ -104,7 +107,7 @@ async def answer_pending(
     return await session.proceed() if result.questions else result
 
 
-def _require_same_kind(call_id: str, kind: str, given: RecordedAnswer) -> None:
+def _require_same_kind(call_id: str, kind: str, given: "RecordedAnswer") -> None:
     if given.kind != kind:
         raise AnswerRefused(
             f"Call {call_id!r} already has an answer: {given.kind} by {given.by} at {given.at}. "
@@ -113,7 +116,7 @@ def _require_same_kind(call_id: str, kind: str, given: RecordedAnswer) -> None:
 
 
 def _replies(
-    questions: Sequence[OpenQuestion], answers: PendingAnswers, below: Sequence[CallView]
+    questions: Sequence[OpenQuestion], answers: PendingAnswers, below: "Sequence[CallView]"
 ) -> dict[str, _Reply]:
     approvals = {item.question.call_id: item.call for item in questions if item.question.kind == "approval"} | {
         view.record["call_id"]: view.record for view in below
@@ -161,19 +164,24 @@ def _find_call(name: str, pending: list[str]) -> str:
 _MAX_LINE = 10 * 1024 * 1024
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+_ONLY_THESE_FIELDS = ConfigDict(extra="forbid")
 
 
-class UserLine(_Line):
+@dataclass(frozen=True)
+class UserLine:
     """A message for the model."""
 
+    __pydantic_config__ = _ONLY_THESE_FIELDS
+
     type: Literal["user"]
-    text: str = Field(min_length=1)
+    text: Annotated[str, Field(min_length=1)]
 
 
-class UserAnswer(_Line):
+@dataclass(frozen=True)
+class UserAnswer:
     """An answer to an open question."""
+
+    __pydantic_config__ = _ONLY_THESE_FIELDS
 
     type: Literal["answer"]
     call_id: str
@@ -196,9 +204,9 @@ class InvalidLine:
         return {"type": "input_error", "line": self.number, "error": self.error}
 
 
-_PARSER: TypeAdapter[UserLine | UserAnswer] = TypeAdapter(
-    Annotated[UserLine | UserAnswer, Field(discriminator="type")]
-)
+@cache
+def _parser() -> TypeAdapter[UserLine | UserAnswer]:
+    return TypeAdapter(Annotated[UserLine | UserAnswer, Field(discriminator="type")])
 
 
 @dataclass
@@ -242,7 +250,7 @@ class InputLines:
         except (ValueError, RecursionError) as error:
             return InvalidLine(self.number, f"it is not JSON: {error}")
         try:
-            return _PARSER.validate_python(value)
+            return _parser().validate_python(value)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             place = ".".join(str(part) for part in first["loc"][1:])

@@ -1,4 +1,7 @@
-"""The result of a headless run as one JSON object, the check of its answer, its progress as lines on stderr."""
+"""The result of a headless run as one JSON object, the check of its answer, its progress as lines on stderr.
+
+What shows calls and reads the database is loaded only if there is something to show.
+"""
 
 import contextlib
 import json
@@ -10,10 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from graph_agent.app.reader import read_database
-from graph_agent.cli.views.approvals import approval_json
-from graph_agent.cli.views.calls import call_json
-from graph_agent.cli.views.format import ended_call, format_compaction, format_shell
 from graph_agent.config.paths import own_command, runnable_hints
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import (
@@ -26,7 +25,6 @@ from graph_agent.events import (
     ToolCallStarted,
     WarningIssued,
 )
-from graph_agent.inspect import call_name
 from graph_agent.ports.usage import usage_report
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.wording import escape
@@ -55,6 +53,8 @@ def result_report(result: TurnResult, shared: frozenset[str] = frozenset()) -> d
 
     `shared` are the call ids that occur in several threads: their approvals are named THREAD:CALL.
     """
+    from graph_agent.inspect import call_name
+
     approvals: list[dict[str, Any]] = []
     interrupted: list[dict[str, Any]] = []
     for item in result.questions:
@@ -108,6 +108,10 @@ def failure_report(status: str, error: str, thread_id: str | None, database: Pat
     }
     if database is None or thread_id is None:
         return report
+    from graph_agent.app.reader import read_database
+    from graph_agent.cli.views.approvals import approval_json
+    from graph_agent.cli.views.calls import call_json
+
     with contextlib.suppress(AgentError), read_database(database) as reader:
         checkpoint_id, shared = reader.thread(thread_id).checkpoint_id, reader.shared_call_ids()
         waiting = [view for view in reader.approvals() if view.thread_id == thread_id and view.is_waiting]
@@ -125,6 +129,8 @@ def failure_report(status: str, error: str, thread_id: str | None, database: Pat
 def shared_call_ids(database: Path | None) -> frozenset[str]:
     """Call ids that occur in several threads; none where that cannot be read."""
     if database is not None:
+        from graph_agent.app.reader import read_database
+
         with contextlib.suppress(AgentError), read_database(database) as reader:
             return reader.shared_call_ids()
     return frozenset()
@@ -132,6 +138,8 @@ def shared_call_ids(database: Path | None) -> frozenset[str]:
 
 def pending_lines(result: TurnResult, shared: frozenset[str] = frozenset()) -> Iterator[str]:
     """What is pending, and how to answer it."""
+    from graph_agent.inspect import call_name
+
     kinds: set[str] = set()
     for item in result.questions:
         call = item.call
@@ -179,6 +187,8 @@ class ProgressReporter:
             case ToolCallFinished():
                 about = self._summaries.get(event.call_id) or event.summary
                 began = self._started.pop(event.call_id, None)
+                from graph_agent.cli.views.format import ended_call
+
                 end = ended_call(event)
                 after = " after" if end.by else ""
                 took = f"{after} {time.monotonic() - began:.1f} s" if began is not None else ""
@@ -189,8 +199,12 @@ class ProgressReporter:
                 name = "" if about.startswith(event.tool_name) else f"{event.tool_name} "
                 self.print(f"{name}{about} - {end.phrase}{took}{detail}")
             case ShellEnded() | ShellContinued():
+                from graph_agent.cli.views.format import format_shell
+
                 self.print(f"note: {format_shell(event)}")
             case Compacted():
+                from graph_agent.cli.views.format import format_compaction
+
                 self.print(format_compaction(event))
             case WarningIssued(text=text):
                 self.print(f"note: {text}")

@@ -34,8 +34,6 @@ from graph_agent.cli.log_file import log_debug_traceback
 from graph_agent.cli.session_target import Opener, Target, find_resume_point, open_target
 from graph_agent.cli.startup import reserve_stdout
 from graph_agent.cli.supervisor import SupervisedResult, run_supervised, run_until_signal
-from graph_agent.cli.views.format import format_compaction
-from graph_agent.cli.views.table import print_json, print_lines
 from graph_agent.config.paths import runnable_hints
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.events import (
@@ -327,6 +325,9 @@ async def compact(text: str, db: str | None, *, as_json: bool) -> None:
         UsageError: the thread is not idle.
         ThreadHeld: another process holds it.
     """
+    from graph_agent.cli.views.format import format_compaction
+    from graph_agent.cli.views.table import print_json, print_lines
+
     found = find_resume_point(text, db, Path.cwd())
     if found.checkpoint_id is not None:
         raise UsageError(f"{text!r} is an older checkpoint of thread {found.thread_id}. Name the thread instead.")

@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from graph_agent.config.model_choice import local_label
 from graph_agent.model.local.runtime import Completion, CompletionRequest, LlamaRuntime, Worker
-from graph_agent.model.offline.commands import Command
 from graph_agent.model.offline.model import (
     Answer,
     call_message,
@@ -24,7 +23,7 @@ from graph_agent.model.offline.model import (
     next_step,
     text_message,
 )
-from graph_agent.model.offline.parser import is_chinese, parse
+from graph_agent.model.offline.parser import Command, is_chinese, parse
 from graph_agent.model.offline.plan import CallResult, PlannedCall, restore_text
 from graph_agent.model.single_model import SingleModel, append_notices, reply_with_notices
 from graph_agent.ports import Delta, ModelRequest, OnDelta

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.messages.ai import UsageMetadata
 
-    from graph_agent.model.offline.commands import Command
+    from graph_agent.model.offline.parser import Command
 
 
 __all__ = ["Answer", "OfflineModel", "call_message", "finished_calls", "last_prompt", "next_step", "text_message"]

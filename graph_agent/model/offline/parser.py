@@ -10,9 +10,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from graph_agent.model.offline.commands import Command
 from graph_agent.model.offline.phrases import CHINESE_PHRASES, CHINESE_VERBS, ENGLISH_PHRASES, ENGLISH_VERBS
 
 __all__ = [
@@ -20,6 +19,10 @@ __all__ = [
     "ENGLISH",
     "MAX_LENGTH",
     "QUOTED",
+    "SYNTAX",
+    "Command",
+    "CommandKind",
+    "CommandSyntax",
     "NotUnderstood",
     "Phrase",
     "is_chinese",
@@ -28,6 +31,58 @@ __all__ = [
     "phrase_table",
     "strip_politeness",
 ]
+
+CommandKind = Literal["list", "read", "find", "search", "create", "append", "replace", "run", "remember", "todo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. What its kind does not take is left empty."""
+
+    kind: CommandKind
+    path: str = ""
+    """The file, or the folder to look into; "." is the workspace."""
+    text: str = ""
+    """The literal text to search for, write, replace or remember; the pattern of `find`, the line of `run`."""
+    new: str = ""
+    """What replaces every occurrence of the text."""
+    first: int | None = None
+    """The first line to read, 1-based; None: from the beginning."""
+    last: int | None = None
+    """Inclusive; None: to the end."""
+
+
+class CommandSyntax(NamedTuple):
+    """How a command is written, as shown in help and in the documentation."""
+
+    kind: CommandKind
+    english: str
+    chinese: str
+    description: str
+
+
+SYNTAX = (
+    CommandSyntax("list", "list [FOLDER]", "列出 [目录]", "lists a folder"),
+    CommandSyntax("read", "read FILE [lines 2-5]", "读取 文件 [第2到5行]", "shows a file, or some of its lines"),
+    CommandSyntax(
+        "find", "find files PATTERN [in PATH]", "查找文件 模式", "finds files by name; `*` and `?` match any text"
+    ),
+    CommandSyntax(
+        "search", "search TEXT [in PATH]", "搜索 文字 [在 路径]", "finds lines that contain exactly this text"
+    ),
+    CommandSyntax(
+        "create",
+        "create FILE with TEXT",
+        "创建 文件 内容为 文字",
+        "writes a whole file; an existing file is read first",
+    ),
+    CommandSyntax("append", "append TEXT to FILE", "追加 文字 到 文件", "adds lines at the end of a file"),
+    CommandSyntax("replace", "replace A by B in FILE", "把 文件 中的 A 替换为 B", "replaces every occurrence"),
+    CommandSyntax("run", "run COMMAND", "运行 命令", "runs a shell command"),
+    CommandSyntax("remember", "remember FACT", "记住 事实", "saves a fact for all later conversations"),
+    CommandSyntax("todo", "show todo", "显示待办", "shows the checklist of the thread"),
+)
+
 
 MAX_LENGTH = 8_000
 """Longest message that is read as commands, in characters."""

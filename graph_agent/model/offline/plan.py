@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
 from graph_agent.calls import PLAN_TOOL
-from graph_agent.model.offline.commands import Command
+from graph_agent.model.offline.parser import Command
 
 __all__ = ["CallResult", "Outcome", "Plan", "PlannedCall", "plan_command", "restore_text"]
 

@@ -9,8 +9,14 @@ import shlex
 from collections.abc import Iterator
 from unicodedata import east_asian_width
 
-from graph_agent.model.offline.commands import SYNTAX, CommandKind
-from graph_agent.model.offline.parser import NotUnderstood, parse, parse_command, strip_politeness
+from graph_agent.model.offline.parser import (
+    SYNTAX,
+    CommandKind,
+    NotUnderstood,
+    parse,
+    parse_command,
+    strip_politeness,
+)
 from graph_agent.model.offline.plan import Outcome
 
 __all__ = ["format_help", "format_notice", "format_outcome", "format_skipped", "suggest"]

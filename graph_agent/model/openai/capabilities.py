@@ -13,15 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_core.messages import AIMessage
-
 from graph_agent.config.model_choice import display_url
 from graph_agent.config.paths import locked_folder, replace_text, special_file_kind
 from graph_agent.config.settings import ModelSettings
-from graph_agent.model.openai.errors import Failure
 from graph_agent.model.openai.messages import has_images
 
 if TYPE_CHECKING:
+    from graph_agent.model.openai.errors import Failure
     from graph_agent.ports import ModelRequest
 
 
@@ -142,7 +140,7 @@ def apply_settings(settings: ModelSettings, learned: Capabilities) -> Capabiliti
 
 
 def revise_capabilities(
-    capabilities: Capabilities, failure: Failure, request: "ModelRequest", settings: ModelSettings
+    capabilities: Capabilities, failure: "Failure", request: "ModelRequest", settings: ModelSettings
 ) -> Capabilities | None:
     """Capabilities to try next, where the response says that one is missing; None: it says something else."""
     if failure.status not in _STATUSES or failure.kind == "too_long":
@@ -166,12 +164,12 @@ def revise_capabilities(
 
 
 def suspect_null_content(
-    capabilities: Capabilities, failure: Failure, request: "ModelRequest"
+    capabilities: Capabilities, failure: "Failure", request: "ModelRequest"
 ) -> Capabilities | None:
     """With empty text instead of null beside calls, where nothing else explains why the request was refused."""
     if not capabilities.null_content or failure.kind != "final" or failure.status not in (400, 422):
         return None
-    has_null = any(isinstance(one, AIMessage) and one.tool_calls and not one.text for one in request.messages)
+    has_null = any(getattr(one, "tool_calls", ()) and not one.text for one in request.messages)
     return replace(capabilities, null_content=False) if has_null else None
 
 

@@ -3,12 +3,11 @@
 import asyncio
 import json
 import os
-import re
 import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx
 import openai
@@ -21,8 +20,8 @@ from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.model.openai.capabilities import Capabilities
 from graph_agent.model.openai.errors import StalledReply, Target, UnknownProtocol, classify_error
+from graph_agent.model.openai.request_body import NO_KEY, RequestEncoder
 from graph_agent.model.openai.stream import iter_payloads, raise_if_stalled
-from graph_agent.model.openai.tool_call_chunks import replace_surrogates
 from tools.proxies import ProxyUnusable, proxy_for
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EndpointClient",
-    "MessageEncoder",
-    "encode_json",
     "list_model_entries",
     "list_models",
     "open_client",
@@ -40,8 +37,6 @@ __all__ = [
     "resolve_model_name",
 ]
 
-_NO_KEY = "none"
-"""Sent where no key is set: the client requires one, local servers ignore it."""
 _MIN_SECRET = 4
 """Shorter texts occur anywhere and are no secret."""
 
@@ -52,52 +47,26 @@ _STREAM_OPTIONS: Any = {
 """Options by which the client returns a response unread, as its `with_streaming_response` does."""
 
 
-_Tools = Sequence[Mapping[str, Any]]
-_Schema = Mapping[str, Any] | None
-
-
 class EndpointClient(ChatOpenAI):
     """The client of one endpoint and model.
 
-    ChatOpenAI builds the request and owns the HTTP client. Its parsing of responses is not used, because it drops
-    what servers other than OpenAI's send: calls without an index, reasoning, arguments that are objects.
+    ChatOpenAI owns the HTTP client. It does not encode requests, which also leave before it is loaded, nor parse
+    responses: it drops what servers other than OpenAI's send, such as calls without an index, and reasoning.
     """
 
-    _encoder: "MessageEncoder | None" = PrivateAttr(default=None)
-    _envelope: "tuple[_Tools, Capabilities, Mapping[str, Any] | None, bool, bytes] | None" = PrivateAttr(
-        default=None
-    )
-    """The last request without its messages, and whether the settings give it others."""
+    _encoder: RequestEncoder = PrivateAttr()
     _stall_s: float = PrivateAttr(default=300.0)
     _connect_s: float = PrivateAttr(default=10.0)
 
     def request_body(
         self,
         messages: "Sequence[BaseMessage]",
-        tools: _Tools,
+        tools: Sequence[Mapping[str, Any]],
         capabilities: Capabilities,
-        schema: _Schema = None,
+        schema: Mapping[str, Any] | None = None,
     ) -> bytes:
-        """What is sent; the same history always gives the same bytes. A text reply should fit the schema."""
-        kept = self._envelope
-        if kept is None or kept[0] is not tools or kept[1] != capabilities or kept[2] is not schema:
-            options: dict[str, Any] = {"stream": capabilities.streaming}
-            if capabilities.streaming and capabilities.stream_usage:
-                options["stream_options"] = {"include_usage": True}
-            if tools:
-                options["tools"] = list(tools)
-            value = self._get_request_payload([], **options)
-            value.pop("messages", None)
-            value |= value.pop("extra_body", None) or {}
-            if schema is not None and capabilities.response_schema:
-                named = {"name": "answer", "schema": dict(schema)}
-                value |= {"response_format": {"type": "json_schema", "json_schema": named}}
-            self._envelope = kept = (tools, capabilities, schema, "messages" in value, encode_json(value))
-        has_messages, encoded = kept[3:]
-        if has_messages:
-            return encoded
-        self._encoder = self._encoder or MessageEncoder(self._convert)
-        return encoded[:-1] + b',"messages":' + self._encoder.encode(messages, capabilities) + b"}"
+        """See `RequestEncoder.body`."""
+        return self._encoder.body(messages, tools, capabilities, schema)
 
     async def payloads(self, body: bytes) -> AsyncGenerator[str, None]:
         """The data of each event of a stream, or the one body of a response that is not streamed.
@@ -131,85 +100,6 @@ class EndpointClient(ChatOpenAI):
         """Close the connections that are kept for the next request."""
         await self.root_async_client.close()
 
-    def _convert(self, messages: "Sequence[BaseMessage]", capabilities: Capabilities) -> list[dict[str, Any]]:
-        """Messages as the JSON objects of a request, with what came beside earlier replies where it is required."""
-        converted: list[dict[str, Any]] = self._get_request_payload(list(messages))["messages"]
-        for message, sent in zip(messages, converted, strict=True):
-            if not capabilities.null_content:
-                sent["content"] = sent.get("content") or ""
-            if message.type != "ai":
-                continue
-            if capabilities.needs_reasoning:
-                sent["reasoning_content"] = str(message.response_metadata.get("reasoning") or "")
-            calls = sent.get("tool_calls") or []
-            extra = message.response_metadata.get("extra_content") if capabilities.needs_signatures else None
-            for position, content in (extra or {}).items():
-                if int(position) < len(calls):
-                    calls[int(position)]["extra_content"] = content
-        return converted
-
-
-_KEPT_REQUESTS = 8
-"""Between two requests of one conversation there are those of its sub-agents and of the classifier."""
-
-
-@dataclass(slots=True)
-class _Encoded:
-    message: "BaseMessage"
-    content: bytes
-    last_request: int = 0
-
-
-class MessageEncoder:
-    """The encoded messages of the last few requests, so that each request only encodes what is new.
-
-    A message is identified by its object, because nothing changes a message that is part of a history.
-    """
-
-    def __init__(
-        self, convert: "Callable[[Sequence[BaseMessage], Capabilities], Sequence[Mapping[str, Any]]]"
-    ) -> None:
-        self._convert = convert
-        self._capabilities: Capabilities | None = None
-        self._kept: dict[int, _Encoded] = {}
-        """By id() of the message, which is referenced so that no other object can get the same id."""
-        self._requests = 0
-
-    def encode(self, messages: "Sequence[BaseMessage]", capabilities: Capabilities) -> bytes:
-        """The JSON list of the messages."""
-        if capabilities != self._capabilities:
-            self._capabilities, self._kept = capabilities, {}
-        self._requests += 1
-        new = [message for message in messages if id(message) not in self._kept]
-        for message, converted in zip(new, self._convert(new, capabilities) if new else (), strict=True):
-            self._kept[id(message)] = _Encoded(message, encode_json(converted))
-        encoded = [self._kept[id(message)] for message in messages]
-        for one in encoded:
-            one.last_request = self._requests
-        for message in new:
-            # A message with parts is made for one request, and may hold images.
-            if not isinstance(message.content, str):
-                self._kept.pop(id(message), None)
-        if self._requests % _KEPT_REQUESTS == 0:
-            oldest = self._requests - _KEPT_REQUESTS
-            self._kept = {key: one for key, one in self._kept.items() if one.last_request > oldest}
-        return b"[" + b",".join([one.content for one in encoded]) + b"]"
-
-
-def encode_json(value: Any) -> bytes:
-    """The value as JSON in UTF-8; surrogates, which UTF-8 cannot encode, are joined or replaced, and NUL is shown.
-
-    Many servers refuse every request with a NUL, and a file that was read would keep it in the history.
-    """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    if _NUL in text:
-        text = _ESCAPED_NUL.sub(r"\1␀", text)
-    return replace_surrogates(text).encode()
-
-
-_NUL = "\\u0000"
-_ESCAPED_NUL = re.compile(r"((?<!\\)(?:\\\\)*)\\u0000")
-
 
 def open_client(model: ModelSettings, name: str) -> EndpointClient:
     """The client for one model of the configured endpoint; it connects at the first request.
@@ -217,7 +107,7 @@ def open_client(model: ModelSettings, name: str) -> EndpointClient:
     Raises:
         ConfigError: the certificate file cannot be read.
     """
-    secret = model.api_key.get_secret_value() if model.api_key else _NO_KEY
+    secret = model.api_key.get_secret_value() if model.api_key else NO_KEY
 
     async def key() -> str:
         return secret
@@ -230,7 +120,6 @@ def open_client(model: ModelSettings, name: str) -> EndpointClient:
         http_async_client=_http_client(model),
         timeout=openai.Timeout(model.timeout_s, connect=model.connect_timeout_s),
         default_headers={header: value.get_secret_value() for header, value in model.headers.items()},
-        extra_body={**_effort_field(model), **model.extra_body} or None,
         # Else ChatOpenAI takes OPENAI_PROXY from the environment and rejects it beside our own client, and warns
         # that its own one does not use the proxies of the environment.
         openai_proxy="",
@@ -239,13 +128,10 @@ def open_client(model: ModelSettings, name: str) -> EndpointClient:
         use_responses_api=False,
         stream_usage=False,
     )
-    client._stall_s = model.timeout_s  # noqa: SLF001 -- its constructor takes fields of the request only
+    client._encoder = RequestEncoder(model, name)  # noqa: SLF001 -- its constructor takes fields of the request only
+    client._stall_s = model.timeout_s  # noqa: SLF001 -- likewise
     client._connect_s = model.connect_timeout_s  # noqa: SLF001 -- likewise
     return client
-
-
-def _effort_field(model: ModelSettings) -> dict[str, str]:
-    return {} if model.effort == "auto" else {"reasoning_effort": model.effort}
 
 
 def request_target(model: ModelSettings, name: str, origins: Mapping[str, str] | None = None) -> Target:
@@ -276,25 +162,34 @@ def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
         proxy = proxy_for(model.endpoint)
     except ProxyUnusable as error:
         raise ConfigError(str(error)) from error
-    if model.ca_file is not None:
-        try:
-            certificates = ssl.create_default_context(cafile=model.ca_file.expanduser())
-        except (OSError, ssl.SSLError) as error:
-            path = str(model.ca_file)
-            raise ConfigError(f"model.ca_file = {path!r} cannot be read as certificates: {error}.") from error
-    else:
-        try:
-            certificates = httpx.create_ssl_context()
-        except OSError as error:
-            named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or "the system's"
-            raise ConfigError(
-                f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({named}): {error}. "
-                "Name a PEM file, or unset the variable."
-            ) from error
+    certificates = _certificates(model, proxy)
     # The environment was read already: the library would set up proxies that this address does not use.
     return openai.DefaultAsyncHttpxClient(verify=certificates, proxy=proxy, trust_env=False)
 
 
+def _certificates(model: ModelSettings, proxy: str | None) -> ssl.SSLContext:
+    """The certificates to trust; none for a server on this machine without TLS, because reading them takes long."""
+    if model.ca_file is not None:
+        try:
+            return ssl.create_default_context(cafile=model.ca_file.expanduser())
+        except (OSError, ssl.SSLError) as error:
+            path = str(model.ca_file)
+            raise ConfigError(f"model.ca_file = {path!r} cannot be read as certificates: {error}.") from error
+    parts = urlsplit(model.endpoint)
+    if parts.scheme == "http" and parts.hostname in _LOOPBACK and proxy is None:
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or "the system's"
+        raise ConfigError(
+            f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({named}): {error}. "
+            "Name a PEM file, or unset the variable."
+        ) from error
+
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""Only these: a server elsewhere may redirect to an https:// address."""
 _MAX_LISTED = 12
 
 

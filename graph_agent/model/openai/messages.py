@@ -5,8 +5,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from langchain_core.messages import HumanMessage
-
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
@@ -176,6 +174,8 @@ def insert_images(messages: "Sequence[BaseMessage]", load: LoadImage) -> "list[B
     them as part of a tool message. Images that a user message names become part of it. Only the newest are sent, up
     to a number and a size; a text says where older ones were left out.
     """
+    from langchain_core.messages import HumanMessage  # noqa: PLC0415 - a request without images leaves before it is loaded
+
     inserted: list[BaseMessage] = []
     parts: list[_Part] = []
     skip = _count_too_old(messages, load)

@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar, cast
 
 from graph_agent.errors import InternalError, StorageError
 from graph_agent.storage.sqlite.checkpoint_rows import BrokenCheckpoint, explain_damage
-from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, is_busy, translate_error
+from graph_agent.storage.sqlite.database_file import BUSY_TIMEOUT_S, is_busy, translate_error
 from graph_agent.storage.sqlite.migrations import Migration
 from graph_agent.storage.sqlite.schema import open_connection
 

@@ -19,6 +19,7 @@ from graph_agent.ports.thread_file import TABLES, Column, InvalidValue, encode_v
 from graph_agent.storage.private_files import draft_file
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
+    UNREADABLE,
     connect_read_only,
     has_content,
     has_locks,
@@ -26,8 +27,8 @@ from graph_agent.storage.sqlite.database_file import (
     refuse_foreign_log,
     require_file,
     require_whole,
+    translate_error,
 )
-from graph_agent.storage.sqlite.errors import UNREADABLE, translate_error
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.rewinds import read_rewind
 from graph_agent.storage.sqlite.row_values import MODES

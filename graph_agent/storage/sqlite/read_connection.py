@@ -11,6 +11,7 @@ from graph_agent.ports.stored_text import storable
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
     REMEDY,
+    UNREADABLE,
     connect_read_only,
     has_content,
     log_of,
@@ -18,7 +19,6 @@ from graph_agent.storage.sqlite.database_file import (
     require_whole,
     trace_of_threads,
 )
-from graph_agent.storage.sqlite.errors import UNREADABLE
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 
 __all__ = ["ReadConnection"]

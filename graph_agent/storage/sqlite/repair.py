@@ -18,9 +18,14 @@ from typing import Any
 from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.ports.stored_text import json_text
 from graph_agent.storage.private_files import create_private_file, sync_file, sync_folder
-from graph_agent.storage.sqlite.database_file import APPLICATION_ID, connect_read_only, log_of, read_header
+from graph_agent.storage.sqlite.database_file import (
+    APPLICATION_ID,
+    UNREADABLE,
+    connect_read_only,
+    log_of,
+    read_header,
+)
 from graph_agent.storage.sqlite.deltas import count_turns
-from graph_agent.storage.sqlite.errors import UNREADABLE
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.projections import Projections
 from graph_agent.storage.sqlite.schema import (

@@ -18,14 +18,15 @@ from graph_agent.errors import DamagedDatabase, NewerSchema
 from graph_agent.storage.private_files import create_private_file, draft_file, exclusive_lock, make_private_folder
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
+    BUSY_TIMEOUT_S,
     REMEDY,
+    UNREADABLE,
     connect_read_only,
     has_content,
     read_header,
     refuse_foreign_log,
     require_whole,
 )
-from graph_agent.storage.sqlite.errors import BUSY_TIMEOUT_S, UNREADABLE
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, Migration, load_migrations
 
 __all__ = [

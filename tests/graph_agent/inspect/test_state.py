@@ -19,8 +19,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.calls import NEW_MESSAGE, ToolCallInfo, merge_calls, merge_messages
 from graph_agent.errors import DamagedDatabase, UnknownId
 from graph_agent.inspect import CheckpointState
-from graph_agent.inspect.channel_values import channel_values
-from graph_agent.inspect.state import Change, diff_values
+from graph_agent.inspect.state import Change, channel_values, diff_values
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.read_store import SqliteReadStore

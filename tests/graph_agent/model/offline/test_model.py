@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graph_agent.config.model_choice import OFFLINE_LABEL
-from graph_agent.model.offline.commands import Command
 from graph_agent.model.offline.model import Answer, OfflineModel, finished_calls, last_prompt, next_step
+from graph_agent.model.offline.parser import Command
 from graph_agent.model.offline.plan import CallResult, PlannedCall
 from graph_agent.ports import Delta, ModelRequest
 

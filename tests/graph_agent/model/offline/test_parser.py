@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graph_agent.model.offline.commands import Command
-from graph_agent.model.offline.parser import MAX_LENGTH, NotUnderstood, is_chinese, parse
+from graph_agent.model.offline.parser import MAX_LENGTH, Command, NotUnderstood, is_chinese, parse
 
 MESSAGES: list[tuple[str, Command]] = [
     ("list", Command("list", ".")),

@@ -3,8 +3,16 @@ from typing import get_args
 
 import pytest
 
-from graph_agent.model.offline.commands import SYNTAX, Command, CommandKind
-from graph_agent.model.offline.parser import CHINESE, ENGLISH, QUOTED, Phrase, phrase_table
+from graph_agent.model.offline.parser import (
+    CHINESE,
+    ENGLISH,
+    QUOTED,
+    SYNTAX,
+    Command,
+    CommandKind,
+    Phrase,
+    phrase_table,
+)
 
 FACT, FILE, FOLDER, LINE, TEXT = phrase_table(
     "remember: <T:text>|\ncreate: <F:path>\nlist: (<F:path>)?\nread: f <N:first>\ncreate: f(<T:text>)?"

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from graph_agent.model.offline.commands import Command
+from graph_agent.model.offline.parser import Command
 from graph_agent.model.offline.plan import CallResult, Outcome, PlannedCall, plan_command
 
 TOOLS = frozenset(("ls", "read_file", "write_file", "bash"))

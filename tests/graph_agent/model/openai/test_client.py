@@ -1,51 +1,25 @@
 import asyncio
 import contextlib
-import json
 import sys
-from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from types import FrameType
-from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.model.openai.capabilities import Capabilities
 from graph_agent.model.openai.client import (
     EndpointClient,
-    MessageEncoder,
-    encode_json,
     list_models,
     open_client,
     resolve_model_name,
 )
 from graph_agent.model.openai.errors import StalledReply
 from tests.fakes.openai_server import SSE, TXT, FakeOpenAI, Reply
-
-
-def test_a_body_has_only_supported_fields() -> None:
-    client = open_client(ModelSettings(base_url="http://localhost:1/v1"), "m")
-    call = {"name": "ls", "args": {"path": "a\ud800"}, "id": "c1"}
-    called = [HumanMessage("hi"), AIMessage("", tool_calls=[call]), ToolMessage("out", tool_call_id="c1")]
-
-    body = client.request_body(called, [], Capabilities(streaming=False, null_content=False))
-
-    function = {"name": "ls", "arguments": '{"path": "a\ufffd"}'}
-    sent = {"type": "function", "id": "c1", "function": function}
-    assert json.loads(body) == {
-        "model": "m",
-        "stream": False,
-        "messages": [
-            {"role": "user", "content": "hi"},
-            {"role": "assistant", "content": "", "tool_calls": [sent]},
-            {"role": "tool", "tool_call_id": "c1", "content": "out"},
-        ],
-    }
-
 
 ODD_LINES = ['RAW {"a": 1}\r\rdata: {"b": 2}\r\n\r\n\ufeffdata: {"c": 3}']
 THREE = ['{"a": 1}', '{"b": 2}', '{"c": 3}', "[DONE]"]
@@ -148,88 +122,6 @@ def test_an_unusable_environment_is_named_with_what_to_do(
 
     with pytest.raises(ConfigError, match=words):
         open_client(ModelSettings(base_url="https://host/v1"), "m")
-
-
-class Convert:
-    """Counts what it converts."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, messages: Sequence[BaseMessage], capabilities: Capabilities) -> list[dict[str, Any]]:
-        self.count += len(messages)
-        return [
-            {"role": message.type, "content": message.content, "null": capabilities.null_content}
-            for message in messages
-        ]
-
-
-def test_a_request_costs_what_is_new_in_it_however_long_the_history_is() -> None:
-    convert = Convert()
-    messages = MessageEncoder(convert)
-    history: list[BaseMessage] = []
-    counts = []
-
-    for step in range(200):
-        history += [AIMessage(f"reply {step}"), HumanMessage(f"text {step}")]
-        before = convert.count
-        sent = messages.encode(history, Capabilities())
-        counts.append(convert.count - before)
-
-    assert set(counts) == {2}
-    assert [one["content"] for one in json.loads(sent)] == [message.content for message in history]
-
-
-def test_a_message_is_known_by_its_object_and_encoded_anew_for_other_capabilities() -> None:
-    messages, first, second = (
-        MessageEncoder(Convert()),
-        HumanMessage("long", id="m1"),
-        HumanMessage("short", id="m1"),
-    )
-
-    sent = [
-        json.loads(messages.encode(history, Capabilities(null_content=takes_null)))
-        for history, takes_null in (([first], True), ([second], True), ([first, first], False), ([first], True))
-    ]
-
-    assert [[(one["content"], one["null"]) for one in each] for each in sent] == [
-        [("long", True)],
-        [("short", True)],
-        [("long", False)] * 2,
-        [("long", True)],
-    ]
-
-
-def test_the_requests_of_a_sub_agent_in_between_cost_the_conversation_nothing() -> None:
-    convert = Convert()
-    messages = MessageEncoder(convert)
-    history = [HumanMessage(f"text {number}") for number in range(50)]
-    messages.encode(history, Capabilities())
-
-    for number in range(3):
-        messages.encode([HumanMessage(f"other {number}")], Capabilities())
-    messages.encode(history, Capabilities())
-
-    assert convert.count == 50 + 3
-
-
-def test_old_messages_are_dropped_and_images_never_kept() -> None:
-    convert = Convert()
-    messages = MessageEncoder(convert)
-    old, seen = HumanMessage("old"), HumanMessage([{"type": "image_url", "image_url": {"url": "data:"}}])
-    messages.encode([old, seen], Capabilities())
-
-    for number in range(20):
-        messages.encode([HumanMessage(f"text {number}")], Capabilities())
-    messages.encode([old], Capabilities())
-    messages.encode([seen], Capabilities())
-    messages.encode([seen], Capabilities())
-
-    assert convert.count == 2 + 20 + 1 + 2
-
-
-def test_surrogates_are_joined_or_replaced_in_a_request() -> None:
-    assert encode_json({"a": ["\ud83d\ude00", "\ud800"]}) == '{"a":["😀","\ufffd"]}'.encode()
 
 
 def settings_for(url: str, name: str | None = None) -> Settings:

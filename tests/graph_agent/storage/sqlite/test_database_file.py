@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.errors import DamagedDatabase, InternalError, StorageError
-from graph_agent.storage.sqlite.errors import translate_error
+from graph_agent.storage.sqlite.database_file import translate_error
 
 _PATH = Path("/data/agent.db")
 
