@@ -37,6 +37,7 @@ __all__ = [
     "NewerSchema",
     "NothingYet",
     "Paused",
+    "QuestionChanged",
     "StaleOwner",
     "StorageError",
     "ThreadHeld",
@@ -106,6 +107,16 @@ class MessageBlocked(AgentError):
 
 class AnswerRefused(AgentError):
     """An answer cannot be taken: someone else was first, it does not fit the question, or policy denies it."""
+
+
+class QuestionChanged(AnswerRefused):
+    """An answer is for a question that was shown before; the call asks something else by now, or nothing."""
+
+    def __init__(self, call_id: str) -> None:
+        super().__init__(
+            f"Call {call_id!r} asks something else now: its arguments or its attempt have changed. Read the new "
+            "question and answer that."
+        )
 
 
 class InternalError(AgentError):

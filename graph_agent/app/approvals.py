@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
 from graph_agent.config.paths import blob_dir, own_command
-from graph_agent.errors import AnswerRefused, UnknownId
+from graph_agent.errors import AnswerRefused, QuestionChanged, UnknownId
 from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import (
@@ -82,12 +82,18 @@ async def answer_approval(
     return await record_answer(database, text, Answer(kind, by, (clock or SystemClock()).now(), reason=reason))
 
 
-async def record_answer(database: Path, text: str, answer: Answer) -> RecordedAnswer:
+async def record_answer(
+    database: Path, text: str, answer: Answer, *, shown: Question | None = None
+) -> RecordedAnswer:
     """Record an answer to the question about the call that the text names. The first answer wins.
 
     The arguments of an edit are taken as they are: `edit_approval` checks them first.
 
+    Args:
+        shown: the question that the person was shown; None for whatever the call asks now.
+
     Raises:
+        QuestionChanged: the call asks something else than was shown.
         UnknownId: no call has this id, or several have.
         AnswerRefused: nobody asks about the call and nobody has answered; or it waits for another kind of answer.
     """
@@ -108,8 +114,10 @@ async def record_answer(database: Path, text: str, answer: Answer) -> RecordedAn
     call_id, attempt = call["call_id"], call.get("attempt", 1)
     digest = call.get("args_digest") or args_digest(call_id, call["tool_name"], attempt, call["arguments"])
     question = Question("approval", call_id, attempt, digest, call.get("reason", ""))
+    if shown is not None and not question.accepts_answers_to(shown):
+        raise QuestionChanged(call_id)
     async with await Database.open(database) as opened:
-        standing = await SqliteDecisions(opened).insert(view.thread_id, question, answer)
+        standing = await SqliteDecisions(opened).insert_if_asked(view.thread_id, question, answer)
     return _recorded(view, standing, accepted=standing == answer)
 
 
@@ -154,9 +162,15 @@ def format_next_step(thread_id: str, database: Path) -> str:
 
 
 async def edit_approval(
-    database: Path, text: str, arguments: Mapping[str, Any], *, by: str, clock: Clock | None = None
+    database: Path,
+    text: str,
+    arguments: Mapping[str, Any],
+    *,
+    by: str,
+    shown: Question | None = None,
+    clock: Clock | None = None,
 ) -> RecordedAnswer:
-    """Approve a pending call with other arguments. The first answer wins.
+    """Approve a pending call with other arguments. The first answer wins. For `shown` see `record_answer`.
 
     Raises:
         UnknownId: no call has this id, or several have.
@@ -174,11 +188,13 @@ async def edit_approval(
             raise AnswerRefused(
                 f"Call {call.call_id!r} is still pending; the edited arguments cannot be used: {plan.reason}"
             )
-    return await record_answer(database, call.name, Answer("edit", by, clock.now(), arguments))
+    return await record_answer(database, call.name, Answer("edit", by, clock.now(), arguments), shown=shown)
 
 
-async def propose_rules(database: Path, text: str, *, clock: Clock | None = None) -> Proposal | None:
-    """The rules that always approving such calls would store; None if it does not wait for an approval.
+async def propose_rules(
+    database: Path, text: str, effect: GrantEffect = "allow", *, clock: Clock | None = None
+) -> Proposal | None:
+    """The rules that always allowing, or denying, such calls would store; None if the call does not wait.
 
     Raises:
         UnknownId: no call has this id, or several have.
@@ -187,7 +203,9 @@ async def propose_rules(database: Path, text: str, *, clock: Clock | None = None
     if call.view is None:
         return None
     async with _toolbox_for(call, database, clock or SystemClock()) as toolbox:
-        return await toolbox.propose(call.view.record["tool_name"], call.view.record["arguments"], call.scope)
+        return await toolbox.propose(
+            call.view.record["tool_name"], call.view.record["arguments"], call.scope, effect
+        )
 
 
 async def answer_always(  # noqa: PLR0913 - the parts of one answer
@@ -197,7 +215,8 @@ async def answer_always(  # noqa: PLR0913 - the parts of one answer
     reason: str = "",
     *,
     by: str,
-    shown: Sequence[str] | None = None,
+    shown: Question | None = None,
+    shown_rules: Sequence[str] | None = None,
     clock: Clock | None = None,
 ) -> tuple[RecordedAnswer, AlwaysRules, str]:
     """Approve a call, or reject it, and from now on allow, or deny, what the proposed rules cover.
@@ -205,7 +224,8 @@ async def answer_always(  # noqa: PLR0913 - the parts of one answer
     Args:
         always: what the rules do, where they apply, and which of the proposed ones they are.
         reason: with a rejection, for the model.
-        shown: the rules that the person saw before; others are not stored.
+        shown: see `record_answer`.
+        shown_rules: the rules that the person saw before; others are not stored.
 
     Returns the stored answer, the rules, and what they cover, as a sentence.
 
@@ -219,20 +239,21 @@ async def answer_always(  # noqa: PLR0913 - the parts of one answer
     effect, scope, rule = always
     answer = Answer("approve" if effect == "allow" else "reject", by, clock.now(), reason=reason)
     if call.view is None:
-        return await record_answer(database, call.name, answer), AlwaysRules(scope, (), effect=effect), ""
+        standing = await record_answer(database, call.name, answer, shown=shown)
+        return standing, AlwaysRules(scope, (), effect=effect), ""
     record = call.view.record
     async with _toolbox_for(call, database, clock) as toolbox:
         proposal = await toolbox.propose(record["tool_name"], record["arguments"], call.scope, effect)
     chosen = proposal.choice(rule)
     if chosen is None:
         raise AnswerRefused(_explain_no_rule(call.call_id, proposal, rule, effect))
-    if shown is not None and tuple(shown) != chosen.rules:
+    if shown_rules is not None and tuple(shown_rules) != chosen.rules:
         raise AnswerRefused(
             f"Call {call.call_id!r} is still pending. The rule is a different one now: {', '.join(chosen.rules)}"
         )
     stored = AlwaysRules(scope, chosen.rules, proposal.folder, chosen.folders, chosen.prefixes, effect)
     granted = attach_grant(answer, stored, call.call_id, call.scope, str(call.workspace))
-    return await record_answer(database, call.name, granted), stored, chosen.coverage
+    return await record_answer(database, call.name, granted, shown=shown), stored, chosen.coverage
 
 
 def _explain_no_rule(call_id: str, proposal: Proposal, rule: RuleChoice, effect: GrantEffect) -> str:

@@ -16,7 +16,7 @@ from graph_agent.app.project_trust import settings_at
 from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import default_registry, full_registry, read_only_toolbox
 from graph_agent.config.paths import blob_dir, own_command
-from graph_agent.errors import AnswerRefused, ConfigError, StorageError, UnknownId
+from graph_agent.errors import AnswerRefused, ConfigError, QuestionChanged, StorageError, UnknownId
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import Answer, Clock, Question, Scope, SystemClock
 from graph_agent.session.recovery import (
@@ -61,6 +61,8 @@ class Decision:
     """Call id, a part of one, or THREAD:CALL; `all` for every undecided one."""
     result: str = ""
     """With done: the result for the model."""
+    shown: Question | None = None
+    """The question that the person was shown; None for whatever the call asks now."""
 
 
 async def interrupted_calls(database: Path, thread: str | None) -> list[Interrupted]:
@@ -133,11 +135,14 @@ async def decide_calls(
     Raises:
         UnknownId: an id names nothing, or several calls.
         AnswerRefused: a call is not interrupted, is decided on twice, or is to be retried while it still runs.
+        QuestionChanged: a call asks something else than was shown.
     """
     with read_database(database) as reader:
         chosen = _chosen_calls(reader, thread, decisions)
         attempts = {key: reader.attempts(*key) for key in chosen}
     for key, (view, decision) in chosen.items():
+        if decision.shown is not None and not _question(view).accepts_answers_to(decision.shown):
+            raise QuestionChanged(view.record["call_id"])
         traces = process_traces(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
         if end_processes and view.is_interrupted:
             await end_running(traces)
@@ -153,7 +158,7 @@ async def decide_calls(
             accepted = False
             if standing is None:
                 answer = Answer(decision.kind, by, now, reason=decision.result)
-                standing = await store.insert(thread_id, _question(view), answer)
+                standing = await store.insert_if_asked(thread_id, _question(view), answer)
                 accepted = standing == answer
             recorded.append(RecordedAnswer(call_id, thread_id, standing.kind, accepted, standing.by, standing.at))
     return recorded

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -176,6 +176,10 @@ class Question:
     reason: str = ""
     """Approval: why policy asks. Recovery: never_started or outcome_unknown."""
 
+    def accepts_answers_to(self, other: "Question") -> bool:
+        """Whether an answer to the other question fits this one."""
+        return replace(other, reason=self.reason) == self
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -200,6 +204,13 @@ class Decisions(Protocol):
 
     async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
         """Record an answer; returns the answer that counts, which is somebody else's if they were faster."""
+
+    async def insert_if_asked(self, thread_id: str, question: Question, answer: Answer) -> Answer:
+        """As `insert`, for a process that does not hold the thread: the one that does may ask anew at any moment.
+
+        Raises:
+            QuestionChanged: nobody has answered, and the call does not ask this question any more.
+        """
 
     async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
         """The answers recorded so far for these very questions, by call id."""

@@ -24,9 +24,9 @@ from graph_agent.app.approvals import (
 )
 from graph_agent.app.reader import read_database
 from graph_agent.calls import allowed_answers, args_digest, question_and_options
-from graph_agent.errors import AgentError, AnswerRefused, NothingYet
+from graph_agent.errors import AgentError, AnswerRefused, NothingYet, QuestionChanged
 from graph_agent.inspect import CallView, Reader
-from graph_agent.ports import Answer, SystemClock
+from graph_agent.ports import Answer, GrantEffect, Question, QuestionKind, SystemClock, rules_with_folders
 from graph_agent.web.live import Item, Region, short_id
 from graph_agent.web.rendering import render
 from graph_agent.web.site import Form, Outcome, Refused, Site, address, number_in
@@ -88,6 +88,10 @@ class Asked:
     def name(self) -> str:
         """The call as all use cases take it."""
         return f"{self.thread_id}:{self.call_id}"
+
+    def question(self, kind: QuestionKind) -> Question:
+        """The question as a use case takes it."""
+        return Question(kind, self.call_id, self.attempt, self.digest)
 
 
 def question_routes(site: Site) -> list[Route]:
@@ -171,7 +175,7 @@ def _current(reader: Reader, asked: Asked) -> CallView | None:
     """The call, if it asks what the page showed; None if it asks nothing any more.
 
     Raises:
-        AnswerRefused: it asks something else.
+        QuestionChanged: it asks something else.
     """
     found = next(
         (
@@ -182,10 +186,7 @@ def _current(reader: Reader, asked: Asked) -> CallView | None:
         None,
     )
     if found is not None and Asked.of(found) != asked:
-        raise AnswerRefused(
-            f"Call {asked.call_id!r} asks something else now: its arguments or its attempt have changed. Read the "
-            "new question and answer that."
-        )
+        raise QuestionChanged(asked.call_id)
     return found
 
 
@@ -198,7 +199,9 @@ async def _answer(site: Site, form: Form, asked: Asked, kind: str) -> Sequence[s
     elif view is not None and view.record["status"] == "interrupted":
         raise AnswerRefused(f"Call {asked.call_id!r} was interrupted: retry it, mark it as done, or cancel it.")
     elif kind == "edit":
-        recorded = await edit_approval(site.database, asked.name, _edited(form), by=site.author)
+        recorded = await edit_approval(
+            site.database, asked.name, _edited(form), by=site.author, shown=asked.question("approval")
+        )
     else:
         reason = form.text("text" if kind == "answer" else "reason").strip()
         if kind == "answer":
@@ -206,7 +209,7 @@ async def _answer(site: Site, form: Form, asked: Asked, kind: str) -> Sequence[s
         if kind == "answer" and not reason:
             raise Refused(400, "The answer is empty. Choose one of the options, or write your own.")
         given = Answer(kind, site.author, SystemClock().now(), reason=reason)  # type: ignore[arg-type]  # checked
-        recorded = await record_answer(site.database, asked.name, given)
+        recorded = await record_answer(site.database, asked.name, given, shown=asked.question("approval"))
     return _said(site, recorded)
 
 
@@ -234,7 +237,8 @@ def _option(view: CallView | None, number: str) -> str:
 async def _decide(site: Site, asked: Asked, kind: _Recovery, form: Form) -> RecordedAnswer:
     from graph_agent.app.recovery import Decision, decide_calls
 
-    decision = Decision(kind, asked.name, form.text("result").strip() if kind == "done" else "")
+    result = form.text("result").strip() if kind == "done" else ""
+    decision = Decision(kind, asked.name, result, asked.question("recovery"))
     ends = form.text("end_processes") == "yes"
     recorded = await decide_calls(site.database, None, [decision], by=site.author, end_processes=ends)
     return recorded[0]
@@ -280,16 +284,18 @@ def _answered(asked: Asked) -> AnswerRefused:
 
 
 def _show_rules(site: Site, request: Request) -> Response:
-    """The rules that "always" would store, before it stores them."""
+    """The rules that "always" or "always deny" would store, before it stores them."""
     asked, view, back = _question_in(site, request)
-    proposal = asyncio.run(propose_rules(site.database, asked.name))
+    effect: GrantEffect = "deny" if request.query_params.get("effect") == "deny" else "allow"
+    proposal = asyncio.run(propose_rules(site.database, asked.name, effect))
     if proposal is None:
         raise _answered(asked)
     choices = {name: found for name in ("exact", "prefix") if (found := proposal.choice(name)) is not None}
     return site.page(
         request,
         "always.html",
-        title="Allow always",
+        title="Always deny" if effect == "deny" else "Allow always",
+        effect=effect,
         asked=asked,
         view=view,
         choices=choices,
@@ -310,16 +316,19 @@ async def _answer_always(site: Site, form: Form) -> Outcome:
     asked = Asked.parse(form.text("asked"))
     scope = form.choice("scope", "thread", "project", "user")
     rule = form.choice("rule", "exact", "prefix")
-    with read_database(site.database) as reader:
-        _current(reader, asked)
+    effect = form.choice("effect", "allow", "deny")
     recorded, always, coverage = await answer_always(
         site.database,
         asked.name,
-        ("allow", scope, rule),  # type: ignore[arg-type]  # each is one of its choices
+        (effect, scope, rule),  # type: ignore[arg-type]  # each is one of its choices
+        form.text("reason").strip() if effect == "deny" else "",
         by=site.author,
-        shown=_rules(form.text(f"rules-{rule}")),
+        shown=asked.question("approval"),
+        shown_rules=_rules(form.text(f"rules-{rule}")),
     )
     lines = [*_said(site, recorded)]
     if recorded.accepted:
-        lines += [f"Always allowed ({scope}): {', '.join(always.rules)}", *filter(None, (coverage,))]
+        done = "denied" if effect == "deny" else "allowed"
+        stored = ", ".join(rules_with_folders(always))
+        lines += [f"Always {done} ({scope}): {stored}", *filter(None, (coverage,))]
     return Outcome(lines, form.back())

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from graph_agent.errors import QuestionChanged
 from graph_agent.ports import Answer, Grant, Question
 from graph_agent.ports.stored_text import json_text, storable
 from graph_agent.storage.sqlite.database import Database
@@ -81,6 +82,13 @@ _STANDING = """
 SELECT args_digest, kind, by, at, args, reason, outside_sandbox FROM decisions
 WHERE thread_id = ? AND call_id = ? AND attempt = ? AND question = ? AND superseded_at IS NULL
 """
+_ASKS = """
+SELECT 1 FROM call_log WHERE thread_id = :thread_id AND call_id = :call_id AND NOT abandoned
+    AND status NOT IN ('success', 'error', 'cancelled')
+    AND coalesce(json_extract(record, '$.attempt'), 1) = :attempt
+    AND coalesce(json_extract(record, '$.args_digest'), '') IN ('', :digest)
+"""
+"""Records of versions that stored no digest ask for whatever arguments they hold."""
 _INSERT = """
 INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, args, reason, by, at,
     outside_sandbox)
@@ -114,6 +122,18 @@ class SqliteDecisions:
     async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
         """Record an answer; one that was given for other arguments is superseded."""
         return await self._database.write(lambda connection: insert_answer(connection, thread_id, question, answer))
+
+    async def insert_if_asked(self, thread_id: str, question: Question, answer: Answer) -> Answer:
+        """See the port: the look at the question and the record of the answer are one transaction."""
+
+        def insert(connection: sqlite3.Connection) -> Answer:
+            if find_answer(connection, thread_id, question) is None:
+                named = {"thread_id": thread_id, "call_id": question.call_id, "attempt": question.attempt}
+                if connection.execute(_ASKS, {**named, "digest": question.args_digest}).fetchone() is None:
+                    raise QuestionChanged(question.call_id)
+            return insert_answer(connection, thread_id, question, answer)
+
+        return await self._database.write(insert)
 
     async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
         def find_answers(connection: sqlite3.Connection) -> dict[str, Answer]:

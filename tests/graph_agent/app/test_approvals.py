@@ -1,5 +1,6 @@
 import asyncio
 import re
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,24 @@ from graph_agent.app.approvals import (
     answer_approval,
     edit_approval,
     find_waiting_call,
+    record_answer,
     revoke_grant,
 )
 from graph_agent.app.reader import read_database
+from graph_agent.app.recovery import Decision, decide_calls
 from graph_agent.calls import args_digest
-from graph_agent.errors import AnswerRefused, NothingYet, UnknownId
-from graph_agent.ports import AlwaysRules, Answer, Grant, GrantEffect, GrantScope, Question, RuleChoice, Scope
+from graph_agent.errors import AnswerRefused, NothingYet, QuestionChanged, UnknownId
+from graph_agent.ports import (
+    AlwaysRules,
+    Answer,
+    Grant,
+    GrantEffect,
+    GrantScope,
+    Question,
+    QuestionKind,
+    RuleChoice,
+    Scope,
+)
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from tests.fakes.database_rows import Rows, record_of
@@ -105,6 +118,31 @@ async def test_of_answers_given_at_once_exactly_one_is_accepted(asked: Rows) -> 
 
     assert sum(answered.accepted for answered in given) == 1
     assert len({(answered.by, answered.at) for answered in given}) == 1
+
+
+@pytest.mark.parametrize("kind", ["approval", "recovery"])
+async def test_no_answer_is_recorded_to_a_question_that_changes_while_it_is_given(
+    asked: Rows, kind: QuestionKind
+) -> None:
+    if kind == "recovery":
+        asked.execute(
+            "UPDATE call_log SET status = 'executing', record = json_set(record, '$.status', 'executing')"
+        )
+    shown = Question(kind, "call_a", 1, "d1")
+    asked.execute("BEGIN IMMEDIATE")  # The process that holds the thread is about to write.
+    giving = asyncio.create_task(
+        record_answer(asked.path, "call_a", Answer("approve", _ME, NOW), shown=shown)
+        if kind == "approval"
+        else decide_calls(asked.path, None, [Decision("retry", "call_a", shown=shown)], by=_ME)
+    )
+    await asyncio.sleep(0.3)  # By now it has read the question, and waits to write the answer.
+    asked.execute("UPDATE call_log SET record = json_set(record, '$.args_digest', 'd2')")
+    asked.execute("COMMIT")
+
+    with pytest.raises(QuestionChanged, match="'call_a' asks something else now"):
+        await giving
+
+    assert sqlite3.connect(asked.path).execute("SELECT count(*) FROM decisions").fetchall() == [(0,)]
 
 
 @pytest.mark.parametrize("status", ["success", "interrupted"])

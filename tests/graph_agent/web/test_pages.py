@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlencode
 
 import pytest
 import typer
@@ -222,7 +221,7 @@ def test_an_interrupted_call_is_decided(rows: Rows) -> None:
 _FORMS = {
     "/answer": {"do": "approve"},
     "/answers": {"do": "approve", "asked": "x"},
-    "/always": {"scope": "thread", "rule": "exact"},
+    "/always": {"scope": "thread", "rule": "exact", "effect": "deny"},
     "/say": {"id": "t1", "message": " "},
     "/stop": {"id": "t1"},
     "/mode": {"id": "t1", "mode": "bypassPermissions"},
@@ -237,7 +236,7 @@ _GARBAGE = (
     b"\x00\xff",
     b"asked=%5B%22t1%22%5D",
     b"asked=" + b"%5B" * 5000,
-    b"do=approve&scope=user&rule=exact&asked=%5B%22t1%22,%22call_a%22,1e999,%22d1%22%5D",
+    b"do=approve&scope=user&rule=exact&effect=allow&asked=%5B%22t1%22,%22call_a%22,1e999,%22d1%22%5D",
     b"a&b&&=&==",
     b"=".join([b"&a"] * 3000),
     b"x" * (1024 * 1024 + 1),
@@ -385,18 +384,58 @@ def waiting(tmp_path: Path) -> Pages:
     return open_pages(tmp_path / "home" / "data" / "graph-agent.db")
 
 
-def test_a_rule_is_shown_before_it_is_stored_and_no_other_one_is(waiting: Pages) -> None:
-    asked = _asked(waiting.get("/").text, '"t1"')
+@pytest.mark.parametrize(
+    ("effect", "rule", "stored", "notice", "answer"),
+    [
+        (
+            "allow",
+            "exact",
+            "bash(touch x)",
+            "Always allowed (thread): bash(touch x)",
+            ("approve", "always in this thread: bash(touch x)"),
+        ),
+        (
+            "deny",
+            "exact",
+            "bash(touch x)",
+            "Always denied (thread): bash(touch x)",
+            ("reject", "always denied in this thread: bash(touch x). never"),
+        ),
+        (
+            "deny",
+            "prefix",
+            "bash(touch *)",
+            "Always denied (thread): bash(touch *)",
+            ("reject", "always denied in this thread: bash(touch *). never"),
+        ),
+    ],
+)
+def test_a_rule_is_shown_before_it_is_stored_and_no_other_one_is(
+    waiting: Pages, effect: str, rule: str, stored: str, notice: str, answer: tuple[str, str]
+) -> None:
+    inbox = waiting.get("/").text
+    asked = _asked(inbox, '"t1"')
+    links = [html.unescape(one) for one in re.findall(r'href="(/always[^"]*)"', inbox)]
 
-    page = waiting.get(f"/always?{urlencode({'asked': asked})}").text
-    shown = html.unescape(re.findall(r'name="rules-exact" value="([^"]*)"', page)[0])
-    fields = {"asked": asked, "scope": "thread", "rule": "exact"}
-    other = waiting.post("/always", {**fields, "rules-exact": '["bash(rm *)"]'})
-    stored = waiting.notice_after(waiting.post("/always", {**fields, "rules-exact": shown}))
+    page = waiting.get(next(one for one in links if ("effect=deny" in one) == (effect == "deny"))).text
+    shown = html.unescape(re.findall(rf'name="rules-{rule}" value="([^"]*)"', page)[0])
+    fields = {"asked": asked, "scope": "thread", "rule": rule, "effect": effect, "reason": " never "}
+    other = waiting.post("/always", {**fields, f"rules-{rule}": '["bash(rm *)"]'})
+    moved = waiting.post(
+        "/always", {**fields, f"rules-{rule}": shown, "asked": json.dumps([*json.loads(asked)[:3], "d"])}
+    )
+    said = waiting.notice_after(waiting.post("/always", {**fields, f"rules-{rule}": shown}))
 
-    assert json.loads(shown) == ["bash(touch x)"]
+    assert json.loads(shown) == [stored]
+    assert f'value="{effect}"' in page
     assert (other.status_code, "The rule is a different one now" in other.text) == (409, True)
-    assert "Always allowed (thread): bash(touch x)" in stored
+    assert (moved.status_code, "asks something else now" in moved.text) == (409, True)
+    assert notice in said
+    rows = sqlite3.connect(waiting.site.database)
+    assert rows.execute("SELECT effect, json_extract(rules, '$[0].text') FROM grants").fetchall() == [
+        (effect, stored)
+    ]
+    assert rows.execute("SELECT kind, reason FROM decisions").fetchall() == [answer]
 
 
 def test_a_rewind_does_what_its_survey_said_and_nothing_else(waiting: Pages) -> None:

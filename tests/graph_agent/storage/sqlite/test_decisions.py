@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from graph_agent.errors import QuestionChanged
 from graph_agent.ports import Answer, Grant, Grants, Question
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
@@ -40,6 +41,49 @@ async def test_superseded_answers_stay_on_record_and_answer_nothing(
         ("approve", "2026-01-02T00:00:00.000Z"),
         ("reject", None),
     ]
+
+
+_LOGGED = """
+INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
+VALUES ('t', 'c', 1, 'bash', 'awaiting_approval', 'medium', '{"args_digest": "digest"}', 'c1', '')
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "is_asked"),
+    [
+        ("UPDATE call_log SET status = 'executing'", True),
+        ("""UPDATE call_log SET record = '{"attempt": 1}'""", True),
+        ("""UPDATE call_log SET record = '{"args_digest": "other"}'""", False),
+        ("""UPDATE call_log SET record = '{"args_digest": "digest", "attempt": 2}'""", False),
+        ("UPDATE call_log SET status = 'cancelled'", False),
+        ("UPDATE call_log SET abandoned = 1", False),
+        ("DELETE FROM call_log", False),
+    ],
+)
+async def test_an_answer_from_another_process_counts_only_while_its_question_is_asked(
+    database: Database, decisions: SqliteDecisions, change: str, is_asked: bool
+) -> None:
+    await execute(database, _LOGGED)
+    await execute(database, change)
+    other = await decisions.insert("t", replace(_ASKED, args_digest="other"), _NO)
+
+    if is_asked:
+        assert await decisions.insert_if_asked("t", _ASKED, _YES) == _YES
+        return
+    with pytest.raises(QuestionChanged, match="Call 'c' asks something else now"):
+        await decisions.insert_if_asked("t", _ASKED, _YES)
+    assert await decisions.find_answers("t", [replace(_ASKED, args_digest="other")]) == {"c": other}
+
+
+async def test_who_answers_second_gets_the_first_answer_whatever_has_become_of_the_call(
+    database: Database, decisions: SqliteDecisions
+) -> None:
+    await execute(database, _LOGGED)
+    await decisions.insert_if_asked("t", _ASKED, _YES)
+    await execute(database, "UPDATE call_log SET status = 'success'")
+
+    assert await decisions.insert_if_asked("t", _ASKED, _NO) == _YES
 
 
 async def test_the_approval_of_a_call_is_known_after_it_was_superseded(decisions: SqliteDecisions) -> None:
