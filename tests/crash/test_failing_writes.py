@@ -13,6 +13,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.errors import StorageError
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.stage import Stage
@@ -34,12 +35,12 @@ class FailingDatabase(Database):
         database.left = number
         return database
 
-    async def write(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
+    async def write(self, work: Callable[[Connection], T], *, synced: bool = True, thread_id: str = "") -> T:
         self.left -= 1
         if self.left:
-            return await super().write(work, synced=synced)
+            return await super().write(work, synced=synced, thread_id=thread_id)
 
-        def fail(connection: sqlite3.Connection) -> T:
+        def fail(connection: Connection) -> T:
             work(connection)
             raise sqlite3.OperationalError("database or disk is full")
 

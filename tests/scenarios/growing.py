@@ -14,6 +14,7 @@ from graph_agent.calls import ToolCallInfo
 from graph_agent.ports import ModelRequest, OnDelta, Outcome, Scope
 from graph_agent.ports.model import ContextWindow
 from graph_agent.ports.usage import EstimateCache, estimate_request_tokens
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -119,12 +120,13 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
     return growth
 
 
-def _trace(take: Callable[[str], None] | None, effort: list[None] | None, connection: sqlite3.Connection) -> None:
+def _trace(take: Callable[[str], None] | None, effort: list[None] | None, connection: Connection) -> None:
+    assert isinstance(connection, sqlite3.Connection)
     connection.set_trace_callback(take)
     connection.set_progress_handler(None if effort is None else partial(effort.append, None), 100)
 
 
-def _look(connection: sqlite3.Connection) -> tuple[int, dict[str, int]]:
+def _look(connection: Connection) -> tuple[int, dict[str, int]]:
     pages, free = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
     counts = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in _TABLES}  # noqa: S608 - names from here
     return pages - free, counts

@@ -5,7 +5,6 @@ them its state would look valid but show the model a history that never happened
 """
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 from xxhash import xxh32_hexdigest
 
 from graph_agent.errors import DamagedDatabase
+from graph_agent.storage import Connection
 from graph_agent.storage.decoder import Decoder, PlainDecoder, UnreadableValue
 from graph_agent.storage.legacy_names import current_checkpoint
 
@@ -187,7 +187,7 @@ def missing_writes(child: Link, parent: Link | None, channel: str, there: Iterab
     return sum(named[place : place + _DIGITS] not in found for place in range(0, len(named), _DIGITS))
 
 
-def refresh_write_checksums(connection: sqlite3.Connection, thread_id: str) -> None:
+def refresh_write_checksums(connection: Connection, thread_id: str) -> None:
     """Record the current writes in the metadata of every checkpoint of a thread."""
     for namespace, checkpoint_id, parent_id, text in connection.execute(_LINKS, (thread_id,)).fetchall():
         about = json.loads(text)

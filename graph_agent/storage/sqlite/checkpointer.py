@@ -6,7 +6,6 @@ The two tables have the format of LangGraph's own SQLite savers.
 import asyncio
 import json
 import random
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.base import id as framework_ids
 
 from graph_agent.errors import InternalError
+from graph_agent.storage import Connection
 from graph_agent.storage.serializer import StrictSerializer
 from graph_agent.storage.sqlite.checkpoint_rows import (
     DEPENDS_ON,
@@ -67,7 +67,7 @@ ON CONFLICT DO UPDATE SET parent_checkpoint_id = excluded.parent_checkpoint_id, 
 """
 # The copy of a checkpoint that came from a file is as foreign as the checkpoint itself; a copy has the same parent.
 _COPY_IS_IMPORTED = """
-INSERT OR IGNORE INTO imported_checkpoints SELECT :thread, :id WHERE EXISTS (
+INSERT OR IGNORE INTO imported_checkpoints (thread_id, checkpoint_id) SELECT :thread, :id WHERE EXISTS (
     SELECT 1 FROM imported_checkpoints WHERE thread_id = :thread AND (:parent IS NULL OR checkpoint_id = :parent))
 """
 _PUT_WRITE = """
@@ -138,7 +138,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         """The checkpoint that the config names, or the thread's latest; None where there is none."""
         key = _key(config)
 
-        def read(connection: sqlite3.Connection) -> tuple[CheckpointTuple | None, str]:
+        def read(connection: Connection) -> tuple[CheckpointTuple | None, str]:
             newest, lost = connection.execute(_HEADS, key[:2]).fetchone()
             if lost is not None and not key[2]:
                 raise BrokenCheckpoint(key[0], lost, "it is the newest one, and is missing")
@@ -165,7 +165,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         if before and (bound := get_checkpoint_id(before)) is not None:
             sought["checkpoint_id < ?"] = bound
         statement = (
-            f"SELECT {', '.join(_IDS)}, metadata FROM checkpoints WHERE {' AND '.join(sought) or '1'} "  # noqa: S608 - names only
+            f"SELECT {', '.join(_IDS)}, metadata FROM checkpoints WHERE {' AND '.join(sought) or 'TRUE'} "  # noqa: S608 - names only
             "ORDER BY checkpoint_id DESC"
         )
         values = [*sought.values()]
@@ -197,7 +197,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         row = (thread_id, namespace, checkpoint["id"], parent_id or None, *content)
         stored = StoredCheckpoint(thread_id, parent_id or None, checkpoint, about)
 
-        def store(connection: sqlite3.Connection) -> None:
+        def store(connection: Connection) -> None:
             applied = applied_writes(connection, stored) if not namespace else []
             noted = {**about, DEPENDS_ON: write_checksums(applied)} if applied else about
             text = json.dumps(noted, ensure_ascii=False).encode("utf-8", "replace")
@@ -241,7 +241,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         Transcript, call log and journal keep what was said and done in them.
         """
 
-        def delete(connection: sqlite3.Connection) -> None:
+        def delete(connection: Connection) -> None:
             for thread_id in delete_runs(connection, run_ids):
                 self._projections.find_head(connection, thread_id)
 
@@ -250,7 +250,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints and writes; the copy gets projections of its own."""
 
-        def copy(connection: sqlite3.Connection) -> None:
+        def copy(connection: Connection) -> None:
             copy_checkpoints(connection, source_thread_id, target_thread_id)
             rebuild_thread(connection, target_thread_id, self._projections)
 
@@ -284,7 +284,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         `delete` and `delete_all` delete the threads. `prune_thread` is how this program prunes its own threads.
         """
 
-        def prune(connection: sqlite3.Connection) -> None:
+        def prune(connection: Connection) -> None:
             for thread_id in thread_ids:
                 if strategy in ("delete", "delete_all"):
                     delete_thread_rows(connection, thread_id)
@@ -306,7 +306,7 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         if checkpoint_id and self._last_history is not None and self._last_history[0] == asked:
             return self._last_history[1]
 
-        def walk(connection: sqlite3.Connection) -> Mapping[str, DeltaChannelHistory]:
+        def walk(connection: Connection) -> Mapping[str, DeltaChannelHistory]:
             target = checkpoint_id or connection.execute(_NEWEST, (thread_id, namespace)).fetchone()[0] or ""
             place = (thread_id, namespace, target)
             histories = delta_history(connection.execute, place, channels, self._decoder)
@@ -325,11 +325,11 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         number = int(str(current).split(".")[0]) if current else 0
         return f"{number + 1:09}.{random.randrange(16**6):06x}"  # noqa: S311 - distinguishes branches, no secret
 
-    async def _write(self, work: Callable[[sqlite3.Connection], _T], *, synced: bool = True) -> _T:
+    async def _write(self, work: Callable[[Connection], _T], *, synced: bool = True) -> _T:
         self._last_history = None
         return await self._database.write(work, synced=synced)
 
-    def _tuple(self, connection: sqlite3.Connection, place: tuple[str, str], row: Sequence[Any]) -> CheckpointTuple:
+    def _tuple(self, connection: Connection, place: tuple[str, str], row: Sequence[Any]) -> CheckpointTuple:
         thread_id, namespace = place
         found = read_checkpoint(self._decoder, thread_id, row)
         return CheckpointTuple(

@@ -9,13 +9,14 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Self, TypeVar, cast
 
 from graph_agent.errors import InternalError, StorageError
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.checkpoint_rows import BrokenCheckpoint, explain_damage
 from graph_agent.storage.sqlite.database_file import BUSY_TIMEOUT_S, is_busy, translate_error
 from graph_agent.storage.sqlite.migrations import Migration
@@ -47,7 +48,7 @@ def _waiting(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, *, synced: bool = True) -> Iterator[None]:
+def transaction(connection: Connection, *, synced: bool = True) -> Iterator[None]:
     """A write transaction around the block; rolled back when the block raises.
 
     Not synced, it survives the death of the process at once, and a power failure from the next synced one on.
@@ -65,8 +66,13 @@ def transaction(connection: sqlite3.Connection, *, synced: bool = True) -> Itera
             connection.execute("PRAGMA synchronous=FULL")
 
 
-def release_free_pages(connection: sqlite3.Connection) -> None:
-    """Shrink the file by its free pages; a file that somebody else is reading shrinks later."""
+def release_free_pages(connection: Connection) -> None:
+    """Shrink the file by its free pages; a file that somebody else is reading shrinks later.
+
+    A server does so by itself.
+    """
+    if not isinstance(connection, sqlite3.Connection):
+        return
     # Not `execute`: that would take one step, which is one page.
     connection.executescript("PRAGMA incremental_vacuum")
     connection.execute(f"PRAGMA busy_timeout={_SHRINK_WAIT_MS}")
@@ -77,7 +83,7 @@ def release_free_pages(connection: sqlite3.Connection) -> None:
 
 
 class Database:
-    """The database of all threads. Work runs in the order in which it was requested."""
+    """The database of all threads, a file. Work runs in the order in which it was requested."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -114,7 +120,7 @@ class Database:
                 database._jobs.put(None)
         return database
 
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def run(self, work: Callable[[Connection], T]) -> T:
         """Run the work on the database's thread. A cancelled caller waits for it, then raises CancelledError.
 
         Raises:
@@ -129,11 +135,11 @@ class Database:
 
         return await self._submit(job)
 
-    async def write(self, work: Callable[[sqlite3.Connection], T], *, synced: bool = True) -> T:
+    async def write(self, work: Callable[[Connection], T], *, synced: bool = True, thread_id: str = "") -> T:
         """Run the work as one `transaction`: durable when this returns, rolled back when the work raises."""
-        return await self.run(partial(_in_transaction, work, synced=synced))
+        return await self.run(partial(self._in_transaction, work, synced=synced, thread_id=thread_id))
 
-    async def quick_read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def quick_read(self, work: Callable[[Connection], T]) -> T:
         """As `run`, for what reads a few rows: without a change of threads where nothing is ahead of it.
 
         The work may be done twice: again on the database's thread, where the file was busy at first.
@@ -144,11 +150,9 @@ class Database:
         try:
             self._require_same_file()
             return _without_cursor(work(connection))
-        except BrokenCheckpoint as broken:
-            raise explain_damage(self.path, self._execute, broken) from broken
-        except _FAULTS as error:
+        except (BrokenCheckpoint, *_FAULTS) as error:
             if not is_busy(error):
-                raise translate_error(self.path, error) from error
+                raise self._explain(error) from error
         finally:
             self._in_use.release()
         return await self.run(work)
@@ -157,9 +161,22 @@ class Database:
         """The rows of a query that finds a few, as `quick_read`."""
         return await self.quick_read(lambda connection: connection.execute(query, values).fetchall())
 
-    async def quick_write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def quick_write(self, work: Callable[[Connection], T], *, thread_id: str = "") -> T:
         """As `write`, not synced, for what writes a few rows: directly where `quick_read` would do so."""
-        return await self.quick_read(partial(_in_transaction, work, synced=False))
+        return await self.quick_read(partial(self._in_transaction, work, synced=False, thread_id=thread_id))
+
+    def transaction(
+        self,
+        connection: Connection,
+        *,
+        synced: bool = True,
+        thread_id: str = "",  # noqa: ARG002 - a file has one writer
+    ) -> AbstractContextManager[None]:
+        """See `transaction`. What only reads and writes rows of one thread names it.
+
+        On a server such transactions of different threads run at the same time; any other one runs alone.
+        """
+        return transaction(connection, synced=synced)
 
     async def close(self) -> None:
         """Finish what was requested, then close the file; closing twice is harmless."""
@@ -182,6 +199,23 @@ class Database:
         if self._connection is None:
             raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
         return self._connection
+
+    def _in_transaction(
+        self, work: Callable[[Connection], T], connection: Connection, *, synced: bool, thread_id: str
+    ) -> T:
+        with self.transaction(connection, synced=synced, thread_id=thread_id):
+            return work(connection)
+
+    def _explain(self, error: BaseException) -> BaseException:
+        """The error for the caller, with the path and what to do."""
+        explained = error
+        if isinstance(error, BrokenCheckpoint):
+            explained = explain_damage(self.path, self._execute, error)
+        elif isinstance(error, _FAULTS):
+            explained = translate_error(self.path, error)
+        if explained is not error:
+            explained.__cause__ = error
+        return explained
 
     def _execute(self, sql: str, values: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
         return self._open_connection().execute(sql, values)
@@ -229,24 +263,13 @@ class Database:
             with self._in_use:
                 try:
                     result = _without_cursor(work())
-                except BrokenCheckpoint as broken:
-                    fault = explain_damage(self.path, self._execute, broken)
-                    fault.__cause__ = broken
-                except _FAULTS as error:
-                    fault = translate_error(self.path, error)
-                    fault.__cause__ = error
                 except BaseException as error:  # noqa: BLE001 - the boundary of the thread: the caller gets it
-                    fault = error
+                    fault = self._explain(error)
             # A closed loop has nobody left who waits.
             with suppress(RuntimeError):
                 future.get_loop().call_soon_threadsafe(_resolve, future, result, fault)
         if self._connection is not None:
             self._connection.close()
-
-
-def _in_transaction(work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection, *, synced: bool) -> T:
-    with transaction(connection, synced=synced):
-        return work(connection)
 
 
 def _resolve(future: "asyncio.Future[Any]", result: Any, fault: BaseException | None) -> None:

@@ -3,13 +3,13 @@
 Inserting an answer never runs anything: the process that holds the thread polls, or the next run reads it.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from graph_agent.errors import QuestionChanged
 from graph_agent.ports import Answer, Grant, Question
 from graph_agent.ports.stored_text import json_text, storable
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.row_values import grant_of, load_json
 
@@ -46,7 +46,7 @@ class SqliteGrants:
         return list(map(grant_of, await self._database.rows(_HOLDING, where)))
 
     async def revoke(self, grant_id: int, by: str, at: str) -> Grant | None:
-        def revoke(connection: sqlite3.Connection) -> Grant | None:
+        def revoke(connection: Connection) -> Grant | None:
             row = connection.execute(_NOT_REVOKED, (grant_id,)).fetchone()
             if row is not None:
                 connection.execute(_REVOKE, (at, storable(by), grant_id))
@@ -55,7 +55,7 @@ class SqliteGrants:
         return await self._database.write(revoke)
 
 
-def insert_grant(connection: sqlite3.Connection, grant: Grant) -> None:
+def insert_grant(connection: Connection, grant: Grant) -> None:
     """Store a grant in the transaction that is under way."""
     places = [{"folders": list(folders)} for folders in grant.folders] or [{}] * len(grant.rules)
     rules = json_text(
@@ -126,7 +126,7 @@ class SqliteDecisions:
     async def insert_if_asked(self, thread_id: str, question: Question, answer: Answer) -> Answer:
         """See the port: the look at the question and the record of the answer are one transaction."""
 
-        def insert(connection: sqlite3.Connection) -> Answer:
+        def insert(connection: Connection) -> Answer:
             if find_answer(connection, thread_id, question) is None:
                 named = {"thread_id": thread_id, "call_id": question.call_id, "attempt": question.attempt}
                 if connection.execute(_ASKS, {**named, "digest": question.args_digest}).fetchone() is None:
@@ -136,7 +136,7 @@ class SqliteDecisions:
         return await self._database.write(insert)
 
     async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
-        def find_answers(connection: sqlite3.Connection) -> dict[str, Answer]:
+        def find_answers(connection: Connection) -> dict[str, Answer]:
             answers = {}
             for question in questions:
                 answer = find_answer(connection, thread_id, question)
@@ -161,13 +161,13 @@ class SqliteDecisions:
         await self._database.write(lambda connection: connection.execute(_SUPERSEDE, named))
 
 
-def find_answer(connection: sqlite3.Connection, thread_id: str, question: Question) -> Answer | None:
+def find_answer(connection: Connection, thread_id: str, question: Question) -> Answer | None:
     """The answer that counts for this very question."""
     row = connection.execute(_STANDING, _key(thread_id, question)).fetchone()
     return _answer(row) if row is not None and row[0] == question.args_digest else None
 
 
-def insert_answer(connection: sqlite3.Connection, thread_id: str, question: Question, answer: Answer) -> Answer:
+def insert_answer(connection: Connection, thread_id: str, question: Question, answer: Answer) -> Answer:
     """Record an answer in the transaction that is under way; see `SqliteDecisions.insert`."""
     standing = find_answer(connection, thread_id, question)
     if standing is not None:

@@ -6,10 +6,10 @@ of the transcript up to where it left the branch before.
 """
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from graph_agent.storage import Connection
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.legacy_names import current_channel
 from graph_agent.storage.sqlite.checkpoint_rows import (
@@ -172,7 +172,8 @@ _BRANCH_POINT = f"""
 WITH RECURSIVE line (id) AS (
     SELECT checkpoint_id FROM checkpoints
     WHERE thread_id = :thread_id AND checkpoint_ns = '' AND parent_checkpoint_id IS :parent_id
-        AND checkpoint_id < :checkpoint_id AND json_extract(CAST(metadata AS TEXT), '$.step') < :step
+        AND checkpoint_id < :checkpoint_id
+        AND CAST(json_extract(CAST(metadata AS TEXT), '$.step') AS INTEGER) < :step
     UNION SELECT :parent_id
     UNION SELECT c.parent_checkpoint_id FROM line JOIN checkpoints c
     ON c.thread_id = :thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id = line.id
@@ -194,9 +195,7 @@ WHERE thread_id = :thread_id
 """  # noqa: S608 - names only
 
 
-def begin_branch(
-    connection: sqlite3.Connection, place: tuple[str, str, str], parent_id: str | None, step: int
-) -> None:
+def begin_branch(connection: Connection, place: tuple[str, str, str], parent_id: str | None, step: int) -> None:
     """Begin a branch with the checkpoint of `place`: thread, checkpoint and time."""
     thread_id, checkpoint_id, at = place
     named = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "at": at, "parent_id": parent_id, "step": step}
@@ -206,6 +205,6 @@ def begin_branch(
     count_turns(connection, thread_id)
 
 
-def count_turns(connection: sqlite3.Connection, thread_id: str) -> None:
+def count_turns(connection: Connection, thread_id: str) -> None:
     """Count the turns that the thread shows."""
     connection.execute(_COUNT_TURNS, {"thread_id": thread_id})

@@ -5,7 +5,6 @@ removed.
 """
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from graph_agent.ports.stored_text import json_text
+from graph_agent.storage import Connection
 from graph_agent.storage.serializer import MessageDecoder, StrictSerializer, wrap_snapshot
 from graph_agent.storage.sqlite.checkpoint_rows import (
     DELTAS,
@@ -35,7 +35,7 @@ INSERT OR IGNORE INTO pruned_checkpoints (thread_id, checkpoint_id) SELECT ?1, ?
 """
 
 
-def find_damage(connection: sqlite3.Connection, thread_id: str | None = None) -> list[CheckpointCheck]:
+def find_damage(connection: Connection, thread_id: str | None = None) -> list[CheckpointCheck]:
     """The checkpoints of a thread, or of all, that are damaged or depend on something that is missing.
 
     SQLite finds nothing wrong with such rows.
@@ -43,7 +43,7 @@ def find_damage(connection: sqlite3.Connection, thread_id: str | None = None) ->
     return [found for found in check_checkpoints(connection.execute, MessageDecoder(), thread_id) if found.problem]
 
 
-def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str | None = None) -> dict[str, int]:
+def drop_incomplete_checkpoints(connection: Connection, thread_id: str | None = None) -> dict[str, int]:
     """Delete the checkpoints whose state cannot be rebuilt, of one thread or of all; returns how many, by thread.
 
     The writes of an unfinished step that cannot be read are deleted too, and counted: the step runs again. Other
@@ -63,7 +63,7 @@ def drop_incomplete_checkpoints(connection: sqlite3.Connection, thread_id: str |
     return dict(dropped)
 
 
-def _record_lost_history(connection: sqlite3.Connection, key: tuple[str, str, str]) -> None:
+def _record_lost_history(connection: Connection, key: tuple[str, str, str]) -> None:
     """Record that the history before a checkpoint, which holds its whole state, is lost."""
     parent_id, metadata = connection.execute(_LINK, key).fetchone()
     connection.execute(_NOTE_GONE, (key[0], parent_id))
@@ -96,13 +96,13 @@ _COUNTERS = "counters_since_delta_snapshot"
 _ROLES = ("user", "assistant", "tool", "system")
 
 
-def restore_thread(connection: sqlite3.Connection, thread_id: str) -> tuple[bool, dict[str, int]]:
+def restore_thread(connection: Connection, thread_id: str) -> tuple[bool, dict[str, int]]:
     """Restore the newest checkpoint if possible, and drop damaged ones; returns whether, and how many by thread."""
     is_restored = _restore_head(connection, thread_id, StrictSerializer())
     return is_restored, drop_incomplete_checkpoints(connection, thread_id)
 
 
-def _restore_head(connection: sqlite3.Connection, thread_id: str, serializer: StrictSerializer) -> bool:
+def _restore_head(connection: Connection, thread_id: str, serializer: StrictSerializer) -> bool:
     """Give the newest checkpoint of a thread the conversation and calls that transcript and call log know.
 
     Those were written in its transaction, and hold the same as the lost writes. False where they are

@@ -5,7 +5,6 @@ the call that started it.
 """
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -15,8 +14,9 @@ from graph_agent.errors import InternalError
 from graph_agent.ports import Blobs, Claim, Clock, Intent, JournalRow, Outcome
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord, boot_id
 from graph_agent.ports.stored_text import json_text, storable
+from graph_agent.storage import Connection
 from graph_agent.storage.legacy_names import current_outcome
-from graph_agent.storage.sqlite.database import Database, transaction
+from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.row_values import (
     IMPORTED_OWNER,
     OWN_INTENT,
@@ -47,7 +47,7 @@ UNION SELECT call_id FROM journal WHERE thread_id = :thread_id AND call_id IN (S
 _WRITTEN = f"""
 SELECT json_extract(intent, '$.path') AS path FROM journal
 WHERE thread_id = ? AND intent IS NOT NULL AND reverted = 0 AND status NOT IN ('error', 'not_started')
-    AND owner NOT GLOB '{IMPORTED_OWNER}*'
+    AND substr(owner, 1, {len(IMPORTED_OWNER)}) <> '{IMPORTED_OWNER}'
 GROUP BY path ORDER BY min(started_at)
 """  # noqa: S608 - names only
 _CLAIM = """
@@ -70,7 +70,7 @@ WHERE thread_id = ? AND call_id = ? AND attempt = ? AND owner = ? AND status = '
 """
 
 
-def insert_claim(connection: sqlite3.Connection, row: Sequence[Any]) -> bool:
+def insert_claim(connection: Connection, row: Sequence[Any]) -> bool:
     """Claim an attempt in the transaction that is under way; False if this attempt or a later one exists.
 
     Args:
@@ -86,7 +86,7 @@ def insert_claim(connection: sqlite3.Connection, row: Sequence[Any]) -> bool:
     return True
 
 
-def finish_claim(connection: sqlite3.Connection, values: Sequence[Any]) -> bool:
+def finish_claim(connection: Connection, values: Sequence[Any]) -> bool:
     """Record an outcome in the transaction that is under way; False if the claim was lost or has one.
 
     Args:
@@ -124,7 +124,7 @@ class SqliteJournal:
         key = (storable(thread_id), storable(call_id))
         row = (*key, attempt, owner, self._clock.now(), None if intent is None else json_text(asdict(intent)))
 
-        def claim(connection: sqlite3.Connection) -> Claim:
+        def claim(connection: Connection) -> Claim:
             for old in self._rows(connection, *key):
                 if old.is_finished:
                     return Claim(won=False, finished=old)
@@ -149,11 +149,11 @@ class SqliteJournal:
         text = json_text(asdict(outcome))
         key = (storable(thread_id), storable(call_id), attempt, owner)
 
-        def finish(connection: sqlite3.Connection) -> bool:
+        def finish(connection: Connection) -> bool:
             # Before the transaction: the blob must exist before a row names it, and nobody waits for its sync.
             stored = text if len(text) <= INLINE_BYTES else json_text({"blob": self._blobs.put(text.encode())})
             values = (outcome.status, self._clock.now(), stored, *key)
-            with transaction(connection):
+            with self._database.transaction(connection, thread_id=thread_id):
                 return finish_claim(connection, values)
 
         return await self._database.run(finish)
@@ -164,7 +164,7 @@ class SqliteJournal:
         values = (status, self._clock.now(), storable(thread_id), storable(call_id), attempt, owner)
         await self._database.write(lambda connection: connection.execute(_INTERRUPT, values))
 
-    def _rows(self, connection: sqlite3.Connection, thread_id: str, call_id: str) -> list[JournalRow]:
+    def _rows(self, connection: Connection, thread_id: str, call_id: str) -> list[JournalRow]:
         return list(map(self._row, connection.execute(_ROWS, (storable(thread_id), storable(call_id)))))
 
     def _row(self, row: Sequence[Any]) -> JournalRow:

@@ -7,7 +7,6 @@ and never raise: an error here would recur with every checkpoint of the thread. 
 messages and calls of every branch: a compaction adds its summary and removes nothing.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from graph_agent.calls import NEW_MESSAGE, REPLACES, SHORTENED, merge_calls
 from graph_agent.ports import normalize_time
 from graph_agent.ports.checkpoint_values import planned_tasks
 from graph_agent.ports.stored_text import json_text, storable
+from graph_agent.storage import Connection
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.serializer import unwrap_value
 from graph_agent.storage.sqlite.checkpoint_rows import read_checkpoint
@@ -101,7 +101,7 @@ class StoredCheckpoint:
         }
 
 
-def applied_writes(connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[tuple[Any, ...]]:
+def applied_writes(connection: Connection, stored: StoredCheckpoint) -> list[tuple[Any, ...]]:
     """The writes at its parent: task, path, number there, channel, type, and the value where it is folded."""
     if stored.parent_id is None:
         return []
@@ -116,7 +116,7 @@ class Projections:
 
     def fold(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         stored: StoredCheckpoint,
         applied: Sequence[tuple[Any, ...]] | None = None,
     ) -> None:
@@ -158,12 +158,12 @@ class Projections:
             elif isinstance(value, Mapping) and not is_branch:
                 fold_calls(connection, place, value)
 
-    def fold_without_ancestors(self, connection: sqlite3.Connection, stored: StoredCheckpoint, branch: int) -> None:
+    def fold_without_ancestors(self, connection: Connection, stored: StoredCheckpoint, branch: int) -> None:
         """Fold a checkpoint whose ancestors are gone: its branch is known, and it brings its values."""
         place, head = stored.place, {**stored.head(), "branch": branch}
         connection.execute(_LISTED, head)
         if not connection.execute(f"{_MOVE} checkpoint_id IS NULL", head).rowcount:
-            connection.execute(f"{_MOVE} 1", head)
+            connection.execute(f"{_MOVE} TRUE", head)
             connection.execute(_ABANDON, (place.thread_id,))
         connection.execute("UPDATE threads SET branch = :branch WHERE thread_id = :thread_id", head)
         own = {name: unwrap_value(value) for name, value in stored.values.items()}
@@ -171,27 +171,27 @@ class Projections:
         if isinstance(calls := own.get("calls"), Mapping):
             _correct_calls(connection, place, calls)
 
-    def find_head(self, connection: sqlite3.Connection, thread_id: str) -> None:
+    def find_head(self, connection: Connection, thread_id: str) -> None:
         """After checkpoints were deleted: the newest that exists is the head. Transcript and call log stay."""
         connection.execute(_NO_HEAD, (thread_id,))
         for stored in self._stored(connection, thread_id, "checkpoint_id DESC LIMIT 1"):
             self.fold(connection, stored)
 
-    def replay(self, connection: sqlite3.Connection, thread_id: str) -> None:
+    def replay(self, connection: Connection, thread_id: str) -> None:
         """Fold every stored checkpoint of the thread again, in the order in which they were stored."""
         for stored in self.stored(connection, thread_id):
             self.fold(connection, stored)
 
-    def stored(self, connection: sqlite3.Connection, thread_id: str) -> Iterator[StoredCheckpoint]:
+    def stored(self, connection: Connection, thread_id: str) -> Iterator[StoredCheckpoint]:
         """The checkpoints of the thread's root graph, in the order in which they were stored."""
         return self._stored(connection, thread_id, "rowid")
 
-    def _stored(self, connection: sqlite3.Connection, thread_id: str, order: str) -> Iterator[StoredCheckpoint]:
+    def _stored(self, connection: Connection, thread_id: str, order: str) -> Iterator[StoredCheckpoint]:
         for row in connection.execute(f"{_STORED} {order}", (thread_id,)).fetchall():
             found = read_checkpoint(self.decoder, thread_id, row)
             yield StoredCheckpoint(thread_id, found.parent_id, found.checkpoint, found.metadata)
 
-    def _calls_so_far(self, connection: sqlite3.Connection, stored: StoredCheckpoint) -> list[Any]:
+    def _calls_so_far(self, connection: Connection, stored: StoredCheckpoint) -> list[Any]:
         """All writes that the calls of the checkpoint depend on, oldest first."""
         if "calls" in stored.values:
             return [unwrap_value(stored.values["calls"])]
@@ -258,7 +258,7 @@ WHERE thread_id = :thread_id
 """
 
 
-def fold_messages(connection: sqlite3.Connection, place: Place, written: Any) -> None:
+def fold_messages(connection: Connection, place: Place, written: Any) -> None:
     """Add what is new on the thread's branch, replace the body of what it shows already.
 
     A message that was removed from the state stays here, and one that was shortened there stays whole. The same id
@@ -322,12 +322,13 @@ _ABANDON = """
 UPDATE call_log SET abandoned = 1 WHERE thread_id = ? AND status NOT IN ('success', 'error', 'cancelled')
 """
 _LOGGED = """
-SELECT status, coalesce(json_extract(record, '$.attempt'), 1) FROM call_log WHERE thread_id = ? AND call_id = ?
+SELECT status, coalesce(CAST(json_extract(record, '$.attempt') AS INTEGER), 1) FROM call_log
+WHERE thread_id = ? AND call_id = ?
 """
 _REOPEN = "UPDATE call_log SET abandoned = 0 WHERE thread_id = ? AND call_id = ?"
 
 
-def fold_calls(connection: sqlite3.Connection, place: Place, write: Mapping[Any, Any]) -> None:
+def fold_calls(connection: Connection, place: Place, write: Mapping[Any, Any]) -> None:
     """Lay each change of the write over the stored record.
 
     Unlike the state's reducer this keeps the records of earlier messages and takes any status, because a branch may
@@ -338,7 +339,7 @@ def fold_calls(connection: sqlite3.Connection, place: Place, write: Mapping[Any,
         _fold_call(connection, place, call_id, change, is_whole=NEW_MESSAGE in write)
 
 
-def restart_from(connection: sqlite3.Connection, place: Place, writes: Iterable[Any]) -> None:
+def restart_from(connection: Connection, place: Place, writes: Iterable[Any]) -> None:
     """Make the call log that of a checkpoint that was resumed, given all writes that its calls depend on.
 
     Each call of that state gets the record that it has there; what is open elsewhere is abandoned.
@@ -357,7 +358,7 @@ def restart_from(connection: sqlite3.Connection, place: Place, writes: Iterable[
         _fold_call(connection, place, call_id, record, is_whole=True)
 
 
-def _correct_calls(connection: sqlite3.Connection, place: Place, calls: Mapping[Any, Any]) -> None:
+def _correct_calls(connection: Connection, place: Place, calls: Mapping[Any, Any]) -> None:
     """Correct what the call log says otherwise than the calls of a state; what it says alike stays as it is."""
     for call_id, record in _changes(calls):
         row = connection.execute(_LOGGED, (place.thread_id, call_id)).fetchone()
@@ -376,7 +377,7 @@ def _changes(write: Mapping[Any, Any]) -> list[tuple[str, Mapping[Any, Any]]]:
 
 
 def _fold_call(
-    connection: sqlite3.Connection, place: Place, call_id: str, change: Mapping[Any, Any], *, is_whole: bool
+    connection: Connection, place: Place, call_id: str, change: Mapping[Any, Any], *, is_whole: bool
 ) -> None:
     row = connection.execute(
         "SELECT record FROM call_log WHERE thread_id = ? AND call_id = ?", (place.thread_id, call_id)
@@ -426,13 +427,13 @@ _THREAD_TABLES = [
 ]
 
 
-def delete_thread_rows(connection: sqlite3.Connection, thread_id: str) -> None:
+def delete_thread_rows(connection: Connection, thread_id: str) -> None:
     """Delete every row of a thread, facts included. Its lease stays: a process may still hold the lock."""
     for table in _THREAD_TABLES:
         connection.execute(f"DELETE FROM {table} WHERE thread_id = ?", (thread_id,))  # noqa: S608 - names only
 
 
-def delete_threads(connection: sqlite3.Connection, thread_ids: Iterable[str]) -> None:
+def delete_threads(connection: Connection, thread_ids: Iterable[str]) -> None:
     """Delete threads with the permissions saved for them alone and their messages in the search index.
 
     Within the transaction of a caller who holds the locks of them all.

@@ -9,7 +9,6 @@ it was last stored: a writer stores the blob first and the row that names it aft
 import json
 import os
 import re
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph_agent.calls import merge_calls, merge_messages
 from graph_agent.errors import StorageError
+from graph_agent.storage import Connection
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.sqlite.checkpoint_rows import DEPENDS_ON, read_checkpoint
@@ -67,6 +67,7 @@ _NOTE_PRUNED = f"""
 INSERT OR IGNORE INTO pruned_checkpoints (thread_id, checkpoint_id)
 SELECT thread_id, checkpoint_id FROM checkpoints WHERE checkpoint_ns = '' AND {_PRUNED}
 """  # noqa: S608 - names only
+_NOTE_POINT = "INSERT OR REPLACE INTO prune_points (thread_id, checkpoint_id, branch, seq) VALUES (?, ?, ?, ?)"
 _REMOVE = (
     f"DELETE FROM prune_points WHERE {_PRUNED}",  # noqa: S608 - names only
     f"DELETE FROM writes WHERE checkpoint_ns = '' AND {_PRUNED}",  # noqa: S608 - names only
@@ -110,7 +111,7 @@ class PruneResult:
     """Snapshots that were removed from checkpoints that stay."""
 
 
-def should_prune(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> bool:
+def should_prune(connection: Connection, thread_id: str, keep_turns: int) -> bool:
     """Whether an idle thread has grown enough past what is kept; costs the same however long it is."""
     allowed = keep_turns + max(1, keep_turns // _SLACK)
     if _first_kept(connection, thread_id, allowed) is not None:
@@ -120,7 +121,7 @@ def should_prune(connection: sqlite3.Connection, thread_id: str, keep_turns: int
 
 
 def prune_thread(
-    connection: sqlite3.Connection, thread_id: str, keep_turns: int, serializer: "StrictSerializer"
+    connection: Connection, thread_id: str, keep_turns: int, serializer: "StrictSerializer"
 ) -> PruneResult:
     """Prune in the caller's transaction. Repeating it changes nothing.
 
@@ -137,7 +138,7 @@ def prune_thread(
             here = {"thread_id": thread_id, "checkpoint_id": checkpoint_id}
             shown = connection.execute(_SHOWN_THERE, here).fetchone() or (0, 0)
             row = (thread_id, checkpoint_id, *shown)
-            connection.execute("INSERT OR REPLACE INTO prune_points VALUES (?, ?, ?, ?)", row)
+            connection.execute(_NOTE_POINT, row)
             _store_snapshots(connection, (thread_id, "", checkpoint_id), serializer)
         connection.execute(_NOTE_PRUNED, named)
         pruned = [connection.execute(statement, named).rowcount for statement in _REMOVE][-1]
@@ -145,7 +146,7 @@ def prune_thread(
     return PruneResult(pruned, _remove_spare_snapshots(connection, thread_id, serializer))
 
 
-def _first_kept(connection: sqlite3.Connection, thread_id: str, keep_turns: int) -> str | None:
+def _first_kept(connection: Connection, thread_id: str, keep_turns: int) -> str | None:
     """The checkpoint before the oldest turn that is kept; None when there is none before it."""
     named = {"thread_id": thread_id, "skipped": max(keep_turns, 1) - 1}
     row = connection.execute(_FIRST_KEPT, named).fetchone()
@@ -161,9 +162,7 @@ def _first_kept(connection: sqlite3.Connection, thread_id: str, keep_turns: int)
     return str(found[1]) if is_there and older else None
 
 
-def _store_snapshots(
-    connection: sqlite3.Connection, key: tuple[str, str, str], serializer: "StrictSerializer"
-) -> None:
+def _store_snapshots(connection: Connection, key: tuple[str, str, str], serializer: "StrictSerializer") -> None:
     """Give a checkpoint a snapshot of every delta channel that it has none of."""
     from graph_agent.storage.serializer import unwrap_value, wrap_snapshot  # noqa: PLC0415 - it loads LangGraph
 
@@ -180,7 +179,7 @@ def _store_snapshots(
     _store(connection, (key[0], key[2]), {**here.checkpoint, "channel_values": values}, about, serializer)
 
 
-def _remove_spare_snapshots(connection: sqlite3.Connection, thread_id: str, serializer: "StrictSerializer") -> int:
+def _remove_spare_snapshots(connection: Connection, thread_id: str, serializer: "StrictSerializer") -> int:
     """Take the snapshots out of checkpoints that can be rebuilt; the newest and those at a prune point stay.
 
     The newest may go too where one at a prune point holds half of it already.
@@ -211,7 +210,7 @@ def _remove_spare_snapshots(connection: sqlite3.Connection, thread_id: str, seri
 
 
 def _store(
-    connection: sqlite3.Connection,
+    connection: Connection,
     key: tuple[str, str],
     checkpoint: Mapping[str, Any],
     about: Mapping[str, Any],
@@ -225,7 +224,7 @@ _HEADS = "SELECT checkpoint_ns, max(checkpoint_id) FROM checkpoints WHERE thread
 _THESE = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
 
 
-def copy_checkpoints(connection: sqlite3.Connection, source: str, target: str) -> None:
+def copy_checkpoints(connection: Connection, source: str, target: str) -> None:
     """Copy every checkpoint and write of one thread to another, in the order in which they were stored."""
     for table, columns in (
         ("checkpoints", "checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata"),
@@ -238,7 +237,7 @@ def copy_checkpoints(connection: sqlite3.Connection, source: str, target: str) -
         )
 
 
-def delete_runs(connection: sqlite3.Connection, run_ids: Iterable[str]) -> set[str]:
+def delete_runs(connection: Connection, run_ids: Iterable[str]) -> set[str]:
     """Delete the checkpoints whose metadata name one of these runs, with their writes; which threads had some."""
     wanted = {str(run_id) for run_id in run_ids}
     rows = connection.execute(
@@ -249,7 +248,7 @@ def delete_runs(connection: sqlite3.Connection, run_ids: Iterable[str]) -> set[s
     return {key[0] for key in gone}
 
 
-def keep_latest(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) -> None:
+def keep_latest(connection: Connection, thread_id: str, decoder: Decoder) -> None:
     """Delete all but each namespace's head and the ancestors back to a snapshot of every delta channel of it."""
     for namespace, head in connection.execute(_HEADS, (thread_id,)).fetchall():
         key = (thread_id, namespace, head)
@@ -270,7 +269,7 @@ def keep_latest(connection: sqlite3.Connection, thread_id: str, decoder: Decoder
         _delete(connection, [(thread_id, namespace, row[0]) for row in rows if row[0] not in kept])
 
 
-def _delete(connection: sqlite3.Connection, keys: Sequence[Sequence[str]]) -> None:
+def _delete(connection: Connection, keys: Sequence[Sequence[str]]) -> None:
     for table in ("checkpoints", "writes"):
         connection.executemany(f"DELETE FROM {table} WHERE {_THESE}", keys)  # noqa: S608 - names only
 
@@ -304,14 +303,14 @@ class GarbageResult:
     bytes: int = 0
 
 
-def referenced_blobs(connection: sqlite3.Connection, blobs: FileBlobs) -> set[str]:
+def referenced_blobs(connection: Connection, blobs: FileBlobs) -> set[str]:
     """Digests of all blobs that a row names, itself or through an outcome that is a blob."""
     found: set[str] = set()
     for table, column in _COLUMNS:
         # A text of JSON escapes nothing of a reference; a packed value holds it as it is.
         rows = connection.execute(
             f"SELECT CAST({column} AS BLOB) FROM {table} "  # noqa: S608 - names from above
-            f"WHERE instr(CAST({column} AS BLOB), CAST('blob:sha256:' AS BLOB))"
+            f"WHERE instr(CAST({column} AS BLOB), CAST('blob:sha256:' AS BLOB)) > 0"
         )
         for (value,) in rows:
             found.update(match.decode() for match in _NAMED.findall(value))
@@ -324,7 +323,7 @@ def referenced_blobs(connection: sqlite3.Connection, blobs: FileBlobs) -> set[st
     return found
 
 
-def find_garbage(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> list[Path]:
+def find_garbage(connection: Connection, blobs: FileBlobs, now: float | None = None) -> list[Path]:
     """The files that nothing names and nobody has just written."""
     until = _until(now)
     kept = referenced_blobs(connection, blobs)
@@ -337,7 +336,7 @@ def find_garbage(connection: sqlite3.Connection, blobs: FileBlobs, now: float | 
     return [path for path in garbage if _is_old(path, until)]
 
 
-def collect_garbage(connection: sqlite3.Connection, blobs: FileBlobs, now: float | None = None) -> GarbageResult:
+def collect_garbage(connection: Connection, blobs: FileBlobs, now: float | None = None) -> GarbageResult:
     """Remove what `find_garbage` finds."""
     sizes = [blobs.remove(path, _until(now)) for path in find_garbage(connection, blobs, now)]
     removed = [size for size in sizes if size is not None]

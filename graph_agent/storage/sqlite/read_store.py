@@ -69,10 +69,10 @@ _NEWEST_THREAD = """SELECT thread_id FROM threads WHERE (?1 IS NULL OR workspace
 # A sub-agent whose call has ended, or is on a branch that its parent left, works for nobody.
 _IS_UNNEEDED = """EXISTS (SELECT 1 FROM threads c JOIN call_log p
     ON p.thread_id = c.parent_thread AND p.call_id = c.parent_call WHERE c.thread_id = {of}.thread_id
-    AND (p.abandoned OR p.status IN ('success', 'error', 'cancelled')))"""
+    AND (p.abandoned = 1 OR p.status IN ('success', 'error', 'cancelled')))"""
 # The partial index on open calls serves this condition.
 _IS_OPEN = (
-    f"l.status NOT IN ('success', 'error', 'cancelled') AND NOT l.abandoned AND NOT {_IS_UNNEEDED.format(of='l')}"
+    f"l.status NOT IN ('success', 'error', 'cancelled') AND l.abandoned = 0 AND NOT {_IS_UNNEEDED.format(of='l')}"
 )
 
 
@@ -87,7 +87,7 @@ _JOURNAL = ", ".join(map(_text, ("attempt", "status", "ended_at", "outcome", "st
 _ATTEMPTS = f"""(
     SELECT json_group_array(json_array({_JOURNAL})) FROM (
         SELECT * FROM journal j WHERE j.thread_id = {{call}}.thread_id AND j.call_id = {{call}}.call_id
-        AND NOT j.reverted ORDER BY j.attempt)) || ''"""  # noqa: S608 - names of our own columns
+        AND j.reverted = 0 ORDER BY j.attempt) j) || ''"""  # noqa: S608 - names of our own columns
 _DECISION = ", ".join(
     map(_text, ("question", "attempt", "args_digest", "kind", "reason", "by", "at", "applied_at"))
 )
@@ -116,9 +116,10 @@ _THREADS = f"""WITH open AS MATERIALIZED (
     (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL AND NOT EXISTS (
         SELECT 1 FROM transcript m WHERE m.thread_id = i.thread_id AND m.message_id = 'inbox-' || i.id)),
     t.next_nodes = '[]' OR {_IS_UNNEEDED.format(of="t")},
-    CASE WHEN t.next_nodes = '[]' OR open.calls IS NOT NULL THEN 0 ELSE EXISTS (
+    CASE WHEN t.next_nodes = '[]' OR open.calls IS NOT NULL THEN 0 WHEN EXISTS (
         SELECT 1 FROM writes w WHERE w.thread_id = t.thread_id AND w.checkpoint_ns = ''
-        AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') END, open.calls, t.usage
+        AND w.checkpoint_id = t.checkpoint_id AND w.channel = '__interrupt__') THEN 1 ELSE 0 END,
+    open.calls, t.usage
     FROM threads t LEFT JOIN open USING (thread_id)"""  # noqa: S608 - names of our own columns
 
 _CHECKPOINTS = """SELECT checkpoint_id, parent_checkpoint_id, type, checkpoint, CAST(metadata AS BLOB)
@@ -133,6 +134,7 @@ _BRANCHES = """WITH RECURSIVE line (branch, upto) AS (
     SELECT b.parent_branch, min(b.from_seq, line.upto) FROM line JOIN branches b
     ON b.thread_id = ?1 AND b.branch = line.branch)"""
 _IS_SHOWN = "EXISTS (SELECT 1 FROM line WHERE line.branch = t.branch AND t.seq <= line.upto)"
+_ALL = 1 << 62
 _MESSAGE = "seq, branch, message_id, role, body, checkpoint_id, at"
 
 _IS_SEARCHED = "role NOT IN ('system', 'summary')"
@@ -150,7 +152,7 @@ _FOUND = f"""SELECT t.role, t.body, t.message_id, t.at, h.title, (
     FROM transcript t JOIN threads h USING (thread_id) WHERE t.thread_id = ? AND t.seq = ? AND t.{_IS_SEARCHED}"""  # noqa: S608 - nothing from outside
 
 _ID_SOURCES: Mapping[IdKind, tuple[str, str]] = {
-    "thread": ("thread_id", "threads WHERE 1"),
+    "thread": ("thread_id", "threads WHERE TRUE"),
     # A fork has the checkpoints of its origin under the same ids: those mean the origin, unless a thread is named.
     "checkpoint": (
         "checkpoint_id",
@@ -158,7 +160,7 @@ _ID_SOURCES: Mapping[IdKind, tuple[str, str]] = {
             SELECT 1 FROM threads f JOIN checkpoints c ON c.thread_id = f.parent_thread AND c.checkpoint_ns = ''
             AND c.checkpoint_id = own.checkpoint_id WHERE f.thread_id = own.thread_id))""",
     ),
-    "call": ("call_id", "call_log WHERE 1"),
+    "call": ("call_id", "call_log WHERE TRUE"),
 }
 _PRUNED = """SELECT thread_id, checkpoint_id, (SELECT min(c.checkpoint_id) FROM checkpoints c
         WHERE c.thread_id = p.thread_id AND c.checkpoint_ns = '' AND c.checkpoint_id > p.checkpoint_id)
@@ -223,7 +225,7 @@ class SqliteReadStore:
     def threads(self, family_of: str | None = None) -> list[ThreadRow]:
         # In a view of an earlier schema there is no index to name.
         select = _THREADS.format(by_status="" if self._connection.is_legacy else "INDEXED BY call_log_open")
-        where, parameters = ("1", ()) if family_of is None else (_FAMILY, (family_of,))
+        where, parameters = ("TRUE", ()) if family_of is None else (_FAMILY, (family_of,))
         threads = []
         for row in self._rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters):
             columns = dict(zip(_THREAD_COLUMNS, row, strict=False))
@@ -282,7 +284,7 @@ class SqliteReadStore:
         named = {"l.thread_id = ?": thread_id, "l.call_id = ?": call_id}
         given = {condition: value for condition, value in named.items() if value is not None}
         record = _BRIEF_RECORD if is_brief else _RECORD
-        return self._calls(record, " AND ".join(given) or "1", list(given.values()))
+        return self._calls(record, " AND ".join(given) or "TRUE", list(given.values()))
 
     def open_calls(self) -> list[CallRow]:
         return list(self._calls(_RECORD, f"{_IS_OPEN} AND t.next_nodes <> '[]'", ()))
@@ -336,7 +338,7 @@ class SqliteReadStore:
         rows = self._rows(
             """SELECT j.call_id, j.attempt, j.status, j.started_at, j.intent, l.record FROM journal j
             LEFT JOIN call_log l ON l.thread_id = j.thread_id AND l.call_id = j.call_id
-            WHERE j.thread_id = ? AND NOT j.reverted AND j.status <> 'not_started'
+            WHERE j.thread_id = ? AND j.reverted = 0 AND j.status <> 'not_started'
             ORDER BY j.started_at, j.rowid""",
             (thread_id,),
         )
@@ -385,7 +387,7 @@ class SqliteReadStore:
                 UNION ALL SELECT thread_id, 0 FROM (SELECT thread_id FROM transcript UNION
                     SELECT thread_id FROM journal) o WHERE NOT EXISTS (
                     SELECT 1 FROM threads t WHERE t.thread_id = o.thread_id) AND NOT EXISTS (
-                    SELECT 1 FROM checkpoints c WHERE c.thread_id = o.thread_id AND c.checkpoint_ns = ''))
+                    SELECT 1 FROM checkpoints c WHERE c.thread_id = o.thread_id AND c.checkpoint_ns = '')) f
             ORDER BY number DESC"""
         )
 
@@ -420,7 +422,7 @@ class SqliteReadStore:
         return CheckpointRow(rows[0], partial(self._decoded, thread_id)) if rows else None
 
     def checkpoints(self, thread_id: str, newest: int | None = None) -> list[StoredCheckpoint]:
-        limit = -1 if newest is None else newest
+        limit = _ALL if newest is None else newest
         rows = self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id DESC LIMIT ?", (thread_id, limit))
         return [CheckpointRow(row, partial(self._decoded, thread_id)) for row in reversed(rows)]
 
@@ -473,7 +475,7 @@ class SqliteReadStore:
     def messages(self, thread_id: str, *, all_branches: bool = False) -> Iterator[TranscriptEntry]:
         rows = self._connection.stream(
             f"""{_BRANCHES} SELECT {_MESSAGE} FROM transcript t
-            WHERE thread_id = ?1 AND {"1" if all_branches else _IS_SHOWN} ORDER BY seq""",  # noqa: S608 - nothing from outside
+            WHERE thread_id = ?1 AND {"TRUE" if all_branches else _IS_SHOWN} ORDER BY seq""",  # noqa: S608 - nothing from outside
             (thread_id,),
         )
         for row in rows:

@@ -17,6 +17,7 @@ from typing import Any
 
 from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.ports.stored_text import json_text
+from graph_agent.storage import Connection
 from graph_agent.storage.private_files import create_private_file, sync_file, sync_folder
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
@@ -365,7 +366,11 @@ _LOGGED = """
 SELECT thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at,
     status NOT IN ('success', 'error', 'cancelled') FROM call_log WHERE thread_id = ?
 """
-_PUT_BACK = "INSERT OR IGNORE INTO call_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT_BACK = """
+INSERT OR IGNORE INTO call_log
+    (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at, abandoned)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 _SAID = "SELECT message_id, role, body, checkpoint_id, at FROM transcript WHERE thread_id = ? ORDER BY seq"
 _KNOWN = "SELECT message_id FROM transcript WHERE thread_id = ?"
 # Shown on no branch that the head comes from.
@@ -389,13 +394,14 @@ SELECT thread_id, call_id,
         + row_number() OVER (ORDER BY started_at, call_id),
     ?2, status, json_object('call_id', call_id, 'tool_name', ?2, 'arguments', json('{}'), 'status', status,
         'attempt', attempt, 'started_at', started_at, 'ended_at', at),
-    coalesce((SELECT checkpoint_id FROM threads WHERE thread_id = ?1), ''), at, status = 'interrupted'
+    coalesce((SELECT checkpoint_id FROM threads WHERE thread_id = ?1), ''), at,
+    CASE WHEN status = 'interrupted' THEN 1 ELSE 0 END
 FROM (SELECT thread_id, call_id, max(attempt) AS attempt, min(started_at) AS started_at,
         max(coalesce(ended_at, started_at)) AS at,
         coalesce(max(CASE WHEN status IN ('success', 'error') THEN status END), 'interrupted') AS status
     FROM journal j WHERE thread_id = ?1 AND NOT EXISTS (
         SELECT 1 FROM call_log l WHERE l.thread_id = j.thread_id AND l.call_id = j.call_id)
-    GROUP BY thread_id, call_id)
+    GROUP BY thread_id, call_id) f
 """
 _ONLY_IN_TRANSCRIPT = """
 INSERT OR IGNORE INTO call_log
@@ -403,7 +409,7 @@ INSERT OR IGNORE INTO call_log
 SELECT thread_id, id,
     (SELECT coalesce(max(seq), 0) FROM call_log WHERE thread_id = ?1) + row_number() OVER (ORDER BY number, key),
     name, status, json_object('call_id', id, 'tool_name', name, 'arguments', json(coalesce(args, '{}')),
-        'status', status), checkpoint_id, at, status = 'interrupted'
+        'status', status), checkpoint_id, at, CASE WHEN status = 'interrupted' THEN 1 ELSE 0 END
 FROM (SELECT t.thread_id, t.seq AS number, c.key, t.checkpoint_id, t.at, json_extract(c.value, '$.id') AS id,
         json_extract(c.value, '$.name') AS name, json_extract(c.value, '$.args') AS args,
         coalesce((SELECT status FROM journal j WHERE j.thread_id = t.thread_id AND status IN ('success', 'error')
@@ -415,7 +421,7 @@ WHERE NOT EXISTS (SELECT 1 FROM call_log l WHERE l.thread_id = f.thread_id AND l
 """
 _ONLY_IN_CALL_LOG = """
 INSERT OR IGNORE INTO journal (thread_id, call_id, attempt, owner, status, started_at, ended_at, outcome)
-SELECT thread_id, call_id, coalesce(json_extract(record, '$.attempt'), 1), 'call log', status,
+SELECT thread_id, call_id, coalesce(CAST(json_extract(record, '$.attempt') AS INTEGER), 1), 'call log', status,
     json_extract(record, '$.started_at'), json_extract(record, '$.ended_at'),
     json_object('status', status, 'error', json_extract(record, '$.error_msg'), 'output', coalesce(
         json_extract(record, '$.result'), (SELECT json_extract(body, '$.content') FROM transcript t
@@ -433,7 +439,8 @@ INSERT OR IGNORE INTO threads (thread_id, title, created_at, updated_at)
 SELECT ?1, coalesce((SELECT substr(json_extract(body, '$.content'), 1, 80) FROM transcript
         WHERE thread_id = ?1 AND role = 'user' AND json_valid(body) AND json_type(body, '$.content') = 'text'
         ORDER BY seq LIMIT 1), ''), min(at), max(at)
-FROM (SELECT at FROM transcript WHERE thread_id = ?1 UNION ALL SELECT started_at FROM journal WHERE thread_id = ?1)
+FROM (SELECT at FROM transcript WHERE thread_id = ?1
+    UNION ALL SELECT started_at FROM journal WHERE thread_id = ?1) f
 HAVING min(at) IS NOT NULL
 """
 _FORGOTTEN_BRANCHES = """
@@ -453,7 +460,7 @@ WHERE thread_id = ?
 """
 
 
-def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: Projections) -> None:
+def rebuild_thread(connection: Connection, thread_id: str, projections: Projections) -> None:
     """Derive list entry, transcript, branches and call log again; what the user set (title, mode, ...) stays."""
     edges: dict[str, int] = dict(connection.execute(_EDGES, (thread_id,)).fetchall())
     logged = connection.execute(_LOGGED, (thread_id,)).fetchall()
@@ -487,7 +494,7 @@ def rebuild_thread(connection: sqlite3.Connection, thread_id: str, projections: 
     _restore_on_hidden_branch(connection, thread_id, said)
 
 
-def _close_gaps(connection: sqlite3.Connection, thread_id: str) -> None:
+def _close_gaps(connection: Connection, thread_id: str) -> None:
     """Number what is left of a transcript anew: a gap shows that messages were lost and not reported yet."""
     connection.execute(_FORGOTTEN_BRANCHES, (thread_id,))
     connection.execute(_MOVE_BRANCHES, (thread_id,))
@@ -498,7 +505,7 @@ def _close_gaps(connection: sqlite3.Connection, thread_id: str) -> None:
         )
 
 
-def _restore_on_hidden_branch(connection: sqlite3.Connection, thread_id: str, said: Sequence[Row]) -> None:
+def _restore_on_hidden_branch(connection: Connection, thread_id: str, said: Sequence[Row]) -> None:
     """Restore messages that no checkpoint holds any more, on a branch that the head does not show."""
     known = {message_id for (message_id,) in connection.execute(_KNOWN, (thread_id,))}
     lost = [row for row in said if row[0] not in known]

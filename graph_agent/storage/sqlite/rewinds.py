@@ -1,7 +1,6 @@
 """Rewinds in SQLite: each is noted before the first file is touched, so that a killed one can be finished."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, replace
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from graph_agent.errors import UsageError
 from graph_agent.ports import Clock, ExecutedAttempt, FileImage, FileRestoration, Rewind, SubAgentRewind
 from graph_agent.ports.stored_text import json_text, storable
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.row_values import OWN_INTENT, intent_of, load_json
 
@@ -81,7 +81,7 @@ class SqliteRewinds:
         row = (rewind.thread_id, rewind.checkpoint_id, rewind.head, rewind.scope, plan, self._clock.now())
         targets = [(one.thread_id, one.checkpoint_id) for one in rewind.sub_agents if one.checkpoint_id]
 
-        def insert(connection: sqlite3.Connection) -> int:
+        def insert(connection: Connection) -> int:
             # Nobody holds the threads of sub-agents while a person thinks about it: they may have been pruned.
             for target in targets:
                 if connection.execute(_EXISTS, target).fetchone() is None:
@@ -98,7 +98,7 @@ class SqliteRewinds:
         now, is_reverted = self._clock.now(), int(rewind.reverts is None)
         threads = {rewind.thread_id: rewind.calls, **{one.thread_id: one.calls for one in rewind.sub_agents}}
 
-        def finish(connection: sqlite3.Connection) -> None:
+        def finish(connection: Connection) -> None:
             for thread_id, calls in threads.items():
                 connection.executemany(_MARK_CALL, [(is_reverted, thread_id, *call) for call in calls])
                 connection.executemany(_FORGET_FILE, [(thread_id, storable(one.path)) for one in rewind.files])
@@ -125,7 +125,7 @@ class SqliteRewinds:
         return None if row is None else read_rewind(row)
 
 
-def release_contents(connection: sqlite3.Connection, thread_id: str) -> None:
+def release_contents(connection: Connection, thread_id: str) -> None:
     """Drop the file contents that rewinds of a thread stored and that no undo can reach any more."""
     connection.execute(_RELEASE_CONTENTS, {"thread_id": thread_id})
 

@@ -44,7 +44,7 @@ MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions
 """The permission modes, which policy defines and storage does not import."""
 IMPORTED_OWNER = "imported:"
 """Beginning of the owner of an attempt that came from a file."""
-OWN_INTENT = f"CASE WHEN owner NOT GLOB '{IMPORTED_OWNER}*' THEN intent END"
+OWN_INTENT = f"CASE WHEN substr(owner, 1, {len(IMPORTED_OWNER)}) <> '{IMPORTED_OWNER}' THEN intent END"
 """The change of an attempt that was made here: no file is read or restored because an imported file says so."""
 
 # What every reader relies on, for a record that was stored incompletely.

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from graph_agent.ports.stored_text import index_text
+from graph_agent.storage import Connection
 
 __all__ = ["has_search_index", "update_search_index"]
 
@@ -31,12 +32,12 @@ AND t.seq > (SELECT coalesce(max(s.seq), 0) FROM search_entries s WHERE s.thread
 """
 
 
-def has_search_index(connection: sqlite3.Connection) -> bool:
+def has_search_index(connection: Connection) -> bool:
     """Whether this build of SQLite supports full-text indexes."""
     return connection.execute("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'").fetchone() is not None
 
 
-def update_search_index(connection: sqlite3.Connection, thread_id: str | None = None) -> None:
+def update_search_index(connection: Connection, thread_id: str | None = None) -> None:
     """Remove what is outdated and add what is new of a thread, or of all, in the caller's transaction."""
     if not has_search_index(connection):
         return
@@ -50,7 +51,7 @@ def update_search_index(connection: sqlite3.Connection, thread_id: str | None = 
     _add(connection, connection.execute(statement, {"thread_id": thread_id}).fetchall())
 
 
-def _remove_outdated(connection: sqlite3.Connection) -> int | None:
+def _remove_outdated(connection: Connection) -> int | None:
     """Remove and count outdated messages; None where the index was inconsistent and has been emptied."""
     gone = connection.execute("SELECT id, body FROM search_removals").fetchall()
     try:
@@ -65,7 +66,7 @@ def _remove_outdated(connection: sqlite3.Connection) -> int | None:
     return len(gone)
 
 
-def _add(connection: sqlite3.Connection, rows: Iterable[tuple[str, int, str]]) -> None:
+def _add(connection: Connection, rows: Iterable[tuple[str, int, str]]) -> None:
     for thread_id, seq, body in rows:
         number = connection.execute(
             "INSERT INTO search_entries (thread_id, seq) VALUES (?, ?)", (thread_id, seq)

@@ -6,12 +6,12 @@ of these calls are copied as they are now.
 """
 
 import json
-import sqlite3
 from typing import Any, NamedTuple
 
 from graph_agent.errors import UnknownId, UsageError
 from graph_agent.ports.storage import moved_sub_agent_id
 from graph_agent.ports.stored_text import json_text
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.checkpoint_rows import read_checkpoint
 from graph_agent.storage.sqlite.projections import Projections, timestamp
 
@@ -77,7 +77,9 @@ WHERE thread_id = :source AND call_id IN ({_CALLS})
 """  # noqa: S608 - names only
 _FACTS = (
     f"""
-INSERT INTO journal SELECT :target, call_id, attempt, owner, status, started_at, ended_at, intent, outcome,
+INSERT INTO journal (thread_id, call_id, attempt, owner, status, started_at, ended_at, intent, outcome,
+    process_group, process_started, boot_id, reverted)
+SELECT :target, call_id, attempt, owner, status, started_at, ended_at, intent, outcome,
     process_group, process_started, boot_id, reverted FROM journal
 WHERE thread_id = :source AND call_id IN ({_CALLS})
 """,  # noqa: S608 - names only
@@ -115,7 +117,7 @@ class Fork(NamedTuple):
     at: str
 
 
-def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Projections) -> None:
+def fork_thread(connection: Connection, fork: Fork, projections: Projections) -> None:
     """Create the new thread, within the transaction of the caller.
 
     Raises:
@@ -152,7 +154,7 @@ def fork_thread(connection: sqlite3.Connection, fork: Fork, projections: Project
             connection.execute(_ADOPT, (target, call_id, new_child))
 
 
-def _shown_calls(connection: sqlite3.Connection, thread_id: str) -> str:
+def _shown_calls(connection: Connection, thread_id: str) -> str:
     """JSON list of the ids of every call of the messages that the thread shows."""
     rows = connection.execute(
         "SELECT body FROM transcript WHERE thread_id = ? AND role = 'assistant'", (thread_id,)

@@ -27,6 +27,7 @@ from graph_agent.ports.thread_file import (
     InvalidValue,
     decode_value,
 )
+from graph_agent.storage import Connection
 from graph_agent.storage.decoder import Decoder
 from graph_agent.storage.legacy_names import CONTENTS, current_outcome, current_row
 from graph_agent.storage.sqlite.checkpoint_rows import (
@@ -313,7 +314,8 @@ SELECT CASE WHEN :id BETWEEN 1 AND {_NUMBER_BELOW} AND NOT EXISTS (SELECT 1 FROM
     for table in ("inbox", "rewinds")
 }
 _NOTE = """
-INSERT OR IGNORE INTO imported_checkpoints SELECT thread_id, checkpoint_id FROM checkpoints
+INSERT OR IGNORE INTO imported_checkpoints (thread_id, checkpoint_id)
+SELECT thread_id, checkpoint_id FROM checkpoints
 WHERE thread_id = ? AND checkpoint_ns = ''
 """
 _HEAD = """
@@ -332,7 +334,7 @@ _MOST_ATTEMPTS = 10_000
 """Attempts at a call for a sub-agent that are looked through; no person has said retry more often."""
 
 
-def require_free(connection: sqlite3.Connection, thread_id: str) -> None:
+def require_free(connection: Connection, thread_id: str) -> None:
     """Refuse an id that anything in the database is stored under.
 
     Raises:
@@ -344,7 +346,7 @@ def require_free(connection: sqlite3.Connection, thread_id: str) -> None:
 
 
 def import_rows(
-    connection: sqlite3.Connection, ids: tuple[str, str], rows: Iterable[Row], blobs: Blobs, decoder: Decoder
+    connection: Connection, ids: tuple[str, str], rows: Iterable[Row], blobs: Blobs, decoder: Decoder
 ) -> None:
     """Store the rows, within the transaction of the caller, who rolls it back when this raises.
 
@@ -381,7 +383,7 @@ def import_rows(
             connection.execute("UPDATE rewinds SET plan = ? WHERE id = ?", (json_text(plan), number))
 
 
-def _sub_agent_row(connection: sqlite3.Connection, row: Row, new_ids: dict[str, str]) -> Row:
+def _sub_agent_row(connection: Connection, row: Row, new_ids: dict[str, str]) -> Row:
     """The row of a sub-agent as it belongs here; the one that names its thread comes first, and adds its id.
 
     Raises:
@@ -402,7 +404,7 @@ def _sub_agent_row(connection: sqlite3.Connection, row: Row, new_ids: dict[str, 
     return replace(row, values={**row.values, "parent_thread": parent})
 
 
-def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, rewinds: dict[int, int]) -> None:
+def _insert(connection: Connection, thread_id: str, row: Row, rewinds: dict[int, int]) -> None:
     """Insert a row; `rewinds` has the numbers of rewinds here, by those there."""
     values = row.values
     if row.table in _FREE_NUMBER:
@@ -419,7 +421,7 @@ def _insert(connection: sqlite3.Connection, thread_id: str, row: Row, rewinds: d
     )
 
 
-def _complete(connection: sqlite3.Connection, thread_id: str, decoder: Decoder) -> None:
+def _complete(connection: Connection, thread_id: str, decoder: Decoder) -> None:
     """Check and derive what depends on all rows of a thread."""
     threads, checkpoints, has_head = connection.execute(_HEAD, {"id": thread_id}).fetchone()
     if threads != 1 or bool(checkpoints) != bool(has_head):

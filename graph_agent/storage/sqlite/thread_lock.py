@@ -21,6 +21,7 @@ from graph_agent.errors import InternalError, StorageError, ThreadHeld
 from graph_agent.ports import Clock, Holder
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.stored_text import storable
+from graph_agent.storage import Connection
 from graph_agent.storage.private_files import exclusive_lock, make_private_folder, open_private_file
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.database_file import connect_read_only
@@ -46,19 +47,19 @@ _RETRY_S = 0.02
 """The kernel frees a killed process's lock within milliseconds; a lock without a living holder is waited for."""
 
 
-def write_lease(connection: sqlite3.Connection, thread_id: str, owner_token: str, since: str) -> None:
+def write_lease(connection: Connection, thread_id: str, owner_token: str, since: str) -> None:
     """Note that this process holds the thread."""
     pid = os.getpid()
     host = storable(socket.gethostname())
     connection.execute(_WRITE, (thread_id, owner_token, pid, process_started(pid) or "", boot_id(), host, since))
 
 
-def end_lease(connection: sqlite3.Connection, thread_id: str, owner_token: str, at: str) -> None:
+def end_lease(connection: Connection, thread_id: str, owner_token: str, at: str) -> None:
     """Note that the run has released the thread; a later holder's lease is left alone."""
     connection.execute(_END, (at, thread_id, owner_token))
 
 
-def holder(connection: sqlite3.Connection, thread_id: str) -> Holder | None:
+def holder(connection: Connection, thread_id: str) -> Holder | None:
     """Who holds the thread, or held it when the process died; None when it was never held or was released.
 
     Found out without touching the lock. A process on another host counts as alive: it cannot be checked.
@@ -157,7 +158,7 @@ class FlockThreadLock:
             f"Find it with `fuser {lock}` and close it."
         )
 
-    def _try_lock(self, connection: sqlite3.Connection, thread_id: str, lock: Path) -> Holder | None:
+    def _try_lock(self, connection: Connection, thread_id: str, lock: Path) -> Holder | None:
         """On the database's thread: take the lock, or return who has it."""
         make_private_folder(lock.parent)
         descriptor = open_private_file(lock)

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from sqlite3 import Connection
 from typing import Any
 
 from graph_agent.errors import UnknownId
 from graph_agent.ports import Clock
 from graph_agent.ports.stored_text import json_text, storable
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.row_values import MODES, damaged_value, load_json
 
@@ -228,7 +228,8 @@ _QUEUE = """
 INSERT INTO inbox (id, thread_id, text, queued_by, queued_at, urgent)
 SELECT 1 + max(coalesce((SELECT max(id) FROM inbox), 0), coalesce((
     SELECT max(CAST(substr(message_id, 7) AS INTEGER)) FROM transcript
-    WHERE thread_id = :thread_id AND message_id GLOB 'inbox-[0-9]*' AND length(message_id) <= 18), 0)),
+    WHERE thread_id = :thread_id AND message_id >= 'inbox-0' AND message_id < 'inbox-:'
+        AND length(message_id) <= 18), 0)),
     :thread_id, :text, :by, :at, :urgent
 """
 _TAKE_BACK = """

@@ -1,11 +1,12 @@
 """Looking into a database from tests: rows, statements, and its logical content."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 from graph_agent.storage.sqlite.database import Database
 
-__all__ = ["content_of", "execute", "private_modes", "rows", "statements_of"]
+__all__ = ["content_of", "execute", "opened", "private_modes", "rows", "statements_of"]
 
 PROJECTIONS = ("threads", "transcript", "branches", "call_log")
 
@@ -25,6 +26,12 @@ async def content_of(database: Database, *tables: str) -> dict[str, list[tuple[A
     return {table: await rows(database, f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables or PROJECTIONS}  # noqa: S608 - names from tests
 
 
+def opened(database: Database) -> sqlite3.Connection:
+    """The connection itself, for what only SQLite has."""
+    assert database._connection is not None
+    return database._connection
+
+
 async def statements_of(database: Database) -> list[str]:
     """A list that from now on takes the first word of each statement the database runs, settings aside."""
     seen: list[str] = []
@@ -34,7 +41,7 @@ async def statements_of(database: Database) -> list[str]:
         if word != "PRAGMA":
             seen.append(word)
 
-    await database.run(lambda connection: connection.set_trace_callback(note))
+    await database.run(lambda _: opened(database).set_trace_callback(note))
     return seen
 
 

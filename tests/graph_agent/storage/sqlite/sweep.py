@@ -22,7 +22,7 @@ from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
-from tests.graph_agent.storage.sqlite.looking import content_of
+from tests.graph_agent.storage.sqlite.looking import content_of, opened
 from tests.graph_agent.storage.sqlite.small_graph import config_of
 
 _RECORD = {"call_id": "c", "tool_name": "bash", "status": "awaiting_approval", "attempt": 1}
@@ -40,7 +40,7 @@ async def work_and_die(folder: Path, fatal_statement: int, acknowledged: int) ->
         if left < 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    await database.run(lambda connection: connection.set_trace_callback(count))
+    await database.run(lambda _: opened(database).set_trace_callback(count))
     saver = CheckpointSaver(database)
     journal = SqliteJournal(database, FileBlobs(folder / "blobs"), SystemClock())
     maps: Any = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}

@@ -7,17 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph_agent.calls import NEW_MESSAGE
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.storage.sqlite.projections import Place, fold_calls, restart_from
 from graph_agent.storage.sqlite.schema import create_tables
-from tests.graph_agent.storage.sqlite.looking import rows
+from tests.graph_agent.storage.sqlite.looking import opened, rows
 
 _RECORD = {"call_id": "c", "tool_name": "bash", "arguments": {}, "status": "pending", "attempt": 1, "risk": "high"}
 
 
 async def _fold(database: Database, *writes: dict[Any, Any]) -> None:
-    def fold(connection: sqlite3.Connection) -> None:
+    def fold(connection: Connection) -> None:
         for number, write in enumerate(writes, 1):
             fold_calls(connection, Place("t", str(number), f"at {number}"), write)
 
@@ -129,9 +130,9 @@ async def test_a_new_call_costs_the_database_as_much_late_as_early(database: Dat
 
     async def of_one_more(call_id: str) -> int:
         effort.clear()
-        await database.run(lambda connection: connection.set_progress_handler(lambda: effort.append(None), 1))
+        await database.run(lambda _: opened(database).set_progress_handler(lambda: effort.append(None), 1))
         await _fold(database, {call_id: _RECORD})
-        await database.run(lambda connection: connection.set_progress_handler(None, 0))
+        await database.run(lambda _: opened(database).set_progress_handler(None, 0))
         return len(effort)
 
     await _fold(database, {f"early {number}": _RECORD for number in range(10)})

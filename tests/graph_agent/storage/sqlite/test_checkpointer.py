@@ -15,7 +15,7 @@ from langgraph.types import Command
 from graph_agent.errors import DamagedDatabase, InternalError
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier, time_in
 from graph_agent.storage.sqlite.database import Database
-from tests.graph_agent.storage.sqlite.looking import content_of, execute, rows, statements_of
+from tests.graph_agent.storage.sqlite.looking import content_of, execute, opened, rows, statements_of
 from tests.graph_agent.storage.sqlite.process import ROOT
 from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
 
@@ -77,7 +77,7 @@ async def test_a_checkpoint_that_only_a_decision_follows_is_synced_by_the_next_o
         elif statement.startswith("\nINSERT INTO checkpoints"):
             synced.append(level[0])
 
-    await database.run(lambda connection: connection.set_trace_callback(note))
+    await database.run(lambda _: opened(database).set_trace_callback(note))
     await play_turn(graph, "t", "one")
 
     # Those followed by: START, ask_model, ask_person, mark, run, observe, nothing.

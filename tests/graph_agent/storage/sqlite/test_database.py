@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.errors import InternalError, StorageError
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from tests.graph_agent.storage.sqlite.looking import execute, private_modes, rows, statements_of
@@ -21,7 +22,7 @@ async def _texts(database: Database) -> list[str]:
     return [text for (text,) in await rows(database, "SELECT text FROM inbox")]
 
 
-def _insert(text: str) -> Callable[[sqlite3.Connection], int]:
+def _insert(text: str) -> Callable[[Connection], int]:
     return lambda connection: connection.execute(_INSERT, (text,)).rowcount
 
 
@@ -82,12 +83,12 @@ async def test_a_write_is_one_transaction_of_three_statements(database: Database
 
 
 async def test_a_write_that_need_not_be_synced_is_not_and_the_next_one_is_again(database: Database) -> None:
-    def write(connection: sqlite3.Connection) -> int:
+    def write(connection: Connection) -> int:
         connection.execute(_INSERT, ("x",))
         level: int = connection.execute("PRAGMA synchronous").fetchone()[0]
         return level
 
-    def fail(_: sqlite3.Connection) -> None:
+    def fail(_: Connection) -> None:
         raise LookupError("half way")
 
     levels = [await database.write(write, synced=False), await database.write(write)]
@@ -98,7 +99,7 @@ async def test_a_write_that_need_not_be_synced_is_not_and_the_next_one_is_again(
     assert (await rows(database, "PRAGMA synchronous"), await _texts(database)) == ([(2,)], ["x", "x"])
 
 
-def _where_and_how(connection: sqlite3.Connection) -> tuple[bool, list[int]]:
+def _where_and_how(connection: Connection) -> tuple[bool, list[int]]:
     """Whether this is the thread of the tests; how it syncs, waits for others and copies the log back."""
     settings = ("synchronous", "busy_timeout", "wal_autocheckpoint")
     found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings]
@@ -141,7 +142,7 @@ async def test_quick_work_that_another_process_blocks_is_done_later_while_the_lo
 
 
 async def test_quick_work_that_fails_leaves_nothing_and_names_the_fault(database: Database) -> None:
-    def fail(connection: sqlite3.Connection) -> None:
+    def fail(connection: Connection) -> None:
         connection.execute(_INSERT, ("x",))
         connection.execute("SELECT * FROM nowhere")
 
@@ -153,7 +154,7 @@ async def test_quick_work_that_fails_leaves_nothing_and_names_the_fault(database
 
 
 async def test_a_write_that_raises_leaves_nothing_behind(database: Database) -> None:
-    def fail(connection: sqlite3.Connection) -> None:
+    def fail(connection: Connection) -> None:
         connection.execute(_INSERT, ("x",))
         raise LookupError("half way")
 
@@ -166,7 +167,7 @@ async def test_a_write_that_raises_leaves_nothing_behind(database: Database) -> 
 async def test_a_cancelled_caller_waits_for_its_statement_and_then_is_cancelled(database: Database) -> None:
     entered, may_continue = threading.Event(), threading.Event()
 
-    def slow(connection: sqlite3.Connection) -> None:
+    def slow(connection: Connection) -> None:
         entered.set()
         may_continue.wait(10)
         connection.execute(_INSERT, ("kept",))

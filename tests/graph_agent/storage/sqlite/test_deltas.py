@@ -5,7 +5,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from tests.graph_agent.storage.sqlite.looking import execute, rows
+from tests.graph_agent.storage.sqlite.looking import execute, opened, rows
 from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
 
 _CHANNELS = ["messages", "calls", "never written"]
@@ -73,7 +73,7 @@ async def test_the_history_of_a_checkpoint_is_read_once_until_something_is_writt
         await saver.aget_delta_channel_history(config=config, channels=_CHANNELS)
         return len(seen)
 
-    await database.run(lambda connection: connection.set_trace_callback(seen.append))
+    await database.run(lambda _: opened(database).set_trace_callback(seen.append))
     statements = [await read(), await read()]
     await saver.aput_writes(config, [("other", 1)], "task")
     statements.append(await read())

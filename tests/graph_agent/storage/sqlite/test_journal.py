@@ -1,9 +1,8 @@
-import sqlite3
-
 import pytest
 
 from graph_agent.ports import Claim, Intent, Journal, Outcome
 from graph_agent.ports.background import NewShell, ShellEnding, ShellRecord
+from graph_agent.storage import Connection
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal, SqliteShells
@@ -29,7 +28,7 @@ async def test_a_large_outcome_is_stored_in_a_blob_that_the_row_names(
 
 
 async def test_calls_of_the_call_log_are_known_too(database: Database, journal: Journal) -> None:
-    def plan(connection: sqlite3.Connection) -> None:
+    def plan(connection: Connection) -> None:
         connection.execute(
             "INSERT INTO call_log VALUES ('t', 'planned', 1, 'bash', 'pending', '', '{}', '1', '', 0)"
         )

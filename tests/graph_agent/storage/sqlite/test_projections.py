@@ -1,5 +1,4 @@
 import json
-import sqlite3
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langgraph.types import Command, Send
 
 from graph_agent.calls import NEW_MESSAGE, REPLACES, SHORTENED
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.projections import Place, fold_messages, nodes_after, outcome, timestamp
@@ -247,7 +247,7 @@ def test_no_shape_of_a_checkpoint_makes_the_list_fail(checkpoint: dict[str, Any]
 
 
 async def _fold(database: Database, *messages: BaseMessage) -> None:
-    def fold(connection: sqlite3.Connection) -> None:
+    def fold(connection: Connection) -> None:
         connection.execute("INSERT OR IGNORE INTO threads (thread_id, created_at, updated_at) VALUES ('t', '', '')")
         fold_messages(connection, Place("t", "7", "now"), messages)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import HumanMessage
 
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.database_file import APPLICATION_ID
@@ -109,8 +110,9 @@ def test_a_build_without_an_index_is_left_alone() -> None:
     connection.close()
 
 
-def _work(connection: sqlite3.Connection) -> int:
+def _work(connection: Connection) -> int:
     """Instructions of SQLite's machine for one more message and its words."""
+    assert isinstance(connection, sqlite3.Connection)
     counted: list[int] = []
 
     def count() -> int:

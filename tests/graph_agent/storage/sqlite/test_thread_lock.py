@@ -3,7 +3,6 @@ import fcntl
 import os
 import signal
 import socket
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from graph_agent.config.paths import lock_dir
 from graph_agent.errors import InternalError, StorageError, ThreadHeld
 from graph_agent.ports import Holder
+from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.thread_lock import (
     FlockThreadLock,
@@ -145,7 +145,7 @@ _HERE = Holder(os.getpid(), socket.gethostname(), "since", "run", is_alive=True)
 async def test_a_lease_shows_who_holds_the_thread_and_whether_that_process_lives(
     database: Database, change: str, expected: Holder
 ) -> None:
-    def read(connection: sqlite3.Connection) -> Holder | None:
+    def read(connection: Connection) -> Holder | None:
         write_lease(connection, "t", "run", "since")
         connection.execute(f"UPDATE leases SET {change}")  # noqa: S608 - text from this file
         return holder(connection, "t")
@@ -155,7 +155,7 @@ async def test_a_lease_shows_who_holds_the_thread_and_whether_that_process_lives
 
 
 async def test_a_lease_is_ended_by_the_run_that_has_it(database: Database) -> None:
-    def end(connection: sqlite3.Connection) -> list[Holder | None]:
+    def end(connection: Connection) -> list[Holder | None]:
         write_lease(connection, "t", "run", "since")
         end_lease(connection, "t", "another run", "at")
         still = holder(connection, "t")
