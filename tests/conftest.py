@@ -1,7 +1,9 @@
 """What every test stands on: no settings of the person who runs it, and no network beyond this machine."""
 
 import gc
+import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,7 +11,10 @@ from hypothesis import HealthCheck, settings
 from tests.isolation import clean_environment, interrupts_heard, loopback_only
 from tools import programs
 
-__all__ = ["isolated", "pytest_collection_finish", "pytest_configure"]
+if TYPE_CHECKING:
+    from tests.fakes.postgres_server import PostgresServer
+
+__all__ = ["isolated", "postgres", "pytest_collection_finish", "pytest_configure"]
 
 
 def pytest_configure() -> None:
@@ -35,3 +40,17 @@ def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         yield attempts
     if attempts:
         pytest.fail(f"the test tried to reach the network: {', '.join(attempts)}; use a server on 127.0.0.1")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> "Iterator[PostgresServer]":
+    """The PostgreSQL server of this test process."""
+    from tests.fakes.postgres_server import find_programs, running_server  # noqa: PLC0415 - few tests need it
+
+    found = find_programs()
+    if found is None:
+        if os.environ.get("TEST_POSTGRES") == "required":
+            pytest.fail("no PostgreSQL server was found, and this run requires one")
+        pytest.skip("no PostgreSQL server was found (apt install postgresql)")
+    with running_server(found) as server:
+        yield server

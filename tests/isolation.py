@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 __all__ = ["clean_environment", "interrupts_heard", "loopback_only"]
 
-_PRIVATE_PREFIXES = ("GRAPH_AGENT_", "OPENAI_", "XDG_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_")
+_PRIVATE_PREFIXES = ("GRAPH_AGENT_", "OPENAI_", "XDG_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "PG")
 _PRIVATE_NAMES = (
     "http_proxy",
     "https_proxy",

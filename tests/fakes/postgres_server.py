@@ -1,0 +1,161 @@
+"""A real PostgreSQL server for tests, with a database of its own for each of them.
+
+In a test, with the fixture `postgres` of `tests/conftest.py`:
+
+    url = postgres.create_database()
+    postgres.restart("immediate")
+
+A test process that asks for one starts one server, which listens on a socket in its own folder and on 127.0.0.1. It
+ends with that process, however that ends: a shell that waits at a pipe from it then stops the server and removes
+the folder.
+"""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+__all__ = ["PASSWORD", "PostgresServer", "find_programs", "running_server"]
+
+PASSWORD = "only of these tests"  # noqa: S105 - of a server that lives as long as a test run
+"""What the server asks for on 127.0.0.1; on its socket it asks for none."""
+_USER = "postgres"
+_UNPRIVILEGED = ("postgres", "nobody")
+"""Who runs the server where the tests run as root: it refuses to."""
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "shared_buffers": "32MB",
+    "max_wal_size": "128MB",
+    "autovacuum": "off",
+}
+_WATCH = """
+"$0"/pg_ctl -s -w -t 60 -D data -l log start || cat log >&2
+echo started
+cat > /dev/null
+"$0"/pg_ctl -s -m fast -t 10 -D data stop || "$0"/pg_ctl -s -m immediate -D data stop
+cd / && rm -rf "$1"
+"""
+"""Starts the server; at the end of its input stops it, and removes everything."""
+
+
+def find_programs() -> Path | None:
+    """The folder of the newest PostgreSQL of this machine; None where there is none."""
+    installed = Path("/usr/lib/postgresql").glob("*/bin")
+    folders = sorted(installed, key=lambda folder: float(folder.parent.name), reverse=True)
+    if on_path := shutil.which("initdb"):
+        folders.append(Path(on_path).resolve().parent)
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+@contextmanager
+def running_server(programs: Path) -> Iterator["PostgresServer"]:
+    """A new server; it and its folder are gone after the block, and after the death of this process."""
+    # Not below the folder of pytest, which its user alone may enter; short, as the path of a socket has to be.
+    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+    server = PostgresServer(folder, programs)
+    server.create()
+    watch = subprocess.Popen(
+        ["/bin/sh", "-c", _WATCH, str(programs), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C ends the tests first, and then the server.
+        **server.process,
+    )
+    assert watch.stdout is not None
+    try:
+        assert watch.stdout.readline() == "started\n"
+        yield server
+    finally:
+        watch.communicate()
+
+
+class PostgresServer:
+    """One server; see the module."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self.port = _unused_port()
+        self._folder = folder
+        self._programs = programs
+        self._count = 0
+        self._account = _account()
+        as_account = {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
+        self.process: dict[str, Any] = {"cwd": folder, **(as_account if os.geteuid() == 0 else {})}
+        """How its programs are started."""
+
+    def create(self) -> None:
+        """Create its files."""
+        password = self._folder / "password"
+        password.write_text(PASSWORD, encoding="utf-8")
+        for path in (self._folder, password):
+            os.chown(path, self._account.pw_uid, self._account.pw_gid)
+        access = ("--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={password}")
+        self._run("initdb", "-D", "data", "-U", _USER, "-E", "UTF8", "--locale=C", "--no-sync", *access)
+        settings = {**_SETTINGS, "port": self.port, "unix_socket_directories": self._folder}
+        with (self._folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+
+    def create_database(self, template: str = "template1") -> str:
+        """The URL of a new database: a copy of the template (name or URL), to which nobody may be connected."""
+        self._count += 1
+        name = f"test_{self._count}"
+        source = conninfo_to_dict(template)["dbname"] if "/" in template else template
+        self.execute(f'CREATE DATABASE {name} TEMPLATE "{source}"')
+        return self.url(name)
+
+    def drop_database(self, url: str) -> None:
+        """Remove a database and whoever is connected to it."""
+        self.execute(f'DROP DATABASE IF EXISTS "{conninfo_to_dict(url)["dbname"]}" WITH (FORCE)')
+
+    def url(self, database: str, *, with_password: bool = False) -> str:
+        """Where a database is: at the socket, or at 127.0.0.1 with a password."""
+        if with_password:
+            secret = PASSWORD.replace(" ", "%20")
+            return f"postgresql://{_USER}:{secret}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{_USER}@/{database}?host={self._folder}&port={self.port}"
+
+    def execute(self, statement: str) -> None:
+        """Run a statement as the superuser, outside of a transaction."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def restart(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
+        """Stop the server in this way, start it again, and wait until it answers."""
+        self._run("pg_ctl", "-s", "-w", "-t", "60", "-D", "data", "-l", "log", "-m", mode, "restart")
+
+    def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
+        """Stop the server in this way, until `restart`."""
+        self._run("pg_ctl", "-s", "-w", "-D", "data", "-m", mode, "stop")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        # Not captured: a server that is started would hold the pipes.
+        output = self._folder / "output"
+        with output.open("wb") as file:
+            code = subprocess.run(
+                [self._programs / program, *arguments], stdout=file, stderr=file, check=False, **self.process
+            ).returncode
+        if code:
+            raise RuntimeError(f"{program} failed: {output.read_text(errors='replace')}")
+
+
+def _account() -> pwd.struct_passwd:
+    """Whoever the server is to run as."""
+    if os.geteuid() != 0:
+        return pwd.getpwuid(os.geteuid())
+    there = {account.pw_name: account for account in pwd.getpwall()}
+    return next(there[name] for name in _UNPRIVILEGED if name in there)
+
+
+def _unused_port() -> int:
+    with socket.socket() as asked:
+        asked.bind(("127.0.0.1", 0))
+        return int(asked.getsockname()[1])
