@@ -36,6 +36,7 @@ from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.journal import SqliteJournal
+from graph_agent.storage.sqlite.tasks import read_tasks
 from graph_agent.storage.sqlite.threads import SqliteFileStates, ThreadTable
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ def format_next_step(thread_id: str, database: Path) -> str:
         return "The graph applies it when it runs next."
     holder = thread.holder
     if holder is None:
+        if any(task.thread_id == owner and task.state == "started" for task in read_tasks(database)):
+            return f"A worker continues its task: {own_command()} worker"
         return f"Resume with: {own_command()} resume {owner}"
     return f"Process {holder.pid} has the thread open and continues now."
 

@@ -69,9 +69,8 @@ from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, ThreadRow, ThreadTable
 from graph_agent.toolbox.background_shells import Shells
-from graph_agent.toolbox.file_restore import RestorableFiles
 from graph_agent.toolbox.hooks import CommandHooks
-from graph_agent.toolbox.mentions import FileMentions
+from graph_agent.toolbox.workspace_files import FileMentions, RestorableFiles
 from tools.agent_ops.new_task import NamedAgent
 from tools.sandbox import Sandbox
 

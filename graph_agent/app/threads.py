@@ -29,6 +29,8 @@ from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
 
 if TYPE_CHECKING:
+    from graph_agent.session.session import Session
+    from graph_agent.session.turn_result import TurnResult
     from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 
 __all__ = [
@@ -45,8 +47,37 @@ __all__ = [
     "open_export",
     "prune",
     "rename",
+    "run_until_question",
     "say",
 ]
+
+
+async def run_until_question(
+    session: "Session", is_stopping: Callable[[], bool], *, is_retry: bool = False
+) -> "TurnResult":
+    """Continue a thread that was just opened until it is idle and no message waits, or a person is needed.
+
+    Args:
+        is_stopping: whether nothing new is to begin; asked between turns.
+        is_retry: also continue a turn that reached a limit or was stopped.
+    """
+    result = await session.start()
+    if result.status == "resumable" or (is_retry and not result.questions):
+        result = await session.continue_turn()
+    while not is_stopping():
+        if result.questions:
+            answered = await session.recorded_answers()
+            if {item.question.call_id for item in result.questions} - answered.keys():
+                break
+            result = await session.proceed()
+        elif result.status in ("done", "stopped", "limit"):
+            sent = await session.send_queued()
+            if sent is None:
+                break
+            result = sent
+        else:
+            break
+    return result
 
 
 async def rename(database: Path, text: str, title: str) -> tuple[str, str]:

@@ -23,6 +23,9 @@ __all__ = [
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("chat", "run", "resume", "inspect", "fork", "rewind", "compact", "calls", "recover"), ()),
     **dict.fromkeys(("history", "graph", "diff", "doctor", "init", "acp", "web", "demo"), ()),
+    **dict.fromkeys(("worker", "top"), ()),
+    "tasks": ("add", "list", "show", "cancel", "retry"),
+    "worktrees": ("list", "remove"),
     "threads": ("list", "show", "diff", "prune", "search", "rename", "delete", "export", "import", "say"),
     "approvals": ("list", "approve", "reject", "answer", "edit"),
     "policy": ("list", "revoke", "check", "test", "show"),
@@ -46,7 +49,16 @@ VALUE_OPTIONS = frozenset(
 """Options of `chat` and `run` that take a value."""
 
 SESSION_FLAGS = frozenset(
-    ("-c", "--continue", "--dangerously-skip-permissions", "--no-stream", "--trust", "--piped-input")
+    (
+        "-c",
+        "--continue",
+        "--dangerously-skip-permissions",
+        "--no-stream",
+        "--trust",
+        "--piped-input",
+        "--worktree",
+        "--submit",
+    )
 )
 """Their other options, but for `--resume`, whose value is optional."""
 

@@ -156,6 +156,19 @@ _waiting_calls_or_all = _calls(_waiting, CompletionItem("all", help="all approva
 _interrupted_calls = _calls(lambda reader: (view for view in reader.interrupted() if view.is_interrupted))
 
 
+def _tasks(database: Path, _: str) -> Iterator[CompletionItem]:
+    from graph_agent.worker.tasks import list_tasks
+
+    for view in list_tasks(database)[:_MAX_IDS]:
+        yield CompletionItem(view.task.task_id, help=f"{' '.join(view.task.prompt.split())} ({view.status})")
+
+
+def _worktrees(_: Path, __: str) -> Iterator[CompletionItem]:
+    from graph_agent.worker.worktrees import list_worktrees
+
+    yield from (CompletionItem(one.branch, help=str(one.path)) for one in list_worktrees(Path.cwd()))
+
+
 def _grants(database: Path, _: str) -> Iterator[CompletionItem]:
     with read_database(database) as reader:
         yield from (CompletionItem(str(grant.id), help=", ".join(grant.rules)) for grant in reader.grants())
@@ -262,6 +275,8 @@ SOURCES: Mapping[str, Source] = {
     "agent": _agents,
     "agents name": _agents,
     "mcp name": _servers,
+    "task": _tasks,
+    "worktrees name": _worktrees,
     "effort": _efforts,
     "notify": _words("desktop"),
     "mode": _modes,
@@ -283,7 +298,10 @@ FREE_TEXT = frozenset(
             "allow_host",
             "arguments",
             "as_id",
+            "at",
             "env",
+            "every",
+            "grace",
             "header",
             "host",
             "max_size",

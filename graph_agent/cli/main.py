@@ -23,6 +23,7 @@ from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeComman
 from graph_agent.cli.commands import session
 from graph_agent.cli.commands.approvals import agents_app, approvals_app, policy_app, recover_command, tools_app
 from graph_agent.cli.commands.config import config_app, doctor_command, init_command, mcp_app, memory_app, model_app
+from graph_agent.cli.commands.tasks import tasks_app, top_command, worker_command, worktrees_app
 from graph_agent.cli.commands.threads import (
     calls_command,
     compact_command,
@@ -121,6 +122,10 @@ _PROGRAMS = {
     "acp": single_command(session.acp),
     "web": single_command(session.web),
     "demo": single_command(session.demo),
+    "worker": single_command(worker_command),
+    "top": single_command(top_command),
+    "tasks": tasks_app,
+    "worktrees": worktrees_app,
     "threads": threads_app,
     "approvals": approvals_app,
     "policy": policy_app,

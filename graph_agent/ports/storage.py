@@ -31,6 +31,7 @@ __all__ = [
     "QuestionKind",
     "RowStatus",
     "SystemClock",
+    "TaskState",
     "ThreadLock",
     "moved_sub_agent_id",
     "normalize_time",
@@ -310,6 +311,9 @@ class Inbox(Protocol):
     async def take(self, thread_id: str, message_id: int) -> None:
         """Mark a message as taken; called once the checkpoint that holds it is on disk."""
 
+
+TaskState = Literal["queued", "started", "done", "failed", "cancelled"]
+"""queued: no worker has begun it. started: it runs, waits for an answer, or continues with the next worker."""
 
 RowStatus = Literal["executing", "success", "error", "interrupted", "not_started"]
 """executing: claimed, no outcome (yet). interrupted: stopped while running. not_started: stopped after the claim,

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graph_agent.app.reader import read_database
+from graph_agent.app.threads import run_until_question
 from graph_agent.errors import AgentError
 
 if TYPE_CHECKING:
     from graph_agent.session.session import Session
-    from graph_agent.session.turn_result import TurnResult
 
 __all__ = ["ThreadRunner"]
 
@@ -77,7 +77,7 @@ class ThreadRunner:
                 )
                 self._sessions[thread_id] = session
                 try:
-                    await self._continue(session)
+                    await run_until_question(session, lambda: self._is_closing)
                 finally:
                     del self._sessions[thread_id]
                     await session.close()
@@ -88,18 +88,3 @@ class ThreadRunner:
         except asyncio.CancelledError:
             if not self._is_closing:
                 raise
-
-    async def _continue(self, session: "Session") -> None:
-        """Run until the thread is idle and no message waits, or a person is needed."""
-        opened = await session.start()
-        result: TurnResult | None = await session.continue_turn() if opened.status == "resumable" else opened
-        while result is not None and not self._is_closing:
-            if result.questions:
-                answered = await session.recorded_answers()
-                if {item.question.call_id for item in result.questions} - answered.keys():
-                    return
-                result = await session.proceed()
-            elif result.status in ("done", "stopped", "limit"):
-                result = await session.send_queued()
-            else:
-                return

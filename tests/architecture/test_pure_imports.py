@@ -19,6 +19,7 @@ HEAVY = (
     "graph_agent.model",
     "graph_agent.session",
     "graph_agent.storage",
+    "graph_agent.worker",
 )
 """Floors that may load the model library; nothing else does."""
 

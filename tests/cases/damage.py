@@ -44,6 +44,7 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("threads", "export", HURT),
     ("threads", "diff", HURT),
     ("diff", HURT, WELL),
+    ("tasks", "list"),
 )
 WRITERS: tuple[tuple[str, ...], ...] = (
     ("run", "--resume", HURT, "--approve", "all", "--recover", "cancel"),
@@ -54,6 +55,13 @@ WRITERS: tuple[tuple[str, ...], ...] = (
     ("compact", HURT),
 )
 _KEYS = {"thread_id", "checkpoint_ns"}
+
+
+_TASK = """
+INSERT INTO tasks (task_id, thread_id, prompt, workspace, options, state, outcome, not_before, added_by, added_at)
+VALUES ('task1', ?, 'first', ?, '{"mode": "default", "agent": "", "flags": {}}', 'failed', 'limit',
+    '2026-01-01T00:00:00.000Z', 'pid 1', '2026-01-01T00:00:00.000Z')
+"""
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,11 @@ def furnish(bench: Bench) -> Path:
     assert bench.ask("second", "--resume", HURT).code == 3
     assert bench.ask("queued", "--resume", HURT).code == 3
     assert bench.command("approvals", "approve", "ask2", "--always").returncode == 0
-    return bench.home / "data" / "graph-agent.db"
+    database = bench.home / "data" / "graph-agent.db"
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        # A task has a thread of its own; here it is this one, so that its row is damaged with the others.
+        connection.execute(_TASK, (HURT, str(bench.workspace)))
+    return database
 
 
 def hurt(path: Path, damage: Damage, target: Path) -> bool:

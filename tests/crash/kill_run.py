@@ -53,7 +53,7 @@ from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, ThreadTable
 from graph_agent.toolbox.background_shells import Shells
-from graph_agent.toolbox.file_restore import RestorableFiles
+from graph_agent.toolbox.workspace_files import RestorableFiles
 from tests.crash.ablations import ABLATIONS, Ablation
 from tests.crash.kill_points import Countdown, KillPointSaver, killable
 from tests.crash.scenes import ALWAYS, EDITED, PlayModel, Scene, Wanted, marker_in, turn_of, words_for

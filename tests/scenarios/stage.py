@@ -26,7 +26,7 @@ from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
-from graph_agent.toolbox.file_restore import RestorableFiles
+from graph_agent.toolbox.workspace_files import RestorableFiles
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 

@@ -92,7 +92,7 @@ class ReadCommands:
                 raise UsageError("/diff takes two checkpoints at most. List them with /history.")
 
     def _graph(self, _: str) -> None:
-        from graph_agent.cli.views.graph import show_graph
+        from graph_agent.cli.views.inspection import show_graph
 
         show_graph(self.database, self.thread_id, None)
 

@@ -51,6 +51,11 @@ class Recover(StrEnum):
     cancel = "cancel"
 
 
+OutputOption = Annotated[Output, Option("--output", help="Output format.")]
+InputOption = Annotated[
+    InputFormat, Option("--input-format", help="stream-json: messages and answers follow on stdin.")
+]
+Submit = Annotated[bool, Option("--submit", help="Queue it for a worker, as `tasks add` does, and end.")]
 Model = Annotated[
     str | None, Option("-m", "--model", metavar="NAME", help="Model or profile. Default: the configured one.")
 ]
@@ -110,6 +115,9 @@ JsonSchema = Annotated[
     str | None, Option("--json-schema", metavar="FILE", help="JSON Schema that the final answer must fit.")
 ]
 Trust = Annotated[bool, Option("--trust", help="Trust project config for this run only.")]
+OwnWorktree = Annotated[
+    bool, Option("--worktree", help="Work in a git worktree and branch of its own (new thread).")
+]
 PipedInput = Annotated[bool, Option("--piped-input", hidden=True, help="Add what is piped in to the prompt.")]
 
 
@@ -126,6 +134,7 @@ def chat(
     mode: Mode = None,
     skip_permissions: Bypass = False,
     workspace: Workspace = None,
+    worktree: OwnWorktree = False,
     add_dir: AddDir = None,
     db: Database = None,
     no_stream: NoStream = False,
@@ -137,6 +146,7 @@ def chat(
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "effort": effort, "agent": agent}
     files = {"add_dirs": add_dir, "attached": image}
     target = _resolve(flags, files, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
+    target = _in_worktree(target, message) if worktree else target
     _open_chat(target, attach_files(message, target))
 
 
@@ -170,10 +180,8 @@ def resume(
 def run(
     prompt: Annotated[str | None, Argument(help="The task; - reads it from stdin.")] = None,
     *,
-    output: Annotated[Output, Option("--output", help="Output format.")] = Output.text,
-    input_format: Annotated[
-        InputFormat, Option("--input-format", help="stream-json: messages and answers follow on stdin.")
-    ] = InputFormat.text,
+    output: OutputOption = Output.text,
+    input_format: InputOption = InputFormat.text,
     json_schema: JsonSchema = None,
     thread: Thread = None,
     continues: Continue = False,
@@ -195,6 +203,8 @@ def run(
     no_stream: NoStream = False,
     notify: Notify = None,
     workspace: Workspace = None,
+    worktree: OwnWorktree = False,
+    submit: Submit = False,
     add_dir: AddDir = None,
     trust: Trust = False,
     piped_input: PipedInput = False,
@@ -204,19 +214,56 @@ def run(
     from graph_agent.cli.startup import result_on_signal
 
     with result_on_signal(output.value, thread):
-        from graph_agent.cli.session_target import attach_files
-
         flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "awaits_servers": True}
         flags |= {"notify_after": 0, "max_steps": max_steps, "max_tokens": max_tokens, "max_cost": max_cost}
         flags |= {"trust": trust, "effort": effort, "agent": agent}
-        files = {"add_dirs": add_dir, "attached": image}
-        target = _resolve(flags, files, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
+        files, resumed = {"add_dirs": add_dir, "attached": image}, _resumed_id(resume, continues)
+        target = _resolve(flags, files, workspace=workspace, thread=thread, resume=resumed)
         reads_lines = input_format is InputFormat.stream
         given = _read_prompt(prompt, target, trust, piped_input, is_optional=reads_lines)
+        if submit:
+            return _submit(target, given, resolve_database(db), worktree, as_json=output is not Output.text)
         answers = _pending_answers(approve, reject, reason, recover, target)
+        target = _in_worktree(target, given) if worktree else target
         options = {"output": output.value, "timeout_seconds": timeout, "reads_lines": reads_lines}
-        code = _run_to_the_end(target, attach_files(given, target), answers, options, json_schema, db)
-    raise typer.Exit(code)
+        raise typer.Exit(_run_to_the_end(target, given, answers, options, json_schema, db))
+
+
+def _in_worktree(target: "Target", prompt: str | None) -> "Target":
+    """The target with its workspace in a new worktree.
+
+    Raises:
+        BadParameter: the thread exists already.
+        UsageError: there is no repository, or git refuses.
+    """
+    from graph_agent.config.sources import load_settings
+    from graph_agent.config.trust import trust_file
+    from graph_agent.worker.worktrees import branch_for, create_worktree
+
+    if target.exists:
+        raise typer.BadParameter(f"--worktree is for a new thread; {target.thread_id} works in {target.workspace}.")
+    # A wrong value ends the command before anything is made.
+    load_settings(os.environ, flags={"model.name": target.flags.get("model"), "mode": target.flags.get("mode")})
+    folder = create_worktree(target.workspace, branch_for(prompt or "chat"), trust_file(os.environ))
+    sys.stderr.write(f"Working in {folder}\n")
+    return replace(target, workspace=folder)
+
+
+def _submit(target: "Target", prompt: str | None, database: Path, in_worktree: bool, *, as_json: bool) -> None:
+    """Queue a run for a worker.
+
+    Raises:
+        BadParameter: it names an existing thread, or an option that a worker has no use for.
+    """
+    from graph_agent.cli.session_target import attach_files
+    from graph_agent.cli.views.tasks import add_task
+
+    if target.exists or target.thread_id is not None:
+        raise typer.BadParameter("--submit starts a new thread; it cannot be combined with --thread or --resume.")
+    names = ("agent", "model", "effort", "mode", "max_steps", "max_tokens", "max_cost", "add_dirs", "notify")
+    flags = {name: target.flags[name] for name in names if name in target.flags}
+    text = attach_files(prompt, target) or ""
+    add_task(database, text, str(target.workspace), flags, (None, 0), in_worktree=in_worktree, as_json=as_json)
 
 
 def _pending_answers(
@@ -241,9 +288,10 @@ def _run_to_the_end(
     from graph_agent.cli.headless.report import read_schema
     from graph_agent.cli.headless.run import RunRequest, run_headless
     from graph_agent.cli.log_file import log_to_file
-    from graph_agent.cli.session_target import open_target
+    from graph_agent.cli.session_target import attach_files, open_target
     from graph_agent.cli.startup import restore_signals
 
+    prompt = attach_files(prompt, target)
     if prompt is not None:
         target = replace(target, flags={**target.flags, "prompt": prompt})
     request = RunRequest(

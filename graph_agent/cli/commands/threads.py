@@ -320,7 +320,7 @@ def graph_command(
     as_json: AsJson = False,
 ) -> None:
     """List the nodes and edges of the graph, or print Mermaid. With an ID, mark the thread's current node."""
-    from graph_agent.cli.views.graph import show_graph
+    from graph_agent.cli.views.inspection import show_graph
 
     database = resolve_database(db) if target or db else None
     show_graph(database, target, default_workspace(db), format_name=format_name, output=output, as_json=as_json)

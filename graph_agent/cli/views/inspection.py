@@ -1,4 +1,4 @@
-"""`inspect`, `history` and `diff`: the state of the graph at a checkpoint, all checkpoints, and a diff of two.
+"""`inspect`, `history`, `diff` and `graph`: a state, all checkpoints, the diff of two, and where a thread is.
 
 While `inspect --watch` waits, the database is closed between two reads and its file is polled from outside, so that
 nothing is locked, the write-ahead log can be checkpointed, and the file can be replaced.
@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from graph_agent.app.reader import database_stamp, read_database
+from graph_agent.app.reader import GraphView, build_graph, database_stamp, format_mermaid, read_database
 from graph_agent.calls import FINAL
 from graph_agent.cli.views.calls import call_json, call_table
 from graph_agent.cli.views.format import format_message, format_omitted, format_todo, open_reader
@@ -24,12 +24,14 @@ from graph_agent.cli.views.table import (
     colorize,
     format_columns,
     format_fields,
+    format_table,
     format_time,
     id_shortener,
     line_width,
     print_json_line,
     print_lines,
     print_result,
+    print_text,
     supports_cursor,
     truncate,
 )
@@ -51,7 +53,18 @@ from graph_agent.ports.stored_text import plain_text
 from graph_agent.ports.usage import format_usage, usage_report
 from graph_agent.wording import escape, format_age, format_count
 
-__all__ = ["find_value", "inspect_state", "read_inspection", "show_difference", "show_history", "watch_state"]
+__all__ = [
+    "find_value",
+    "inspect_state",
+    "read_graph",
+    "read_inspection",
+    "show_difference",
+    "show_graph",
+    "show_history",
+    "watch_state",
+]
+
+GraphFormat = Literal["terminal", "mermaid"]
 
 _POLL_SECONDS = 0.25
 _SETTLED_SECONDS = 1.0
@@ -382,3 +395,76 @@ def _difference_lines(changes: Iterable[Change]) -> Iterator[str]:
                 text = json.dumps(value, ensure_ascii=False)
             line = escape(f"{mark} {change.path}: {text}")
             yield colorize(line if width is None else truncate(line, width), color)
+
+
+def show_graph(
+    database: Path | None,
+    text: str,
+    workspace: str | None,
+    *,
+    format_name: str | None = None,
+    output: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Print the graph, with the thread that `text` names if a database is given.
+
+    Raises:
+        UsageError: the format is unknown, the options exclude each other, or the output cannot be written.
+    """
+    if as_json and (format_name or output):
+        raise UsageError("--json cannot be combined with --format or --output.")
+    if format_name not in (None, *get_args(GraphFormat)):
+        raise UsageError(f"Unknown --format {format_name!r}. Choose one of: {', '.join(get_args(GraphFormat))}.")
+    graph = build_graph() if database is None else read_graph(database, text, workspace)
+    is_mermaid_file = output is not None and output.suffix.lower() in (".mmd", ".mermaid")
+    is_mermaid = format_name == "mermaid" or (format_name is None and is_mermaid_file)
+    lines = format_mermaid(graph) if is_mermaid else _graph_lines(graph)
+    if output is None:
+        nodes, edges = (list(map(asdict, many)) for many in (graph.nodes, graph.edges))
+        print_result({**graph.facts, "nodes": nodes, "edges": edges}, lines, as_json=as_json)
+        return
+    try:
+        output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"Cannot write --output {str(output)!r}: {error.strerror}.") from error
+    print_text(f"Wrote {output}.")
+
+
+def read_graph(database: Path, text: str, workspace: str | None) -> GraphView:
+    """The graph with the position and the visits of a thread at a checkpoint.
+
+    Raises:
+        UnknownId: no id matches, or the thread has no checkpoint.
+    """
+    with open_reader(database) as reader:
+        found = read_inspection(reader, text, workspace)
+        visits = reader.visits(found.state.thread_id, found.state.checkpoint_id)
+        return build_graph(found, visits, is_foreign=reader.is_foreign)
+
+
+def _graph_lines(graph: GraphView) -> Iterator[str]:
+    facts, has_visits = graph.facts, graph.facts["thread_id"] is not None
+    if has_visits:
+        since = facts["since"]
+        yield from format_fields(
+            {
+                "thread": facts["thread_id"],
+                "checkpoint": f"{facts['checkpoint_id']}{'' if graph.is_head else ' (not the newest)'}",
+                "status": facts["status"],
+                "next": ", ".join(dict.fromkeys(facts["next"])) or "nothing",
+                "visits": f"counted from checkpoint {since}; older ones were pruned" if since else "",
+            }
+        )
+        yield ""
+    yield colorize("nodes", "heading")
+    for node in graph.nodes:
+        count = f"  ×{node.visits}" if node.visits is not None else ""
+        line = escape(f"{'> ' if node.is_current else '  '}{node.name}{count}")
+        yield colorize(line, "running") if node.is_current else line
+    yield ""
+    visits = [(f"×{edge.visits}",) if has_visits else () for edge in graph.edges]
+    rows = [
+        (edge.source, edge.target, *count, " | ".join(edge.outcomes) or "-")
+        for edge, count in zip(graph.edges, visits, strict=True)
+    ]
+    yield from format_table(("FROM", "TO", *(("VISITS",) if has_visits else ()), "OUTCOMES"), rows)

@@ -14,7 +14,7 @@ from graph_agent.app.threads import open_export
 from graph_agent.cli.export.html import html_page
 from graph_agent.cli.export.markdown import markdown_page
 from graph_agent.cli.views.format import open_reader
-from graph_agent.cli.views.graph import read_graph
+from graph_agent.cli.views.inspection import read_graph
 from graph_agent.cli.views.table import print_result, print_text
 from graph_agent.cli.views.threads import thread_json
 from graph_agent.config.paths import own_command, special_file_kind

@@ -13,8 +13,17 @@ from typing import Any, NamedTuple, get_args
 from graph_agent.calls import STATUSES, Risk
 from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import DamagedDatabase, NewerSchema, StorageError, UsageError
-from graph_agent.events import AnswerKind
-from graph_agent.ports import GrantEffect, GrantScope, Intent, QuestionKind, RewindScope, RowStatus
+from graph_agent.events import AnswerKind, TurnStatus
+from graph_agent.ports import (
+    GrantEffect,
+    GrantScope,
+    Intent,
+    QuestionKind,
+    RewindScope,
+    RowStatus,
+    TaskState,
+    normalize_time,
+)
 from graph_agent.ports.thread_file import TABLES, Column, InvalidValue, encode_value
 from graph_agent.storage.private_files import draft_file
 from graph_agent.storage.sqlite.database_file import (
@@ -204,12 +213,18 @@ def _is_grant(values: _Values) -> bool:
     return all(isinstance(rule["text"], str) for rule in json.loads(values["rules"]))
 
 
+def _is_task(values: _Values) -> bool:
+    options = json.loads(values["options"])
+    return isinstance(options["flags"], dict) and bool(normalize_time(values["not_before"]))
+
+
 _CLOSER: Mapping[str, Callable[[_Values], bool]] = {
     "transcript": _is_message,
     "call_log": _is_record,
     "journal": _is_attempt,
     "rewinds": _is_rewind,
     "grants": _is_grant,
+    "tasks": _is_task,
 }
 """A closer check of the rows that hold more than plain values."""
 ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -226,6 +241,8 @@ ONE_OF: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("grants", "scope"): get_args(GrantScope),
     ("grants", "mode"): MODES,
     ("grants", "effect"): get_args(GrantEffect),
+    ("tasks", "state"): get_args(TaskState),
+    ("tasks", "outcome"): ("", *get_args(TurnStatus)),
 }
 """The values that a column may have."""
 _OWN: Mapping[str, tuple[Column, ...]] = {
@@ -257,6 +274,13 @@ _OWN: Mapping[str, tuple[Column, ...]] = {
         *(Column(name, "number") for name in ("id", "attempt", "read_from", "read_until")),
         Column("ended_at", may_be_null=True),
         Column("ending", "json", may_be_null=True),
+    ),
+    "tasks": (
+        *(Column(name) for name in ("task_id", "prompt", "workspace", "branch", "state", "outcome", "error")),
+        *(Column(name) for name in ("not_before", "added_by", "added_at")),
+        *(Column(name, may_be_null=True) for name in ("started_at", "ended_at", "worker")),
+        Column("options", "json"),
+        Column("every", "number"),
     ),
 }
 _DERIVED = ("checkpoints", "writes")

@@ -424,6 +424,7 @@ _THREAD_TABLES = [
     "pruned_checkpoints",
     "imported_checkpoints",
     "background_shells",
+    "tasks",
 ]
 
 

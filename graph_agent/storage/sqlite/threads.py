@@ -11,7 +11,7 @@ from graph_agent.storage import Connection
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.row_values import MODES, damaged_value, load_json
 
-__all__ = ["SqliteFileStates", "SqliteInbox", "ThreadRow", "ThreadTable"]
+__all__ = ["CREATE_THREAD", "QUEUE_MESSAGE", "SqliteFileStates", "SqliteInbox", "ThreadRow", "ThreadTable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ _NEWEST = f"""
 ORDER BY checkpoint_id IS NULL AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.thread_id = threads.thread_id),
     updated_at DESC, rowid DESC LIMIT 1
 """  # noqa: S608 - names only
-_CREATE = """
+CREATE_THREAD = """
 INSERT INTO threads (thread_id, workspace, model, mode, agent, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
@@ -109,7 +109,7 @@ class ThreadTable:
         """The thread of this id, added unless another process has just done so; the lock decides who may run it."""
         now = self._clock.now()
         row = (thread_id, storable(workspace), storable(model), mode, storable(agent), now, now)
-        await self._database.write(lambda connection: connection.execute(_CREATE, row))
+        await self._database.write(lambda connection: connection.execute(CREATE_THREAD, row))
         return await self._require(thread_id)
 
     async def create_child(
@@ -224,7 +224,7 @@ SELECT id, text FROM inbox WHERE thread_id = ? AND taken_at IS NULL AND NOT EXIS
 """
 # Above every number that a message of the thread was taken from: a deleted thread, or one that came out of a file,
 # must not make a new message look as if it had been taken long ago.
-_QUEUE = """
+QUEUE_MESSAGE = """
 INSERT INTO inbox (id, thread_id, text, queued_by, queued_at, urgent)
 SELECT 1 + max(coalesce((SELECT max(id) FROM inbox), 0), coalesce((
     SELECT max(CAST(substr(message_id, 7) AS INTEGER)) FROM transcript
@@ -250,7 +250,9 @@ class SqliteInbox:
         """See `Inbox.queue`: durable when this returns."""
         row = {"thread_id": thread_id, "text": storable(text), "by": storable(by), "at": self._clock.now()}
         values = {**row, "urgent": int(is_urgent)}
-        return await self._database.write(lambda connection: connection.execute(_QUEUE, values).lastrowid or 0)
+        return await self._database.write(
+            lambda connection: connection.execute(QUEUE_MESSAGE, values).lastrowid or 0
+        )
 
     async def mark_urgent(self, thread_id: str) -> int:
         def mark_urgent(connection: Connection) -> int:
@@ -286,7 +288,7 @@ class SqliteInbox:
             text, by, urgent = row
             # Under a number of its own: the other thread may have taken a message of this one's.
             moved = {"thread_id": to, "text": text, "by": by, "at": now, "urgent": urgent}
-            return connection.execute(_QUEUE, moved).lastrowid
+            return connection.execute(QUEUE_MESSAGE, moved).lastrowid
 
         return await self._database.write(move_to_thread)
 

@@ -87,6 +87,8 @@ _READ = {
     "pruned_checkpoints": "thread_id checkpoint_id",
     "imported_checkpoints": "thread_id checkpoint_id",
     "background_shells": "id thread_id call_id attempt command folder started_at ended_at ending",
+    "tasks": "task_id thread_id prompt workspace options branch state outcome error not_before every added_by "
+    "added_at started_at ended_at worker",
     "search_entries": "id thread_id seq",
 }
 """The columns that are read of each table that had another name, columns or contents, or that came later."""

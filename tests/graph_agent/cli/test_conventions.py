@@ -34,6 +34,9 @@ BAD_VALUES = {
     "effort": "nonsense",
     "notify": "nonsense",
     "format_name": "svg",
+    "at": "soon",
+    "every": "often",
+    "grace": "long",
 }
 """Values of options that take text of a certain kind."""
 

@@ -86,7 +86,7 @@ def test_the_command_list_of_the_help_matches_the_built_commands() -> None:
 
 
 UNKNOWN = "zzzz9999"
-PRINTS_NO_DATA = {"acp", "web", "chat", "run", "resume", "demo", "memory edit", "threads export"}
+PRINTS_NO_DATA = {"acp", "web", "chat", "run", "resume", "demo", "worker", "memory edit", "threads export"}
 """Sessions, a server, an editor, and what writes a file in a format of its own."""
 
 LOOKS = {
@@ -95,6 +95,8 @@ LOOKS = {
     "approvals list": {"approvals", "answered"},
     "recover": {"calls"},
     "calls": {"calls"},
+    "tasks list": {"tasks"},
+    "top --once": {"workers", "tasks", "threads"},
     "policy list": {"rules", "grants"},
     "policy show": {"mode", "rules", "unenforced"},
     "tools list": {"tools", "problems"},
@@ -120,6 +122,8 @@ ASKS_FOR = (
     *("policy check {} {{}} --workspace /nowhere", "config explain", "config set {} x", "config trust"),
     *("memory forget", "memory undo", "mcp test", "mcp trust", "mcp remove", "model local"),
     *("mcp login", "mcp logout", "agents show"),
+    *("tasks add x --agent", "tasks show", "tasks cancel", "tasks retry"),
+    "worktrees remove {} --workspace /nowhere",
 )
 """Commands that name something; here it is not there."""
 

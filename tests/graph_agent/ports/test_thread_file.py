@@ -13,7 +13,7 @@ _LEFT_OUT = {
     "inbox": {"urgent"},
     "journal": {"process_group", "process_started", "boot_id"},
 }
-_STAY = {"leases", "grants", "imported_checkpoints", "search_entries", "background_shells"}
+_STAY = {"leases", "grants", "imported_checkpoints", "search_entries", "background_shells", "tasks"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 __all__ = ["SCHEMA_VERSION", "Migration", "load_migrations"]
 
-SCHEMA_VERSION: Final = 16
+SCHEMA_VERSION: Final = 17
 """The number of migrations; a constant, so that opening a current database loads none of them."""
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.reader import build_graph, format_mermaid
-from graph_agent.cli.views.graph import show_graph
+from graph_agent.cli.views.inspection import show_graph
 from graph_agent.errors import UsageError
 from graph_agent.graph.edges import EDGES, NODES
 from graph_agent.inspect import Visits

@@ -1,21 +1,25 @@
-"""Add the files that a message mentions with `@`: read like the model's own call, evaluated by the same rules.
+"""The files of the workspace beside the tools: those that a message mentions with `@`, and those a rewind restores.
 
-A file whose read would need approval is not added: a mention is no consent, for a message may have been pasted.
+A mentioned file is read like the model's own call, by the same rules. One whose read would need approval is not
+added: a mention is no consent, for a message may have been pasted.
 """
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graph_agent.ports import Outcome, Scope, Toolbox
+from graph_agent.errors import StorageError
+from graph_agent.ports import Blobs, FileImage, FileRestoration, Outcome, Scope, Toolbox
 from graph_agent.ports.toolbox import ExpandedMessage
-from tools.paths import PathRefused, given_path, resolve
+from tools.files import FileVersion, restore_file, snapshot_at
+from tools.paths import PathRefused, containing_root, given_path, resolve
 from tools.running import run_in_thread
 
-__all__ = ["FileMentions"]
+__all__ = ["FileMentions", "RestorableFiles"]
 
 _MAX_FILES = 20
 _MENTION = re.compile(r"(?<![^\s(\[{])@(?:\"([^\"\n]+)\"|([^\s\"'`<>|]+))")
@@ -121,3 +125,43 @@ def _as_element(mention: _Mention, output: str) -> str:
     name = mention.path.replace('"', "")
     inner = output.replace(f"</{kind}", f"<\\/{kind}")
     return f'<{kind} path="{name}"{lines}>\n{inner}\n</{kind}>'
+
+
+class RestorableFiles:
+    """The port `WorkspaceFiles` over one workspace and the further folders of its thread."""
+
+    def __init__(self, workspace: Path, blobs: Blobs, roots: Sequence[Path] = ()) -> None:
+        self._workspace = workspace.resolve()
+        self._roots = tuple(roots)
+        self._blobs = blobs
+
+    async def image(self, path: str) -> FileImage | str:
+        """See the port."""
+        return await run_in_thread(self._image, Path(path))
+
+    async def restore_file(self, restoration: FileRestoration) -> str:
+        """See the port."""
+        return await run_in_thread(self._restore, restoration)
+
+    def _image(self, path: Path) -> FileImage | str:
+        try:
+            now = snapshot_at(path, self._root_of(path))
+        except PathRefused as refused:
+            return str(refused)
+        if now.data is None or now.status is None:
+            return FileImage()
+        return FileImage(now.sha256, self._blobs.put(now.data), stat.S_IMODE(now.status.st_mode))
+
+    def _root_of(self, path: Path) -> Path:
+        return containing_root((self._workspace, *self._roots), path) or self._workspace
+
+    def _restore(self, wanted: FileRestoration) -> str:
+        then = wanted.target
+        try:
+            data = None if then.blob is None else self._blobs.get(then.blob)
+            former = FileVersion(data, then.mode, wanted.new_folder)
+            path = Path(wanted.path)
+            restore_file(path, self._root_of(path), former, expected=wanted.current.sha256)
+        except (PathRefused, StorageError) as refused:
+            return str(refused)
+        return ""

@@ -1,0 +1,278 @@
+"""The worker: runs the tasks that are due, several at a time, until somebody stops it.
+
+It decides nothing by itself. Whether a task can run is read from its thread, and the lock of the thread keeps two
+processes from running one; so a worker may die at any instant, and the next one continues. A task that waits for a
+person takes no place: its thread is closed, and opened again once every question has its answer.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from graph_agent.app.opening import Store, open_session, open_store
+from graph_agent.app.reader import database_stamp, read_database
+from graph_agent.app.threads import run_until_question
+from graph_agent.config.paths import folder_at
+from graph_agent.config.trust import trust_file
+from graph_agent.errors import AgentError, ThreadHeld
+from graph_agent.storage.sqlite.tasks import Task, TaskTable
+from graph_agent.worker.tasks import is_answered, short_id
+from graph_agent.worker.worktrees import create_worktree
+
+if TYPE_CHECKING:
+    from graph_agent.inspect import ThreadSummary
+    from graph_agent.session.session import Session
+    from graph_agent.session.turn_result import TurnResult
+
+__all__ = ["Worker", "WorkerOptions"]
+
+_POLL_S = 0.5
+"""How often the worker looks for new tasks, answers and cancellations; it reads only if the file has changed."""
+_SHOWN_CHARS = 60
+_REREAD_S = 5.0
+"""It reads then in any case: the death of a process that held a thread leaves no trace in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How a worker works."""
+
+    slots: int = 1
+    """Tasks at a time."""
+    grace_seconds: float = 30.0
+    """How long turns may go on after the first request to stop; then they are interrupted, and continue later."""
+    until_idle: bool = False
+    """End as soon as no task can run; those that wait for an answer, or for their time, are left."""
+
+
+@dataclass(slots=True)
+class _Running:
+    work: "asyncio.Task[None]"
+    session: "Session | None" = None
+    is_cancelled: bool = False
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was read at the last look at the database."""
+
+    stamp: object = None
+    at: float = 0.0
+    threads: dict[str, "ThreadSummary"] = field(default_factory=dict)
+
+
+class Worker:
+    """One worker process."""
+
+    def __init__(self, database: Path, options: WorkerOptions, say: Callable[[str], None]) -> None:
+        self._database = database
+        self._options = options
+        self._say = say
+        self._running: dict[str, _Running] = {}
+        self._found = _Found()
+        self._stopping = asyncio.Event()
+        self._is_ending = False
+
+    def stop(self) -> None:
+        """Begin no more tasks; running turns may end within the grace period. Called again: interrupt them."""
+        if self._stopping.is_set():
+            self._is_ending = True
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Work until stopped, or with `until_idle` until nothing can run.
+
+        Raises:
+            StorageError: the database cannot be used.
+        """
+        store = await open_store(self._database)
+        tasks = TaskTable(store.database, store.clock)
+        worker_id = await tasks.register_worker(self._options.slots)
+        self._say(f"Worker {worker_id} runs up to {self._options.slots} at a time. Stop it with Ctrl-C or SIGTERM.")
+        try:
+            while not self._stopping.is_set():
+                started = await self._start_due(store, tasks, worker_id)
+                if self._options.until_idle and not started and not self._running:
+                    break
+                await self._wait()
+            await self._drain()
+            await tasks.end_worker(worker_id)
+        finally:
+            for one in self._running.values():
+                one.work.cancel()
+            await store.database.close()
+
+    async def _wait(self) -> None:
+        """Until a running task ends, the worker is stopped, or it is time to look again."""
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        waited = {stopping, *(one.work for one in self._running.values())}
+        await asyncio.wait(waited, timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        self._forget_ended()
+
+    def _forget_ended(self) -> None:
+        """Drop the runs that are over.
+
+        Raises:
+            Exception: the bug that one of them met; it is reported as every other, and the task can be continued.
+        """
+        for task_id in [task_id for task_id, one in self._running.items() if one.work.done()]:
+            self._running.pop(task_id).work.result()
+
+    async def _start_due(self, store: Store, tasks: TaskTable, worker_id: str) -> bool:
+        """Begin what can run; stop what was cancelled. Returns whether anything began or ended."""
+        for task_id, one in self._running.items():
+            if one.session is not None and not one.is_cancelled and not await tasks.is_open(task_id):
+                one.is_cancelled = True
+                await one.session.stop()
+        free = self._options.slots - len(self._running)
+        if free <= 0:
+            return False
+        due = [task for task in await tasks.open_tasks() if task.task_id not in self._running]
+        threads = self._read_threads() if due else {}
+        has_moved = False
+        for task in due:
+            if free <= 0:
+                break
+            thread = threads.get(task.thread_id)
+            if task.state == "started" and await self._is_over(task, thread, tasks):
+                has_moved = True
+            elif _can_run(thread) and (begun := await tasks.begin(task.task_id, worker_id)):
+                is_retry = task.state == "queued" and thread is not None and thread.checkpoint_id is not None
+                work = asyncio.create_task(self._work(begun, store, tasks, is_retry=is_retry))
+                self._running[task.task_id] = _Running(work)
+                free, has_moved = free - 1, True
+        return has_moved
+
+    def _read_threads(self) -> dict[str, "ThreadSummary"]:
+        stamp, now = database_stamp(self._database), asyncio.get_running_loop().time()
+        if stamp != self._found.stamp or now - self._found.at > _REREAD_S:
+            with read_database(self._database) as reader:
+                threads = {thread.thread_id: thread for thread in reader.threads()}
+            self._found = _Found(stamp, now, threads)
+        return self._found.threads
+
+    async def _is_over(self, task: Task, thread: "ThreadSummary | None", tasks: TaskTable) -> bool:
+        """Whether its thread has come to its end elsewhere, or before an earlier worker could note it."""
+        if thread is None:
+            return await self._ended(task, tasks, "failed", "", "Its thread was deleted.")
+        if thread.status != "idle" or thread.queued_messages or thread.holder is not None or not thread.outcome:
+            return False
+        if thread.outcome == "done":
+            return await self._ended(task, tasks, "done", "done")
+        return await self._ended(task, tasks, "failed", thread.outcome, _explain(thread.outcome))
+
+    async def _work(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
+        short = short_id(task.task_id)
+        self._say(f"{short}  started in thread {task.thread_id}: {_first_line(task.prompt)}")
+        try:
+            workspace = await self._workspace(task, store)
+            flags = {**task.flags, "db": str(self._database), "awaits_servers": True}
+            session = await open_session(workspace=workspace, thread_id=task.thread_id, flags=flags)
+        except ThreadHeld as held:
+            self._say(f"{short}  is not continued here: {held}")
+            return
+        except AgentError as failure:
+            await self._ended(task, tasks, "failed", "failed", str(failure))
+            return
+        one = self._running[task.task_id]
+        one.session = session
+        result: TurnResult | None = None
+        try:
+            if self._is_ending:
+                return
+            with suppress(asyncio.CancelledError):  # A turn that is interrupted may end by being cancelled.
+                result = await run_until_question(session, lambda: self._is_ending, is_retry=is_retry)
+        except AgentError as failure:
+            await self._ended(task, tasks, "failed", "failed", str(failure))
+        finally:
+            one.session = None
+            await session.close()
+        if result is not None:
+            await self._note(task, result, tasks)
+
+    async def _workspace(self, task: Task, store: Store) -> Path:
+        """Where the thread works: a worktree of its own is made before its first turn.
+
+        Raises:
+            UsageError: there is no such folder, or git refuses.
+        """
+        row = await store.threads.get(task.thread_id)
+        folder = Path(row.workspace if row is not None else task.workspace)
+        if task.branch and (row is None or row.workspace == task.workspace):
+            folder = await asyncio.to_thread(create_worktree, folder, task.branch, trust_file(os.environ))
+            await store.threads.set_workspace(task.thread_id, str(folder))
+        if folder_at(folder) is None:
+            raise AgentError(f"The folder {str(folder)!r} of the task no longer exists.")
+        return folder
+
+    async def _note(self, task: Task, result: "TurnResult", tasks: TaskTable) -> None:
+        """Note how a run of the task ended, or say what it waits for."""
+        short = short_id(task.task_id)
+        if result.questions:
+            calls = ", ".join(item.question.call_id for item in result.questions)
+            self._say(f"{short}  waits for an answer to {calls}")
+        elif result.status == "resumable":
+            self._say(f"{short}  was interrupted; the next worker continues it")
+        elif result.status == "done" and not result.unmet:
+            await self._ended(task, tasks, "done", "done")
+        else:
+            error = result.error or result.unmet or _explain(result.status)
+            await self._ended(task, tasks, "failed", result.status, error)
+
+    async def _ended(
+        self, task: Task, tasks: TaskTable, state: Literal["done", "failed"], outcome: str, error: str = ""
+    ) -> bool:
+        ended = await tasks.end(task.task_id, state, outcome, error)
+        if ended:
+            self._say(f"{short_id(task.task_id)}  {state}{f': {error}' if error else ''}")
+        else:
+            self._say(f"{short_id(task.task_id)}  cancelled")
+        return ended
+
+    async def _drain(self) -> None:
+        """Let running turns end within the grace period, then interrupt them."""
+        if not self._running:
+            return
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._options.grace_seconds
+        self._say(f"Stopping: {len(self._running)} running, at most {self._options.grace_seconds:g} s.")
+        while self._running and not self._is_ending and loop.time() < until:
+            await asyncio.wait(
+                [one.work for one in self._running.values()], timeout=0.1, return_when=asyncio.FIRST_COMPLETED
+            )
+            self._forget_ended()
+        self._is_ending = True
+        await asyncio.gather(
+            *(one.session.shut_down() for one in self._running.values() if one.session is not None)
+        )
+        if self._running:
+            await asyncio.wait([one.work for one in self._running.values()], timeout=10)
+        self._forget_ended()
+
+
+def _can_run(thread: "ThreadSummary | None") -> bool:
+    """Whether the thread is free, and no answer or recovery decision is missing."""
+    if thread is None or thread.holder is not None:
+        return False
+    return thread.status in ("idle", "resumable") or is_answered(thread)
+
+
+def _first_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
+
+
+def _explain(outcome: str) -> str:
+    """Why a turn that did not finish ended, for the list of tasks."""
+    match outcome:
+        case "limit":
+            return "It reached a limit of steps, tokens or cost. Retry the task to go on."
+        case "stopped":
+            return "Its turn was stopped."
+        case _:
+            return f"It ended as {outcome}."

@@ -1,0 +1,252 @@
+"""Add, list, cancel and retry tasks. Nothing here runs one: see `graph_agent.worker.runner`."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, assert_never
+
+from graph_agent.app.project_trust import settings_at
+from graph_agent.app.reader import read_database
+from graph_agent.config.paths import folder_at, own_command
+from graph_agent.errors import NothingYet, UnknownId, UsageError
+from graph_agent.inspect import ThreadSummary
+from graph_agent.inspect.calls import is_alive
+from graph_agent.ports import SystemClock
+from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.tasks import NewTask, Task, TaskTable, WorkerRow, read_tasks, read_workers
+from graph_agent.worker.worktrees import branch_for, repository_of
+
+__all__ = [
+    "Overview",
+    "TaskRequest",
+    "TaskStatus",
+    "TaskView",
+    "add_task",
+    "cancel_task",
+    "find_task",
+    "is_answered",
+    "list_tasks",
+    "overview",
+    "retry_task",
+    "short_id",
+]
+
+TaskStatus = Literal[
+    "scheduled", "queued", "running", "waiting", "interrupted", "paused", "done", "failed", "cancelled"
+]
+"""scheduled: its time has not come. waiting: for an answer. interrupted: for a decision about an interrupted call.
+paused: started, and continued by the next worker."""
+
+_MIN_ID_CHARS = 4
+_SHORT_ID = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRequest:
+    """A task as a person asks for it."""
+
+    prompt: str
+    workspace: Path
+    flags: Mapping[str, Any]
+    """Of `open_session`; `agent` among them."""
+    in_worktree: bool = False
+    not_before: datetime | None = None
+    every: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    """A task with what its thread does."""
+
+    task: Task
+    status: TaskStatus
+    thread: ThreadSummary | None
+    """None if the thread was deleted, or has not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything that `top` shows."""
+
+    workers: list[WorkerRow]
+    """Those whose process is alive."""
+    tasks: list[TaskView]
+    """Open ones first, then those that ended last."""
+    threads: list[ThreadSummary]
+    """Those that a process holds or that wait for a person."""
+
+
+async def add_task(database: Path, request: TaskRequest) -> Task:
+    """Queue a task for a worker.
+
+    Raises:
+        UsageError: there is no prompt or folder, no such agent, or no repository for a worktree.
+        ConfigError: a setting is wrong.
+        StorageError: the database cannot be used.
+    """
+    if not request.prompt.strip():
+        raise UsageError("The task is empty. Say what is to be done.")
+    folder = folder_at(request.workspace)
+    if folder is None:
+        raise UsageError(f"The workspace {str(request.workspace)!r} is not a folder. Create it, or choose another.")
+    flags = {name: value for name, value in request.flags.items() if value not in (None, False, ())}
+    given = {"model.name": flags.get("model"), "model.effort": flags.get("effort"), "mode": flags.get("mode")}
+    settings = settings_at(folder, {key: value for key, value in given.items() if value is not None})
+    agent = str(flags.pop("agent", "") or "")
+    stored_agent = ""
+    if agent:
+        stored_agent, settings = _stored_agent(agent, folder, settings)
+    if request.in_worktree:
+        repository_of(folder)
+    new = NewTask(
+        request.prompt,
+        str(folder),
+        mode="default" if settings.mode == "bypassPermissions" else settings.mode,
+        agent=stored_agent,
+        flags=flags,
+        branch=branch_for(request.prompt) if request.in_worktree else "",
+        not_before=request.not_before.astimezone(UTC).isoformat() if request.not_before else "",
+        every=request.every,
+    )
+    async with _task_table(database) as tasks:
+        return await tasks.add(new, f"pid {os.getpid()}")
+
+
+def _stored_agent(name: str, folder: Path, settings: Any) -> tuple[str, Any]:
+    from graph_agent.app.named_agents import agent_of_thread, agent_to_json  # noqa: PLC0415 - loads every tool
+    from graph_agent.app.toolset import full_registry  # noqa: PLC0415 - as above
+    from graph_agent.config.sources import stricter_mode  # noqa: PLC0415 - as above
+
+    registry, _unusable = full_registry(folder, settings)
+    agent = agent_of_thread(None, name, settings, registry)
+    mode = stricter_mode(agent.mode, settings.mode)
+    return agent_to_json(agent), settings.model_copy(update={"mode": mode})
+
+
+def list_tasks(database: Path) -> list[TaskView]:
+    """Every task, newest first.
+
+    Raises:
+        StorageError: the database cannot be read.
+    """
+    tasks = read_tasks(database)
+    if not tasks:
+        return []
+    with read_database(database) as reader:
+        threads = {thread.thread_id: thread for thread in reader.threads()}
+    now = SystemClock().now()
+    return [
+        TaskView(task, _status(task, threads.get(task.thread_id), now), threads.get(task.thread_id))
+        for task in tasks
+    ]
+
+
+def _status(task: Task, thread: ThreadSummary | None, now: str) -> TaskStatus:
+    match task.state:
+        case "done" | "failed" | "cancelled" as ended:
+            return ended
+        case "queued":
+            return "scheduled" if task.not_before > now else "queued"
+        case "started":
+            if thread is None:
+                return "paused"
+            if thread.status in ("waiting", "interrupted") and not is_answered(thread):
+                return thread.status
+            return "running" if thread.holder is not None else "paused"
+        case _ as never:
+            assert_never(never)
+
+
+def is_answered(thread: ThreadSummary) -> bool:
+    """Whether the thread waits for nobody any more: all its questions have answers, which it has not applied."""
+    return bool(thread.answered_calls) and not thread.pending_approvals and not thread.interrupted_calls
+
+
+def short_id(identifier: str) -> str:
+    """The end of an id, as tables show it."""
+    return identifier[-_SHORT_ID:]
+
+
+def find_task(database: Path, text: str) -> TaskView:
+    """The task that an id, or four or more of its first or last characters, names; its thread's id does, too.
+
+    Raises:
+        UnknownId: no task matches, or several do.
+    """
+    views = list_tasks(database)
+    matches = [
+        view
+        for view in views
+        if text in (view.task.task_id, view.task.thread_id)
+        or (len(text) >= _MIN_ID_CHARS and _begins_or_ends(view.task.task_id, text))
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        ids = ", ".join(view.task.task_id for view in matches)
+        raise UnknownId(f"{text!r} matches several tasks: {ids}. Type more of the id.")
+    raise UnknownId(f"No task has the id {text!r}. List them with `{own_command()} tasks list`.")
+
+
+def _begins_or_ends(identifier: str, text: str) -> bool:
+    return identifier.startswith(text) or identifier.endswith(text)
+
+
+async def cancel_task(database: Path, text: str) -> TaskView:
+    """Cancel a task; the worker that runs it stops its turn. Returns the task as it is afterwards.
+
+    Raises:
+        UnknownId: see `find_task`.
+        UsageError: it has ended already.
+    """
+    view = find_task(database, text)
+    async with _task_table(database) as tasks:
+        if not await tasks.cancel(view.task.task_id):
+            ended = find_task(database, view.task.task_id)
+            raise UsageError(f"Task {short_id(view.task.task_id)} has already ended: {ended.status}.")
+    return replace(view, task=replace(view.task, state="cancelled"), status="cancelled")
+
+
+async def retry_task(database: Path, text: str) -> TaskView:
+    """Queue a failed or cancelled task again; its thread continues where it stands.
+
+    Raises:
+        UnknownId: see `find_task`.
+        UsageError: it neither failed nor was cancelled.
+    """
+    view = find_task(database, text)
+    async with _task_table(database) as tasks:
+        if not await tasks.reopen(view.task.task_id):
+            raise UsageError(
+                f"Task {short_id(view.task.task_id)} is {view.status}; only a failed or cancelled one is retried."
+            )
+    return find_task(database, view.task.task_id)
+
+
+def overview(database: Path, ended: int = 5) -> Overview:
+    """What runs, waits and ended last, of the whole database.
+
+    Raises:
+        StorageError: the database cannot be read.
+    """
+    views = list_tasks(database)
+    is_over = ("done", "failed", "cancelled")
+    open_views = [view for view in views if view.status not in is_over]
+    over = [view for view in views if view.status in is_over]
+    over.sort(key=lambda view: view.task.ended_at or "", reverse=True)
+    try:
+        with read_database(database) as reader:
+            threads = [one for one in reader.threads() if one.holder is not None or one.status != "idle"]
+    except NothingYet:
+        threads = []
+    workers = [worker for worker in read_workers(database) if is_alive(worker.lease)]
+    return Overview(workers, open_views[::-1] + over[:ended], threads)
+
+
+@asynccontextmanager
+async def _task_table(database: Path) -> AsyncIterator[TaskTable]:
+    async with await Database.open(database) as opened:
+        yield TaskTable(opened, SystemClock())

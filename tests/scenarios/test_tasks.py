@@ -1,0 +1,274 @@
+"""Tasks and workers as a person meets them: nothing is lost, run twice or left waiting, whatever dies."""
+
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.openai_server import DELAY, ERR, TC, TXT
+from tests.scenarios.command import NO_SANDBOX, Command, Scripted, scripted, until
+
+
+def _add(command: Command, *arguments: str) -> dict[str, Any]:
+    task: dict[str, Any] = command.json("tasks", "add", *arguments)
+    return task
+
+
+def _statuses(command: Command) -> dict[str, str]:
+    return {task["prompt"]: task["status"] for task in command.json("tasks", "list")["tasks"]}
+
+
+def _work(command: Command, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    done = command("worker", "--once", *arguments)
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+def test_a_worker_runs_what_is_queued_and_the_task_and_its_thread_show_the_end(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("one is done"), TXT("two is done")]) as command:
+        first = _add(command, "do one")
+        _add(command, "do two")
+        before = _statuses(command)
+        done = _work(command)
+        shown = command("tasks", "show", first["task_id"][-8:]).stdout
+
+        assert before == {"do one": "queued", "do two": "queued"}
+        assert (done.returncode, _statuses(command)) == (0, {"do one": "done", "do two": "done"})
+        assert f"threads show {first['thread_id']}" in shown
+        assert "one is done" in command("threads", "show", first["thread_id"]).stdout
+        assert [body["messages"][-1]["content"] for body in command.server.bodies] == ["do one", "do two"]
+
+
+def test_a_question_waits_in_the_inbox_while_other_tasks_run_and_the_answer_continues_the_task(
+    tmp_path: Path,
+) -> None:
+    script = [TC("c1", "bash", {"command": "touch asked"}), TXT("no question"), TXT("touched")]
+    with scripted(tmp_path, script) as command:
+        _add(command, "asks")
+        _add(command, "does not")
+        _work(command)
+        waiting, file = _statuses(command), (command.workspace / "asked").exists()
+        once_more = _work(command).stdout
+        command("approvals", "approve", "c1")
+        _work(command)
+
+        assert (waiting, file) == ({"asks": "waiting", "does not": "done"}, False)
+        assert "started" not in once_more
+        assert (_statuses(command)["asks"], (command.workspace / "asked").exists()) == ("done", True)
+
+
+@pytest.mark.parametrize("at_a_time", ["1", "2"])
+def test_tasks_run_side_by_side_up_to_the_number_of_jobs(tmp_path: Path, at_a_time: str) -> None:
+    with scripted(tmp_path, [DELAY(1.5, TXT("slow"))] * 2) as command:
+        for number in range(2):
+            _add(command, f"task {number}")
+        _work(command, "-j", at_a_time)
+        times = [request.at for request in command.server.requests]
+
+        assert set(_statuses(command).values()) == {"done"}
+        assert (max(times) - min(times) < 1.5) == (at_a_time == "2")
+
+
+def test_a_killed_worker_leaves_its_task_to_the_next_one_which_asks_before_it_repeats_anything(
+    tmp_path: Path,
+) -> None:
+    script = [TC("c1", "bash", {"command": "echo once >> log; sleep 60"}), TXT("told")]
+    with scripted(tmp_path, script, settings=NO_SANDBOX) as command:
+        task = _add(command, "go", "--mode", "bypassPermissions")
+        worker = command.start("worker")
+        until((command.workspace / "log").exists)
+        running = _statuses(command)["go"]
+        command.kill(worker)
+        interrupted = _statuses(command)["go"]
+        _work(command)
+        still = _statuses(command)["go"]
+        command("recover", task["thread_id"], "--cancel", "c1")
+        _work(command)
+
+        assert (running, interrupted, still) == ("running", "interrupted", "interrupted")
+        assert _statuses(command)["go"] == "done"
+        assert (command.workspace / "log").read_text() == "once\n"
+
+
+def test_a_task_whose_worker_died_after_the_turn_is_done_without_another_request(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("answered")]) as command:
+        task = _add(command, "go")
+        command("run", "--resume", task["thread_id"])  # As a worker that died before it noted the end.
+        _work(command)
+
+        assert (_statuses(command)["go"], len(command.server.bodies)) == ("done", 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_worker_lets_a_turn_end_but_begins_no_other_task(tmp_path: Path, number: signal.Signals) -> None:
+    with scripted(tmp_path, [DELAY(1.0, TXT("finished")), TXT("later")]) as command:
+        _add(command, "first")
+        _add(command, "second")
+        worker = command.start("worker")
+        until(lambda: bool(command.server.requests))
+        worker.send_signal(number)
+        code = worker.wait(timeout=20)
+
+        assert (code, _statuses(command)) == (128 + number, {"first": "done", "second": "queued"})
+
+
+def test_a_turn_that_outlasts_the_grace_period_is_interrupted_and_continued_by_the_next_worker(
+    tmp_path: Path,
+) -> None:
+    with scripted(tmp_path, [DELAY(30, TXT("never")), TXT("again")]) as command:
+        _add(command, "go")
+        worker = command.start("worker", "--grace", "0.2s")
+        until(lambda: bool(command.server.requests))
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(timeout=20)
+        paused = _statuses(command)["go"]
+        _work(command)
+
+        assert (paused, _statuses(command)["go"]) == ("paused", "done")
+
+
+def test_a_failed_task_is_retried_in_its_thread_and_a_cancelled_one_runs_only_then(tmp_path: Path) -> None:
+    with scripted(tmp_path, [ERR(400, "no such model"), TXT("now"), TXT("after all")]) as command:
+        failing, cancelled = _add(command, "fails"), _add(command, "cancelled")
+        command("tasks", "cancel", cancelled["task_id"])
+        _work(command)
+        first = _statuses(command)
+        error = command.json("tasks", "show", failing["task_id"])["error"]
+        threads = {thread["thread_id"] for thread in command.json("threads", "list")["threads"]}
+        for task in (failing, cancelled):
+            assert command("tasks", "retry", task["task_id"]).returncode == 0
+        _work(command)
+
+        assert first == {"fails": "failed", "cancelled": "cancelled"}
+        assert "no such model" in error
+        assert threads == {failing["thread_id"]}
+        assert _statuses(command) == {"fails": "done", "cancelled": "done"}
+        assert [message["content"] for message in _user_messages(command)] == ["fails", "fails", "cancelled"]
+
+
+def _user_messages(command: Scripted) -> list[dict[str, Any]]:
+    return [message for body in command.server.bodies for message in body["messages"] if message["role"] == "user"]
+
+
+def test_cancelling_a_running_task_stops_its_turn(tmp_path: Path) -> None:
+    with scripted(tmp_path, [DELAY(30, TXT("never"))]) as command:
+        task = _add(command, "go")
+        worker = command.start("worker")
+        until(lambda: bool(command.server.requests))
+        command("tasks", "cancel", task["task_id"])
+        until(lambda: command.json("threads", "list")["threads"][0]["status"] != "running")
+        worker.terminate()
+        worker.wait(timeout=20)
+
+        assert _statuses(command) == {"go": "cancelled"}
+
+
+def test_a_task_waits_for_its_time_and_a_repeated_one_is_queued_again_as_it_starts(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("ok")]) as command:
+        _add(command, "later", "--at", "2h")
+        _add(command, "daily", "--every", "1d")
+        _work(command)
+        found = sorted((task["prompt"], task["status"]) for task in command.json("tasks", "list")["tasks"])
+        repeated = [task for task in command.json("tasks", "list")["tasks"] if task["prompt"] == "daily"]
+
+        assert found == [("daily", "done"), ("daily", "scheduled"), ("later", "scheduled")]
+        assert len({task["thread_id"] for task in repeated}) == 2
+
+
+def test_two_workers_share_the_tasks_and_none_runs_twice(tmp_path: Path) -> None:
+    with scripted(tmp_path, [DELAY(0.2, TXT("ok"))] * 6) as command:
+        for number in range(6):
+            _add(command, f"task {number}")
+        workers = [command.start("worker", "-j", "2", "--once") for _ in range(2)]
+        for worker in workers:
+            worker.wait(timeout=60)
+
+        asked = [message["content"] for message in _user_messages(command)]
+        assert sorted(asked) == [f"task {number}" for number in range(6)]
+        assert set(_statuses(command).values()) == {"done"}
+
+
+def test_a_worktree_of_its_own_keeps_the_changes_of_a_task_apart(tmp_path: Path) -> None:
+    script = [TC("c1", "write_file", {"path": "new.txt", "content": "mine\n"}), TXT("written")]
+    with scripted(tmp_path, script) as command:
+        _git(command, "init", "-q")
+        _git(command, "commit", "-q", "--allow-empty", "-m", "start")
+        task = _add(command, "add a file", "--worktree", "--mode", "acceptEdits")
+        _work(command)
+        [tree] = command.json("worktrees", "list")["worktrees"]
+        path = Path(tree["path"])
+        refused = command("worktrees", "remove", tree["branch"])
+        _git(command, "add", ".", cwd=path)
+        _git(command, "commit", "-q", "-m", "new", cwd=path)
+        removed = command("worktrees", "remove", tree["branch"])
+
+        assert _statuses(command)["add a file"] == "done"
+        assert (tree["branch"], tree["changed_files"]) == (task["branch"], 1)
+        assert not (command.workspace / "new.txt").exists()
+        assert (refused.returncode, "not committed" in refused.stderr, removed.returncode) == (2, True, 0)
+        assert (path.exists(), "is kept" in removed.stdout) == (False, True)
+
+
+def _git(command: Command, *arguments: str, cwd: Path | None = None) -> None:
+    names = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run(["git", *names, *arguments], cwd=cwd or command.workspace, check=True, capture_output=True)
+
+
+def test_run_submits_a_task_and_works_in_a_worktree(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("submitted"), TXT("here")]) as command:
+        _git(command, "init", "-q")
+        _git(command, "commit", "-q", "--allow-empty", "-m", "start")
+        submitted = command("run", "later", "--submit")
+        _work(command)
+        ran = command("run", "now", "--worktree")
+        threads = {thread["title"]: thread["workspace"] for thread in command.json("threads", "list")["threads"]}
+
+        assert (submitted.returncode, "Queued task" in submitted.stdout) == (0, True)
+        assert "No worker is running" in submitted.stdout
+        assert (ran.stdout, threads["later"]) == ("here\n", str(command.workspace))
+        assert Path(threads["now"]).parent.name == f"{command.workspace.name}-worktrees"
+
+
+def test_top_shows_workers_tasks_and_questions(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TC("c1", "bash", {"command": "touch asked"})]) as command:
+        _add(command, "asks")
+        worker = command.start("worker", "-j", "2")
+        until(lambda: _statuses(command)["asks"] == "waiting")
+        shown, values = command("top", "--once").stdout, command.json("top", "--once")
+        worker.kill()
+        with suppress(subprocess.TimeoutExpired):
+            worker.wait(timeout=10)
+        after = command.json("top", "--once")
+
+        assert shown.startswith("1 worker, 0 tasks running, 1 question open\n")
+        assert [(one["pid"], one["slots"]) for one in values["workers"]] == [(worker.pid, 2)]
+        assert (after["workers"], [task["status"] for task in after["tasks"]]) == ([], ["waiting"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("add", "  "), "The task is empty"),
+        (("add", "x", "--at", "soon"), "is not a time"),
+        (("add", "x", "--every", "5s"), "too short"),
+        (("add", "x", "--mode", "fast"), "mode"),
+        (("add", "x", "--workspace", "/nowhere"), "is not a folder"),
+        (("add", "x", "--worktree"), "needs a git repository"),
+        (("add", "x", "--agent", "nobody"), "There is no agent"),
+        (("show", "12345678"), "No task has the id"),
+        (("cancel", "12345678"), "No task has the id"),
+        (("retry", "12345678"), "No task has the id"),
+    ],
+)
+def test_what_cannot_be_queued_or_found_is_a_usage_error(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    command = Command(tmp_path, "http://127.0.0.1:9/v1")
+
+    done = command("tasks", *arguments)
+
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert _statuses(command) == {}
