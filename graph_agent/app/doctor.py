@@ -264,8 +264,8 @@ def check_web_search(settings: SearchSettings, environment: Mapping[str, str]) -
         return Check("web search", ok=True, detail="not configured (setting web_search.provider)")
     if missing := missing_search_setting(settings, environment):
         return Check("web search", ok=False, detail=f"{settings.provider} lacks {missing}", matters=False)
-    address = display_url(SearchProvider(settings.provider, settings.url or "").address)
-    return Check("web search", ok=True, detail=f"{settings.provider} at {address}")
+    provider = SearchProvider(settings.provider, settings.url or "", shown=display_url(settings.url or ""))
+    return Check("web search", ok=True, detail=f"{settings.provider} at {provider.shown_address}")
 
 
 def _check_servers() -> Check:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from graph_agent.app.project_trust import forget_trust, project_at, record_trust, settings_at
 from graph_agent.app.toolset import exclude_writable_folders, sandbox_of
 from graph_agent.config.mcp_servers import delete_server_table, validate_server, write_server_tables
-from graph_agent.config.model_choice import display_address
+from graph_agent.config.model_choice import display_url
 from graph_agent.config.paths import data_dir, make_private_folder
 from graph_agent.config.project import PROJECT_CONFIG
 from graph_agent.config.settings import McpServer, Settings
@@ -115,7 +115,7 @@ def _view(name: str, server: McpServer, settings: Settings) -> ServerView:
     return ServerView(
         name=name,
         transport="http" if server.url else "stdio",
-        reached_by=display_address(server.url) if server.url else shlex.join((server.command or "", *server.args)),
+        reached_by=display_url(server.url) if server.url else shlex.join((server.command or "", *server.args)),
         variables=(*server.env, *server.headers),
         is_trusted=is_trusted,
         state=state,

@@ -42,7 +42,7 @@ from graph_agent.app.toolset import (
 )
 from graph_agent.app.tracing import trace_turns
 from graph_agent.config.mcp_servers import validate_server
-from graph_agent.config.model_choice import choose_model
+from graph_agent.config.model_choice import choose_model, display_url
 from graph_agent.config.paths import blob_dir, folder_at, memory_file, own_command, pasted_dir
 from graph_agent.config.project import Project
 from graph_agent.config.redaction import redactor
@@ -167,7 +167,8 @@ def _settings_in_flags(given: Mapping[str, Any]) -> dict[str, Any]:
         case str(address) if address.startswith(("http://", "https://")):
             return values | {"notify.webhook": address}
         case unknown:
-            raise UsageError(f"--notify {unknown!r} is neither desktop nor an address with http:// or https://.")
+            shown = display_url(unknown) if "://" in unknown else unknown
+            raise UsageError(f"--notify {shown!r} is neither desktop nor an address with http:// or https://.")
 
 
 def _opening_notices(settings: Settings, project: Project) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from graph_agent.app.instructions import load_skills
+from graph_agent.config.model_choice import display_url
 from graph_agent.config.paths import (
     agent_paths,
     blob_dir,
@@ -379,7 +380,8 @@ def search_provider(settings: SearchSettings, environment: Mapping[str, str]) ->
     """The web search service; None if it is not completely set up."""
     if settings.provider is None or missing_search_setting(settings, environment):
         return None
-    return SearchProvider(settings.provider, settings.url or "", _search_key(settings, environment))
+    url = settings.url or ""
+    return SearchProvider(settings.provider, url, _search_key(settings, environment), display_url(url))
 
 
 def missing_search_setting(settings: SearchSettings, environment: Mapping[str, str]) -> str:

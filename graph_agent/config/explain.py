@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.fields import FieldInfo
 
-from graph_agent.config.model_choice import display_address, display_url
+from graph_agent.config.model_choice import display_url
 from graph_agent.config.paths import database_path
 from graph_agent.config.project import Project
 from graph_agent.config.settings import SECRET_KEYS, Settings, known_keys, suggest_key
@@ -127,7 +127,7 @@ def _shown(key: str, found: Sourced) -> Any:
         return f"set ({'env ' if found.origin.isupper() else ''}{found.origin})"
     if key in ("mcp_servers", "models") and isinstance(value, dict):
         return {name: _without_secrets(entry) for name, entry in value.items()}
-    return display_url(str(value)) if key == "model.base_url" else _plain(value)
+    return _plain(value)
 
 
 def _without_secrets(entry: Any) -> Any:
@@ -142,13 +142,15 @@ def _without_secrets(entry: Any) -> Any:
             case "api_key":
                 shown[key] = "set"
             case "url" | "base_url":
-                shown[key] = display_address(str(value))
+                shown[key] = display_url(str(value))
             case _:
                 pass
     return shown
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, str) and "://" in value:
+        return display_url(value)
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -4,6 +4,7 @@ Also how models and addresses are shown, and whether the configured local model 
 """
 
 import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,8 +23,8 @@ __all__ = [
     "OFFLINE_LABEL",
     "ModelChoice",
     "choose_model",
-    "display_address",
     "display_url",
+    "is_key_in_path",
     "local_label",
     "local_model_problem",
 ]
@@ -47,6 +48,11 @@ CONNECT_HELP_SHORT = (
 CONNECT_HELP_CHINESE = (
     "连接模型：设置 OPENAI_API_KEY，或用 GRAPH_AGENT_BASE_URL 指向兼容 OpenAI 的服务；"
     "\n用 GRAPH_AGENT_MODEL 指定模型。"
+)
+_KEY_IN_PATH = re.compile(
+    r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}|[A-Za-z0-9]{24,}"
+    r"|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|^(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w.~-]{20,}$"
 )
 _CONNECT_ANOTHER = (
     "Another model: --model NAME or GRAPH_AGENT_MODEL. "
@@ -129,15 +135,23 @@ def local_model_problem(path: Path) -> str:
 
 
 def display_url(url: str) -> str:
-    """The address without a user name or password; empty if it is no address."""
+    """An address without what may be secret: credentials, query, and parts of the path that look like keys.
+
+    Empty if it is no address.
+    """
     try:
         parts = urlsplit(url)
+        is_whole = "@" not in parts.path  # As after a password that has a slash in it.
     except ValueError:
-        return ""
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        is_whole = False
+    if not is_whole:
+        scheme, mark, _ = url.partition("://")
+        return f"{scheme}://…" if mark and scheme.isalnum() else ""
+    path = "/".join("…" if is_key_in_path(part) else part for part in parts.path.split("/"))
+    shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], path=path, query="", fragment="").geturl()
+    return f"{shown}?…" if parts.query else shown
 
 
-def display_address(url: str) -> str:
-    """As `display_url`, without what follows a question mark, where some servers take their key."""
-    address, mark, _ = display_url(url).partition("?")
-    return f"{address}?…" if mark else address
+def is_key_in_path(part: str) -> bool:
+    """Whether a part of an address's path looks random, as the keys do that some services put there."""
+    return _KEY_IN_PATH.search(part) is not None

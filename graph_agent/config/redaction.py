@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from graph_agent.config.model_choice import is_key_in_path
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import ConfigError
@@ -62,6 +63,7 @@ def known_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
         for name, value in environment.items()
         if _SECRET_NAME.search(name) and not value.isalpha() and not value.startswith(("/", "~", "./"))
     ]
+    found += (secret for value in environment.values() if "://" in value for secret in _credentials(value))
     # Exporting works without settings; every other command reports what is wrong with them.
     with suppress(ConfigError):
         found += _settings_secrets(load_settings(environment))
@@ -78,9 +80,14 @@ def _settings_secrets(settings: Settings) -> Iterator[str]:
             secret = value.get_secret_value()
             if not _VARIABLE.fullmatch(secret):
                 yield from (secret, secret.rpartition(" ")[2])
-        if server.url:
-            yield from url_secrets(server.url)
-            yield from (value for name, value in parse_qsl(urlsplit(server.url).query) if _SECRET_NAME.search(name))
+    notify = (settings.notify.webhook, settings.notify.ntfy)
+    addresses = [
+        settings.otel_endpoint,
+        settings.web_search.url,
+        *(one.url for one in settings.mcp_servers.values()),
+    ]
+    for address in (*addresses, *(one.get_secret_value() for one in notify if one is not None)):
+        yield from url_secrets(address or "")
 
 
 def model_secrets(model: ModelSettings) -> Iterator[str]:
@@ -94,7 +101,17 @@ def model_secrets(model: ModelSettings) -> Iterator[str]:
 
 
 def url_secrets(url: str) -> Iterator[str]:
+    """What `display_url` hides of an address and looks like a secret: credentials, keys in its path and query."""
+    yield from _credentials(url)
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        yield from filter(is_key_in_path, parts.path.split("/"))
+        yield from (value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name))
+
+
+def _credentials(url: str) -> Iterator[str]:
     """The password in an address, else its user name; as written and with percent-encoding resolved."""
-    parts = urlsplit(url)
-    if secret := parts.password or parts.username:
-        yield from (secret, unquote(secret))
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if secret := parts.password or parts.username:
+            yield from (secret, unquote(secret))

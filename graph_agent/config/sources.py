@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from graph_agent.config.model_choice import display_url
 from graph_agent.config.paths import config_dir, database_path, read_plain_text
 from graph_agent.config.project import NOT_TRUSTED, Project
 from graph_agent.config.settings import SECRET_KEYS, ModelSettings, Section, Settings, known_keys, suggest_key
@@ -286,7 +287,9 @@ def _validation_message(error: ValidationError, values: Mapping[str, Sourced]) -
     key = ".".join(place[:2]) if ".".join(place[:2]) in values else place[0]
     item = values.get(key, Sourced(first["input"], "settings"))
     value = item.value
-    if isinstance(value, str) and "@" in value:
+    if isinstance(value, str) and "://" in value:
+        value = display_url(value)
+    elif isinstance(value, str) and "@" in value:
         value = f"…@{value.rpartition('@')[2]}"  # In an unusable address, everything before an @ may be a password.
     return f"{item.origin}: {key} = {'(hidden)' if key in SECRET_KEYS else repr(value)}: {expected}."
 

@@ -6,7 +6,7 @@ from mcp import McpError
 from mcp.client.auth import OAuthFlowError
 from mcp.types import CONNECTION_CLOSED
 
-from graph_agent.config.model_choice import display_address
+from graph_agent.config.model_choice import display_url
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.settings import ServerUnreachable, package_runner
 from graph_agent.mcp.transport import ServerLog
@@ -52,7 +52,7 @@ def explain_error(error: BaseException, server: McpServer, log: ServerLog) -> st
 def _explain_error_response(error: McpError, server: McpServer) -> str:
     if server.url is not None and error.error.message == "Session terminated":
         # This is how the library reports a 404 to the first request.
-        return f"{display_address(server.url)} answered 404; {_STATUS_HINTS[404]}"
+        return f"{display_url(server.url)} answered 404; {_STATUS_HINTS[404]}"
     return f"it returned an error: {error.error.message}"
 
 
@@ -86,7 +86,7 @@ def sandbox_hint(
 def _explain_http_error(error: httpx.HTTPError | OAuthFlowError, server: McpServer) -> str:
     if isinstance(error, OAuthFlowError):
         return "its login has expired and could not be refreshed; log in again: graph-agent mcp login NAME"
-    address = display_address(server.url or "")
+    address = display_url(server.url or "")
     if isinstance(error, httpx.HTTPStatusError):
         response = error.response
         location = response.headers.get("location")

@@ -1,7 +1,7 @@
 import os
 import socket
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,8 @@ from tests.scenarios.command import NO_SANDBOX, Command
 _KEY = "sk-geheim-1234567890"
 _HEADER = "header-geheim-0987654321"
 _PASSWORD = "url-geheim-1122334455"  # noqa: S105 - made up, to be looked for
-_SECRETS = (_KEY, _HEADER, _PASSWORD)
+_KEY_IN_PATH = "pfadgeheim5544332211"
+_SECRETS = (_KEY, _HEADER, _PASSWORD, _KEY_IN_PATH)
 
 _LEAKS = """
 tr '\\0' '\\n' < /proc/$PPID/environ | grep geheim; grep -rh geheim "$H"
@@ -61,25 +62,42 @@ def test_no_key_gets_from_a_tools_output_into_state_blobs_logs_events_exports_or
     assert _holding(tmp_path, is_config_or_spool) == []
 
 
-@pytest.mark.parametrize(
-    "url", [f"http://me:{_PASSWORD}@127.0.0.1:9/v1", f"ftp://me:{_PASSWORD}@host", f"{_PASSWORD}@host"]
-)
-def test_a_password_in_the_address_is_shown_by_no_command(tmp_path: Path, url: str) -> None:
-    command = Command(
-        tmp_path, extra_env={"OPENAI_BASE_URL": url, "GRAPH_AGENT_MODEL": "m", "OPENAI_API_KEY": _KEY}
-    )
+_ADDRESS = f"http://me:{_PASSWORD}@127.0.0.1:9/s/{_KEY_IN_PATH}"
+_MODEL = {"GRAPH_AGENT_MODEL": "m", "OPENAI_API_KEY": _KEY}
+_RUN = ("run", "hi", "--output", "json", "--timeout", "1")
+_ADDRESSES: Mapping[str, tuple[str, Mapping[str, str], Sequence[tuple[str, ...]]]] = {
+    "model": ("", {**_MODEL, "OPENAI_BASE_URL": _ADDRESS}, [_RUN, ("model", "list")]),
+    "profile": (f'[models.far]\nname = "m"\nbase_url = "{_ADDRESS}"\n', {}, [("model", "list")]),
+    "collector": (f'otel_endpoint = "{_ADDRESS}"\n', {}, [_RUN]),
+    "collector in a variable": ("", {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": _ADDRESS}, [_RUN]),
+    "web search": (f'[web_search]\nprovider = "searxng"\nurl = "{_ADDRESS}"\n', {}, [("tools", "list")]),
+    "MCP server": (f'[mcp_servers.far]\nurl = "{_ADDRESS}"\n', {}, [("mcp", "list"), ("mcp", "test", "far")]),
+    "webhook": (f'[notify]\nwebhook = "{_ADDRESS}"\nntfy = "{_ADDRESS}"\n', {}, []),
+    "option": ("", {}, [("run", "hi", "--notify", _ADDRESS.replace("http", "ftp"))]),
+    "proxy": ("", {**_MODEL, "OPENAI_BASE_URL": "http://m.invalid/v1", "http_proxy": _ADDRESS}, [_RUN]),
+    "proxy of no kind": (
+        "",
+        {**_MODEL, "OPENAI_BASE_URL": "http://m.invalid/v1", "http_proxy": _ADDRESS.replace("http", "ftp")},
+        [_RUN],
+    ),
+    "unusable model": ("", {**_MODEL, "OPENAI_BASE_URL": _ADDRESS.replace("http", "ftp")}, [_RUN]),
+    "no address": ("", {**_MODEL, "OPENAI_BASE_URL": f"{_PASSWORD}@host"}, [_RUN]),
+    "unusable collector": (f'otel_endpoint = "{_ADDRESS}?a b"\n', {}, [_RUN]),
+    "unusable search": (f'[web_search]\nurl = "{_ADDRESS.replace("http", "ftp")}"\n', {}, [_RUN]),
+    "unusable server": (f'[mcp_servers.far]\nurl = "{_ADDRESS}#x"\n', {}, [_RUN]),
+}
 
-    told = [
-        command(*arguments)
-        for arguments in (
-            ("run", "hi", "--output", "json", "--timeout", "1"),
-            ("config", "show", "--json"),
-            ("doctor",),
-        )
-    ]
 
-    assert [word for word in _SECRETS for done in told if word in done.stdout + done.stderr] == []
-    assert _holding(tmp_path, lambda _: False) == []
+@pytest.mark.parametrize("kind", _ADDRESSES)
+def test_what_is_secret_in_an_address_is_shown_by_no_command(tmp_path: Path, kind: str) -> None:
+    settings, variables, orders = _ADDRESSES[kind]
+    command = Command(tmp_path, extra_env=variables, settings=settings)
+
+    told = [command(*order) for order in (*orders, ("config", "show", "--json"), ("doctor",))]
+
+    shown = [line for done in told for line in (done.stdout + done.stderr).splitlines()]
+    assert [line for line in shown if any(word in line for word in _SECRETS)] == []
+    assert _holding(tmp_path, lambda path: path.name == "config.toml") == []
 
 
 def test_no_library_reports_a_conversation_to_its_maker_whatever_the_environment_asks_for(tmp_path: Path) -> None:

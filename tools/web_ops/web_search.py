@@ -57,11 +57,18 @@ class SearchProvider:
     url: str = ""
     """Empty: the service's own address."""
     api_key: str = ""
+    shown: str = ""
+    """The URL as results and messages name it, without what is secret in it; empty: as it is."""
 
     @property
     def address(self) -> str:
         """Its base URL."""
         return self.url or _OWN_ADDRESSES.get(self.kind, "")
+
+    @property
+    def shown_address(self) -> str:
+        """The base URL as results and messages name it."""
+        return self.shown or self.address
 
 
 class UnexpectedAnswer(ValueError):
@@ -109,7 +116,7 @@ class WebSearchTool(BaseTool):
 
     def display_call(self, args: Mapping[str, Any]) -> str:
         """The whole query, and where it is sent."""
-        return f"search {self._provider.address}: {args['query']}"
+        return f"search {self._provider.shown_address}: {args['query']}"
 
     async def execute(self, *, query: str, limit: int = _LIMIT, context: ToolContext | None = None) -> ToolResult:
         from tools.web_ops.http import FetchError  # noqa: PLC0415 - the HTTP library is slow to load
@@ -139,7 +146,7 @@ async def search_web(
 
     from tools.web_ops import http  # noqa: PLC0415 - as above
 
-    place, is_searxng = provider.address, provider.kind == "searxng"
+    place, is_searxng = provider.shown_address, provider.kind == "searxng"
     request = build_request(provider, query, limit)
     try:
         address = http.parse_address(request.pop("url"))
@@ -190,7 +197,7 @@ def build_request(provider: SearchProvider, query: str, limit: int) -> dict[str,
 
 
 def _refusal(provider: SearchProvider, status: int, body: bytes) -> str:
-    start = f"{provider.address} answered {status}"
+    start = f"{provider.shown_address} answered {status}"
     if status == 429:
         return f"{start}: too many requests. Wait before you search again, or continue without."
     if provider.kind == "searxng" and status == 403:

@@ -6,7 +6,6 @@ import pytest
 from graph_agent.config.model_choice import (
     ModelChoice,
     choose_model,
-    display_address,
     display_url,
     local_label,
     local_model_problem,
@@ -119,6 +118,25 @@ def test_a_file_that_is_missing_or_of_another_kind_is_named(tmp_path: Path, name
     )
 
 
-def test_credentials_in_an_address_are_not_shown() -> None:
-    assert display_url("https://user:secret@host:8/v1?x=1") == "https://host:8/v1?x=1"
-    assert display_address("https://user:secret@host:8/v1?x=1") == "https://host:8/v1?…"
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://host:8/v1", "https://host:8/v1"),
+        ("http://[::1]:11434/v1", "http://[::1]:11434/v1"),
+        ("https://x.openai.azure.com/openai/deployments/gpt-4o-mini-2024-07-18/", None),
+        ("https://mcp.example.com/api/model-context-protocol/v1/mcp", None),
+        ("https://user:secret@host:8/v1?x=1", "https://host:8/v1?…"),
+        ("http://secret@host", "http://host"),
+        ("http://user:sec/ret@host/v1", "http://…"),
+        ("http://user:1/ret@host/v1", "http://…"),
+        ("http://[::1/secret", "http://…"),
+        ("https://host/s/NDk3YjY1ZGItZTQ4Ny00/mcp#secret", "https://host/s/…/mcp"),
+        ("https://host/services/T0/a1b2c3d4e5f6a7b8", "https://host/services/T0/…"),
+        ("https://host/6f9619ff-8b86-d011-b42d-00cf4fc964ff", "https://host/…"),
+        ("https://host/sEcr3t_in-the_path-0", "https://host/…"),
+        ("secret@host", ""),
+        ("", ""),
+    ],
+)
+def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str | None) -> None:
+    assert display_url(url) == (url if shown is None else shown)
