@@ -1,7 +1,6 @@
-"""Every implementation of the storage ports, each on an empty store."""
+"""Every engine that storage works on. A test with one of these fixtures runs on each, on an empty database."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,18 +8,86 @@ import pytest
 
 from graph_agent.ports import Decisions, FileStates, Inbox, Journal
 from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox
 from tests.fakes.stepping_clock import SteppingClock
+from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph
 
-__all__ = ["Stores", "stores"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "Stores",
+    "blobs",
+    "clock",
+    "database",
+    "engine",
+    "graph",
+    "inbox",
+    "journal",
+    "saver",
+    "stores",
+]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine, and one database of it."""
+
+    name: str
+    open: Callable[[], Awaitable[Database]]
+    """Opens that database; once more, as another process would."""
+
+
+ENGINES = ("sqlite",)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    return Engine(request.param, lambda: Database.open(tmp_path / "data" / "agent.db"))
+
+
+@pytest.fixture
+async def database(engine: Engine) -> AsyncIterator[Database]:
+    async with await engine.open() as database:
+        yield database
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> FileBlobs:
+    return FileBlobs(tmp_path / "blobs")
+
+
+@pytest.fixture
+def clock() -> SteppingClock:
+    return SteppingClock()
+
+
+@pytest.fixture
+def saver(database: Database) -> CheckpointSaver:
+    return CheckpointSaver(database)
+
+
+@pytest.fixture
+def graph(saver: CheckpointSaver) -> Graph:
+    return compile_graph(saver)
+
+
+@pytest.fixture
+def journal(database: Database, blobs: FileBlobs, clock: SteppingClock) -> SqliteJournal:
+    return SqliteJournal(database, blobs, clock)
+
+
+@pytest.fixture
+def inbox(database: Database, clock: SteppingClock) -> SqliteInbox:
+    return SqliteInbox(database, clock)
 
 
 @dataclass(frozen=True)
 class Stores:
-    """The ports of one store."""
+    """The ports of one database, which share a clock."""
 
     journal: Journal
     decisions: Decisions
@@ -28,22 +95,6 @@ class Stores:
     file_states: FileStates
 
 
-@asynccontextmanager
-async def _sqlite(folder: Path) -> AsyncIterator[Stores]:
-    clock = SteppingClock()
-    async with await Database.open(folder / "data" / "agent.db") as database:
-        yield Stores(
-            SqliteJournal(database, FileBlobs(folder / "blobs"), clock),
-            SqliteDecisions(database),
-            SqliteInbox(database, clock),
-            SqliteFileStates(database, clock),
-        )
-
-
-_IMPLEMENTATIONS: dict[str, Callable[[Path], AbstractAsyncContextManager[Stores]]] = {"sqlite": _sqlite}
-
-
-@pytest.fixture(params=_IMPLEMENTATIONS)
-async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
-    async with _IMPLEMENTATIONS[request.param](tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def stores(database: Database, journal: SqliteJournal, inbox: SqliteInbox, clock: SteppingClock) -> Stores:
+    return Stores(journal, SqliteDecisions(database), inbox, SqliteFileStates(database, clock))

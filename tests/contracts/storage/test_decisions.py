@@ -7,10 +7,15 @@ from graph_agent.errors import QuestionChanged
 from graph_agent.ports import Answer, Grant, Grants, Question
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
+from tests.contracts.storage.conftest import Engine
 from tests.graph_agent.storage.sqlite.looking import execute, rows
 
 _ASKED = Question("approval", "c", 1, "digest")
+
+
 _YES = Answer("approve", "chat", "2026-01-01T00:00:00.000Z")
+
+
 _NO = Answer("reject", "cli:pid 4711", "2026-01-01T00:00:01.000Z", reason="not that one")
 
 
@@ -100,6 +105,8 @@ async def test_the_approval_of_a_call_is_known_after_it_was_superseded(decisions
 
 
 _AT = "2026-01-01T00:00:00.000Z"
+
+
 _GRANT = Grant("thread", ("bash(git add '*')", "bash(ls)"), "default", "t", "/w", "c", "chat pid 1", _AT, "sub")
 
 
@@ -130,9 +137,9 @@ async def test_an_answer_that_came_too_late_stores_no_grant(decisions: SqliteDec
     assert await grants.in_force("t", "/w") == []
 
 
-async def test_two_simultaneous_always_answers_store_one_grant(database: Database, grants: Grants) -> None:
+async def test_two_simultaneous_always_answers_store_one_grant(engine: Engine, grants: Grants) -> None:
     async def answer(number: int) -> Answer:
-        async with await Database.open(database.path) as own:
+        async with await engine.open() as own:
             grant = replace(_GRANT, by=f"cli pid {number}")
             return await SqliteDecisions(own).insert("t", _ASKED, _yes(grant, grant.by))
 

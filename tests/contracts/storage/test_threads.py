@@ -12,6 +12,8 @@ from tests.graph_agent.storage.sqlite.looking import execute, rows
 from tests.graph_agent.storage.sqlite.small_graph import Graph, play_turn
 
 _FIRST = "2026-01-01T00:00:00.000Z"
+
+
 _NEW = ThreadRow("t", "", "/w", "gpt-5", "default", _FIRST, _FIRST, None, 0, "", None)
 
 
@@ -87,7 +89,7 @@ async def test_setting_something_of_an_unknown_thread_is_refused(threads: Thread
         ("SELECT 1", [True, False]),
         ("UPDATE journal SET owner = 'a later run' WHERE thread_id = 'fork'", [False, False]),
         ("DELETE FROM threads WHERE thread_id = 'source'", [True, True]),
-        ("INSERT INTO imported_checkpoints VALUES ('fork', 'x')", [True, True]),
+        ("INSERT INTO imported_checkpoints (thread_id, checkpoint_id) VALUES ('fork', 'x')", [True, True]),
     ],
 )
 async def test_a_call_of_a_fork_may_have_started_elsewhere_if_its_newest_attempt_was_copied(
@@ -104,7 +106,10 @@ async def test_a_call_of_a_fork_may_have_started_elsewhere_if_its_newest_attempt
     assert found == expected
 
 
-_SENT = "INSERT INTO transcript VALUES (?, 1, 0, ?, 'user', '{}', 'c1', '')"
+_SENT = """
+INSERT INTO transcript (thread_id, seq, branch, message_id, role, body, checkpoint_id, at)
+VALUES (?, 1, 0, ?, 'user', '{}', 'c1', '')
+"""
 
 
 async def test_a_message_in_the_transcript_is_no_longer_queued(database: Database, inbox: SqliteInbox) -> None:
@@ -132,6 +137,8 @@ async def test_a_queued_message_moves_to_another_thread_once_with_a_free_number(
 _TABLES = """
 SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'thread_id'
 """
+
+
 _GRANT = """
 INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at)
 VALUES (?, '[]', '', 'gone', '', '', '', '')

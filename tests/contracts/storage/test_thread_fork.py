@@ -13,6 +13,7 @@ from tests.graph_agent.storage.sqlite.looking import rows
 from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
 
 _AT = "2026-11-28T12:00:00.000Z"
+_SEEN = "INSERT INTO file_states (thread_id, path, sha256, at) VALUES (?, ?, ?, ?)"
 
 
 @pytest.fixture
@@ -47,9 +48,7 @@ async def test_a_fork_has_the_state_the_list_entry_and_the_journal_of_its_origin
 
 async def test_a_fork_knows_only_file_states_up_to_its_checkpoint(database: Database, head: str) -> None:
     seen = [("t", "/w/early", "d", "2000-01-01T00:00:00.000Z"), ("t", "/w/late", "d", "2999-01-01T00:00:00.000Z")]
-    await database.write(
-        lambda connection: connection.executemany("INSERT INTO file_states VALUES (?, ?, ?, ?)", seen)
-    )
+    await database.write(lambda connection: connection.executemany(_SEEN, seen))
 
     await CheckpointSaver(database).fork(Fork("t", head, "f", _AT))
 

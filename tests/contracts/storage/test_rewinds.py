@@ -11,6 +11,8 @@ from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.looking import execute, rows
 
 _INTENT = Intent("/w/a", None, "after", None, None, "/w")
+
+
 _WANTED = Rewind(
     "t",
     "c1",
