@@ -152,7 +152,8 @@ async def _of(database: Database, table: str) -> list[tuple[Any, ...]]:
 async def fill(database: Database, table: str, thread_id: str) -> None:
     """Put one row of a thread into a table, whatever its columns are."""
     columns = [row for row in await rows(database, f"PRAGMA table_info({table})") if row[1] != "id"]
-    values = [thread_id if row[1] == "thread_id" else 1 if "INT" in row[2] else "thread" for row in columns]
+    own = ("thread_id", "task_id")
+    values = [thread_id if row[1] in own else 1 if "INT" in row[2] else "thread" for row in columns]
     names, places = ", ".join(row[1] for row in columns), ", ".join("?" for _ in columns)
     statement = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names from the schema
     await execute(database, statement, *values)

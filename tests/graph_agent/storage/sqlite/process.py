@@ -54,7 +54,7 @@ async def fill(path: Path) -> None:
     """Queue messages until the size limit on files is reached; says how many were acknowledged."""
     async with await Database.open(path) as database:
         inbox = SqliteInbox(database, SystemClock())
-        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (560_000, resource.RLIM_INFINITY))
         count = 0
         try:
             while count < 1_000:

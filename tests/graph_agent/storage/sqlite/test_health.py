@@ -68,6 +68,11 @@ def test_a_word_that_a_column_cannot_have_is_named_with_its_thread_and_value(
         "VALUES ('t1', 'c1', 'c2', 'both', '{}', 'done', ?)",
         START,
     )
+    rows.execute(
+        "INSERT INTO tasks (task_id, thread_id, prompt, workspace, options, state, not_before, added_by, added_at) "
+        "VALUES ('k1', 't1', 'go', '/', '{\"flags\": {}}', 'done', ?1, 'pid 1', ?1)",
+        START,
+    )
 
     rows.execute(f"UPDATE {table} SET {column} = 'lorem'")  # noqa: S608 - names of the table above
     with read_database(rows.path) as reader:
