@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +25,9 @@ from tests.scenarios.stage import THREAD, Stage
 
 
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    async with await Database.open(tmp_path / "agent.db") as database:
-        await ThreadTable(database, SteppingClock()).create("t", "/w", "gpt-5", "plan")
-        yield database
+async def database(database: Database) -> Database:
+    await ThreadTable(database, SteppingClock()).create("t", "/w", "gpt-5", "plan")
+    return database
 
 
 async def test_a_thread_that_waits_is_shown_with_its_line_its_calls_and_its_question(database: Database) -> None:
