@@ -49,13 +49,16 @@ _EVERY = 8
 """The quick form takes one damage in eight, so that each column and kind comes up; the sweep takes the others."""
 
 
+_LONG = (pytest.mark.sweep, pytest.mark.timeout(3600))
+
+
 def _chosen(whole: Path, *, is_long: bool) -> Iterator[Damage]:
     for number, damage in enumerate(damages(whole)):
         if (number % _EVERY == 0) != is_long:
             yield damage
 
 
-@pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=_LONG)])
 def test_no_damage_of_checkpoints_is_silent_or_raw_and_repair_keeps_every_call(
     whole: Path, tmp_path: Path, is_long: bool
 ) -> None:
@@ -73,7 +76,7 @@ def test_no_damage_of_checkpoints_is_silent_or_raw_and_repair_keeps_every_call(
     assert wrong == {}, "\n".join(f"{name}: {found}" for name, found in wrong.items())
 
 
-@pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=pytest.mark.sweep)])
+@pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=_LONG)])
 def test_no_damage_of_other_tables_is_raw_or_hides_a_thread_and_repair_keeps_every_call(
     whole: Path, tmp_path: Path, is_long: bool
 ) -> None:
