@@ -22,7 +22,7 @@ _WRITING = """\
 - Join several commands with `then`, `and then`, `after that` or 然后, 接着, 最后, even across the two languages.
   They run in order. If one fails or is rejected, the rest do not run, and the answer says so; `run` exits with 1,
   or with 0 if you rejected the call yourself. If one part of a message is not understood, nothing in it runs, and
-  the answer suggests a correction.
+  the answer suggests a correction; `run` exits with 1 then, too.
 - Put names with spaces in quotes, and also texts that contain a joining word before a command: `"..."`, `'...'`,
   `` `...` ``, “...”, ‘...’, 「...」, 『...』, 《...》. Between straight double quotes, `\\n`, `\\t`, `\\"` and
   `\\\\` are escapes, as in most languages. Elsewhere a backslash is an ordinary character, except before a space in

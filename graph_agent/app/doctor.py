@@ -37,6 +37,7 @@ from graph_agent.storage.private_files import exposed_files, files_of_other_user
 from graph_agent.storage.sqlite.database_file import REMEDY
 from graph_agent.storage.sqlite.health import SQLITE_VERSION, Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
+from graph_agent.wording import format_count
 from policy import Unparsable
 from tools.file_ops.grep_engine import find_ripgrep
 from tools.programs import find_program, missing_reason
@@ -100,7 +101,7 @@ def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:
         rules_of(loaded)
         settings = loaded
         count = len(settings.origins)
-        detail = f"mode {settings.mode}, {_count(count, 'value')} set"
+        detail = f"mode {settings.mode}, {format_count(count, 'value')} set"
         of_settings = Check("settings", ok=True, detail=detail)
     except ConfigError as error:
         of_settings = Check("settings", ok=False, detail=str(error), hint="see: graph-agent config path")
@@ -321,7 +322,7 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
         if health is not None:
             read_database(path).close()  # It notices pages that are missing at the end.
             _require_writable(path)
-            return health, Check("database", ok=True, detail=f"{path}: sound, {_count(health.threads, 'thread')}")
+            return health, Check("database", ok=True, detail=f"{path}: sound, {format_count(health.threads, 'thread')}")
     except NothingYet:
         pass
     except (StorageError, OSError) as error:
@@ -378,7 +379,7 @@ def _check_rows(path: Path, health: Health | None) -> Check:
     except AgentError as error:
         return Check("rows", ok=False, detail=str(error), hint=_REPAIR)
     if lost:
-        detail = f"{_count(lost, 'thread')} missing from the database, although nobody deleted it"
+        detail = f"{format_count(lost, 'thread')} missing from the database, although nobody deleted it"
         hint = f"restore a backup, with the -wal file that belongs to it; {_REPAIR} gives them up"
         return Check("rows", ok=False, detail=_first([detail, *damaged], "; "), hint=hint)
     if damaged:
@@ -404,7 +405,7 @@ def _check_projections(path: Path, health: Health | None) -> Check:
         return Check("projections", ok=False, detail=str(error), hint=_REPAIR)
     if wrong:
         return Check("projections", ok=False, detail=_first(wrong, "; "), hint=f"{_REPAIR} rebuilds them")
-    number = _count(len(threads), "thread")
+    number = format_count(len(threads), "thread")
     compared_part = number if compared == len(threads) else f"{compared} of {number}"
     detail = f"thread list, transcripts and call log agree with the checkpoints ({compared_part})"
     return Check("projections", ok=True, detail=detail)
@@ -477,10 +478,6 @@ def _check_file_system(path: Path) -> Check:
 
 def _existing(folder: Path) -> Path:
     return next((place for place in (folder, *folder.parents) if place.is_dir()), Path("/"))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _first(names: Sequence[str], separator: str) -> str:

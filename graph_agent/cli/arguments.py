@@ -171,6 +171,8 @@ def _take_apart(arguments: Sequence[str]) -> _Line:
             break
         if word == "-" or not word.startswith("-"):
             if not line.words and word in COMMANDS:
+                if word == "run" and (printing := _take_apart([*line.own, *line.options, *rest])).is_printing:
+                    return printing  # `run -p TEXT`, as other agents spell it
                 line.rest = [word, *rest]
                 break
             line.words.append(word)

@@ -65,7 +65,7 @@ def test_a_message_that_is_not_understood_is_answered_with_what_would_be(tmp_pat
     answered, told = command.run_json("make me a website")
     refused, _ = command.run_json("run false", "--thread", "t")
 
-    assert (answered, told["status"], told["error"]) == (0, "done", None)
+    assert (answered, told["status"], told["error"]) == (1, "failed", "not understood")
     assert "Not understood" in told["answer"]
     assert command("run", "help").returncode == 0
     assert (refused, command("run", "--resume", "t", "--reject", "all").returncode) == (3, 0)

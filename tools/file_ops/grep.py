@@ -29,7 +29,7 @@ from tools.files import read_all
 from tools.paths import PathRefused, ResolvedPath, open_regular, shown_path
 from tools.patterns import BadGlob, BadPattern, GlobPattern, compile_pattern
 from tools.running import run_in_thread
-from tools.text import decode, is_binary
+from tools.text import counted, decode, is_binary
 from tools.walk import (
     FoundFile,
     FoundFolder,
@@ -225,11 +225,11 @@ class _Report:
         notes += found.notes()
         searched = sum(len(folder.regular) for folder in found.folders)
         body = "\n".join(self._lines) or (
-            f"No match for '{self.pattern}' in {searched} file{'' if searched == 1 else 's'}."
+            f"No match for '{self.pattern}' in {counted(searched, 'file')}."
         )
         return ToolResult(
             f"{body}\n[{'; '.join(notes)}]" if notes else body,
-            display=f"{self.pattern}: {self._matches} in {self._files} file{'' if self._files == 1 else 's'}",
+            display=f"{self.pattern}: {self._matches} in {counted(self._files, 'file')}",
             metadata={"matches": self._matches, "files": self._files, "withheld": found.withheld},
         )
 

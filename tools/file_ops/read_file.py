@@ -29,7 +29,7 @@ from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all, sha256_hex
 from tools.paths import PathRefused, open_regular, quoted_path
 from tools.running import head_and_tail, run_in_thread
-from tools.text import TextForm, decode, is_binary
+from tools.text import TextForm, counted, decode, is_binary
 
 __all__ = [
     "ReadFileArgs",
@@ -140,14 +140,14 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
     if is_binary(data):
         return failure(
             ToolErrorType.VALIDATION,
-            f"{quoted_path(given)} is a binary file ({len(data)} bytes); use a program that knows its format.",
+            f"{quoted_path(given)} is a binary file ({counted(len(data), 'byte')}); use a program that knows its format.",
         )
     text, form = decode(data)
     cells = as_cells(text) if given.endswith(".ipynb") else None
     lines, total = range_of_lines(text if cells is None else cells, offset, limit)
     if offset > max(total, 1):
         return failure(
-            ToolErrorType.VALIDATION, f"{quoted_path(given)} has {total} lines; offset {offset} is beyond its end."
+            ToolErrorType.VALIDATION, f"{quoted_path(given)} has {counted(total, 'line')}; offset {offset} is beyond its end."
         )
     # As many of the lines as one result has room for; at least one.
     room, line_chars = _MAX_CHARS, context.limits.line_chars
@@ -159,7 +159,7 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
     notes = _notes(lines, offset, total, form, is_notebook=cells is not None)
     body = numbered(lines, offset, line_chars) if lines else "(the file is empty)"
     output = f"{body}\n[{'; '.join(notes)}]" if notes else body
-    display = f"{Path(given).name}: {len(lines)} lines" + (f" of {total}" if total != len(lines) else "")
+    display = f"{Path(given).name}: {counted(len(lines), 'line')}" + (f" of {total}" if total != len(lines) else "")
     return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": total})
 
 
@@ -185,7 +185,7 @@ def _show_far_lines(fd: int, size: int, given: str, offset: int, limit: int, con
     if not lines:
         return failure(ToolErrorType.VALIDATION, f"{quoted_path(given)}: no line {offset} was found ({notes}).")
     output = f"{numbered(lines, offset, context.limits.line_chars)}\n[{notes}]"
-    display = f"{Path(given).name}: {len(lines)} lines"
+    display = f"{Path(given).name}: {counted(len(lines), 'line')}"
     return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": None})
 
 

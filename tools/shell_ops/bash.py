@@ -45,6 +45,7 @@ from tools.shell_ops.shell_command import (
     sandbox_error,
     spawn,
 )
+from tools.text import counted
 
 __all__ = ["BashArgs", "BashTool"]
 
@@ -124,7 +125,8 @@ class BashTool(BaseTool):
         first, *more = str(args["command"]).strip().split("\n")
         place = "in the background " if args.get("background") else ""
         purpose = " ".join(str(args.get("description") or "").split())[:_PURPOSE_CHARS]
-        return f"{place}$ {first}{f' (+{len(more)} lines)' if more else ''}{f'  # {purpose}' if purpose else ''}"
+        others = f" (+{counted(len(more), 'line')})" if more else ""
+        return f"{place}$ {first}{others}{f'  # {purpose}' if purpose else ''}"
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:
         """The command and the folder it would run in."""

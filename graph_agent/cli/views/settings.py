@@ -17,6 +17,7 @@ from graph_agent.app.project_trust import (
     project_at,
     project_notices,
     record_trust,
+    settings_at,
     trust_effects,
     trusted_effects,
 )
@@ -29,9 +30,11 @@ from graph_agent.cli.views.table import (
     print_lines,
     print_result,
     print_text,
+    wrap_message,
 )
 from graph_agent.config.edit import set_value
 from graph_agent.config.explain import Explanation, explain, explain_all
+from graph_agent.config.model_choice import choose_model
 from graph_agent.config.paths import database_path, folder_at, memory_file
 from graph_agent.config.project import Project
 from graph_agent.config.sources import config_file
@@ -171,6 +174,9 @@ def show_settings(database: str | None = None, *, as_json: bool) -> None:
         )
     )
     print_ignored_files(project)
+    model = choose_model(settings_at(Path.cwd()))
+    if model.kind == "offline":
+        sys.stderr.write(f"{wrap_message(escape(f'note: {model.reason} {model.connect}'))}\n")
 
 
 def show_paths(*, as_json: bool) -> None:

@@ -69,7 +69,8 @@ class OfflineModel(SingleModel):
                 for message in request.messages
             )
             text = format_help(commands, connect, chinese=chinese, is_known=is_known)
-            step: PlannedCall | Answer = Answer(text)
+            unmet = "" if commands.asks_for_help else "not understood"
+            step: PlannedCall | Answer = Answer(text, unmet)
         else:
             done = finished_calls(request.messages[begin + 1 :])
             step = next_step(commands, request.tool_names, done, chinese=chinese)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph_agent.model.openai.errors import CONTENT_FILTER, Failure
 from graph_agent.model.openai.messages import image_references, named_images
+from graph_agent.wording import format_count
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -88,7 +89,7 @@ def _without(message: "BaseMessage", left_out: LeftOut) -> "BaseMessage":
         kept = [one for one in references if one["blob"] not in left_out.images]
         changed["additional_kwargs"] = {**message.additional_kwargs, "images": kept}
         number = len(references) - len(kept)
-        changed["content"] = f"{message.text}\n[{_count(number, 'image')} not sent: the server refused it]"
+        changed["content"] = f"{message.text}\n[{format_count(number, 'image')} not sent: the server refused it]"
     if message.text in left_out.texts:
         changed["content"] = "[not sent: the provider's content filter refused this text]"
     return message.model_copy(update=changed) if changed else message
@@ -191,7 +192,3 @@ def _without_filtered_text(left_out: LeftOut, failure: Failure, request: "ModelR
     what = "results of tools" if newest.type == "tool" else "earlier messages without an answer"
     note = f"{failure.message} Trying again without {what} ({len(refused)})."
     return Reduced(replace(left_out, texts=left_out.texts | refused), note)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -56,7 +56,7 @@ async def test_a_write_asks_with_its_diff_and_the_file_version_it_was_made_from(
 async def test_a_command_asks_with_how_it_was_understood(world: World) -> None:
     plan = await world.plan("bash", command="make\nmake test")
 
-    assert (plan.verdict, plan.risk, plan.kind, plan.summary) == ("ask", "high", "execute", "$ make (+1 lines)")
+    assert (plan.verdict, plan.risk, plan.kind, plan.summary) == ("ask", "high", "execute", "$ make (+1 line)")
     assert plan.preview == {
         "kind": "text",
         "text": f"runs    make\nruns    make test\nin      {world.workspace}",

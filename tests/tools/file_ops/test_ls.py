@@ -46,7 +46,7 @@ async def test_a_folder_shows_types_and_sizes_and_counts_what_it_leaves_out(arou
 @pytest.mark.parametrize(
     ("path", "depth", "output"),
     [
-        (".hidden", 1, "x  1 bytes"),
+        (".hidden", 1, "x  1 byte"),
         ("build", 1, "o.log  2 bytes"),
         ("x.log", 1, "x.log  0 bytes"),
         ("src", 10, "deep/\n  er/\nm.py  0 bytes\nself -> ."),

@@ -79,7 +79,7 @@ _TOO_SMALL = "Invalid arguments: {} (integer), expected greater than or equal to
     ("data", "asked", "shown"),
     [
         (b"1\n2\n3\n4\n5\n", {"offset": 2, "limit": 1}, "     2\t2\n[lines 2 to 2 of 5; continue with offset=3]"),
-        (b"1\n", {"offset": 5}, "'f.x' has 1 lines; offset 5 is beyond its end."),
+        (b"1\n", {"offset": 5}, "'f.x' has 1 line; offset 5 is beyond its end."),
         (b"1\n", {"offset": 0}, _TOO_SMALL.format("offset: got 0")),
         (b"1\n", {"limit": -1}, _TOO_SMALL.format("limit: got -1")),
         (b"", {}, "(the file is empty)"),

@@ -353,7 +353,7 @@ async def test_a_command_may_write_as_much_as_it_likes_and_its_middle_is_counted
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ({"command": "make\nmake test"}, "$ make (+1 lines)"),
+        ({"command": "make\nmake test"}, "$ make (+1 line)"),
         ({"command": "make", "description": "Build\n it"}, "$ make  # Build it"),
         ({"command": "serve\n", "background": True, "description": ""}, "in the background $ serve"),
     ],

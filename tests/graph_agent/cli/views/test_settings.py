@@ -28,6 +28,20 @@ def test_every_setting_is_shown_with_its_source(monkeypatch: pytest.MonkeyPatch)
     assert (settings["mode"]["value"], settings["mode"]["layer"]) == ("default", "default")
 
 
+@pytest.mark.parametrize(
+    ("environment", "is_noted"), [({}, True), ({"GRAPH_AGENT_MODEL": "m"}, True), ({"OPENAI_API_KEY": "k"}, False)]
+)
+def test_the_settings_without_a_model_end_with_how_to_connect_one(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], is_noted: bool
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    told = type_command("config", "show").stderr
+
+    assert ("note: No model is connected" in told, "set OPENAI_API_KEY, or" in told) == (is_noted, is_noted)
+
+
 def test_setting_a_key_warns_if_another_layer_overrides_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = text_of("config", "set", "mode", "plan")
     monkeypatch.setenv("GRAPH_AGENT_MODE", "acceptEdits")
