@@ -322,7 +322,8 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
         if health is not None:
             read_database(path).close()  # It notices pages that are missing at the end.
             _require_writable(path)
-            return health, Check("database", ok=True, detail=f"{path}: sound, {format_count(health.threads, 'thread')}")
+            detail = f"{path}: sound, {format_count(health.threads, 'thread')}"
+            return health, Check("database", ok=True, detail=detail)
     except NothingYet:
         pass
     except (StorageError, OSError) as error:

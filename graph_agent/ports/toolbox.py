@@ -116,6 +116,8 @@ class Proposal:
     """See `AlwaysRules.folders`."""
     prefix: ProposedRules | None = None
     """The wider choice for a command; None where there is none."""
+    denied: str = ""
+    """Why the call cannot run now, even if it is approved: the mode or a rule changed since it was asked about."""
 
     def choice(self, kind: RuleChoice) -> ProposedRules | None:
         """The rules of a choice; None where there is none."""

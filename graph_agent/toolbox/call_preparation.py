@@ -151,7 +151,8 @@ class CallPreparation:
         proposal = make(facts, policy, parsed.profile.suggest_rule(parsed.arguments))
         prefix = None if proposal.prefix is None else ProposedRules(*proposal.prefix)
         exact = (proposal.rules, proposal.objection, facts.folder, proposal.coverage, proposal.folders)
-        return Proposal(*exact, prefix)
+        decision = evaluate(facts, policy)
+        return Proposal(*exact, prefix, denied=decision.reason if decision.verdict == "deny" else "")
 
     async def permit(self, tool: BaseTool, call: ToolCallInfo, scope: Scope) -> RunPermit | ToolResult:
         """What the call may run with now, or the error result of one that may not run."""

@@ -224,9 +224,7 @@ class _Report:
         notes += [f"{count} {text}" for text, count in counts.items() if count]
         notes += found.notes()
         searched = sum(len(folder.regular) for folder in found.folders)
-        body = "\n".join(self._lines) or (
-            f"No match for '{self.pattern}' in {counted(searched, 'file')}."
-        )
+        body = "\n".join(self._lines) or (f"No match for '{self.pattern}' in {counted(searched, 'file')}.")
         return ToolResult(
             f"{body}\n[{'; '.join(notes)}]" if notes else body,
             display=f"{self.pattern}: {self._matches} in {counted(self._files, 'file')}",

@@ -98,7 +98,8 @@ def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
         notes.append(f"cut after {_MAX_ENTRIES} entries; list a folder below")
     body, count = "\n".join(listing.lines) or "(nothing to show)", len(listing.lines)
     output = f"{body}\n[{'; '.join(notes)}]" if notes else body
-    return ToolResult(output, display=f"{resolved.given}: {counted(count, 'entry', 'entries')}", metadata={"entries": count})
+    display = f"{resolved.given}: {counted(count, 'entry', 'entries')}"
+    return ToolResult(output, display=display, metadata={"entries": count})
 
 
 @dataclass
@@ -151,4 +152,5 @@ def _describe(shown: str, name: str, parent: int) -> str:
         return f"{shown}  (gone)"
     if stat.S_ISDIR(status.st_mode):
         return f"{shown}/"
-    return f"{shown}  {counted(status.st_size, 'byte')}" if stat.S_ISREG(status.st_mode) else f"{shown}  (special file)"
+    size = counted(status.st_size, "byte") if stat.S_ISREG(status.st_mode) else "(special file)"
+    return f"{shown}  {size}"

@@ -138,17 +138,17 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
     if (media_type := media_type_of(data)) is not None:
         return image_result(data, media_type, given, context.blobs)
     if is_binary(data):
+        size = counted(len(data), "byte")
         return failure(
             ToolErrorType.VALIDATION,
-            f"{quoted_path(given)} is a binary file ({counted(len(data), 'byte')}); use a program that knows its format.",
+            f"{quoted_path(given)} is a binary file ({size}); use a program that knows its format.",
         )
     text, form = decode(data)
     cells = as_cells(text) if given.endswith(".ipynb") else None
     lines, total = range_of_lines(text if cells is None else cells, offset, limit)
     if offset > max(total, 1):
-        return failure(
-            ToolErrorType.VALIDATION, f"{quoted_path(given)} has {counted(total, 'line')}; offset {offset} is beyond its end."
-        )
+        end = f"{quoted_path(given)} has {counted(total, 'line')}"
+        return failure(ToolErrorType.VALIDATION, f"{end}; offset {offset} is beyond its end.")
     # As many of the lines as one result has room for; at least one.
     room, line_chars = _MAX_CHARS, context.limits.line_chars
     for number, line in enumerate(lines):

@@ -183,7 +183,8 @@ class BashKillTool(BaseTool):
         view = await self.shells.end(here, id)
         if view is None:
             return _unknown_shell(id, await self.shells.all(here))
-        unread = f" bash_output shows the {counted(view.unread_bytes, 'byte')} not read yet." if view.unread_bytes else ""
+        size = counted(view.unread_bytes, "byte")
+        unread = f" bash_output shows the {size} not read yet." if view.unread_bytes else ""
         display = f"{view.shell_id}: {view.state}"
         return ToolResult(f"{display}.{unread}", display, metadata={"shell": view.shell_id, "state": view.state})
 

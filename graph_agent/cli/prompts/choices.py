@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
+from operator import attrgetter
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition
@@ -94,9 +96,11 @@ class KeyLine:
         if (does := self.rows.get(typed)) is not None:
             return [("reverse", truncate(does, max(width - len(_PROMPT) - _TYPED, 1))), ("", _PROMPT)]
         pieces = [("", self.text)] if self.text else []
-        for number, (choice, label) in enumerate(self._fitting(width)):
+        for number, group in enumerate(self._fitting(width)):
             pieces.append(("", _SEPARATOR if number else ""))
-            pieces.append(("reverse" if typed == choice.key else "", f"{choice.key} {label}".rstrip()))
+            for position, (key, label) in enumerate(group):
+                text = f"{' ' if position else ''}{key} {label}".rstrip()
+                pieces.append(("reverse" if typed == key else "", text))
         return [*pieces, ("", _PROMPT)]
 
     def line(self, width: int) -> str:
@@ -119,19 +123,37 @@ class KeyLine:
         room = max(len(name) for name, _ in shown)
         return [f"  {name.ljust(room)}  {explanation}" for name, explanation in shown]
 
-    def _fitting(self, width: int) -> list[tuple[Choice, str]]:
-        """The choices that fit, with their labels: short labels before any of the usual keys is left out."""
-        ranks = sorted({0, *(one.rank for one in self.choices if one.rank < HIDDEN)}, reverse=True)
-        usual = 1 if self.rows else 3
-        tries = [(False, rank) for rank in ranks if rank >= usual] or [(False, ranks[0])]
-        tries += [(True, rank) for rank in ranks]
-        shown: list[tuple[Choice, str]] = []
-        for is_short, limit in tries:
-            shown = [(one, one.short if is_short else one.label) for one in self.choices if one.rank <= limit]
-            size = sum(len(one.key) + 1 + len(label) + len(_SEPARATOR) for one, label in shown) - len(_SEPARATOR)
-            if size + cell_len(self.text) + len(_PROMPT) + _TYPED <= width:
-                break
-        return shown
+    def _fitting(self, width: int) -> list[list[tuple[str, str]]]:
+        """The keys with their labels, in the groups that are set apart on the line.
+
+        Where there is no room the rarest keys get short labels, then none and are named together before the help;
+        where that is too long, too, they are left to the help.
+        """
+        shown = [one for one in self.choices if one.rank < HIDDEN]
+        rarest = sorted(shown, key=attrgetter("rank"))[::-1]
+        rare = [one for one in rarest if one.rank > (1 if self.rows else 2)]
+        last = [one for one in rarest if one.rank > 0]
+        usual = rare if self.rows else rarest
+        room = width - cell_len(self.text) - len(_PROMPT) - _TYPED
+        groups: list[list[tuple[str, str]]] = []
+        for optional, shortened, names_all in ((rare, usual, True), (rare, usual, False), (last, rarest, False)):
+            for bare, short in product(range(len(optional) + 1), range(len(shortened) + 1)):
+                groups = _groups(shown, optional[:bare], shortened[:short], names_all=names_all)
+                sizes = [len(" ".join(f"{key} {label}".rstrip() for key, label in group)) for group in groups]
+                if sum(sizes) + len(_SEPARATOR) * (len(groups) - 1) <= room:
+                    return groups
+        return groups
+
+
+def _groups(
+    shown: Sequence[Choice], bare: Sequence[Choice], short: Sequence[Choice], *, names_all: bool
+) -> list[list[tuple[str, str]]]:
+    """A group of its own for each choice with a label, and if `names_all` one for the others, before the help."""
+    labelled = [one for one in shown if one not in bare]
+    groups = [[(one.key, one.short if one in short else one.label)] for one in labelled]
+    if bare and names_all:
+        groups.insert(len(groups) - (HELP in labelled), [(one.key, "") for one in shown if one in bare])
+    return groups
 
 
 def prompt_fragments(prompt: str | KeyLine, width: int, typed: str) -> list[tuple[str, str]]:

@@ -26,10 +26,12 @@ from graph_agent.wording import Choice, format_count
 if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
-__all__ = ["Prompt", "Shown"]
+__all__ = ["DENIABLE", "Prompt", "Shown"]
 
 _POLL_INTERVAL_S = 0.3
 _APPROVING_KEYS = {"approval": ("y", "a", "e", "o"), "recovery": ("r",)}
+DENIABLE = ("y", "a", "o")
+"""The keys that would let a call run as it is."""
 _KIND_WORDS: dict[str, str] = {
     "approve": "yes",
     "edit": "yes, with edited arguments",
@@ -47,6 +49,8 @@ class Shown:
     """Whether all of it was shown."""
     is_on_screen: bool = False
     """Whether it is what was shown last."""
+    is_denied: bool = False
+    """Whether it says that the call cannot be approved now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,8 @@ class Prompt:
                 self._explain(keys, shown)
             elif not shown.is_seen and key in _APPROVING_KEYS[item.question.kind]:
                 self.say("You have not seen all of it: v views it.", "yellow")
+            elif shown.is_denied and key in DENIABLE:
+                self.say("It cannot run now. Reject it, or press Esc and change the mode or rule.", "yellow")
             else:
                 return key
         return None

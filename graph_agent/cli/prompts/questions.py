@@ -13,7 +13,7 @@ from rich.text import Text
 from graph_agent.calls import PLAN_TOOL, question_and_options
 from graph_agent.cli.prompts.choices import END, HELP, HIDDEN, OTHERS, KeyLine, for_all
 from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
-from graph_agent.cli.prompts.prompt import Prompt, Shown
+from graph_agent.cli.prompts.prompt import DENIABLE, Prompt, Shown
 from graph_agent.cli.prompts.terminal import InputCancelled
 from graph_agent.cli.render.approval_page import approval_page, call_rows, question_page, recovery_page
 from graph_agent.cli.render.console import fold, safe_text
@@ -88,7 +88,7 @@ class PendingQuestions:
         others = [*(other for other in pending if other > number), *(other for other in pending if other < number)]
         rows = {str(other + 1): f"Enter shows {other + 1}: {_summary(self._questions[other])}" for other in others}
         offer = _Offer(position, len(alike), rows)
-        shown = self._shown[_id(item)] = self._shown.get(_id(item)) or _page(prompt, item, position)
+        shown = self._shown[_id(item)] = self._shown.get(_id(item)) or await _page(prompt, item, position)
         shown.is_on_screen = False
         ask = _ask_approval if kind == "approval" else _ask_recovery
         key = await ask(prompt, item, shown, offer)
@@ -114,14 +114,15 @@ class PendingQuestions:
                 continue
             shown = self._shown.get(_id(item))
             if shown is None and not is_harmless:
-                shown = self._shown[_id(item)] = _page(prompt, item, "")
+                shown = self._shown[_id(item)] = await _page(prompt, item, "")
                 prompt.show(shown)
                 is_new = True
-            if is_harmless or (shown is not None and shown.is_seen):
+            if is_harmless or (shown is not None and shown.is_seen and not shown.is_denied):
                 answered.append(item)
             else:
-                prompt.say(f"{item.call['tool_name']} is long: you are asked about it separately.", "yellow")
-        if is_new and not await self._confirm_all(answered, key):
+                why = "cannot be approved now" if shown is not None and shown.is_denied else "is long"
+                prompt.say(f"{item.call['tool_name']} {why}: you are asked about it separately.", "yellow")
+        if not answered or (is_new and not await self._confirm_all(answered, key)):
             return
         reason = await prompt.words(_ASK_RESULT) if key == "d" else ""
         if reason is None:
@@ -152,11 +153,12 @@ class _Offer(NamedTuple):
 
     def keys(self, kind: str, *more: Choice, without: str = "") -> KeyLine:
         """The line of keys; `without` are keys that are understood and not shown."""
-        choices = [one._replace(rank=HIDDEN) if one.key in without else one for one in _CHOICES[kind]]
+        choices: Sequence[Choice] = _CHOICES[kind]
         if self.alike > 1:
             choices = for_all(choices, self.alike, _FOR_ALL[kind])
-        others = (OTHERS,) if self.rows else ()
-        return KeyLine((*choices, *more, *others, HELP), self.rows)
+        all_choices = (*choices, *more, *((OTHERS,) if self.rows else ()), HELP)
+        hidden = [one._replace(rank=HIDDEN) if one.key in without else one for one in all_choices]
+        return KeyLine(tuple(hidden), self.rows)
 
 
 _CHOICES: Mapping[str, Sequence[Choice]] = {"approval": APPROVAL, "recovery": RECOVERY}
@@ -180,13 +182,16 @@ def _is_model_question(item: OpenQuestion) -> bool:
     return item.question.kind == "approval" and bool(item.call.get("requires_input"))
 
 
-def _page(prompt: Prompt, item: OpenQuestion, position: str, *, is_edited: bool = False) -> Shown:
+async def _page(prompt: Prompt, item: OpenQuestion, position: str, *, is_edited: bool = False) -> Shown:
     """Everything there is to see before answering."""
     session, width = prompt.session, prompt.display.width
     if item.question.kind != "approval":
         return Shown(recovery_page(item, width, position, session.sandbox))
-    page = approval_page(item, session.workspace, session.sandbox, width, position, is_edited=is_edited)
-    return Shown(page)
+    denied = (await _propose(prompt, item, item.call["arguments"])).denied
+    page = approval_page(
+        item, session.workspace, session.sandbox, width, position, is_edited=is_edited, denied=denied
+    )
+    return Shown(page, is_denied=bool(denied))
 
 
 async def _ask_approval(
@@ -201,7 +206,8 @@ async def _ask_approval(
     sandbox = prompt.session.sandbox
     outside = (OUTSIDE,) if sandbox.is_active and item.call["tool_name"] in sandbox.tools else ()
     unavailable = [key for key in _EFFECTS if not await _has_rule(prompt, item, edited, key)]
-    keys = offer.keys("approval", *outside, without="".join(unavailable))
+    refused = DENIABLE if shown.is_denied else ()
+    keys = offer.keys("approval", *outside, without="".join((*unavailable, *refused)))
     while key := await prompt.key(item, shown, keys):
         if key in offer.rows or key.isupper():
             return key
@@ -209,7 +215,7 @@ async def _ask_approval(
             raise StopTurn
         if key == "e":
             if (changed := await _edit(prompt, item)) is not None:
-                page = _page(prompt, changed, offer.position, is_edited=True)
+                page = await _page(prompt, changed, offer.position, is_edited=True)
                 # Policy may word its reason otherwise now; the question that is open is still the first.
                 changed = replace(changed, question=item.question)
                 with contextlib.suppress(InputCancelled):
@@ -228,11 +234,17 @@ async def _ask_approval(
 
 async def _has_rule(prompt: Prompt, item: OpenQuestion, edited: Mapping[str, Any] | None, key: str) -> bool:
     """Whether there is a rule that would allow the call from now on, or deny it."""
-    try:
-        proposal = await prompt.session.propose_grant(item.question, edited, _EFFECTS[key])
-    except AnswerRefused:
-        return False  # It is not open any more, which the prompt finds out.
+    proposal = await _propose(prompt, item, edited, _EFFECTS[key])
     return any(proposal.choice(kind) is not None for kind in ("exact", "prefix"))
+
+
+async def _propose(
+    prompt: Prompt, item: OpenQuestion, arguments: Mapping[str, Any] | None, effect: GrantEffect = "allow"
+) -> Proposal:
+    try:
+        return await prompt.session.propose_grant(item.question, arguments, effect)
+    except AnswerRefused:
+        return Proposal()  # It is not open any more, which the prompt finds out.
 
 
 async def _decide_with_rules(

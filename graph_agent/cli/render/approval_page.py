@@ -66,9 +66,19 @@ class Page:
 
 
 def approval_page(
-    item: OpenQuestion, workspace: Path, sandbox: SandboxInfo, width: int, place: str, *, is_edited: bool = False
+    item: OpenQuestion,
+    workspace: Path,
+    sandbox: SandboxInfo,
+    width: int,
+    place: str,
+    *,
+    is_edited: bool = False,
+    denied: str = "",
 ) -> Page:
-    """The page of an approval; `place` is which of how many, `is_edited` whether it was edited at this prompt."""
+    """The page of an approval; `place` is which of how many, `is_edited` whether it was edited at this prompt.
+
+    `denied` is why it cannot be approved now; see `Proposal.denied`.
+    """
     call = item.call
     change = _change(call, workspace)
     name = _name(call, change)
@@ -90,6 +100,8 @@ def approval_page(
         body += _sandbox_lines(sandbox, width, is_high=call.get("risk") == "high")
     if change is not None:
         body += [*_words(change.note, width, "dim"), *hunk_lines(change.hunks, width)]
+    if denied:
+        body += _words(f"It cannot be approved now: {denied}", width, "bold yellow")
     place = f"call {call['call_id']}, attempt {item.question.attempt}, in {workspace}"
     why = item.question.reason or call.get("reason") or ""
     details = [*_words(place, width, "dim"), *_words(why, width, "dim")]

@@ -259,6 +259,18 @@ async def test_a_grant_for_a_command_holds_only_in_its_folder(
     assert (proposal.rules, proposal.folder) == (("bash(ls -la)",), folder)
 
 
+@pytest.mark.parametrize(
+    ("mode", "denied"),
+    [("default", ""), ("plan", "bash cannot be used in plan mode; get the plan approved first.")],
+)
+async def test_a_proposal_says_whether_the_call_may_still_be_approved(
+    tmp_path: Path, mode: str, denied: str
+) -> None:
+    box, _, _ = _box(tmp_path)
+
+    assert (await box.propose("bash", {"command": "touch x"}, Scope("t1", mode))).denied == denied
+
+
 _INSIDE = PathFact("x", PurePath("/ws/x"), "read", inside=True)
 _OUTSIDE = PathFact("x", PurePath("/out/x"), "read", inside=False)
 

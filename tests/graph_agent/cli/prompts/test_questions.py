@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 else:
     _Terminal = object
 
-KEYS = "y run · a always · e edit · n reject · r feedback · s stop · ? help › "
-FIRST_OF_TWO = "y run · Y run all 2 · n reject · N reject all · ↑↓ choose · ? help › "
-OUTSIDE_KEYS = "y run · a always · e edit · n reject · r feedback · o outside · ? help › "
+KEYS = "y run · a always · d deny · e edit · n reject · r reply · s stop · ? help › "
+FIRST_OF_TWO = "y run · Y run all 2 · n reject · N reject all · a d e r s ↑↓ · ? help › "
+OUTSIDE_KEYS = "y run · a always · e edit · n reject · r reply · o outside · d s · ? help › "
 SCOPE_KEYS = "t this thread · p project · u user · b back (esc) › "
 TYPO = "Type one of these keys, or choose one with the arrows; ? explains them."
 A = approval("call-a", "bash", {"command": "echo a"})
@@ -344,6 +344,31 @@ async def test_a_rule_says_how_far_it_reaches(tmp_path: Path, proposal: Proposal
     assert any(line.startswith(said) for line in await scene.ask("a", "t"))
 
 
+_IN_PLAN_MODE = Proposal(objection="No.", denied="bash cannot be used in plan mode; get the plan approved first.")
+
+
+@pytest.mark.parametrize(
+    ("questions", "typed", "log"),
+    [
+        ((A,), ("y", "a", "o", "n"), [("call-a", "reject", "")]),
+        ((A,), ("r", "not yet"), [("call-a", "reject", "not yet")]),
+        ((A, B), ("Y", "N"), [("call-a", "reject", ""), ("call-b", "reject", "")]),
+    ],
+)
+async def test_what_the_mode_denies_by_now_cannot_be_approved(
+    tmp_path: Path, questions: tuple[OpenQuestion, ...], typed: tuple[str, ...], log: list[tuple[str, ...]]
+) -> None:
+    scene = Scene(tmp_path, *questions)
+    scene.use_proposal(_IN_PLAN_MODE)
+    scene.use_sandbox()
+
+    shown = await scene.ask(*typed)
+
+    assert scene.session.log == _decided(*log)
+    assert "  It cannot be approved now: bash cannot be used in plan mode; get the plan" in shown
+    assert not any(line.startswith("y run") or " o outside" in line for line in shown)
+
+
 _ANY = ProposedRules(
     ("bash(npm test *)", "bash(rm x)"),
     ("bash(npm test *)",),
@@ -531,7 +556,7 @@ async def test_a_question_of_the_model_is_shown_with_its_options_and_never_answe
         "1-2, or your own words · /skip · /stop the turn · ? help › ",
     ]
     assert [line for line in beside if line.endswith("› ")] == [
-        KEYS.replace("s stop · ?", "↑↓ choose · ?"),
+        "y run · a always · e edit · n reject · r reply · ↑↓ choose · d s · ? help › ",
         "1-2, or your own words · /skip · /stop the turn · ? help › ",
     ]
 

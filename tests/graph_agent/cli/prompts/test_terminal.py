@@ -374,7 +374,7 @@ async def test_the_keys_of_a_question_are_one_line_at_any_width(
     screen = Screen(columns, 24)
     screen.feed(capfd.readouterr().out)
     assert (answer, screen.lines) == ("y", [f"{choices.line(columns)}y"])
-    assert all(f" {one.key} " in f" {choices.line(columns)}" for one in choices.choices if one.rank == 0)
+    assert all(f" {one.key} " in f" {choices.line(columns)}" for one in choices.choices)
 
 
 @pytest.mark.usefixtures("any_terminal")
