@@ -34,7 +34,7 @@ def _sends_every_key(chat: PtyChat) -> None:
     ("scenario", "running"), [("stream", "streamed words"), ("slow", "tick [bold]"), ("ask one", "? help")]
 )
 def test_no_key_stops_a_turn_or_answers_a_question(tmp_path: Path, scenario: str, running: str) -> None:
-    chat = PtyChat(scenario, tmp_path, (80, 24))
+    chat = PtyChat(scenario, tmp_path, (100, 24))
     chat.plays("> ", "<go")
     chat.shows(running)
 
