@@ -141,7 +141,7 @@ async def test_an_urgent_message_is_in_the_next_request_of_the_turn_and_others_w
 
     assert (sent, removed) == (["go", "now"], [True])
     assert [event.text for event in stage.events if isinstance(event, MessageAdded)] == ["now"]
-    assert [point.text for point in find_rewind_points(stage.database, THREAD)] == ["now"]
+    assert [point.text for point in find_rewind_points(stage.database, THREAD)] == ["now", "go"]
 
 
 async def test_an_urgent_message_that_comes_too_late_for_the_turn_begins_the_next_one(tmp_path: Path) -> None:

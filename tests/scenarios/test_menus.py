@@ -59,6 +59,39 @@ def test_the_chat_goes_back_to_before_a_message_and_offers_its_words_again(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("typed", "asks", "files", "turns"),
+    [
+        pytest.param(("/rewind 2\r",), True, "total = 1\n", 1, id="a number"),
+        pytest.param(("/rewind 2 --chat-only\r",), True, "total = 2\n", 1, id="a number and an option"),
+        pytest.param(("/rewind 1\r",), True, None, 3, id="the first message"),
+        pytest.param(("/rewind\r", "1", "\r"), True, None, 3, id="the first message from the menu"),
+        pytest.param(("/rewind 1 --chat-only\r",), False, "total = 2\n", 3, id="the first message, chat only"),
+    ],
+)
+def test_a_rewind_names_a_message_and_before_the_first_one_begins_a_new_thread(
+    command: Scripted, typed: tuple[str, ...], asks: bool, files: str | None, turns: int
+) -> None:
+    chat = _program(command, "resume", "shop")
+    chat.shows("explain it", "acceptEdits")
+
+    for keys in typed:
+        chat.types(keys)
+        if keys == "/rewind\r":
+            chat.shows("Rewind to before", "write one")
+    if asks:
+        chat.plays("Continue?", "<y")
+    chat.shows(*(["> make it two"] if "2" in typed[0] else ["> write one", "this one is kept as thread shop"]))
+    chat.plays("^\x15", f"^{_CTRL_D}")
+
+    assert chat.ends() == 0
+    total = command.workspace / "total.py"
+    assert (total.read_text() if total.exists() else None) == files
+    threads = {thread["thread_id"]: thread["turns"] for thread in command.json("threads", "list")["threads"]}
+    assert threads["shop"] == turns
+
+
+@pytest.mark.slow
 def test_a_rewind_of_a_thread_lists_its_messages_and_takes_files_alone(command: Scripted) -> None:
     program = _program(command, "rewind", "shop", "--yes")
 

@@ -329,24 +329,28 @@ class Chat:
     async def _rewind(self, left: "Session", arguments: str) -> None:
         """Rewind the thread, which is released meanwhile, and reopen it; if that fails, the chat ends."""
         # with the views of a command of its own
-        from graph_agent.cli.chat.read_commands import choose_rewind, parse_rewind, rewind_from_chat
+        from graph_agent.cli.chat.read_commands import choose_rewind, rewind_from_chat
 
-        message = ""
+        database = self._options.database
         try:
-            if not arguments:
-                arguments, message = await choose_rewind(self._options.database, left.thread_id, self._terminal)
-            request = parse_rewind(arguments, left.thread_id)
+            order = await choose_rewind(database, left.thread_id, arguments, self._terminal)
         except UsageError as refusal:
             self._say(str(refusal))
             return
+        if order.begins_anew:
+            self._say(f"The conversation starts anew; this one is kept as thread {left.thread_id}.", "dim")
         self._session = None
         await left.close()
+        is_done = order.request is None
         try:
-            if await rewind_from_chat(self._options.database, request, self._turns.confirm):
-                self._terminal.begin_with(message)
+            if order.request is not None:
+                is_done = await rewind_from_chat(database, order.request, self._turns.confirm)
         except AgentError as failure:
             self._say(str(failure))
-        target = _new_target(self._options.target, left, left.thread_id)
+        if is_done:
+            self._terminal.begin_with(order.message)
+        thread_id = None if is_done and order.begins_anew else left.thread_id
+        target = _new_target(self._options.target, left, thread_id)
         self._session = session = await self._open(target)
         await self._enter(session, target)
 

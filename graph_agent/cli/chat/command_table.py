@@ -46,7 +46,7 @@ COMMANDS: dict[str, Command] = {
     "theme": Command("/theme [NAME]", "show or set the colours of this chat"),
     "policy": Command("/policy [revoke ID]", "list rules and permissions, or revoke one"),
     "fork": Command("/fork [CHECKPOINT]", "copy this thread, up to here or a checkpoint"),
-    "rewind": Command("/rewind [CHECKPOINT]", "go back to before a message (--undo: return)"),
+    "rewind": Command("/rewind [NUMBER]", "go back to before a message (--undo: return)"),
     "mcp": Command("/mcp", "list the MCP servers and their state"),
     "cost": Command("/cost", "show tokens and cost of turn and thread"),
     "context": Command("/context", "show what fills the model's context window"),

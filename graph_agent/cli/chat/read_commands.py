@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
 
-__all__ = ["ReadCommands", "choose_rewind", "parse_rewind", "rewind_from_chat", "show_tasks"]
+__all__ = ["ChatRewind", "ReadCommands", "choose_rewind", "parse_rewind", "rewind_from_chat", "show_tasks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +171,8 @@ class ReadCommands:
 
 _SCOPES: dict[str, RewindScope] = {"--files-only": "files", "--chat-only": "chat"}
 _OPTIONS = frozenset(("--undo", "--force", "--dry-run", *_SCOPES))
+_MAX_NUMBER_CHARS = 3
+"""Of the number of a message; a part of an id has more."""
 
 
 def parse_rewind(arguments: str, thread_id: str) -> "RewindRequest":
@@ -189,8 +191,8 @@ def parse_rewind(arguments: str, thread_id: str) -> "RewindRequest":
     is_undo = "--undo" in options
     if unknown or len(scopes) > 1 or len(checkpoints) != (not is_undo):
         raise UsageError(
-            "Usage: /rewind CHECKPOINT|--undo [--files-only|--chat-only] [--force] [--dry-run]. "
-            "List the checkpoints with /history."
+            "Usage: /rewind NUMBER|CHECKPOINT|--undo [--files-only|--chat-only] [--force] [--dry-run]. "
+            "/rewind alone lists the messages, /history the checkpoints."
         )
     return RewindRequest(
         thread_id if is_undo else f"{thread_id}:{checkpoints[0]}",  # never a checkpoint of another thread
@@ -201,22 +203,48 @@ def parse_rewind(arguments: str, thread_id: str) -> "RewindRequest":
     )
 
 
-async def choose_rewind(database: Path, thread_id: str, terminal: Terminal) -> tuple[str, str]:
-    """Let the person choose a message: the arguments that rewind to before it, and its text if the chat is rewound.
+@dataclass(frozen=True, slots=True)
+class ChatRewind:
+    """What `/rewind` is to do."""
+
+    request: "RewindRequest | None"
+    """None: only the conversation begins anew."""
+    message: str = ""
+    """What comes back onto the line."""
+    begins_anew: bool = False
+    """Whether the conversation continues in a new thread, because nothing was before the message."""
+
+
+async def choose_rewind(database: Path, thread_id: str, arguments: str, terminal: Terminal) -> ChatRewind:
+    """What the arguments of `/rewind` say: a message by its number, a checkpoint, or nothing: the person chooses.
 
     Raises:
-        UsageError: there is none, or the person leaves the menu.
+        UsageError: the arguments are not valid, there is no such message, or the person leaves the menu.
     """
+    numbers = [word for word in arguments.split() if word.isdecimal() and len(word) <= _MAX_NUMBER_CHARS]
+    if arguments.strip() and len(numbers) != 1:
+        return ChatRewind(parse_rewind(arguments, thread_id))
     points = await asyncio.to_thread(_read_points, database, thread_id)
     if not points:
-        raise UsageError("There is no earlier state to rewind to yet. /clear starts a new thread.")
-    picked = await terminal.choose(rewind_menu(database, thread_id, points))
-    if picked is None:
-        raise UsageError("Nothing was changed.")
-    scope = REWIND_SCOPES[picked.variant]
-    option = next((option for option, named in _SCOPES.items() if named == scope), "")
-    text = next(point.text for point in points if point.checkpoint_id == picked.key)
-    return f"{picked.key} {option}".strip(), "" if scope == "files" else text
+        raise UsageError("There is no message to rewind to yet.")
+    if numbers:
+        point = next((one for one in points if str(one.number) == numbers[0].lstrip("0")), None)
+        if point is None:
+            raise UsageError(f"There is no message {numbers[0]} to rewind to. /rewind lists the messages.")
+        arguments = arguments.replace(numbers[0], point.checkpoint_id)
+    else:
+        picked = await terminal.choose(rewind_menu(database, thread_id, points))
+        if picked is None:
+            raise UsageError("Nothing was changed.")
+        point = next(one for one in points if one.checkpoint_id == picked.key)
+        scope = REWIND_SCOPES[picked.variant]
+        arguments = " ".join([picked.key, *(option for option, named in _SCOPES.items() if named == scope)])
+    request = parse_rewind(arguments, thread_id)
+    if request.scope == "files":
+        return ChatRewind(request)
+    if not point.is_first:
+        return ChatRewind(request, point.text)
+    return ChatRewind(None if request.scope == "chat" else replace(request, scope="files"), point.text, True)
 
 
 def _read_points(database: Path, thread_id: str) -> list[RewindPoint]:

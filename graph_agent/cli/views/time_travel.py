@@ -53,10 +53,12 @@ class RewindPoint:
     text: str
     files: tuple[str, ...]
     """What was changed from this message to the next one, relative to the workspace where it is in it."""
+    is_first: bool = False
+    """Nothing of the conversation was before it: the checkpoint, which holds the files, is that of the message."""
 
 
 def find_rewind_points(database: Path, thread_id: str) -> list[RewindPoint]:
-    """The messages of the user that a rewind can go back to, newest first; before the first there is nothing."""
+    """The messages of the user that a rewind can go back to, newest first."""
     with read_database(database) as reader:
         messages = [entry for entry in reader.iter_messages(thread_id) if entry.role in ("user", "human")]
         history = {entry.checkpoint_id: entry for entry in reader.history(thread_id)}
@@ -65,8 +67,11 @@ def find_rewind_points(database: Path, thread_id: str) -> list[RewindPoint]:
     points = []
     ends = [*(after.at for _, after in pairwise(messages)), "~"] if messages else []
     for number, (message, end) in enumerate(zip(messages, ends, strict=True), 1):
-        if (checkpoint := _checkpoint_before(message.checkpoint_id, history)) is None:
-            continue
+        entry = _entry_of(message.checkpoint_id, history)
+        is_first = number == 1 and entry is not None and entry.parent_id is None
+        checkpoint = entry and (entry.checkpoint_id if is_first else entry.parent_id)
+        if not checkpoint or checkpoint not in history:
+            continue  # It was pruned.
         files: dict[str, None] = {}
         for one in done:
             if message.at <= one.started_at < end:
@@ -75,17 +80,17 @@ def find_rewind_points(database: Path, thread_id: str) -> list[RewindPoint]:
                     files[str(path.relative_to(workspace) if path.is_relative_to(workspace) else path)] = None
                 files.update(dict.fromkeys(one.changed_files or ()))
         text = plain_text(message.body.get("content"))
-        points.append(RewindPoint(number, checkpoint, message.at, text, tuple(files)))
+        points.append(RewindPoint(number, checkpoint, message.at, text, tuple(files), is_first))
     return points[::-1]
 
 
-def _checkpoint_before(checkpoint_id: str, history: "dict[str, HistoryEntry]") -> str | None:
-    """The checkpoint before a message was added; None if there is none, or it was pruned."""
+def _entry_of(checkpoint_id: str, history: "dict[str, HistoryEntry]") -> "HistoryEntry | None":
+    """The checkpoint that took in the message of a stored one; None if it was pruned."""
     entry = history.get(checkpoint_id)
     was_added = entry is not None and entry.node == "reasoning"  # to a turn that was running
     while entry is not None and entry.source != "input" and not was_added:
         entry = history.get(entry.parent_id or "")
-    return entry.parent_id if entry is not None and entry.parent_id in history else None
+    return entry
 
 
 def rewind_menu(database: Path, thread_id: str, points: list[RewindPoint]) -> "Menu":
@@ -139,13 +144,20 @@ def choose_rewind_point(database: Path, text: str, here: str | None) -> "tuple[s
         thread_id = reader.resolve(text, here).thread_id
     points = find_rewind_points(database, thread_id)
     if not points:
-        raise UsageError(f"Thread {thread_id} has no message to rewind to: only its first one, or none.")
+        raise UsageError(f"Thread {thread_id} has no message to rewind to.")
     terminal = Terminal()
     with terminal.held():
         picked = asyncio.run(terminal.choose(rewind_menu(database, thread_id, points)))
     if picked is None:
         raise UsageError("Nothing was changed.")
-    return f"{thread_id}:{picked.key}", REWIND_SCOPES[picked.variant]
+    scope = REWIND_SCOPES[picked.variant]
+    if scope != "files" and any(point.is_first for point in points if point.checkpoint_id == picked.key):
+        new = f"Before its first message there is no conversation: start a new thread with `{own_command()}`."
+        if scope == "chat":
+            raise UsageError(new)
+        print_lines([f"{new} Only the files are rewound."])
+        scope = "files"
+    return f"{thread_id}:{picked.key}", scope
 
 
 def is_thread(database: Path, text: str, here: str | None) -> bool:

@@ -86,7 +86,7 @@ def test_what_is_typed_is_an_order_about_this_thread_alone(wish: str, order: Rew
     "wish", ["a b", "abcd --undo", "--files-only", "abcd --odd", "abcd --files-only --chat-only"]
 )
 def test_what_is_not_understood_is_refused(wish: str) -> None:
-    with pytest.raises(UsageError, match="Usage: /rewind CHECKPOINT"):
+    with pytest.raises(UsageError, match="Usage: /rewind NUMBER"):
         parse_rewind(wish, "t")
 
 
