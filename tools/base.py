@@ -44,6 +44,7 @@ __all__ = [
     "BytesFetched",
     "CommandTarget",
     "DiffResult",
+    "EditorBuffers",
     "FileEffect",
     "FileStates",
     "FilesSearched",
@@ -155,6 +156,22 @@ class MemoryFileStates:
         self._digests[thread_id, path] = sha256
 
 
+class EditorBuffers(Protocol):
+    """The files that are open in the user's editor."""
+
+    async def unsaved(self, path: Path, on_disk: bytes | None) -> bytes | None:
+        """What saving the file there would write, if that is not what is on the disk; None if nothing is unsaved.
+
+        Args:
+            path: resolved.
+            on_disk: the content of the file; None if there is none.
+
+        Raises:
+            TimeoutError: the editor does not answer.
+        """
+        ...
+
+
 class ProcessRecorder(Protocol):
     """Records a process group before its command starts."""
 
@@ -229,6 +246,8 @@ class ToolContext:
     """The user's answer to the question of this call; None if nobody was asked."""
     file_states: FileStates = field(default_factory=MemoryFileStates)
     blobs: BlobStore | None = None
+    buffers: EditorBuffers | None = None
+    """The user's editor; None where there is none, or where it does not tell."""
     processes: ProcessRecorder | None = None
     sandbox: Sandbox | None = None
     """The sandbox for commands; None if the user wants none, or none for this call."""

@@ -1,12 +1,13 @@
 """The agent's end of the protocol: its methods, the sessions that are open, and the life of the process.
 
-`jsonrpc.py` carries the messages. `session.py` is one open thread; its questions are asked by `questions.py`
-with the options of `permissions.py`. `updates.py` translates events, `tool_calls.py` calls, and `prompts.py` what
-the user sends. `choices.py` holds what a client can choose from.
+`jsonrpc.py` carries the messages. `session.py` is one open thread; its questions are asked by `questions.py`.
+`updates.py` translates events, `tool_calls.py` calls, and `prompts.py` what the user sends. `choices.py` holds what
+a client can choose from.
 """
 
 import asyncio
 import importlib
+import logging
 import signal
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,6 +25,7 @@ from graph_agent.acp.jsonrpc import (
     NOT_FOUND,
     Connection,
     LineWriter,
+    PeerError,
     Reply,
     RpcError,
     read_lines,
@@ -45,8 +47,11 @@ _PAGE = 50
 _MAX_DIGITS = 12
 """Of a cursor."""
 _WRITE_S = 2.0
+_BUFFER_S = 5.0
+"""For the client to give the text of a file."""
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _STOP_REASONS: Mapping[str, str] = {"stopped": "cancelled", "limit": "max_turn_requests"}
+_log = logging.getLogger(__name__)
 _ENDS_IN_ERROR = ("model_error", "failed", "held", "resumable")
 
 
@@ -113,6 +118,8 @@ class _Agent:
         self._opening: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """One for each thread: another one does not wait for the MCP servers of this one."""
         self._loading: asyncio.Future[Any] | None = None
+        self._gives_text = False
+        """Whether the client gives the text of files that are open in it."""
         self._methods: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Reply]]] = {
             "initialize": self._initialize,
             "session/new": self._new,
@@ -139,6 +146,7 @@ class _Agent:
 
     async def _initialize(self, params: Mapping[str, Any]) -> Reply:
         _given(params, "protocolVersion", int)
+        self._gives_text = _reads_files(params.get("clientCapabilities"))
         result = {
             "protocolVersion": PROTOCOL_VERSION,
             "agentCapabilities": {
@@ -202,7 +210,10 @@ class _Agent:
         async with self._opening[thread_id] if thread_id else nullcontext():
             for known in [one for one in self._sessions.values() if one.session.thread_id == thread_id]:
                 await self._sessions.pop(known.id).close()
-            session = await _open_session(self.client, Path(folder), thread_id, session_id, flags)
+            buffers = _ClientBuffers(self.client) if self._gives_text else None
+            session = await _open_session(
+                self.client, Path(folder), thread_id, session_id, {**flags, "read_buffer": buffers}
+            )
             self._sessions[session.id] = session
         return session
 
@@ -261,6 +272,8 @@ async def _open_session(
     bus = EventBus(begins_with="started")
     session = await open_session(workspace=folder, thread_id=thread_id, flags=flags, bus=bus)
     session_id = session_id or session.thread_id
+    if flags["read_buffer"] is not None:
+        flags["read_buffer"].session_id = session_id
 
     def send(update: Mapping[str, Any]) -> None:
         client.notify("session/update", {"sessionId": session_id, "update": update})
@@ -269,6 +282,28 @@ async def _open_session(
     bus.subscribe(updates.take)
     trusts_once = bool(flags.get("trust"))
     return ClientSession(session_id, session, client, updates, Path(flags["db"]), trusts_once=trusts_once)
+
+
+class _ClientBuffers:
+    """The texts that a client shows of files, by the protocol's `fs/read_text_file`. A `ReadBuffer`."""
+
+    def __init__(self, client: Connection) -> None:
+        self.session_id = ""
+        """Empty until the client knows the session: before that there is nobody to ask."""
+        self._client = client
+
+    async def __call__(self, path: Path) -> str | None:
+        if not self.session_id:
+            return None
+        try:
+            async with asyncio.timeout(_BUFFER_S):
+                asked = {"sessionId": self.session_id, "path": str(path)}
+                answer = await self._client.request("fs/read_text_file", asked)
+        except PeerError as error:
+            _log.info("the client does not read %s: %s", path, error)
+            return None
+        content = answer.get("content") if isinstance(answer, Mapping) else None
+        return content if isinstance(content, str) else None
 
 
 def _prompt_result(result: "TurnResult") -> Mapping[str, Any]:
@@ -329,6 +364,11 @@ def _given(params: Mapping[str, Any], name: str, kind: type) -> Any:
         expected = {str: "a string", int: "a number"}[kind]
         raise RpcError(INVALID_PARAMS, f"{name} must be {expected}{' that is not empty' if value == '' else ''}.")
     return value
+
+
+def _reads_files(capabilities: object) -> bool:
+    files = capabilities.get("fs") if isinstance(capabilities, Mapping) else None
+    return isinstance(files, Mapping) and files.get("readTextFile") is True
 
 
 def _folders(given: object) -> tuple[str, ...]:

@@ -329,6 +329,7 @@ async def _toolbox_for(call: WaitingCall, database: Path, clock: Clock) -> "Asyn
     from graph_agent.app.project_trust import settings_at  # noqa: PLC0415 - see above
     from graph_agent.app.toolset import (  # noqa: PLC0415 - see above
         ToolStorage,
+        WorkFolders,
         full_registry,
         open_toolbox,
         roots_of,
@@ -344,7 +345,7 @@ async def _toolbox_for(call: WaitingCall, database: Path, clock: Clock) -> "Asyn
         bus = EventBus()
         # None of the servers is started: their tools answer only in the process that runs them.
         servers = SessionServers(settings, registry, call.workspace, bus)
-        yield await open_toolbox(call.workspace, settings, storage, bus, servers, roots=roots)
+        yield await open_toolbox(WorkFolders(call.workspace, roots), settings, storage, bus, servers)
 
 
 async def revoke_grant(database: Path, text: str, *, by: str, clock: Clock | None = None) -> Grant:

@@ -55,7 +55,7 @@ from graph_agent.graph.edges import DECIDING
 from graph_agent.graph.run_context import new_owner_token
 from graph_agent.model.openai.context_windows import ModelWindows
 from graph_agent.ports import SystemClock
-from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION
+from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, ReadBuffer
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
 from graph_agent.session.thread_graph import ThreadGraph
@@ -94,8 +94,8 @@ _FLAG_SETTINGS = {
 }
 """Command-line flags and the setting that each one gives."""
 _OTHER_FLAGS = (
-    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "may_choose_model", "mcp_servers"),
-    *("model_left", "no_stream", "notify", "prompt", "trust"),
+    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "mcp_servers", "read_buffer"),
+    *("may_choose_model", "model_left", "no_stream", "notify", "prompt", "trust"),
 )
 
 
@@ -116,6 +116,7 @@ async def open_session(
             the `thread` that a chat leaves, and the `name` of its model for the new one. `awaits_servers` waits for
             MCP servers, at most `mcp_wait`; `mcp_servers` adds tables of them. `notify` is "desktop" or a webhook's
             address. `trust` trusts the project here. `attached` files may be read anywhere, `prompt` comes first.
+            `read_buffer` asks the user's editor.
         bus: receives the session's events.
 
     Raises:
@@ -139,6 +140,7 @@ async def open_session(
         awaits_servers=bool(given.get("awaits_servers")),
         add_dirs=tuple(given.get("add_dirs") or ()),
         attached=tuple(given.get("attached") or ()),
+        read_buffer=given.get("read_buffer"),
         agent=str(given.get("agent") or ""),
         prompt=str(given.get("prompt") or ""),
         servers={name: validate_server(name, one) for name, one in (given.get("mcp_servers") or {}).items()},
@@ -214,6 +216,7 @@ class _OpenRequest:
     """Folders to add to those that the thread has."""
     attached: tuple[str, ...]
     """Files that the user named on the command line."""
+    read_buffer: ReadBuffer | None
     agent: str
     """Name of the agent that a new thread works as; empty for none."""
     prompt: str
@@ -255,6 +258,7 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
         from_checkpoint=request.from_checkpoint,
         roots=roots.usable,
         attached=await asyncio.to_thread(lambda: frozenset(str(Path(one).resolve()) for one in request.attached)),
+        read_buffer=request.read_buffer,
         budget=budget_of(settings),
         depth=await threads.depth(row.thread_id),
         role=agent.prompt,
@@ -424,7 +428,8 @@ async def session_dependencies(
     sandbox = await _swept_sandbox(settings, thread)
     join = partial(_sub_agent_dependencies, settings, model, store)
     sub_agents = create_sub_agents(LocalSubAgentHost(thread, store.threads, store.journal, tools, join), settings)
-    parts = await graph_dependencies(WorkFolders(workspace, thread.roots), settings, model, store, bus, tools)
+    place = WorkFolders(workspace, thread.roots, thread.read_buffer)
+    parts = await graph_dependencies(place, settings, model, store, bus, tools)
     if thread.depth:
         # For a sub-agent no model may judge what the user wants: its task was written by a model.
         parts = replace(parts, is_sub_agent=True, has_auto_mode=False)
@@ -544,7 +549,7 @@ async def graph_dependencies(
     storage = ToolStorage(
         store.blobs, SqliteFileStates(database, clock), store.journal, SqliteGrants(database), store.threads
     )
-    toolbox = await open_toolbox(place.workspace, settings, storage, bus, servers, roots=place.roots)
+    toolbox = await open_toolbox(place, settings, storage, bus, servers)
 
     def instructions() -> str:
         memory = read_context_file(memory_file(os.environ))

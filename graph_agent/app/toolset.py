@@ -30,11 +30,12 @@ from graph_agent.config.sources import item_key
 from graph_agent.errors import ConfigError, UsageError
 from graph_agent.events import EventBus, ToolCallProgress
 from graph_agent.ports import Blobs, FileStates, Grants, Journal, SandboxInfo
-from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
+from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads, ReadBuffer
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.threads import ThreadTable
 from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
 from graph_agent.toolbox.early_reads import EarlyReadToolbox
+from graph_agent.toolbox.editor_buffers import UnsavedText
 from graph_agent.toolbox.policy_check import Examples, check_examples
 from graph_agent.toolbox.toolbox import add_tool_search
 from policy import (
@@ -108,6 +109,16 @@ _SEARCH_KEYS = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
 _RULE_LISTS: tuple[Literal["allow", "ask", "deny"], ...] = ("allow", "ask", "deny")
 
 
+class WorkFolders(NamedTuple):
+    """Where a thread works."""
+
+    workspace: Path
+    roots: tuple[Path, ...] = ()
+    """Resolved."""
+    read_buffer: ReadBuffer | None = None
+    """Asks the editor in which the user has files of these folders open."""
+
+
 class ToolStorage(NamedTuple):
     """Where tools and policy store what they keep."""
 
@@ -136,21 +147,20 @@ class ToolSource(Protocol):
 
 
 async def open_toolbox(
-    workspace: Path,
+    place: WorkFolders,
     settings: Settings,
     storage: ToolStorage,
     bus: EventBus,
     servers: ToolSource | None = None,
-    *,
-    roots: Sequence[Path] = (),
 ) -> GraphToolbox:
-    """The tools in this workspace and these further folders, under the user's rules and saved permissions.
+    """The tools in these folders, under the user's rules and saved permissions.
 
     Without servers they are the built-in ones.
 
     Raises:
         ConfigError: a rule cannot be read.
     """
+    workspace, roots, read_buffer = place
     registry = servers.registry if servers else default_registry(workspace, settings)
     dependencies = ToolboxDependencies(
         storage.blobs,
@@ -160,6 +170,7 @@ async def open_toolbox(
         storage.grants,
         redactor(),
         sandbox=sandbox_of(settings, workspace, roots),
+        buffers=UnsavedText(read_buffer) if read_buffer else None,
         find_untrusted_content=partial(_find_untrusted_content, storage.threads, registry, settings, workspace),
     )
     if servers is not None:
@@ -476,14 +487,6 @@ def unenforced_rules(settings: Settings, workspace: Path) -> Sequence[tuple[str,
     if sandbox is not None and sandbox.is_available:
         return sandbox.unenforced_rules()
     return [(rule, "without a sandbox only the text of a command is checked") for rule in rules]
-
-
-class WorkFolders(NamedTuple):
-    """Where a thread works."""
-
-    workspace: Path
-    roots: tuple[Path, ...] = ()
-    """Resolved."""
 
 
 @dataclass(frozen=True, slots=True)

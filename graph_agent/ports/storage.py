@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from graph_agent.ports.toolbox import GrantEffect, Intent, Outcome
 
 __all__ = [
+    "LOOK_EVERY_S",
     "AlwaysRules",
     "Answer",
     "Barrier",
@@ -198,6 +199,11 @@ class Answer:
     """With an approval or an edit: this very call runs outside the sandbox."""
     grant: Grant | None = None
     """What an approval, or an edit, allows always. Stored in one step with the answer, and only if that wins."""
+
+
+LOOK_EVERY_S = 0.3
+"""How often whoever waits for a person looks at the database for what others have answered or sent: with the time
+for the look itself, and for showing what was found, that makes less than a second."""
 
 
 class Decisions(Protocol):

@@ -1,7 +1,8 @@
 """What the graph needs of tools and policy: preparing and running calls, early reads, mentions, hooks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from graph_agent.calls import CallKind, Risk, ToolCallInfo
@@ -23,12 +24,19 @@ __all__ = [
     "PreparedCall",
     "Proposal",
     "ProposedRules",
+    "ReadBuffer",
     "RuleChoice",
     "SandboxInfo",
     "Scope",
     "Toolbox",
     "no_sandbox_info",
 ]
+
+ReadBuffer = Callable[[Path], Awaitable[str | None]]
+"""The text of a file as the user's editor shows it, saved or not; None if it does not open such a file.
+
+Raises TimeoutError if the editor does not answer.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from graph_agent.ports import (
 )
 from graph_agent.ports.background import BackgroundShells, NoShells
 from graph_agent.ports.model import FindContextWindow, assumed_context_window
-from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, Hooks, Mentions
+from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, Hooks, Mentions, ReadBuffer
 from graph_agent.ports.usage import UNLIMITED, Budget, SharedBudget
 from graph_agent.session.subagents import SubAgents
 from graph_agent.session.thread_graph import ThreadGraph
@@ -45,6 +45,8 @@ class Thread:
     """Further folders it may work in, besides the workspace; resolved."""
     attached: frozenset[str] = frozenset()
     """Resolved files that the user attached on the command line, which approves reading them."""
+    read_buffer: ReadBuffer | None = None
+    """Asks the editor that this thread is open in; None if there is none, or it does not tell."""
     budget: Budget = UNLIMITED
     """What its requests may use; the steps are limited by `max_steps`."""
     depth: int = 0

@@ -19,6 +19,7 @@ from policy import Grant as GrantedRules
 from policy import InvalidRule, PolicySettings, Rule, Rules, closed_paths, denied_rules, granted_rules
 from tools.base import (
     BytesFetched,
+    EditorBuffers,
     FilesSearched,
     Limits,
     McpProgress,
@@ -90,6 +91,7 @@ class ToolboxDependencies:
     """Waits until every server has its tools or has failed: a call may come before its server is ready."""
     explain_missing: Callable[[str], str] = lambda _name: ""
     """Why there is no tool of a name; empty if unknown."""
+    buffers: EditorBuffers | None = None
 
 
 class ToolContexts:
@@ -115,6 +117,7 @@ class ToolContexts:
             cwd=shell_folder(scope.cwd, self.policy_context),
             file_states=self._dependencies.file_states,
             blobs=self.blobs,
+            buffers=self._dependencies.buffers,
             limits=self.limits,
         )
 

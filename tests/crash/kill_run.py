@@ -25,6 +25,7 @@ from graph_agent.app.threads import fork
 from graph_agent.app.toolset import (
     ToolSource,
     ToolStorage,
+    WorkFolders,
     attach_shells,
     default_registry,
     early_reads_of,
@@ -237,7 +238,7 @@ class _Run:
         attach_shells(servers.registry, shells)
         host = LocalSubAgentHost(thread, self._threads, journal, servers, self._joined)
         sub_agents = create_sub_agents(host, self._settings) if self._scene.task else SubAgents()
-        tools = await open_toolbox(self._world.workspace, self._settings, storage, bus, servers)
+        tools = await open_toolbox(WorkFolders(self._world.workspace), self._settings, storage, bus, servers)
         toolbox = killable(tools, "toolbox", ("record_intent", "run"), points)
         methods = ("session_started", "message_submitted", "before", "after", "turn_ended")
         hooks = (

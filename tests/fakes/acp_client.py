@@ -87,12 +87,18 @@ class Editor:
     """By call: the option to choose. A request without one waits until there is one."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     """Everything that the agent has sent."""
+    buffers: dict[Path, str] = field(default_factory=dict)
+    """The text of each file that is open; others are opened from the disk."""
     withdrawn: int = 0
 
     @classmethod
     @asynccontextmanager
-    async def start(cls, command: Command, *arguments: str) -> AsyncIterator[Self]:
-        """Start an agent, initialized; in the end its input is closed, and it must end by itself."""
+    async def start(cls, command: Command, *arguments: str, gives_text: bool = False) -> AsyncIterator[Self]:
+        """Start an agent, initialized; in the end its input is closed, and it must end by itself.
+
+        Args:
+            gives_text: whether the editor offers to read files for the agent.
+        """
         program = start_forked(("acp", *arguments), command.workspace, command.env, command.folder / "stderr")
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=_MOST_LINE)
@@ -110,7 +116,8 @@ class Editor:
                 observers=[editor.observe],
             )
             try:
-                await editor.agent.initialize(protocol_version=1)
+                offers = schema.ClientCapabilities(fs=schema.FileSystemCapabilities(read_text_file=gives_text))
+                await editor.agent.initialize(protocol_version=1, client_capabilities=offers)
                 yield editor
             finally:
                 transport.close()
@@ -194,6 +201,14 @@ class _Client:
         if chosen == "(first)":
             chosen = shown[0]["optionId"]
         return schema.RequestPermissionResponse(outcome=schema.AllowedOutcome(outcome="selected", option_id=chosen))
+
+    async def read_text_file(self, path: str, session_id: str, **_: Any) -> schema.ReadTextFileResponse:
+        """The text as the user sees it."""
+        del session_id
+        text = self._editor.buffers.get(Path(path))
+        if text is None and not Path(path).exists():
+            raise RequestError.resource_not_found(path)
+        return schema.ReadTextFileResponse(content=Path(path).read_text() if text is None else text)
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
         """Other notifications are ignored, as the protocol says."""

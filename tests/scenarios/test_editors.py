@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from acp import RequestError, schema, text_block
 
+from graph_agent.app.threads import say
 from tests.architecture.checkout import ROOT
 from tests.fakes.acp_client import DISMISS, Editor, error_of, stderr_of
 from tests.fakes.forked_command import start_forked
@@ -249,6 +250,52 @@ async def test_a_prompt_that_waited_when_the_agent_was_killed_is_sent_later(tmp_
             await editor.until(lambda: session.said() == "done. and that", "both turns")
 
 
+_HOOK = """
+[[hooks.user_prompt]]
+command = "test -e started && exit 0; touch started; sleep 60"
+"""
+
+
+@pytest.mark.parametrize("moment", ["stored", "asked"])
+async def test_a_prompt_is_shown_again_whenever_the_agent_was_killed_after_storing_it(
+    tmp_path: Path, moment: str
+) -> None:
+    replies = [TXT("done")] if moment == "stored" else [DELAY(60, TXT("late")), TXT("done")]
+    with scripted(tmp_path, replies, settings=_HOOK if moment == "stored" else "") as command:
+        started = command.workspace / "started"
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            turn = session.begin("go")
+            await editor.until(started.exists if moment == "stored" else lambda: command.server.requests, moment)
+            editor.kill()
+            with pytest.raises((RequestError, ConnectionError)):
+                await turn
+        [listed] = command.json("threads", "list")["threads"]
+        assert (listed["checkpoint_id"] is None) is (moment == "stored")
+        async with Editor.start(command) as editor:
+            session = await editor.load(session.id)
+            if moment == "asked":
+                await editor.until(lambda: "was interrupted" in session.said(), "the notice")
+                assert await session.prompt("/retry") == "end_turn"
+            await editor.until(lambda: session.said().endswith("done"), "the reply")
+            shown = [one["content"]["text"] for one in session.updates("user_message_chunk")]
+            assert (shown, command.said()) == (["go"], ["go"])
+
+
+async def test_a_message_that_is_queued_elsewhere_is_shown_in_the_editor(tmp_path: Path) -> None:
+    with scripted(tmp_path, [DELAY(1, TXT("one. ")), TXT("two")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            turn = session.begin("go")
+            await editor.until(lambda: command.server.requests, "the request")
+            await say(command.folder / "home" / "data" / "graph-agent.db", session.id, "from elsewhere")
+
+            assert await turn == "end_turn"
+            await editor.until(lambda: session.said() == "one. two", "both turns")
+            shown = [one["content"]["text"] for one in session.updates("user_message_chunk")]
+            assert shown == ["from elsewhere"]
+
+
 async def test_modes_and_models_are_chosen(tmp_path: Path) -> None:
     with scripted(tmp_path, [TXT("one"), TXT("two")]) as command:
         command.server.models = ["fake", "other"]
@@ -334,6 +381,66 @@ async def test_files_buffers_and_images_come_along(tmp_path: Path) -> None:
         assert all(
             part in sent for part in ("on disk", "not saved", "data:image/png", "[docs](https://example.com/x)")
         )
+
+
+READ = TC("r", "read_file", {"file_path": "a.txt"})
+EDIT = TC("e", "edit_file", {"file_path": "a.txt", "old_string": "two", "new_string": "three"})
+WRITE = TC("w", "write_file", {"file_path": "a.txt", "content": "four\n"})
+
+
+async def test_a_read_shows_what_is_not_saved_and_no_change_of_the_file_overwrites_it(tmp_path: Path) -> None:
+    replies = [READ, EDIT, WRITE, TXT("unsaved"), EDIT, TXT("done")]
+    with scripted(tmp_path, replies) as command:
+        file = command.workspace / "a.txt"
+        file.write_text("one\r\n", newline="")
+        async with Editor.start(command, gives_text=True) as editor:
+            session = await editor.new_session()
+            editor.buffers[file] = "one\ntwo\n"
+            editor.answers["*"] = "approve"
+
+            assert await session.prompt("go") == "end_turn"
+            shown, *refused = command.results()
+            assert "2\ttwo\n[the user's editor has these lines, not saved yet" in shown
+            assert [
+                one for one in refused if "has unsaved changes in the user's editor. Nothing was" not in one
+            ] == []
+            assert (len(refused), editor.asked, file.read_bytes()) == (2, [], b"one\r\n")
+
+            file.write_text("one\r\ntwo\r\n", newline="")  # The user saves it: it is what the model has read.
+            assert await session.prompt("go on") == "end_turn"
+            assert file.read_bytes() == b"one\r\nthree\r\n"
+        assert len(editor.asked) == 1
+
+
+async def test_an_editor_that_has_not_reloaded_a_file_yet_has_nothing_unsaved(tmp_path: Path) -> None:
+    change = TC("c", "bash", {"command": "echo two > a.txt"})
+    replies = [READ, change, TC("r2", "read_file", {"file_path": "a.txt"}), EDIT, TXT("done")]
+    with scripted(tmp_path, replies) as command:
+        file = command.workspace / "a.txt"
+        file.write_text("one\n")
+        async with Editor.start(command, gives_text=True) as editor:
+            session = await editor.new_session()
+            editor.buffers[file] = "one\n"
+            editor.answers["*"] = "approve"
+
+            assert await session.prompt("go") == "end_turn"
+
+        assert "two" in command.results()[2]
+        assert file.read_text() == "three\n"
+
+
+async def test_a_file_that_the_editor_cannot_open_is_read_and_changed_on_the_disk(tmp_path: Path) -> None:
+    replies = [READ, TC("w", "write_file", {"file_path": "b.txt", "content": "b"}), TXT("done")]
+    with scripted(tmp_path, replies) as command:
+        (command.workspace / "a.txt").write_bytes(b"one\xe9\n")  # The editor fails to decode it.
+        async with Editor.start(command, gives_text=True) as editor:
+            session = await editor.new_session()
+            editor.answers["*"] = "approve"
+
+            assert await session.prompt("go") == "end_turn"
+
+        assert "one" in command.results()[0]
+        assert (command.workspace / "b.txt").read_text() == "b"
 
 
 async def test_the_questions_of_a_sub_agent_reach_the_editor(tmp_path: Path) -> None:

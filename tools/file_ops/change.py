@@ -93,7 +93,9 @@ class FileChangeTool(BaseTool, ABC):
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview | None:
         """The diff, and the file it was computed from."""
-        change = await run_in_thread(self._planned, args, self.context_or_default(context))
+        context = self.context_or_default(context)
+        await _require_saved(str(args["file_path"]), context)
+        change = await run_in_thread(self._planned, args, context)
         return Preview("diff", change.diff.unified or "(no change)\n", change.before.as_observed())
 
     async def predict_effect(
@@ -122,6 +124,7 @@ class FileChangeTool(BaseTool, ABC):
     ) -> ToolResult:
         """Make the change, unless the file differs from what this thread read and the user approved."""
         try:
+            await _require_saved(str(args["file_path"]), context)
             change = await run_in_thread(self._planned, args, context)
             known = await context.file_states.get(context.thread_id, change.path)
             if known is None and not needs_earlier_read:
@@ -151,6 +154,31 @@ class FileChangeTool(BaseTool, ABC):
         if status is not None and status.st_nlink > 1 and not change.is_empty:
             output += f" The file had {status.st_nlink} hard links: the other names keep the old content."
         return ToolResult(output, display=display, metadata={"diff": asdict(change.diff)})
+
+
+async def _require_saved(file_path: str, context: ToolContext) -> None:
+    """Refuse to change a file on the disk while the user's editor holds other text of it.
+
+    Raises:
+        PathRefused: it does, or it does not answer.
+    """
+    if context.buffers is None:
+        return
+    before = await run_in_thread(read_snapshot, context.resolve(file_path), context.limits.file_bytes)
+    try:
+        is_saved = await context.buffers.unsaved(before.resolved.path, before.data) is None
+    except TimeoutError:
+        raise PathRefused(
+            ToolErrorType.TIMEOUT,
+            f"The user's editor did not say whether {quoted_path(file_path)} has unsaved changes. Nothing was "
+            "written; try again.",
+        ) from None
+    if not is_saved:
+        raise PathRefused(
+            ToolErrorType.VALIDATION,
+            f"{quoted_path(file_path)} has unsaved changes in the user's editor. Nothing was written: ask the user "
+            "to save or discard them first. read_file shows the unsaved text.",
+        )
 
 
 def plan_change(before: Snapshot, old: str | None, after: bytes, new: str | None = None) -> FileChange:

@@ -26,7 +26,7 @@ from tools.base import (
 )
 from tools.file_ops.images import image_result, media_type_of
 from tools.file_ops.similar_paths import missing_path
-from tools.files import read_all, sha256_hex
+from tools.files import read_all, read_snapshot, sha256_hex
 from tools.paths import PathRefused, open_regular, quoted_path
 from tools.running import head_and_tail, run_in_thread
 from tools.text import TextForm, counted, decode, is_binary
@@ -44,6 +44,7 @@ _BLOB = "blob:"
 _MAX_CHARS = 90_000
 _REPEATED_CHARS = 2_000
 """Results up to this length are simply given again: looking back costs a model more than it would save."""
+_UNSAVED = "the user's editor has these lines, not saved yet; commands and searches see the file on the disk"
 _NUL, _SHOWN_NUL = "\0", r"\x00"
 _CHUNK = 1024 * 1024
 _PIECE = 64 * 1024
@@ -86,10 +87,11 @@ class ReadFileTool(BaseTool):
     async def execute(
         self, *, file_path: str, offset: int = 1, limit: int = 2000, context: ToolContext | None = None
     ) -> ToolResult:
-        """Show the range, and record the digest of the whole file as read."""
+        """Show the range, and record the digest of the whole file as read; of one being edited, of its new text."""
         context = self.context_or_default(context)
         try:
-            path, sha256, result = await run_in_thread(_read, file_path, offset, limit, context)
+            unsaved = await _find_unsaved(file_path, context)
+            path, sha256, result = await run_in_thread(_read, file_path, offset, limit, context, unsaved)
         except PathRefused as refused:
             return refused.as_result()
         if sha256 is None:
@@ -108,7 +110,21 @@ class ReadFileTool(BaseTool):
         return replace(result, metadata={**result.metadata, "shown": shown}) if is_text else result
 
 
-def _read(file_path: str, offset: int, limit: int, context: ToolContext) -> tuple[str, str | None, ToolResult]:
+async def _find_unsaved(file_path: str, context: ToolContext) -> bytes | None:
+    """The text that the user's editor has instead of the file's; None if there is no other."""
+    if context.buffers is None or file_path.startswith(_BLOB):
+        return None
+    resolved = context.resolve(file_path)
+    try:
+        before = await run_in_thread(read_snapshot, resolved, context.limits.file_bytes)
+        return await context.buffers.unsaved(resolved.path, before.data)
+    except (PathRefused, TimeoutError):
+        return None  # What is wrong with the file is said when it is read; and a file on the disk can be read.
+
+
+def _read(
+    file_path: str, offset: int, limit: int, context: ToolContext, unsaved: bytes | None
+) -> tuple[str, str | None, ToolResult]:
     """The real path, the digest of a file that was read whole, and the range as a result."""
     if file_path.startswith(_BLOB):
         if context.blobs is None:
@@ -121,6 +137,9 @@ def _read(file_path: str, offset: int, limit: int, context: ToolContext) -> tupl
             raise PathRefused(ToolErrorType.NOT_FOUND, message) from None
         return file_path, None, _show(data, file_path, offset, limit, context)
     resolved = context.resolve(file_path)
+    if unsaved is not None:
+        shown = _show(unsaved, file_path, offset, limit, context, _UNSAVED)
+        return str(resolved.path), sha256_hex(unsaved), shown
     try:
         with open_regular(resolved) as fd:
             size = os.fstat(fd).st_size
@@ -134,7 +153,7 @@ def _read(file_path: str, offset: int, limit: int, context: ToolContext) -> tupl
     return str(resolved.path), sha256_hex(data), _show(data, file_path, offset, limit, context)
 
 
-def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext) -> ToolResult:
+def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext, note: str = "") -> ToolResult:
     if (media_type := media_type_of(data)) is not None:
         return image_result(data, media_type, given, context.blobs)
     if is_binary(data):
@@ -156,7 +175,7 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
         if room < 0 and number:
             del lines[number:]
             break
-    notes = _notes(lines, offset, total, form, is_notebook=cells is not None)
+    notes = [*filter(None, (note,)), *_notes(lines, offset, total, form, is_notebook=cells is not None)]
     body = numbered(lines, offset, line_chars) if lines else "(the file is empty)"
     output = f"{body}\n[{'; '.join(notes)}]" if notes else body
     display = f"{Path(given).name}: {counted(len(lines), 'line')}" + (f" of {total}" if total != len(lines) else "")

@@ -10,7 +10,7 @@ from tools.file_ops.change import FileChangeTool, apply_change, find_conflict, p
 from tools.file_ops.edit_file import EditFileTool
 from tools.file_ops.write_file import WriteFileTool
 from tools.files import Snapshot, read_snapshot, sha256_hex
-from tools.paths import ResolvedPath, resolve
+from tools.paths import PathRefused, ResolvedPath, resolve
 from tools.result import FileEffect, InterruptedCall, Preview
 from tools.running import execute
 
@@ -157,3 +157,42 @@ class TestEveryFileTool:
 
         assert result.output.endswith(" The file had 2 hard links: the other names keep the old content.")
         assert (path.read_bytes(), other.read_bytes()) == (b"b", b"a")
+
+
+class _Editor:
+    def __init__(self, answer: bytes | type[TimeoutError] | None) -> None:
+        self._answer = answer
+
+    async def unsaved(self, path: Path, on_disk: bytes | None) -> bytes | None:
+        assert (path.name, on_disk) == ("f", b"old")
+        if isinstance(self._answer, type):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize("tool", [WriteFileTool, EditFileTool])
+@pytest.mark.parametrize(
+    ("answer", "refusal"),
+    [(None, None), (b"typed", "'f' has unsaved changes in"), (TimeoutError, "editor did not say whether 'f' has")],
+)
+async def test_a_file_with_unsaved_text_in_the_users_editor_is_not_changed(
+    around: ToolEnvironment, tool: type[FileChangeTool], answer: Any, refusal: str | None
+) -> None:
+    path = around.workspace / "f"
+    path.write_text("old")
+    await around.file_states.set("t1", str(path), _OLD)
+    context = around.context(buffers=_Editor(answer))
+    arguments = {"file_path": "f", "content": "new"}
+    if tool is EditFileTool:
+        arguments = {"file_path": "f", "old_string": "old", "new_string": "new"}
+
+    try:
+        shown: object = await tool().preview(arguments, context)
+    except PathRefused as refused:
+        shown = str(refused)
+    result = await execute(tool(), arguments, context)
+
+    if refusal is None:
+        assert (isinstance(shown, Preview), result.error, path.read_text()) == (True, None, "new")
+        return
+    assert (refusal in str(shown), refusal in str(result.error), path.read_text()) == (True, True, "old")

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from graph_agent.acp.permissions import chosen_option, options_for, protocol_options
+from graph_agent.acp.questions import chosen_option, options_for, protocol_options
 from graph_agent.ports import GrantEffect, Proposal
 from tests.fakes.scripted_session import approval, recovery
 
