@@ -29,6 +29,7 @@ from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.inspect import CallView
 from graph_agent.ports.read_store import TranscriptEntry
+from graph_agent.ports.storage import LOOK_EVERY_S
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
 
@@ -37,7 +38,6 @@ __all__ = ["ClientSession"]
 _WAITING = ("awaiting_approval", "interrupted")
 _FAILED = ("model_error", "failed", "resumable", "held", "stopped")
 """After a turn that ended like this, queued messages wait."""
-_LOOK_EVERY_S = 1.0
 _END_S = 10.0
 _log = logging.getLogger(__name__)
 
@@ -72,6 +72,8 @@ class ClientSession:
         """Prompts that end with the turn that runs now."""
         self._queued: dict[int, Waiter] = {}
         """Prompts that wait, by the number of their message in the thread's queue."""
+        self._shown: set[int] = set()
+        """Messages of the queue that the client has, once they are being sent."""
         self._queue_lock = asyncio.Lock()
         self._left: TurnResult | None = None
         """The last result, if its questions were left open."""
@@ -245,9 +247,13 @@ class ClientSession:
 
     async def _send_next(self) -> TurnResult | None:
         async with self._queue_lock:
-            waiting = await self.session.queued()
-            if waiting and (waiter := self._queued.pop(waiting[0][0], None)) is not None:
-                self._waiters.append(waiter)
+            for number, text in (await self.session.queued())[:1]:
+                if (waiter := self._queued.pop(number, None)) is not None:
+                    self._waiters.append(waiter)
+                elif number not in self._shown:
+                    # From an earlier process of this client, or from elsewhere: the client has not shown it.
+                    self._updates.say_as_user(text)
+                self._shown.add(number)
         return await self.session.send_queued()
 
     async def _run_turn(self, work: Work) -> TurnResult | None:
@@ -301,7 +307,7 @@ class ClientSession:
     async def _watch_left(self) -> None:
         """Continue once another process has answered what was left open here."""
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(LOOK_EVERY_S)
             if self.is_busy or self._left is None:
                 return
             if await self.session.answers_from_others():

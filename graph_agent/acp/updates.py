@@ -17,6 +17,7 @@ from graph_agent.acp.tool_calls import (
 from graph_agent.events import (
     Compacted,
     Event,
+    MessageAdded,
     ModelMessage,
     ShellEnded,
     StepStarted,
@@ -60,6 +61,8 @@ class SessionUpdates:
         match event:
             case StepStarted() | TextDelta() | ModelMessage():
                 self._take_reply(event)
+            case MessageAdded(text=text):
+                self.say_as_user(text)  # Queued elsewhere: what this client sends waits for the end of the turn.
             case ToolCallCreated(call=record):
                 self._records[record["call_id"]] = record
                 self.announce(record)
@@ -87,6 +90,10 @@ class SessionUpdates:
     def say(self, text: str) -> None:
         """Send text as the agent's own, apart from any reply."""
         self._say("agent_message_chunk", f"{text}\n\n")
+
+    def say_as_user(self, text: str) -> None:
+        """Send a message of the user; what files held is for the model, and here their names are enough."""
+        self._say("user_message_chunk", _ATTACHED.sub("", text))
 
     def announce(self, record: Mapping[str, Any], thread_id: str = "") -> ToolCall:
         """Send the call unless the client knows it; returns it as a whole."""
@@ -120,8 +127,7 @@ class SessionUpdates:
         for entry in entries:
             text = plain_text(entry.body.get("content"))
             if entry.role == "user":
-                # What the files held is for the model; here their names are enough.
-                self._say("user_message_chunk", _ATTACHED.sub("", text))
+                self.say_as_user(text)
             elif entry.role == "assistant":
                 if text:
                     self._say("agent_message_chunk", text)

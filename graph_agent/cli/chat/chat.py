@@ -47,6 +47,7 @@ from graph_agent.events import (
     ToolCallFinished,
     TurnStarted,
 )
+from graph_agent.ports.storage import LOOK_EVERY_S
 from graph_agent.ports.stored_text import plain_text
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.wording import escape, format_count
@@ -61,8 +62,6 @@ _KEPT_FLAGS = (
     *("agent", "db", "effort", "no_stream", "notify", "max_steps", "max_tokens", "max_cost", "add_dirs"),
 )
 """They hold for whatever thread the chat switches to."""
-_LOOK_EVERY_S = 1.0
-"""So often the prompt looks for what other processes have queued or answered."""
 _RECENT_TURNS, _RECENT_MESSAGES = 2, 200
 
 
@@ -168,7 +167,7 @@ class Chat:
         """Return when another process has queued a message, or answered a question that is left open here."""
         known = [] if self._sends_queued else await session.queued()
         while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(LOOK_EVERY_S)
             if self._turns.pending:
                 if await session.answers_from_others():
                     return

@@ -20,6 +20,7 @@ from graph_agent.cli.views.table import is_plain_terminal
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
 from graph_agent.ports import Answer
+from graph_agent.ports.storage import LOOK_EVERY_S
 from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.wording import Choice, format_count
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DENIABLE", "Prompt", "Shown"]
 
-_POLL_INTERVAL_S = 0.3
 _APPROVING_KEYS = {"approval": ("y", "a", "e", "o"), "recovery": ("r",)}
 DENIABLE = ("y", "a", "o")
 """The keys that would let a call run as it is."""
@@ -186,7 +186,7 @@ class Prompt:
 
         async def answered_elsewhere() -> Answer:
             while True:
-                await asyncio.sleep(_POLL_INTERVAL_S)
+                await asyncio.sleep(LOOK_EVERY_S)
                 if answer := (await self.session.answers_from_others()).get(about.question.call_id):
                     return answer
 
