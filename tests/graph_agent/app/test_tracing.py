@@ -25,6 +25,7 @@ from graph_agent.events import (
     WarningIssued,
 )
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
+from tests.fakes.otlp_receiver import otlp_receiver
 from tests.fakes.web_site import Answer, WebSite
 from tests.scenarios.command import Command
 
@@ -264,25 +265,34 @@ def test_the_setting_outranks_the_variables_which_name_the_service() -> None:
     )
 
 
-def test_a_call_that_is_approved_in_another_process_is_part_of_the_same_trace(tmp_path: Path) -> None:
+def test_a_call_that_is_asked_approved_and_run_in_three_processes_is_one_trace(tmp_path: Path) -> None:
     replies = [TC("c1", "bash", {"command": "touch x"}), TXT("done"), TXT("next")]
-    with WebSite({}, {"/v1/traces": Answer(), "/v1/metrics": Answer()}) as site, FakeOpenAI(replies) as server:
-        command = Command(
-            tmp_path, server.base_url, extra_env={"OTEL_EXPORTER_OTLP_ENDPOINT": site.url("").rstrip("/")}
-        )
+    with otlp_receiver(tmp_path) as receiver, FakeOpenAI(replies) as server:
+        collector = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_SERVICE_NAME": "shop"}
+        command = Command(tmp_path, server.base_url, extra_env=collector)
         codes = [
             command("run", "go", "--thread", "t").returncode,
             command("approvals", "approve", "c1").returncode,
             command("run", "--resume", "t").returncode,
             command("run", "again", "--resume", "t").returncode,
         ]
+        spans, metrics, refusals = receiver.spans(), receiver.metrics(), receiver.refusals()
 
-    first, second, third = map(_spans, _traces(site))
-    name = "invoke_agent graph-agent"
-    assert codes == [3, 0, 0, 0]
-    assert next(iter(second)) == "execute_tool bash"
-    assert second[name]["traceId"] == first[name]["traceId"] != third[name]["traceId"]
-    assert (second[name]["parentSpanId"], "parentSpanId" in third[name]) == (first[name]["spanId"], False)
+    assert (codes, refusals) == ([3, 0, 0, 0], [])
+    assert {span["resource"]["service.name"] for span in spans} == {"shop"}
+    trace = [span for span in spans if span["traceId"] == spans[0]["traceId"]]
+    root, resumed = [span for span in trace if span["name"] == "invoke_agent graph-agent"]
+    parents = {span["name"]: span["parentSpanId"] for span in trace if span not in (root, resumed)}
+    assert [span["name"] for span in spans if span not in trace] == ["chat fake", "invoke_agent graph-agent"]
+    assert ("parentSpanId" in root, resumed["parentSpanId"]) == (False, root["spanId"])
+    assert parents == {"chat fake": resumed["spanId"], "execute_tool bash": resumed["spanId"]}
+    [ran] = [span for span in trace if span["name"] == "execute_tool bash"]
+    assert int(root["endTimeUnixNano"]) <= int(ran["startTimeUnixNano"])
+    assert {span["kind"] for span in trace if span["name"] == "chat fake"} == {"SPAN_KIND_CLIENT"}
+    called = {key: ran["attributes"][key] for key in ("gen_ai.operation.name", "gen_ai.tool.call.id")}
+    assert called == {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "c1"}
+    waiting = [one["gauge"]["dataPoints"] for one in metrics if one["name"] == "graph_agent.approvals.waiting"]
+    assert [int(points[0].get("asInt", 0)) for points in waiting] == [1, 0, 0]
 
 
 @pytest.mark.timeout(30)
