@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -129,22 +129,7 @@ async def open_session(
     project = await asyncio.to_thread(project_at, folder, once=bool(given.get("trust")))
     settings = load_settings(os.environ, flags=_settings_in_flags(given), project=project)
     policy_of(settings)  # A wrong rule is reported before there is a thread.
-    request = _OpenRequest(
-        workspace=folder,
-        thread_id=thread_id,
-        names_model=bool(given.get("model") or given.get("model_left")),
-        model_left=given.get("model_left") or {},
-        names_mode="mode" in given,
-        from_checkpoint=given.get("checkpoint_id"),
-        may_choose_model=bool(given.get("may_choose_model")),
-        awaits_servers=bool(given.get("awaits_servers")),
-        add_dirs=tuple(given.get("add_dirs") or ()),
-        attached=tuple(given.get("attached") or ()),
-        read_buffer=given.get("read_buffer"),
-        agent=str(given.get("agent") or ""),
-        prompt=str(given.get("prompt") or ""),
-        servers={name: validate_server(name, one) for name, one in (given.get("mcp_servers") or {}).items()},
-    )
+    request = _OpenRequest.from_flags(folder, thread_id, given)
     async with AsyncExitStack() as opened:
         session = await _open(request, settings, bus, opened)
         for notice in await asyncio.to_thread(_opening_notices, settings, project):
@@ -224,6 +209,26 @@ class _OpenRequest:
     servers: Mapping[str, McpServer]
     """MCP servers that the user's editor adds."""
 
+    @classmethod
+    def from_flags(cls, folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> "_OpenRequest":
+        """What `open_session` was asked for."""
+        return cls(
+            workspace=folder,
+            thread_id=thread_id,
+            names_model=bool(given.get("model") or given.get("model_left")),
+            model_left=given.get("model_left") or {},
+            names_mode="mode" in given,
+            from_checkpoint=given.get("checkpoint_id"),
+            may_choose_model=bool(given.get("may_choose_model")),
+            awaits_servers=bool(given.get("awaits_servers")),
+            add_dirs=tuple(given.get("add_dirs") or ()),
+            attached=tuple(given.get("attached") or ()),
+            read_buffer=given.get("read_buffer"),
+            agent=str(given.get("agent") or ""),
+            prompt=str(given.get("prompt") or ""),
+            servers={name: validate_server(name, one) for name, one in (given.get("mcp_servers") or {}).items()},
+        )
+
 
 async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened: AsyncExitStack) -> Session:
     store = await open_store(settings.database)
@@ -263,8 +268,7 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
         depth=await threads.depth(row.thread_id),
         role=agent.prompt,
     )
-    for line in unusable:
-        bus.publish(WarningIssued(f"Plug-in not loaded: {line}"))
+    _warn_about(unusable, roots.gone, bus)
     servers = SessionServers(settings, registry, workspace, bus, request.servers)
     dependencies = await session_dependencies(thread, settings, model, store, bus, servers)
     session = await Session.open(thread, replace(dependencies, lock=lock))
@@ -273,9 +277,14 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     if request.awaits_servers:
         await servers.wait(settings.mcp_wait)
     await _store_choices(request, row, thread, model, threads, stored)
-    for folder in roots.gone:
-        bus.publish(WarningIssued(f"The added folder {folder} no longer exists and is ignored."))
     return session
+
+
+def _warn_about(unusable: Sequence[str], gone: Iterable[object], bus: EventBus) -> None:
+    for line in unusable:
+        bus.publish(WarningIssued(f"Plug-in not loaded: {line}"))
+    for folder in gone:
+        bus.publish(WarningIssued(f"The added folder {folder} no longer exists and is ignored."))
 
 
 async def _store_choices(
@@ -425,7 +434,6 @@ async def session_dependencies(
     """The dependencies of a session. Without servers it has the built-in tools only; `close` closes all of them."""
     workspace, database, clock = thread.workspace, store.database, store.clock
     tools = servers or SessionServers(settings, default_registry(workspace, settings), workspace, bus)
-    sandbox = await _swept_sandbox(settings, thread)
     join = partial(_sub_agent_dependencies, settings, model, store)
     sub_agents = create_sub_agents(LocalSubAgentHost(thread, store.threads, store.journal, tools, join), settings)
     place = WorkFolders(workspace, thread.roots, thread.read_buffer)
@@ -456,7 +464,7 @@ async def session_dependencies(
         store_mode=store.threads.set_mode,
         instructions=parts.instructions,
         shells=shells,
-        sandbox=partial(sandbox_status, sandbox),
+        sandbox=partial(sandbox_status, await _swept_sandbox(settings, thread)),
         clock=clock,
         bus=bus,
         close=partial(_close, tools, model, database, watchers),
