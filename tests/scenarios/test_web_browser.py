@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
 
 from docs._generate.web_pictures import start_browser
+from graph_agent.ports.storage import LOOK_EVERY_S
 from tests.fakes.openai_server import DELAY, TC, TXT
 from tests.scenarios.command import Command, scripted
 
@@ -86,37 +87,53 @@ def _live(page: Page) -> None:
     expect(page.locator("#connection")).to_have_text("live", timeout=_SOON_MS)
 
 
-def test_an_answer_in_the_browser_reaches_a_chat_and_one_in_the_chat_the_browser(
+def test_an_answer_in_the_browser_reaches_a_chat_within_a_second_and_one_in_the_chat_the_browser(
     tmp_path: Path, browser: Browser
 ) -> None:
-    script = [TC("c1", "bash", {"command": "touch x"}), TXT("made x"), TC("c2", "bash", {"command": "touch y"})]
-    with scripted(tmp_path, [*script, TXT("made y")]) as command:
+    rounds = range(3)
+    names = [name for number in rounds for name in (f"web{number}", f"chat{number}")]
+    script = [
+        reply for name in names for reply in (TC(name, "bash", {"command": f"touch {name}"}), TXT(f"made {name}"))
+    ]
+    seen_by_chat, seen_by_page = list[float](), list[float]()
+    with scripted(tmp_path, script) as command:
         chat = command.chat("chat", "go", "--thread", "t1")
-        chat.sees("touch x")
-        with _served(command) as server, _signed_in(browser, server) as inbox:
-            transcript = inbox.context.new_page()
+        chat.sees("touch web0")
+        with (
+            _served(command) as server,
+            _signed_in(browser, server) as inbox,
+            _signed_in(browser, server) as transcript,
+        ):
             transcript.goto(f"{server.base}/thread?id=t1")
-            _live(inbox)
             _live(transcript)
-            began = time.monotonic()
-            inbox.get_by_role("button", name="Run", exact=True).click()
-            chat.sees("made x")
-            seen_by_chat = time.monotonic() - began
-            expect(transcript.locator("#transcript")).to_contain_text("made x", timeout=_SOON_MS)
-            chat.enters("again")
-            expect(inbox.locator("#questions")).to_contain_text("touch y", timeout=_SOON_MS)
-            chat.sees("touch y")
-            chat.enters("y")
-            began = time.monotonic()
-            expect(inbox.locator("#questions > article")).to_have_count(0, timeout=_SOON_MS)
-            seen_by_page = time.monotonic() - began
-            expect(transcript.locator("#transcript")).to_contain_text("made y", timeout=_SOON_MS)
+            for number in rounds:
+                expect(inbox.locator("#questions")).to_contain_text(f"touch web{number}", timeout=_SOON_MS)
+                began = time.monotonic()
+                inbox.get_by_role("button", name="Run", exact=True).click()
+                chat.sees("answered by web pid")
+                seen_by_chat.append(time.monotonic() - began)
+                chat.sees(f"made web{number}")
+                expect(transcript.locator("#transcript")).to_contain_text(f"made web{number}", timeout=_SOON_MS)
+                _live(inbox)
+                chat.enters("again")
+                chat.sees(f"touch chat{number}")
+                expect(inbox.locator("#questions")).to_contain_text(f"touch chat{number}", timeout=_SOON_MS)
+                began = time.monotonic()
+                chat.enters("y")
+                expect(inbox.locator("#questions > article")).to_have_count(0, timeout=_SOON_MS)
+                seen_by_page.append(time.monotonic() - began)
+                chat.sees(f"made chat{number}")
+                if number < rounds[-1]:
+                    chat.enters("again")
+                    chat.sees(f"touch web{number + 1}")
         chat.signals(15)
         chat.ends()
 
-    assert (command.workspace / "x").exists()
-    # A second on a machine with nothing else to do; others stand still for a while.
-    assert max(seen_by_chat, seen_by_page) < 5
+    assert all((command.workspace / name).exists() for name in names)
+    # The design gives each of them a second, of which at most a third is waiting for the next look; a busy machine
+    # may take longer for one of them, and does not for all.
+    assert LOOK_EVERY_S <= 1 / 3
+    assert (min(seen_by_chat) < 1, min(seen_by_page) < 1) == (True, True), (seen_by_chat, seen_by_page)
 
 
 def test_a_killed_server_loses_no_question_and_the_next_one_takes_its_place(
