@@ -196,7 +196,7 @@ class _Agent:
             raise RpcError(INVALID_PARAMS, f"cwd must be an absolute path; it is {folder!r}.")
         flags = {
             **self._options.flags,
-            "db": str(self._options.database),
+            "db": self._options.database,
             "awaits_servers": True,
             "may_choose_model": True,
             "mcp_servers": _server_tables(params.get("mcpServers")),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import args_digest
-from graph_agent.config.paths import blob_dir, own_command
+from graph_agent.config.paths import own_command
 from graph_agent.errors import AnswerRefused, QuestionChanged, UnknownId
 from graph_agent.events import EventBus
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
@@ -32,8 +32,7 @@ from graph_agent.ports import (
     SystemClock,
 )
 from graph_agent.session.answer_checks import attach_grant, require_valid_answer
-from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage import open_blobs, open_database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.tasks import read_tasks
@@ -117,7 +116,7 @@ async def record_answer(
     question = Question("approval", call_id, attempt, digest, call.get("reason", ""))
     if shown is not None and not question.accepts_answers_to(shown):
         raise QuestionChanged(call_id)
-    async with await Database.open(database) as opened:
+    async with await open_database(database) as opened:
         standing = await SqliteDecisions(opened).insert_if_asked(view.thread_id, question, answer)
     return _recorded(view, standing, accepted=standing == answer)
 
@@ -335,9 +334,9 @@ async def _toolbox_for(call: WaitingCall, database: Path, clock: Clock) -> "Asyn
         roots_of,
     )
 
-    settings = settings_at(call.workspace, {"database": str(database)})
-    async with await Database.open(database) as opened:
-        blobs = FileBlobs(blob_dir(database))
+    settings = settings_at(call.workspace, {"database": database})
+    async with await open_database(database) as opened:
+        blobs = open_blobs(database)
         journal, states = SqliteJournal(opened, blobs, clock), SqliteFileStates(opened, clock)
         storage = ToolStorage(blobs, states, journal, SqliteGrants(opened), ThreadTable(opened, clock))
         roots = roots_of(call.workspace, call.roots, settings).usable
@@ -358,7 +357,7 @@ async def revoke_grant(database: Path, text: str, *, by: str, clock: Clock | Non
         standing = {str(grant.id): grant for grant in reader.grants()}
     named = standing.get(text.strip())
     if named is not None:
-        async with await Database.open(database) as opened:
+        async with await open_database(database) as opened:
             revoked = await SqliteGrants(opened).revoke(named.id, by, (clock or SystemClock()).now())
         if revoked is not None:
             return revoked

@@ -29,7 +29,7 @@ from graph_agent.app.toolset import (
     unenforced_rules,
 )
 from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
-from graph_agent.config.paths import blob_dir, data_dir, lock_dir
+from graph_agent.config.paths import ServerPath, blob_dir, data_dir, lock_dir
 from graph_agent.config.settings import ModelSettings, SearchSettings, Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSchema, NothingYet, StorageError
@@ -293,6 +293,8 @@ def _check_terminal() -> Check:
 
 def check_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
     """Every check of the database and the disk, in the order in which they are shown."""
+    if isinstance(path, ServerPath):
+        return _check_server(path, environment)
     health, of_database = _check_database(path)
     return [
         of_database,
@@ -304,6 +306,31 @@ def check_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
         _check_privacy(path, own_folders(path, environment)),
         _check_space(path),
         _check_file_system(path),
+    ]
+
+
+def _check_server(path: ServerPath, environment: Mapping[str, str]) -> list[Check]:
+    """The checks of a database on a server, and of the disk for what stays on this host."""
+    health: Health | None = None
+    try:
+        with read_database(path) as reader:
+            count = len(reader.threads())
+        health = Health(SCHEMA_VERSION, count, (), has_search_index=True)
+        of_database = Check("database", ok=True, detail=f"{path}: can be read, {format_count(count, 'thread')}")
+    except NothingYet:
+        of_database = Check(
+            "database", ok=True, detail=f"{path} holds nothing yet; the first chat creates its tables"
+        )
+    except AgentError as error:
+        of_database = Check("database", ok=False, detail=str(error), hint="see docs/scale-out.md")
+    return [
+        of_database,
+        _check_schema(health),
+        _check_rows(path, health),
+        _check_projections(path, health),
+        _check_shells(path, health),
+        _check_privacy(path, own_folders(path, environment)),
+        _check_space(path),
     ]
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from graph_agent.app.reader import read_database
-from graph_agent.config.paths import blob_dir
 from graph_agent.errors import StorageError
 from graph_agent.ports import ExecutedAttempt
 from graph_agent.ports.time_travel import changes_by_path, find_foreign_change
+from graph_agent.storage import open_blobs
 from graph_agent.storage.blobs import FileBlobs
 from tools.diff import diff_texts
 from tools.files import sha256_hex, snapshot_at
@@ -72,7 +72,7 @@ def thread_changes(database: Path, text: str, here: str | None, since: str = "")
         attempts = [one for member in reader.family(thread.thread_id) for one in reader.done(member.thread_id)]
         roots = [Path(root).resolve() for root in (thread.workspace, *reader.roots(thread.thread_id))]
     attempts = sorted((one for one in attempts if one.started_at >= since), key=lambda one: one.started_at)
-    blobs = FileBlobs(blob_dir(database))
+    blobs = open_blobs(database)
     files = (
         _compare(Path(path), changes, attempts, roots, blobs) for path, changes in changes_by_path(attempts).items()
     )

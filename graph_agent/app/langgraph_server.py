@@ -25,10 +25,9 @@ from graph_agent.events import EventBus
 from graph_agent.graph.build import GraphDependencies, build_graph
 from graph_agent.graph.edges import DECIDING
 from graph_agent.graph.run_context import RunContext
+from graph_agent.storage import DatabaseLock, open_database, thread_lock
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
-from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
-from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from tools import BaseTool
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ WORKSPACE = "GRAPH_AGENT_WORKSPACE"
 async def checkpointer() -> AsyncIterator[CheckpointSaver]:
     """The server's checkpointer: its own keeps states in memory and writes them only now and then."""
     settings = await asyncio.to_thread(load_settings, os.environ)
-    async with await Database.open(settings.database) as database:
+    async with await open_database(settings.database) as database:
         yield CheckpointSaver(database, DECIDING)
 
 
@@ -95,7 +94,7 @@ class _ServedGraph:
         self._opened = AsyncExitStack()
         self._store: Store | None = None
         self._dependencies: GraphDependencies | None = None
-        self._locks: dict[str, FlockThreadLock] = {}
+        self._locks: dict[str, DatabaseLock] = {}
 
     async def dependencies(self) -> GraphDependencies:
         """The dependencies of every run; the instructions are those of now."""
@@ -144,7 +143,7 @@ class _ServedGraph:
                         f"Thread {thread_id} was imported from a file. Resume it once with `graph-agent resume "
                         f"{thread_id}`, where you are asked about its open calls."
                     )
-                lock = FlockThreadLock(store.database, store.clock)
+                lock = thread_lock(store.database, store.clock)
                 await lock.acquire(thread_id, RunContext().owner_token)
                 self._opened.push_async_callback(lock.release)
                 self._locks[thread_id] = lock

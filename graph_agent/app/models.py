@@ -17,13 +17,12 @@ from graph_agent.config.model_choice import (
     local_label,
     local_model_problem,
 )
-from graph_agent.config.paths import blob_dir
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.config.sources import model_settings_for, with_model
 from graph_agent.errors import ModelError, StorageError, UsageError
 from graph_agent.ports import ChatModel, Models
 from graph_agent.ports.usage import Budget, Meter, Rate
-from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage import open_blobs
 from graph_agent.storage.sqlite.row_values import load_json
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tools.description import format_declarations
@@ -106,7 +105,7 @@ async def _open_endpoint(settings: Settings, max_attempts: int | None, *, may_ch
     await _load("graph_agent.model.openai.endpoint")
     from graph_agent.model.openai.endpoint import EndpointModel  # noqa: PLC0415 - as above
 
-    blobs = FileBlobs(blob_dir(settings.database))
+    blobs = open_blobs(settings.database)
 
     def load_image(reference: str) -> bytes | None:
         try:

@@ -43,7 +43,7 @@ from graph_agent.app.toolset import (
 from graph_agent.app.tracing import trace_turns
 from graph_agent.config.mcp_servers import validate_server
 from graph_agent.config.model_choice import choose_model, display_url
-from graph_agent.config.paths import blob_dir, folder_at, memory_file, own_command, pasted_dir
+from graph_agent.config.paths import folder_at, memory_file, own_command, pasted_dir
 from graph_agent.config.project import Project
 from graph_agent.config.redaction import redactor
 from graph_agent.config.settings import HookSettings, McpServer, Settings
@@ -59,6 +59,7 @@ from graph_agent.ports.toolbox import NO_HOOKS, NO_MENTION_EXPANSION, ReadBuffer
 from graph_agent.session.dependencies import SessionDependencies, Thread
 from graph_agent.session.session import Session
 from graph_agent.session.thread_graph import ThreadGraph
+from graph_agent.storage import DatabaseLock, open_blobs, open_database, thread_lock
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarrier
 from graph_agent.storage.sqlite.database import Database
@@ -66,7 +67,6 @@ from graph_agent.storage.sqlite.decisions import SqliteDecisions, SqliteGrants
 from graph_agent.storage.sqlite.journal import SqliteJournal, SqliteShells
 from graph_agent.storage.sqlite.projections import delete_threads
 from graph_agent.storage.sqlite.rewinds import SqliteRewinds
-from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox, ThreadRow, ThreadTable
 from graph_agent.toolbox.background_shells import Shells
 from graph_agent.toolbox.hooks import CommandHooks
@@ -236,7 +236,7 @@ async def _open(request: _OpenRequest, settings: Settings, bus: EventBus, opened
     opened.push_async_callback(store.database.close)
     settings = await _with_thread_model(request, settings, threads, bus)
     row = await threads.get(request.thread_id) if request.thread_id else None
-    lock = FlockThreadLock(store.database, store.clock)
+    lock = thread_lock(store.database, store.clock)
     if request.prompt and not request.agent:  # Which agents there are is known only once the plug-ins are loaded.
         row = row or await _create_row(request, settings, NO_AGENT, threads)
         await _queue_prompt(request, row, store, lock, opened)
@@ -309,7 +309,7 @@ async def _store_choices(
 
 
 async def _queue_prompt(
-    request: _OpenRequest, row: ThreadRow, store: "Store", lock: FlockThreadLock, opened: AsyncExitStack
+    request: _OpenRequest, row: ThreadRow, store: "Store", lock: DatabaseLock, opened: AsyncExitStack
 ) -> None:
     """Store the prompt while holding the thread; it is removed if the session cannot be opened, not by a kill."""
     await _reject_sub_agent(row, store)
@@ -380,7 +380,7 @@ async def _reject_sub_agent(row: ThreadRow, store: "Store") -> None:
         owner = above
     if owner is row:
         return
-    lock = FlockThreadLock(store.database, store.clock)
+    lock = thread_lock(store.database, store.clock)
     await lock.acquire(row.thread_id, new_owner_token())
     await lock.release()
     raise UsageError(
@@ -418,8 +418,8 @@ async def open_store(path: Path) -> Store:
     Raises:
         StorageError: it cannot be used.
     """
-    clock, database = SystemClock(), await Database.open(path)
-    blobs = FileBlobs(blob_dir(path))
+    clock, database = SystemClock(), await open_database(path)
+    blobs = open_blobs(path)
     return Store(database, clock, blobs, SqliteJournal(database, blobs, clock), ThreadTable(database, clock))
 
 
@@ -450,7 +450,7 @@ async def session_dependencies(
     return SessionDependencies(
         graph=ThreadGraph(build_graph(replace(parts, shells=shells), saver), thread.thread_id),
         models=ThreadModels(model, store.threads, thread.thread_id),
-        lock=FlockThreadLock(database, clock),
+        lock=thread_lock(database, clock),
         decisions=SqliteDecisions(database),
         journal=store.journal,
         toolbox=parts.toolbox,

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graph_agent.config.paths import ServerPath
 from graph_agent.graph.edges import EDGES, END, START
 from graph_agent.inspect import Inspection, Reader, Visits
-from graph_agent.storage.sqlite.read_store import SqliteReadStore
+from graph_agent.storage import open_read_store, server_stamp
 from graph_agent.wording import escape
 
 __all__ = [
@@ -31,11 +32,16 @@ def read_database(path: Path) -> Reader:
         DamagedDatabase: it is neither, or damaged.
         StorageError: it cannot be read.
     """
-    return Reader(SqliteReadStore.open(path))
+    return Reader(open_read_store(path))
 
 
 def database_stamp(database: Path) -> tuple[tuple[int, int, int] | None, ...]:
-    """Inode, size and time of the database and its log: different if one has changed or was replaced."""
+    """Inode, size and time of the database and its log: different if one has changed or was replaced.
+
+    Of a server the number of its next transaction, or None while it cannot be asked.
+    """
+    if isinstance(database, ServerPath):
+        return (server_stamp(database),)
 
     def stat(path: Path) -> tuple[int, int, int] | None:
         try:

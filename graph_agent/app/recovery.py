@@ -15,7 +15,7 @@ from graph_agent.app.approvals import RecordedAnswer
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.reader import read_database
 from graph_agent.app.toolset import default_registry, full_registry, read_only_toolbox
-from graph_agent.config.paths import blob_dir, own_command
+from graph_agent.config.paths import own_command
 from graph_agent.errors import AnswerRefused, ConfigError, QuestionChanged, StorageError, UnknownId
 from graph_agent.inspect import CallView, Reader, StandingAnswer, Target
 from graph_agent.ports import Answer, Clock, Question, Scope, SystemClock
@@ -27,8 +27,7 @@ from graph_agent.session.recovery import (
     running_pids,
 )
 from graph_agent.session.turn_result import OpenQuestion
-from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage import open_blobs, open_database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.toolbox import MCP_PREFIX
 from tools.registry import ToolRegistry
@@ -85,7 +84,7 @@ async def interrupted_calls(database: Path, thread: str | None) -> list[Interrup
     for view, workspace, attempts in found:
         call = cast("ToolCallInfo", dict(view.record))
         registry = await asyncio.to_thread(_registry_with, call["tool_name"], workspace)
-        toolbox, blobs = read_only_toolbox(registry, workspace, database), FileBlobs(blob_dir(database))
+        toolbox, blobs = read_only_toolbox(registry, workspace, database), open_blobs(database)
         scope = Scope(view.thread_id, "default", str(workspace))
         question = await describe_question(_question(view), call, attempts, toolbox, blobs, scope)
         name = f"{view.thread_id}:{call['call_id']}" if call["call_id"] in shared else call["call_id"]
@@ -143,7 +142,7 @@ async def decide_calls(
     for key, (view, decision) in chosen.items():
         if decision.shown is not None and not _question(view).accepts_answers_to(decision.shown):
             raise QuestionChanged(view.record["call_id"])
-        traces = process_traces(attempts[key], view.thread_id, FileBlobs(blob_dir(database)))
+        traces = process_traces(attempts[key], view.thread_id, open_blobs(database))
         if end_processes and view.is_interrupted:
             await end_running(traces)
         if decision.kind == "retry" and view.is_interrupted and (running := running_pids(traces)):
@@ -151,7 +150,7 @@ async def decide_calls(
             raise AnswerRefused(f"{explain_refused_retry(view.record['call_id'], running)}{advice}")
     now = (clock or SystemClock()).now()
     recorded: list[RecordedAnswer] = []
-    async with await Database.open(database) as opened:
+    async with await open_database(database) as opened:
         store = SqliteDecisions(opened)
         for (thread_id, call_id), (view, decision) in chosen.items():
             standing: Answer | StandingAnswer | None = _applied_decision(view)

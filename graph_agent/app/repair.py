@@ -15,6 +15,7 @@ from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, ThreadHeld
 from graph_agent.graph.run_context import new_owner_token
 from graph_agent.ports import SystemClock
+from graph_agent.storage import refuse_server
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.private_files import exposed_files, restrict_permissions
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
@@ -44,6 +45,7 @@ Messages = AsyncIterator[RepairMessage]
 async def repair(path: Path, environment: Mapping[str, str]) -> Messages:
     """Repair, and report it step by step. If a step fails the next ones are tried all the same."""
     try:
+        refuse_server(path, "doctor --repair")
         require_own_database(path)
     except (AgentError, OSError) as error:
         yield RepairMessage("database", "left", str(error))

@@ -87,7 +87,7 @@ async def rewind(database: Path, order: RewindRequest, consents: Callable[[Rewin
     workspace = Path(row.workspace)
     if not await asyncio.to_thread(workspace.is_dir):
         raise UsageError(f"The folder {row.workspace!r} of thread {row.thread_id} no longer exists.")
-    settings = load_settings(os.environ, flags={"database": str(database)})
+    settings = load_settings(os.environ, flags={"database": database})
     roots = await asyncio.to_thread(roots_of, workspace, stored, settings)
     thread = Thread(row.thread_id, workspace, row.mode, "rewind", 1, roots=roots.usable)
     store = await open_store(database)

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TextIO
 
 from graph_agent.app.reader import read_database
-from graph_agent.config.paths import blob_dir, special_file_kind
+from graph_agent.config.paths import special_file_kind
 from graph_agent.errors import UsageError
 from graph_agent.inspect import ThreadSummary
 from graph_agent.ports import SystemClock
-from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage import open_blobs, open_database
 from graph_agent.storage.serializer import MessageDecoder
-from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.thread_import import (
     Content,
     Destination,
@@ -72,9 +71,9 @@ async def import_thread(
         renamed = _renamed_contents(file, found.contents)
         references = {name: _reference(renamed[name]) if name in renamed else name for name in found.contents}
         place = Destination(str((workspace or Path()).resolve()), SystemClock().now(), references)
-        blobs = FileBlobs(blob_dir(database))
+        blobs = open_blobs(database)
         ids, decoder = (exported_as, thread_id), MessageDecoder()
-        async with await Database.open(database) as opened:
+        async with await open_database(database) as opened:
             await opened.run(lambda connection: require_free(connection, thread_id))
             for part in _parts(file):
                 if isinstance(part, Content) and part.data is not None:

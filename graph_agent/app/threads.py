@@ -16,16 +16,14 @@ from uuid import uuid4
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import FINAL
-from graph_agent.config.paths import blob_dir
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.graph.run_context import new_owner_token
 from graph_agent.inspect import ThreadSummary
 from graph_agent.ports import Clock, SystemClock
-from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage import open_blobs, open_database, refuse_server, thread_lock
 from graph_agent.storage.sqlite.database import Database, release_free_pages
 from graph_agent.storage.sqlite.journal import SqliteShells
 from graph_agent.storage.sqlite.pruning import GarbageResult, collect_garbage
-from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
 
 if TYPE_CHECKING:
@@ -92,7 +90,7 @@ async def rename(database: Path, text: str, title: str) -> tuple[str, str]:
         raise UsageError("The title is blank. Give one or more words.")
     with read_database(database) as reader:
         thread_id = reader.resolve(text, kinds=("thread", "checkpoint")).thread_id
-    async with await Database.open(database) as opened:
+    async with await open_database(database) as opened:
         await ThreadTable(opened, SystemClock()).set_title(thread_id, line)
     with read_database(database) as reader:
         return thread_id, reader.thread(thread_id).title
@@ -111,7 +109,7 @@ async def say(database: Path, text: str, message: str) -> str:
         raise UsageError("The message is blank. Give one or more words.")
     with read_database(database) as reader:
         thread_id = reader.resolve(text, kinds=("thread", "checkpoint")).thread_id
-    async with await Database.open(database) as opened:
+    async with await open_database(database) as opened:
         await SqliteInbox(opened, SystemClock()).queue(thread_id, message, f"pid {os.getpid()}", is_urgent=True)
     return thread_id
 
@@ -147,7 +145,7 @@ async def choose_model(database: Path, text: str, name: str) -> str:
     if not name.strip():
         raise UsageError("The model is blank. Give the name of a profile or of a model.")
     async with _held_alone(database, text) as (thread, table):
-        settings = settings_at(Path(thread.workspace), {"database": str(database)})
+        settings = settings_at(Path(thread.workspace), {"database": database})
         model = await open_model(with_model(settings, name.strip()), may_choose_later=True)
         try:
             await store_model_choice(model, table, thread.thread_id)
@@ -161,8 +159,8 @@ async def _held_alone(database: Path, text: str) -> AsyncIterator[tuple[ThreadSu
     """The thread that the text names, while no other process can open it."""
     with read_database(database) as reader:
         thread = reader.thread(reader.resolve(text, kinds=("thread", "checkpoint")).thread_id)
-    async with await Database.open(database) as opened:
-        lock = FlockThreadLock(opened, SystemClock())
+    async with await open_database(database) as opened:
+        lock = thread_lock(opened, SystemClock())
         await lock.acquire(thread.thread_id, new_owner_token())
         try:
             yield thread, ThreadTable(opened, SystemClock())
@@ -205,7 +203,7 @@ def open_export(database: Path, text: str, here: str | None) -> Iterator[Iterato
 
     with read_database(database) as reader:
         thread_id = reader.resolve(text, here, ("thread", "checkpoint")).thread_id
-        blobs, secrets = FileBlobs(blob_dir(database)), known_secrets(os.environ)
+        blobs, secrets = open_blobs(database), known_secrets(os.environ)
         with closing(reader.export(thread_id, blobs.get, secrets)) as lines:
             yield lines
 
@@ -243,10 +241,10 @@ async def delete(
     threads = tuple(found[thread_id] for thread_id in ids)
     if not consents(threads):
         return Deleted()
-    blobs = FileBlobs(blob_dir(database))
-    async with await Database.open(database) as opened:
+    blobs = open_blobs(database)
+    async with await open_database(database) as opened:
         async with AsyncExitStack() as held:
-            locks = [FlockThreadLock(opened, SystemClock()) for _ in ids]
+            locks = [thread_lock(opened, SystemClock()) for _ in ids]
             for thread_id, lock in zip(ids, locks, strict=True):
                 await lock.acquire(thread_id, new_owner_token())
                 held.push_async_callback(lock.release)
@@ -306,20 +304,22 @@ async def prune(database: Path, order: PruneOrder) -> Pruned:
         UnknownId: no id matches the text, or several do.
         NothingYet: there is no database.
     """
+    if order.max_bytes is not None:
+        refuse_server(database, "prune --max-size")
     with read_database(database) as reader:
         named = reader.resolve(order.text, kinds=("thread", "checkpoint")).thread_id if order.text else None
         found = reader.threads() if named is None else reader.family(named)
         least_recent = list(reversed(found))
     chosen = [thread.thread_id for thread in least_recent if _is_old(thread, order.older_than)]
-    async with await Database.open(database) as opened:
-        before = _size(database)
+    async with await open_database(database) as opened:
+        before = await opened.size()
         done = {thread_id: await _prune_thread(opened, thread_id, order.keep_turns) for thread_id in chosen}
         await opened.run(release_free_pages)
         if order.max_bytes is not None:
             await _prune_to_size(opened, order.keep_turns, order.max_bytes, done)
-        collected = await opened.run(lambda connection: collect_garbage(connection, FileBlobs(blob_dir(database))))
+        collected = await opened.run(lambda connection: collect_garbage(connection, open_blobs(database)))
         await opened.run(release_free_pages)
-        after = _size(database)
+        after = await opened.size()
     return Pruned(before, after, tuple(done.values()), collected)
 
 
@@ -338,7 +338,7 @@ async def _prune_to_size(
     while keep_turns > 1:
         keep_turns //= 2
         for thread_id, earlier in tuple(done.items()):
-            if _size(database.path) <= max_bytes:
+            if await database.size() <= max_bytes:
                 return
             now = await _prune_thread(database, thread_id, keep_turns)
             checkpoints, snapshots = earlier.checkpoints + now.checkpoints, earlier.snapshots + now.snapshots
@@ -347,7 +347,7 @@ async def _prune_to_size(
 
 
 async def _prune_thread(database: Database, thread_id: str, keep_turns: int) -> PrunedThread:
-    lock = FlockThreadLock(database, SystemClock())
+    lock = thread_lock(database, SystemClock())
     try:
         await lock.acquire(thread_id, new_owner_token())
     except ThreadHeld as held:
@@ -363,12 +363,6 @@ def _checkpointer(database: Database) -> "CheckpointSaver":
     from graph_agent.storage.sqlite.checkpointer import CheckpointSaver  # noqa: PLC0415 - see above
 
     return CheckpointSaver(database)
-
-
-def _size(database: Path) -> int:
-    """Bytes of the database with its log."""
-    parts = (database, database.with_name(f"{database.name}-wal"))
-    return sum(path.stat().st_size for path in parts if path.exists())
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +406,7 @@ async def fork(
     if checkpoint_id is None:
         raise UsageError(f"Thread {target.thread_id!r} has no checkpoint yet, so there is nothing to fork.")
     order = Fork(target.thread_id, checkpoint_id, thread_id or uuid4().hex, (clock or SystemClock()).now())
-    async with await Database.open(database) as opened:
+    async with await open_database(database) as opened:
         await _checkpointer(opened).fork(order)
     with read_database(database) as reader:
         calls = reader.inspection(order.target).calls

@@ -31,7 +31,7 @@ from graph_agent.errors import ConfigError, UsageError
 from graph_agent.events import EventBus, ToolCallProgress
 from graph_agent.ports import Blobs, FileStates, Grants, Journal, SandboxInfo
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads, ReadBuffer
-from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage import open_blobs
 from graph_agent.storage.sqlite.threads import ThreadTable
 from graph_agent.toolbox import GraphToolbox, ToolboxDependencies
 from graph_agent.toolbox.early_reads import EarlyReadToolbox
@@ -230,7 +230,7 @@ def early_reads_of(toolbox: GraphToolbox) -> EarlyReads:
 
 def read_only_toolbox(registry: ToolRegistry, workspace: Path, database: Path) -> GraphToolbox:
     """These tools, only to find out what a call did: no rules, and nothing is written."""
-    dependencies = ToolboxDependencies(FileBlobs(blob_dir(database)), _NoFileStates(), _record_nothing)
+    dependencies = ToolboxDependencies(open_blobs(database), _NoFileStates(), _record_nothing)
     return GraphToolbox(registry, workspace=workspace, policy=PolicySettings(), dependencies=dependencies)
 
 

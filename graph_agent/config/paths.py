@@ -12,12 +12,14 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import Literal
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from graph_agent.errors import ConfigError
 
 __all__ = [
+    "ServerPath",
     "agent_paths",
     "blob_dir",
     "capabilities_file",
@@ -48,7 +50,56 @@ _ODD_KINDS = {
 }
 
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SERVER_SCHEMES = ("postgresql", "postgres")
+
+
+class ServerPath(PosixPath):
+    """A database on a server. As a path it is the name beside which this host keeps what belongs to it.
+
+    That is the output of running calls, and what endpoints have shown that they take. As text it is the URL without
+    its password.
+    """
+
+    url: str = ""
+
+    @classmethod
+    def from_url(cls, url: str, folder: Path) -> "ServerPath":
+        """The database with this URL; `folder` is for this host's own files about databases on servers."""
+        import hashlib  # noqa: PLC0415 - a file needs no digest
+
+        parts = urlsplit(url)
+        given = dict(parse_qsl(parts.query))
+        place = (
+            parts.netloc.rpartition("@")[2],
+            parts.path,
+            *(given.get(name) for name in ("host", "port", "dbname")),
+        )
+        digest = hashlib.sha256(repr(place).encode("utf-8", "replace")).hexdigest()
+        path = cls(folder / digest[:16] / "graph-agent.db")
+        path.url = url
+        return path
+
+    @property
+    def password(self) -> str:
+        """The password in the URL; empty if there is none."""
+        parts = urlsplit(self.url)
+        in_query = dict(parse_qsl(parts.query)).get("password", "")
+        return unquote(parts.netloc.rpartition("@")[0].partition(":")[2]) or in_query
+
+    def __str__(self) -> str:
+        if not self.url:
+            return self.__fspath__()
+        parts = urlsplit(self.url)
+        user, at, host = parts.netloc.rpartition("@")
+        query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != "password"], safe="/")
+        return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
+
+    def __fspath__(self) -> str:
+        return str(super().__str__())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
 
 def config_dir(env: Mapping[str, str]) -> Path:
@@ -100,21 +151,31 @@ def data_dir(env: Mapping[str, str]) -> Path:
     return _xdg(env, "XDG_DATA_HOME", ".local/share")
 
 
-def database_path(env: Mapping[str, str], flag: str | None = None) -> Path:
-    """The database file: the flag, else GRAPH_AGENT_DB, else graph-agent.db in the data folder.
+def database_path(env: Mapping[str, str], flag: str | Path | None = None) -> Path:
+    """The database: the flag, else GRAPH_AGENT_DB, else graph-agent.db in the data folder.
 
-    Where that is a link, what it leads to: the log, the locks and the blobs lie beside the file itself, so that
-    whoever comes by the link and whoever comes by the file find the same ones.
+    For the URL of a PostgreSQL server a `ServerPath`. Where a file is a link, what it leads to: the log, the locks
+    and the blobs lie beside the file itself, so that whoever comes by the link and whoever comes by the file find
+    the same ones.
 
     Raises:
-        ConfigError: it is a URL, which as a name would create folders.
+        ConfigError: it is another URL, which as a name would create folders.
     """
-    named = flag or env.get("GRAPH_AGENT_DB")
-    if named and _URL.match(named):
-        raise ConfigError(
-            f"The database {named.partition('://')[0]}://… is a URL, but only files are supported. "
-            "Name a file with --db or GRAPH_AGENT_DB."
-        )
+    if isinstance(flag, ServerPath):
+        return flag
+    named = str(flag) if flag else env.get("GRAPH_AGENT_DB")
+    if named and (url := _URL.match(named)):
+        if url[1] not in _SERVER_SCHEMES:
+            raise ConfigError(
+                f"The database {url[0]}… is a URL of a kind that is not supported. Name a file, or a server with "
+                "postgresql://…, with --db or GRAPH_AGENT_DB."
+            )
+        try:
+            return ServerPath.from_url(named, data_dir(env) / "servers")
+        except ValueError as error:
+            raise ConfigError(
+                f"The database is not a valid URL ({error}). Write postgresql://USER@HOST/NAME."
+            ) from None
     path = Path(named).expanduser().absolute() if named else data_dir(env) / "graph-agent.db"
     is_link = os.path.islink(path)  # noqa: PTH114 - of a folder that may not be looked into, the method raises
     return Path(os.path.realpath(path)) if is_link else path

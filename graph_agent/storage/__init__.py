@@ -1,12 +1,36 @@
 """Durable storage: checkpoints, journal, decisions, locks and blobs.
 
-Importing the package imports nothing else: short-lived commands use single modules without LangGraph.
+Importing the package imports none of it: short-lived commands use single modules without LangGraph. The functions
+here choose between a file and a server.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-__all__ = ["Connection", "Cursor"]
+from graph_agent.config.paths import ServerPath, blob_dir
+from graph_agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from graph_agent.ports import Clock
+    from graph_agent.storage.blobs import FileBlobs
+    from graph_agent.storage.sqlite.database import Database
+    from graph_agent.storage.sqlite.read_store import SqliteReadStore
+
+__all__ = [
+    "Connection",
+    "Cursor",
+    "DatabaseLock",
+    "ReadSource",
+    "open_blobs",
+    "open_database",
+    "open_read_connection",
+    "open_read_store",
+    "refuse_server",
+    "server_stamp",
+    "thread_lock",
+]
 
 
 class Cursor(Protocol):
@@ -51,3 +75,138 @@ class Connection(Protocol):
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Cursor:
         """Run a statement once for each of the values."""
         ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class ReadSource(Protocol):
+    """A connection that can only read: to a file, or to a server."""
+
+    note: str
+    is_foreign: bool
+    is_legacy: bool
+
+    @property
+    def path(self) -> Path: ...
+
+    def rows(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ...) -> list[tuple[Any, ...]]: ...
+
+    def stream(
+        self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ...
+    ) -> Generator[tuple[Any, ...]]: ...
+
+    def snapshot(self) -> AbstractContextManager[None]: ...
+
+    def close(self) -> None: ...
+
+
+async def open_database(path: Path) -> "Database":
+    """Open the database for writing: a file, or one on a server.
+
+    Raises:
+        StorageError: it cannot be used (NewerSchema, DamagedDatabase among them); it is left as it was.
+    """
+    if isinstance(path, ServerPath):
+        _require_driver()
+        from graph_agent.storage.postgres.database import PostgresDatabase  # noqa: PLC0415 - few use a server
+
+        return await PostgresDatabase.open(path)
+    from graph_agent.storage.sqlite.database import Database  # noqa: PLC0415 - as above
+
+    return await Database.open(path)
+
+
+def open_read_store(path: Path) -> "SqliteReadStore":
+    """Open the database for reading.
+
+    Raises:
+        NothingYet: there is none.
+        NewerSchema: a newer version of the program wrote it.
+        StorageError: it cannot be read.
+    """
+    from graph_agent.storage.sqlite.read_store import SqliteReadStore  # noqa: PLC0415 - as above
+
+    return SqliteReadStore(open_read_connection(path), open_blobs(path))
+
+
+def open_read_connection(path: Path) -> ReadSource:
+    """As `open_read_store`, for statements of one's own."""
+    if isinstance(path, ServerPath):
+        _require_driver()
+        from graph_agent.storage.postgres.reader import PostgresReadConnection  # noqa: PLC0415 - as above
+
+        return PostgresReadConnection.open(path)
+    from graph_agent.storage.sqlite.read_connection import ReadConnection  # noqa: PLC0415 - as above
+
+    return ReadConnection.open(path)
+
+
+def open_blobs(path: Path) -> "FileBlobs":
+    """The blobs that belong to a database."""
+    if isinstance(path, ServerPath):
+        _require_driver()
+        from graph_agent.storage.postgres.blobs import PostgresBlobs  # noqa: PLC0415 - as above
+
+        return PostgresBlobs(path)
+    from graph_agent.storage.blobs import FileBlobs  # noqa: PLC0415 - as above
+
+    return FileBlobs(blob_dir(path))
+
+
+def server_stamp(path: ServerPath) -> tuple[int, int, int] | None:
+    """Different when something was written; None while the server cannot be asked."""
+    _require_driver()
+    from graph_agent.storage.postgres.reader import stamp  # noqa: PLC0415 - as above
+
+    return stamp(path)
+
+
+class DatabaseLock(Protocol):
+    """The port `ThreadLock`, for threads that may also be deleted."""
+
+    async def acquire(self, thread_id: str, owner_token: str) -> None:
+        """See `ThreadLock.acquire`."""
+
+    async def release(self) -> None:
+        """See `ThreadLock.release`."""
+
+    def mark_deleted(self) -> None:
+        """Note that the thread is being deleted, so that nobody takes it for lost."""
+
+
+def thread_lock(database: "Database", clock: "Clock") -> DatabaseLock:
+    """A lock for one thread of the database."""
+    if isinstance(database.path, ServerPath):
+        from graph_agent.storage.postgres.database import PostgresDatabase  # noqa: PLC0415 - as above
+        from graph_agent.storage.postgres.lease import PostgresThreadLock  # noqa: PLC0415 - as above
+
+        if isinstance(database, PostgresDatabase):
+            return PostgresThreadLock(database, clock)
+    from graph_agent.storage.sqlite.thread_lock import FlockThreadLock  # noqa: PLC0415 - as above
+
+    return FlockThreadLock(database, clock)
+
+
+def refuse_server(path: Path, command: str) -> None:
+    """Refuse a database on a server.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if isinstance(path, ServerPath):
+        raise UsageError(
+            f"`graph-agent {command}` is for a database file, and {path} is on a server: use its own tools, "
+            "such as pg_dump and pg_amcheck."
+        )
+
+
+def _require_driver() -> None:
+    try:
+        import psycopg  # noqa: F401, PLC0415 - as above
+    except ImportError as error:
+        raise UsageError(
+            "A database on a PostgreSQL server needs psycopg, which the extra postgres installs: "
+            f"pip install 'graph-agent[postgres]' ({error})"
+        ) from error

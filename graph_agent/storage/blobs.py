@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_SH, flock
 from pathlib import Path
@@ -15,7 +15,7 @@ from graph_agent.errors import StorageError
 from graph_agent.storage.private_files import make_private_folder, open_private_file, sync, sync_folder
 from graph_agent.storage.sqlite.database_file import translate_error
 
-__all__ = ["FileBlobs"]
+__all__ = ["FileBlobs", "require_digest"]
 
 _REFERENCE = re.compile(r"blob:sha256:([0-9a-f]{64})")
 
@@ -48,10 +48,8 @@ class FileBlobs:
         return f"blob:sha256:{digest}"
 
     def get(self, reference: str) -> bytes:
-        match = _REFERENCE.fullmatch(reference)
-        if match is None:
-            raise StorageError(f"{reference!r} is not a reference to a blob (`blob:sha256:` and 64 digits)")
-        path = self._path(match[1])
+        digest = require_digest(reference)
+        path = self._path(digest)
         try:
             data = zlib.decompress(path.read_bytes())
         except FileNotFoundError as error:
@@ -62,7 +60,7 @@ class FileBlobs:
             raise translate_error(path, error) from error
         except zlib.error as error:
             raise _damaged(reference, path) from error
-        if hashlib.sha256(data).hexdigest() != match[1]:
+        if hashlib.sha256(data).hexdigest() != digest:
             raise _damaged(reference, path)
         return data
 
@@ -96,6 +94,14 @@ class FileBlobs:
                 return None
         return status.st_size
 
+    def drop_unreferenced(
+        self,
+        find_referenced: Callable[[], Container[str]],  # noqa: ARG002 - files are listed instead
+        until: float,  # noqa: ARG002 - as above
+    ) -> list[int]:
+        """Delete what is not kept in files, and that nobody names or has stored since a time; returns the sizes."""
+        return []
+
     @contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
         """No blob is removed while one is stored; any number of writers may store at once."""
@@ -120,6 +126,18 @@ class FileBlobs:
             draft.rename(path)
         finally:
             draft.unlink(missing_ok=True)
+
+
+def require_digest(reference: str) -> str:
+    """The digest in a reference.
+
+    Raises:
+        StorageError: it is no reference to a blob.
+    """
+    match = _REFERENCE.fullmatch(reference)
+    if match is None:
+        raise StorageError(f"{reference!r} is not a reference to a blob (`blob:sha256:` and 64 digits)")
+    return match[1]
 
 
 def _safe(name: str) -> str:

@@ -72,9 +72,7 @@ class ThreadRunner:
         try:
             while True:
                 self._again.discard(thread_id)
-                session = await open_session(
-                    workspace=workspace, thread_id=thread_id, flags={"db": str(self._database)}
-                )
+                session = await open_session(workspace=workspace, thread_id=thread_id, flags={"db": self._database})
                 self._sessions[thread_id] = session
                 try:
                     await run_until_question(session, lambda: self._is_closing)

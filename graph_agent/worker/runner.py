@@ -171,7 +171,7 @@ class Worker:
         self._say(f"{short}  started in thread {task.thread_id}: {_first_line(task.prompt)}")
         try:
             workspace = await self._workspace(task, store)
-            flags = {**task.flags, "db": str(self._database), "awaits_servers": True}
+            flags = {**task.flags, "db": self._database, "awaits_servers": True}
             session = await open_session(workspace=workspace, thread_id=task.thread_id, flags=flags)
         except ThreadHeld as held:
             self._say(f"{short}  is not continued here: {held}")

@@ -15,7 +15,7 @@ from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import ThreadSummary
 from graph_agent.inspect.calls import is_alive
 from graph_agent.ports import SystemClock
-from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage import open_database
 from graph_agent.storage.sqlite.tasks import NewTask, Task, TaskTable, WorkerRow, read_tasks, read_workers
 from graph_agent.worker.worktrees import branch_for, repository_of
 
@@ -248,5 +248,5 @@ def overview(database: Path, ended: int = 5) -> Overview:
 
 @asynccontextmanager
 async def _task_table(database: Path) -> AsyncIterator[TaskTable]:
-    async with await Database.open(database) as opened:
+    async with await open_database(database) as opened:
         yield TaskTable(opened, SystemClock())

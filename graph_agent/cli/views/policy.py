@@ -43,7 +43,7 @@ _OPTIONAL_KEYS = ("problems", "allowed_in", "note")
 
 def list_policy(database: Path, *, as_json: bool) -> None:
     """Print the configured rules and the saved permissions."""
-    settings = settings_at(Path.cwd(), {"database": str(database)})
+    settings = settings_at(Path.cwd(), {"database": database})
     configured = [rule for rule in effective_rules(settings) if rule.list]
     grants = _read_grants(database)
     rules = [{"list": rule.list, "rule": rule.rule, "source": rule.source} for rule in configured]

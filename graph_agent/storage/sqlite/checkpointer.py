@@ -210,7 +210,8 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         self._last_history = None
         following = nodes_after(checkpoint)
         is_synced = not following or not self._deciding.issuperset(following)
-        await (self._database.write(store) if is_synced else self._database.quick_write(store))
+        write = self._database.write if is_synced else self._database.quick_write
+        await write(store, thread_id=thread_id)
         return _config(thread_id, namespace, checkpoint["id"])
 
     async def aput_writes(
@@ -229,7 +230,9 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         ]
         statement = _PUT_WRITE.format(what=what)
         self._last_history = None
-        await self._database.quick_write(lambda connection: connection.executemany(statement, rows))
+        await self._database.quick_write(
+            lambda connection: connection.executemany(statement, rows), thread_id=task[0]
+        )
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Delete everything that is stored about a thread, journal and decisions included."""
@@ -271,7 +274,10 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
 
         New messages are added to the search index: losing that on a power failure loses nothing.
         """
-        await self._write(lambda connection: update_search_index(connection, thread_id), synced=False)
+        self._last_history = None
+        await self._database.write(
+            lambda connection: update_search_index(connection, thread_id), synced=False, thread_id=thread_id
+        )
         if not await self._database.run(lambda connection: should_prune(connection, thread_id, keep_turns)):
             return PruneResult()
         pruned = await self.prune_thread(thread_id, keep_turns)
@@ -325,9 +331,9 @@ class CheckpointSaver(BaseCheckpointSaver[str]):
         number = int(str(current).split(".")[0]) if current else 0
         return f"{number + 1:09}.{random.randrange(16**6):06x}"  # noqa: S311 - distinguishes branches, no secret
 
-    async def _write(self, work: Callable[[Connection], _T], *, synced: bool = True) -> _T:
+    async def _write(self, work: Callable[[Connection], _T]) -> _T:
         self._last_history = None
-        return await self._database.write(work, synced=synced)
+        return await self._database.write(work)
 
     def _tuple(self, connection: Connection, place: tuple[str, str], row: Sequence[Any]) -> CheckpointTuple:
         thread_id, namespace = place

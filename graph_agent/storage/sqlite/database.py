@@ -36,7 +36,7 @@ _SHRINK_WAIT_MS = 500
 
 
 @contextmanager
-def _waiting(connection: sqlite3.Connection) -> Iterator[None]:
+def _waiting(connection: Connection) -> Iterator[None]:
     """Within the block other processes are waited for, and a commit may copy the log back into the file."""
     connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
     connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
@@ -88,7 +88,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._jobs: SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None] = SimpleQueue()
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Connection | None = None
         self._file: tuple[int, int] | None = None
         self._pending = 0
         """How many jobs have no outcome yet."""
@@ -178,6 +178,11 @@ class Database:
         """
         return transaction(connection, synced=synced)
 
+    async def size(self) -> int:
+        """Bytes of the file with its log."""
+        parts = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return await self.run(lambda _: sum(path.stat().st_size for path in parts if path.exists()))
+
     async def close(self) -> None:
         """Finish what was requested, then close the file; closing twice is harmless."""
         connection, self._connection = self._connection, None
@@ -195,7 +200,7 @@ class Database:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _open_connection(self) -> sqlite3.Connection:
+    def _open_connection(self) -> Connection:
         if self._connection is None:
             raise InternalError(f"the database {str(self.path)!r} was used after it was closed")
         return self._connection

@@ -83,9 +83,9 @@ SELECT args_digest, kind, by, at, args, reason, outside_sandbox FROM decisions
 WHERE thread_id = ? AND call_id = ? AND attempt = ? AND question = ? AND superseded_at IS NULL
 """
 _ASKS = """
-SELECT 1 FROM call_log WHERE thread_id = :thread_id AND call_id = :call_id AND NOT abandoned
+SELECT 1 FROM call_log WHERE thread_id = :thread_id AND call_id = :call_id AND abandoned = 0
     AND status NOT IN ('success', 'error', 'cancelled')
-    AND coalesce(json_extract(record, '$.attempt'), 1) = :attempt
+    AND coalesce(CAST(json_extract(record, '$.attempt') AS INTEGER), 1) = :attempt
     AND coalesce(json_extract(record, '$.args_digest'), '') IN ('', :digest)
 """
 """Records of versions that stored no digest ask for whatever arguments they hold."""
@@ -121,7 +121,9 @@ class SqliteDecisions:
 
     async def insert(self, thread_id: str, question: Question, answer: Answer) -> Answer:
         """Record an answer; one that was given for other arguments is superseded."""
-        return await self._database.write(lambda connection: insert_answer(connection, thread_id, question, answer))
+        return await self._database.write(
+            lambda connection: insert_answer(connection, thread_id, question, answer), thread_id=thread_id
+        )
 
     async def insert_if_asked(self, thread_id: str, question: Question, answer: Answer) -> Answer:
         """See the port: the look at the question and the record of the answer are one transaction."""
@@ -133,7 +135,7 @@ class SqliteDecisions:
                     raise QuestionChanged(question.call_id)
             return insert_answer(connection, thread_id, question, answer)
 
-        return await self._database.write(insert)
+        return await self._database.write(insert, thread_id=thread_id)
 
     async def find_answers(self, thread_id: str, questions: Sequence[Question]) -> dict[str, Answer]:
         def find_answers(connection: Connection) -> dict[str, Answer]:
@@ -153,12 +155,12 @@ class SqliteDecisions:
 
     async def mark_applied(self, thread_id: str, questions: Sequence[Question], at: str) -> None:
         rows = [(at, *_key(thread_id, question), question.args_digest) for question in questions]
-        await self._database.write(lambda connection: connection.executemany(_APPLY, rows))
+        await self._database.write(lambda connection: connection.executemany(_APPLY, rows), thread_id=thread_id)
 
     async def supersede(self, thread_id: str, call_ids: Sequence[str], at: str) -> None:
         """Supersede every answer to these calls: time travel asks again, an approval is never used twice."""
         named = {"thread_id": thread_id, "ids": json_text(list(call_ids)), "at": at}
-        await self._database.write(lambda connection: connection.execute(_SUPERSEDE, named))
+        await self._database.write(lambda connection: connection.execute(_SUPERSEDE, named), thread_id=thread_id)
 
 
 def find_answer(connection: Connection, thread_id: str, question: Question) -> Answer | None:

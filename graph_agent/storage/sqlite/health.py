@@ -25,6 +25,7 @@ from graph_agent.ports import (
     normalize_time,
 )
 from graph_agent.ports.thread_file import TABLES, Column, InvalidValue, encode_value
+from graph_agent.storage import refuse_server
 from graph_agent.storage.private_files import draft_file
 from graph_agent.storage.sqlite.database_file import (
     APPLICATION_ID,
@@ -158,6 +159,7 @@ def back_up(path: Path, target: Path) -> int:
         UsageError: there is no database, or the target exists or cannot be written.
         StorageError: it cannot be read, or there is no room for the copy.
     """
+    refuse_server(path, "doctor --backup")
     if not path.exists():
         raise UsageError(f"{path} does not exist: there is nothing to copy")
     if kind := special_file_kind(path):

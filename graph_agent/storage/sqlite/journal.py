@@ -130,7 +130,7 @@ class SqliteJournal:
                     return Claim(won=False, finished=old)
             return Claim(won=insert_claim(connection, row))
 
-        return await self._database.write(claim)
+        return await self._database.write(claim, thread_id=thread_id)
 
     async def record_process(self, thread_id: str, call_id: str, attempt: int, group: int, started: str) -> None:
         """See `Journal.record_process`.
@@ -139,7 +139,10 @@ class SqliteJournal:
             InternalError: no such attempt is executing, or it has a group already; the command must not be let go.
         """
         values = (group, started, boot_id(), storable(thread_id), storable(call_id), attempt)
-        if not await self._database.write(lambda connection: connection.execute(_PROCESS, values).rowcount):
+        recorded = await self._database.write(
+            lambda connection: connection.execute(_PROCESS, values).rowcount, thread_id=thread_id
+        )
+        if not recorded:
             raise InternalError(
                 f"attempt {attempt} of call {call_id!r} is not executing, or has a process group already; "
                 f"group {group} cannot be recorded"
@@ -162,7 +165,7 @@ class SqliteJournal:
         self, thread_id: str, call_id: str, attempt: int, owner: str, status: Literal["interrupted", "not_started"]
     ) -> None:
         values = (status, self._clock.now(), storable(thread_id), storable(call_id), attempt, owner)
-        await self._database.write(lambda connection: connection.execute(_INTERRUPT, values))
+        await self._database.write(lambda connection: connection.execute(_INTERRUPT, values), thread_id=thread_id)
 
     def _rows(self, connection: Connection, thread_id: str, call_id: str) -> list[JournalRow]:
         return list(map(self._row, connection.execute(_ROWS, (storable(thread_id), storable(call_id)))))

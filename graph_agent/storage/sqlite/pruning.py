@@ -340,6 +340,7 @@ def collect_garbage(connection: Connection, blobs: FileBlobs, now: float | None 
     """Remove what `find_garbage` finds."""
     sizes = [blobs.remove(path, _until(now)) for path in find_garbage(connection, blobs, now)]
     removed = [size for size in sizes if size is not None]
+    removed += blobs.drop_unreferenced(lambda: referenced_blobs(connection, blobs), _until(now))
     return GarbageResult(len(removed), sum(removed))
 
 

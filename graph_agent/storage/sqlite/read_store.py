@@ -5,10 +5,10 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from graph_agent import ports
+from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports.read_store import (
     CallRow,
@@ -23,6 +23,8 @@ from graph_agent.ports.read_store import (
     ThreadRow,
     TranscriptEntry,
 )
+from graph_agent.storage import ReadSource
+from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.decoder import PlainDecoder
 from graph_agent.storage.sqlite.checkpoint_rows import (
     BrokenCheckpoint,
@@ -34,7 +36,6 @@ from graph_agent.storage.sqlite.checkpoint_rows import (
 )
 from graph_agent.storage.sqlite.deltas import delta_history, line
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
-from graph_agent.storage.sqlite.read_connection import ReadConnection
 from graph_agent.storage.sqlite.row_values import (
     OWN_INTENT,
     CheckpointRow,
@@ -199,18 +200,15 @@ _EXPORT_ORDER = {
 class SqliteReadStore:
     """The port `ReadStore`."""
 
-    def __init__(self, connection: ReadConnection) -> None:
+    def __init__(self, connection: ReadSource, blobs: FileBlobs | None = None) -> None:
         self._connection = connection
+        self._blobs = blobs or FileBlobs(blob_dir(connection.path))
         self._rows = connection.rows
         self._decoder = PlainDecoder()
         self.path = connection.path
         self.note = connection.note
         self.is_foreign = connection.is_foreign
         self._read = read_foreign_checkpoint if connection.is_foreign else read_checkpoint
-
-    @classmethod
-    def open(cls, path: Path) -> "SqliteReadStore":
-        return cls(ReadConnection.open(path))
 
     def close(self) -> None:
         self._connection.close()
@@ -234,7 +232,7 @@ class SqliteReadStore:
             open_calls: list[CallRow] = []
             used = None
             try:
-                open_calls = [] if is_idle or not calls else calls_of(whole["thread_id"], calls, self.path)
+                open_calls = [] if is_idle or not calls else calls_of(whole["thread_id"], calls, self._blobs)
                 used = None if usage is None else load_json(usage, dict)
             except DamagedDatabase:
                 damaged = True
@@ -295,8 +293,9 @@ class SqliteReadStore:
             FROM (SELECT ? AS thread_id, value AS call_id FROM json_each(?)) w""",  # noqa: S608 - nothing from outside
             (thread_id, json.dumps(list(records))),
         )
+        blobs = self._blobs
         found = {
-            call_id: (attempts_of(attempts, self.path), answers_of(answers)) for call_id, attempts, answers in rows
+            call_id: (attempts_of(attempts, blobs), answers_of(answers)) for call_id, attempts, answers in rows
         }
         return [CallRow(thread_id, record, *found[call_id]) for call_id, record in records.items()]
 
@@ -422,8 +421,8 @@ class SqliteReadStore:
         return CheckpointRow(rows[0], partial(self._decoded, thread_id)) if rows else None
 
     def checkpoints(self, thread_id: str, newest: int | None = None) -> list[StoredCheckpoint]:
-        limit = _ALL if newest is None else newest
-        rows = self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id DESC LIMIT ?", (thread_id, limit))
+        values = (thread_id, _ALL if newest is None else newest)
+        rows = self._rows(f"{_CHECKPOINTS} ORDER BY checkpoint_id DESC LIMIT ?", values)
         return [CheckpointRow(row, partial(self._decoded, thread_id)) for row in reversed(rows)]
 
     def count_checkpoints(self, thread_id: str) -> int:
@@ -592,5 +591,5 @@ class SqliteReadStore:
             parameters,
         )
         for thread_id, is_idle, is_abandoned, calls in rows:
-            for call in calls_of(thread_id, calls, self.path):
+            for call in calls_of(thread_id, calls, self._blobs):
                 yield call._replace(is_idle=bool(is_idle), is_abandoned=bool(is_abandoned))

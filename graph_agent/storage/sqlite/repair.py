@@ -447,7 +447,7 @@ _FORGOTTEN_BRANCHES = """
 INSERT INTO branches (thread_id, branch, parent_branch, from_seq, checkpoint_id, at)
 SELECT thread_id, branch, 0, 0, min(checkpoint_id), min(at) FROM transcript t
 WHERE thread_id = ? AND branch > 0 AND NOT EXISTS (
-    SELECT 1 FROM branches b WHERE b.thread_id = t.thread_id AND b.branch = t.branch) GROUP BY branch
+    SELECT 1 FROM branches b WHERE b.thread_id = t.thread_id AND b.branch = t.branch) GROUP BY thread_id, branch
 """
 _MOVE_BRANCHES = """
 UPDATE branches SET from_seq = (

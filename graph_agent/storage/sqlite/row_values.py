@@ -1,19 +1,16 @@
 """Turns rows into the values of the read store."""
 
-import hashlib
 import json
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from graph_agent import ports
 from graph_agent.calls import STATUSES
-from graph_agent.config.paths import blob_dir
-from graph_agent.errors import DamagedDatabase
+from graph_agent.errors import DamagedDatabase, StorageError
 from graph_agent.ports.read_store import Attempt, CallRow, StandingAnswer, StoredAnswer, TranscriptEntry
+from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.decoder import Decoder, PlainDecoder
 from graph_agent.storage.legacy_names import current_outcome
 from graph_agent.storage.sqlite.checkpoint_rows import Link
@@ -111,7 +108,7 @@ def sound_thread_columns(columns: Mapping[str, Any]) -> tuple[dict[str, Any], bo
     return whole, whole != dict(columns)
 
 
-def calls_of(thread_id: str, calls: str, database: Path) -> list[CallRow]:
+def calls_of(thread_id: str, calls: str, blobs: FileBlobs) -> list[CallRow]:
     """Calls with their evidence, from the JSON text that statements select."""
     found = []
     for call_id, text, attempts, answers in load_json(calls):
@@ -119,7 +116,7 @@ def calls_of(thread_id: str, calls: str, database: Path) -> list[CallRow]:
         if not isinstance(record, dict) or not _has_call_shape(record):
             raise damaged_value(f"The call log of thread {thread_id} holds {text!r:.80} instead of a call")
         whole = {**_REQUIRED, "call_id": call_id, **record}
-        found.append(CallRow(thread_id, whole, attempts_of(attempts, database), answers_of(answers)))
+        found.append(CallRow(thread_id, whole, attempts_of(attempts, blobs), answers_of(answers)))
     return found
 
 
@@ -133,27 +130,21 @@ def _has_call_shape(record: Mapping[str, Any]) -> bool:
     )
 
 
-def attempts_of(text: str, database: Path) -> list[Attempt]:
+def attempts_of(text: str, blobs: FileBlobs) -> list[Attempt]:
     """Journal rows of a call, from JSON text."""
     return [
-        Attempt(number, status, ended_at, _outcome(outcome, database) if outcome else None, started_at)
+        Attempt(number, status, ended_at, _outcome(outcome, blobs) if outcome else None, started_at)
         for number, status, ended_at, outcome, started_at in load_json(text)
     ]
 
 
-def _outcome(text: str, database: Path) -> Mapping[str, Any]:
-    """The outcome; empty where the file of a large one is gone or damaged."""
+def _outcome(text: str, blobs: FileBlobs) -> Mapping[str, Any]:
+    """The outcome; empty where the content of a large one is gone or damaged."""
     try:
         outcome: Any = json.loads(text)
         if isinstance(outcome, dict) and "blob" in outcome:
-            digest = str(outcome["blob"]).removeprefix("blob:sha256:")
-            if not digest.isalnum():
-                return {}
-            content = zlib.decompress((blob_dir(database) / "objects" / digest[:2] / digest[2:]).read_bytes())
-            if hashlib.sha256(content).hexdigest() != digest:
-                return {}
-            outcome = current_outcome(json.loads(content))
-    except (OSError, ValueError, zlib.error):
+            outcome = current_outcome(json.loads(blobs.get(str(outcome["blob"]))))
+    except (StorageError, ValueError):
         return {}
     return outcome if isinstance(outcome, dict) else {}
 
@@ -218,7 +209,7 @@ def load_json(text: str, kind: type | None = None) -> Any:
     if text == "[]" and kind is not dict:  # The usual case for most calls.
         return []
     try:
-        value = json.loads(text)
+        value = json.loads(text, strict=False)  # A server gives a NUL as itself.
     except (ValueError, TypeError, RecursionError) as error:
         raise damaged_value(f"A column that must hold JSON does not ({error})") from error
     if kind is not None and not isinstance(value, kind):

@@ -20,9 +20,8 @@ from graph_agent.ports import Clock, TaskState, normalize_time
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.read_store import Lease
 from graph_agent.ports.stored_text import storable
-from graph_agent.storage import Connection
+from graph_agent.storage import Connection, open_read_connection
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.read_connection import ReadConnection
 from graph_agent.storage.sqlite.row_values import damaged_value, load_json
 from graph_agent.storage.sqlite.threads import CREATE_THREAD, QUEUE_MESSAGE
 
@@ -261,7 +260,7 @@ def read_workers(database: Path) -> list[WorkerRow]:
 
 def _read(path: Path, table: str, query: str) -> list[tuple[Any, ...]]:
     try:
-        connection = ReadConnection.open(path)
+        connection = open_read_connection(path)
     except NothingYet:
         return []
     with closing(connection):

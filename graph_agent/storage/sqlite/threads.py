@@ -186,7 +186,10 @@ class ThreadTable:
 
     async def _set(self, column: str, value: str, thread_id: str) -> None:
         statement, values = f"UPDATE threads SET {column} = ? WHERE thread_id = ?", (storable(value), thread_id)  # noqa: S608 - names only
-        if not await self._database.write(lambda connection: connection.execute(statement, values).rowcount):
+        changed = await self._database.write(
+            lambda connection: connection.execute(statement, values).rowcount, thread_id=thread_id
+        )
+        if not changed:
             raise _unknown(thread_id)
 
     async def _require(self, thread_id: str) -> ThreadRow:
@@ -316,4 +319,4 @@ class SqliteFileStates:
         """Note what the thread has just read or written; a power failure may forget it, then it is read again."""
         statement = "INSERT OR REPLACE INTO file_states (thread_id, path, sha256, at) VALUES (?, ?, ?, ?)"
         row = (thread_id, storable(path), sha256, self._clock.now())
-        await self._database.quick_write(lambda connection: connection.execute(statement, row))
+        await self._database.quick_write(lambda connection: connection.execute(statement, row), thread_id=thread_id)

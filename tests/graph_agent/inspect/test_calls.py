@@ -14,10 +14,10 @@ from graph_agent.inspect.calls import CallView, effective_record, thread_status,
 from graph_agent.ports import Intent, JournalRow, Outcome, RowStatus, SystemClock
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.read_store import Attempt, StandingAnswer, StoredAnswer
+from graph_agent.storage import open_read_store
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
-from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.graph_agent.storage.sqlite.looking import execute
 
@@ -162,7 +162,7 @@ async def _record(path: Path, output: str) -> Outcome:
 
 
 def _read(path: Path) -> object:
-    store = SqliteReadStore.open(path)
+    store = open_read_store(path)
     [call] = store.evidence("t1", {"call_a": {"status": "executing"}})
     store.close()
     return call.attempts[0].outcome

@@ -9,8 +9,8 @@ from graph_agent.inspect import Lease, Reader, is_alive
 from graph_agent.inspect.calls import read_leases, view_calls
 from graph_agent.ports import SystemClock
 from graph_agent.ports.background import boot_id, process_started
+from graph_agent.storage import open_read_store
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import ThreadTable
 from tests.fakes.database_rows import START, Rows, record_of
@@ -20,7 +20,7 @@ def test_every_lease_is_known_and_whose_process_lives(rows: Rows) -> None:
     rows.lease("living")
     rows.lease("dead", process_started="0")
     rows.lease("ended", ended_at=START)
-    database = SqliteReadStore.open(rows.path)
+    database = open_read_store(rows.path)
 
     leases = read_leases(database)
 
@@ -33,7 +33,7 @@ def test_a_call_that_ends_with_its_process_while_we_read_is_not_interrupted(rows
     rows.thread(next_nodes=("tool_execution",))
     rows.call(record_of("executing"))
     rows.lease(process_started="0")
-    database = SqliteReadStore.open(rows.path)
+    database = open_read_store(rows.path)
     leases = read_leases(database)
 
     rows.execute("UPDATE call_log SET status = 'success', record = json_set(record, '$.status', 'success')")

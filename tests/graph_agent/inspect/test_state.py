@@ -20,9 +20,9 @@ from graph_agent.calls import NEW_MESSAGE, ToolCallInfo, merge_calls, merge_mess
 from graph_agent.errors import DamagedDatabase, UnknownId
 from graph_agent.inspect import CheckpointState
 from graph_agent.inspect.state import Change, channel_values, diff_values
+from graph_agent.storage import open_read_store
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
-from graph_agent.storage.sqlite.read_store import SqliteReadStore
 from tests.fakes.database_rows import Rows, record_of
 
 _CONFIG: RunnableConfig = {"configurable": {"thread_id": "t1"}}
@@ -313,7 +313,7 @@ def _values(
     rows: Rows, parent_id: str, stored: dict[str, Any] | None = None, versions: Sequence[str] = ("messages",)
 ) -> dict[str, Any]:
     _checkpoint(rows, "target", parent_id, versions, **(stored or {}))
-    with closing(SqliteReadStore.open(rows.path)) as database:
+    with closing(open_read_store(rows.path)) as database:
         target = database.checkpoint("t1", "target")
         assert target is not None
         return channel_values(database, "t1", target)

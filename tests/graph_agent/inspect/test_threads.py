@@ -5,6 +5,7 @@ from graph_agent.inspect import Lease, Reader
 from graph_agent.inspect.threads import ThreadSummary, read_recent, read_threads
 from graph_agent.ports.background import boot_id
 from graph_agent.ports.read_store import TranscriptEntry
+from graph_agent.storage import open_read_store
 from graph_agent.storage.sqlite import read_store
 from graph_agent.storage.sqlite.read_connection import ReadConnection
 from graph_agent.storage.sqlite.read_store import SqliteReadStore
@@ -140,7 +141,7 @@ def test_messages_of_one_thread_come_in_the_order_in_which_they_came(rows: Rows)
     rows.message("user", {"content": "go"})
     rows.message("user", {"content": "other"}, "t2")
     rows.message("assistant", {"content": "done", "usage": {"input_tokens": 1}})
-    database = SqliteReadStore.open(rows.path)
+    database = open_read_store(rows.path)
 
     found = list(database.messages("t1"))
 
@@ -157,7 +158,7 @@ def test_of_other_branches_only_what_the_head_rests_on_is_shown_unless_all_is_as
         rows.message("user", {"content": text})
     rows.execute("UPDATE transcript SET branch = CASE WHEN seq < 3 THEN 0 WHEN seq < 5 THEN 1 ELSE 2 END")
     rows.execute("INSERT INTO branches VALUES ('t1', 1, 0, 1, 'c2', ''), ('t1', 2, 1, 3, 'c3', '')")
-    database = SqliteReadStore.open(rows.path)
+    database = open_read_store(rows.path)
 
     shown = [entry.seq for entry in database.messages("t1")]
     everything = [(entry.seq, entry.branch) for entry in database.messages("t1", all_branches=True)]
@@ -171,7 +172,7 @@ def test_the_end_of_a_conversation_is_read_alone_and_what_stands_before_it_is_co
     rows.thread()
     for role in ("system", "user", "assistant", "user", "tool", "assistant", "user", "assistant"):
         rows.message(role, {"content": role})
-    database = SqliteReadStore.open(rows.path)
+    database = open_read_store(rows.path)
 
     found = [
         read_recent(database, "t1", 3),

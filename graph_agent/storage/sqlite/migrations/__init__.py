@@ -4,12 +4,11 @@
 LangGraph's SQLite savers use, so that their tools can read them. Times are ISO-8601 UTC, JSON columns hold text.
 """
 
-import sqlite3
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 __all__ = ["SCHEMA_VERSION", "Migration", "load_migrations"]
 
@@ -24,7 +23,7 @@ class Migration(NamedTuple):
     sql: str
     releases_space: bool = False
     """The file is first rewritten so that it can shrink from then on."""
-    fill: Callable[[sqlite3.Connection], None] | None = None
+    fill: Callable[[Any], None] | None = None
     """Derives or changes rows, in the same transaction."""
 
 

@@ -28,7 +28,7 @@ async def content_of(database: Database, *tables: str) -> dict[str, list[tuple[A
 
 def opened(database: Database) -> sqlite3.Connection:
     """The connection itself, for what only SQLite has."""
-    assert database._connection is not None
+    assert isinstance(database._connection, sqlite3.Connection)
     return database._connection
 
 

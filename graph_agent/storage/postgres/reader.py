@@ -1,0 +1,111 @@
+"""The database on a server, read only: it works beside processes that write, and on a standby."""
+
+import atexit
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from graph_agent.config.paths import ServerPath
+from graph_agent.errors import InternalError, StorageError
+from graph_agent.ports.stored_text import storable
+from graph_agent.storage.postgres.connection import PostgresConnection, Values, connect
+from graph_agent.storage.postgres.errors import translate_error
+from graph_agent.storage.postgres.schema import require_readable
+
+__all__ = ["PostgresReadConnection", "stamp"]
+
+
+class PostgresReadConnection:
+    """See `sqlite.ReadConnection`."""
+
+    is_foreign = False
+    is_legacy = False
+    note = ""
+
+    def __init__(self, path: ServerPath, connection: PostgresConnection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: ServerPath) -> "PostgresReadConnection":
+        """Connect.
+
+        Raises:
+            NothingYet: there are no threads.
+            NewerSchema: a newer version of the program wrote them.
+            StorageError: the server cannot be used, or its tables have to be migrated.
+        """
+        database = cls(path, PostgresConnection(connect(path, is_read_only=True)))
+        try:
+            require_readable(path, database._connection)
+        except psycopg.Error as error:
+            database.close()
+            raise translate_error(path, error) from error
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def rows(self, sql: str, parameters: Values = ()) -> list[tuple[Any, ...]]:
+        """All rows of one SELECT.
+
+        Raises:
+            StorageError: the server failed, or cannot be reached.
+        """
+        if self._connection.session.closed:
+            raise InternalError(f"{self.path} was read after it was closed")
+        try:
+            return self._connection.execute(sql, _storable(parameters)).fetchall()
+        except psycopg.Error as error:
+            raise translate_error(self.path, error) from error
+
+    def stream(self, sql: str, parameters: Values = ()) -> Generator[tuple[Any, ...]]:
+        """The rows of one SELECT; of a line of ancestors not many more than are asked for. Fails as `rows` does."""
+        try:
+            yield from self._connection.execute(sql, _storable(parameters))
+        except psycopg.Error as error:
+            raise translate_error(self.path, error) from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Everything read in the block is of one moment, whatever other processes commit meanwhile."""
+        try:
+            self._connection.session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield
+        except psycopg.Error as error:
+            raise translate_error(self.path, error) from error
+        finally:
+            self._connection.rollback()
+
+    def close(self) -> None:
+        """End the session."""
+        self._connection.close()
+
+
+_STAMP = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)"
+_asked: dict[str, PostgresConnection] = {}
+"""One session for each server that is asked for changes again and again."""
+
+
+def stamp(path: ServerPath) -> tuple[int, int, int] | None:
+    """The number of the server's next transaction; None while it cannot be asked."""
+    try:
+        if path.url not in _asked:
+            _asked[path.url] = PostgresConnection(connect(path, is_read_only=True))
+            atexit.register(_asked[path.url].close)
+        [number] = _asked[path.url].execute(_STAMP).fetchone()
+    except (psycopg.Error, StorageError):
+        if (connection := _asked.pop(path.url, None)) is not None:
+            atexit.unregister(connection.close)
+            connection.close()
+        return None
+    return number, 0, 0
+
+
+def _storable(parameters: Values) -> Values:
+    """Names that are not UTF-8, as the shell may give them, are stored with question marks in place of it."""
+    if isinstance(parameters, Mapping):
+        return {name: storable(one) if isinstance(one, str) else one for name, one in parameters.items()}
+    return [storable(one) if isinstance(one, str) else one for one in parameters]
