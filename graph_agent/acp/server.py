@@ -257,7 +257,7 @@ class _Agent:
 
 
 def _load_modules() -> None:
-    for name in ("graph_agent.app.opening", "graph_agent.acp.session"):
+    for name in ("graph_agent.app.opening", "graph_agent.app.session_parts", "graph_agent.acp.session"):
         importlib.import_module(name)
 
 

@@ -302,6 +302,7 @@ def check_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
         _check_rows(path, health),
         _check_projections(path, health),
         _check_shells(path, health),
+        _check_early_requests(path, health),
         _check_size(path),
         _check_privacy(path, own_folders(path, environment)),
         _check_space(path),
@@ -453,6 +454,24 @@ def _check_shells(path: Path, health: Health | None) -> Check:
     named = _first([f"{one.shell_id} (pid {one.pid}, thread {one.thread_id})" for one in running], ", ")
     hint = f"graph-agent resume {shlex.quote(min(lost))} reattaches its shells" if lost else ""
     return Check("shells", ok=not lost, detail=f"in the background: {named}", hint=hint, matters=False)
+
+
+def _check_early_requests(path: Path, health: Health | None) -> Check:
+    """Requests that were paid and not used: the process was killed, or the turn needed another request."""
+    unused: list[int] = []
+    if health is not None:
+        try:
+            with read_database(path) as reader:
+                unused = reader.unused_requests()
+        except AgentError as error:
+            return Check("early requests", ok=False, detail=str(error), hint=_REPAIR, matters=False)
+    if not unused:
+        return Check("early requests", ok=True, detail="none was sent in vain")
+    detail = (
+        f"{format_count(len(unused), 'request')} sent before the turn and not used, about {sum(unused):,} tokens"
+    )
+    hint = 'with early_request = "off" every request waits for its turn'
+    return Check("early requests", ok=True, detail=detail, hint=hint)
 
 
 def _check_size(path: Path) -> Check:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from graph_agent.config.paths import config_dir, read_plain_text
+from graph_agent.config.paths import config_dir, memory_file, read_plain_text
 from graph_agent.config.settings import Settings
 from graph_agent.config.user_commands import split_front_matter
 from graph_agent.errors import StorageError
@@ -24,6 +24,7 @@ __all__ = [
     "MemoryNote",
     "load_skills",
     "parse_memory",
+    "prompt_now",
     "read_context_file",
     "remove_memory_note",
     "skill_files",
@@ -85,6 +86,12 @@ def system_prompt(
     also = "".join(f"\nYou may also work here, by absolute paths: {root}" for root in roots)
     parts.append(f"Workspace: {workspace}{also}\nPlatform: {platform.system()} {platform.machine()}\nDate: {today}")
     return "\n\n".join(parts)
+
+
+def prompt_now(workspace: Path, settings: Settings, roots: Sequence[Path], today: str) -> str:
+    """The system prompt of a thread that begins now, with the user's context file as it is."""
+    memory = read_context_file(memory_file(os.environ))
+    return system_prompt(workspace, today, memory, settings.instructions, roots)
 
 
 def with_role(prompt: str, role: str) -> str:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.models import open_model
-from graph_agent.app.opening import Store, existing_folder, graph_dependencies, open_store
+from graph_agent.app.named_agents import remove_new_task
+from graph_agent.app.opening import existing_folder
 from graph_agent.app.project_trust import settings_at
-from graph_agent.app.subagents import remove_new_task
+from graph_agent.app.session_parts import graph_dependencies
 from graph_agent.app.toolset import WorkFolders, full_registry, policy_of, roots_of
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import InternalError, UsageError
@@ -28,6 +29,7 @@ from graph_agent.graph.run_context import RunContext
 from graph_agent.storage import DatabaseLock, open_database, thread_lock
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
+from graph_agent.storage.sqlite.threads import Store, open_store
 from tools import BaseTool
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from tools.description import format_declarations
 
 if TYPE_CHECKING:
     from graph_agent.model.local.gguf import Header, KnownModel
+    from graph_agent.model.openai.early_request import EarlyRequest
 
 __all__ = [
     "LocalFile",
@@ -57,10 +58,17 @@ class OpenedModel(ChatModel, Models, Protocol):
         ...
 
 
-async def open_model(settings: Settings, *, may_choose_later: bool, max_attempts: int | None = None) -> OpenedModel:
+async def open_model(
+    settings: Settings,
+    *,
+    may_choose_later: bool,
+    max_attempts: int | None = None,
+    early: "EarlyRequest | None" = None,
+) -> OpenedModel:
     """The model behind the chat-model port. An endpoint that is down fails turns, not this.
 
-    `max_attempts` is how often an endpoint is asked for one reply, if not as often as in a turn.
+    `max_attempts` is how often an endpoint is asked for one reply, if not as often as in a turn. `early` is a
+    request to it that was sent already.
 
     Raises:
         UsageError: no model is named, the endpoint has not exactly one, and nobody can be asked.
@@ -82,7 +90,7 @@ async def open_model(settings: Settings, *, may_choose_later: bool, max_attempts
         case "local":
             return await _open_local(settings.model)
         case "endpoint":
-            return await _open_endpoint(settings, max_attempts, may_choose_later=may_choose_later)
+            return await _open_endpoint(settings, max_attempts, early, may_choose_later=may_choose_later)
 
 
 async def _load(module: str) -> None:
@@ -101,7 +109,9 @@ async def _open_local(model: ModelSettings) -> OpenedModel:
     return LocalModel(path, runtime, context=context, commands_first=model.local_commands)
 
 
-async def _open_endpoint(settings: Settings, max_attempts: int | None, *, may_choose_later: bool) -> OpenedModel:
+async def _open_endpoint(
+    settings: Settings, max_attempts: int | None, early: "EarlyRequest | None", *, may_choose_later: bool
+) -> OpenedModel:
     await _load("graph_agent.model.openai.endpoint")
     from graph_agent.model.openai.endpoint import EndpointModel  # noqa: PLC0415 - as above
 
@@ -116,7 +126,7 @@ async def _open_endpoint(settings: Settings, max_attempts: int | None, *, may_ch
     attempts = {} if max_attempts is None else {"max_attempts": max_attempts}
     # Its certificates alone take 20 ms to read.
     model = await asyncio.to_thread(
-        EndpointModel, settings, format_tools=format_declarations, image=load_image, **attempts
+        EndpointModel, settings, format_tools=format_declarations, image=load_image, early=early, **attempts
     )
     if not may_choose_later:
         try:

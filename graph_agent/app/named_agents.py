@@ -14,10 +14,18 @@ from graph_agent.config.settings import SELECTABLE_MODES, Settings
 from graph_agent.config.user_commands import field_items, split_front_matter
 from graph_agent.errors import UsageError
 from graph_agent.storage.sqlite.row_values import damaged_value, load_json
-from tools.agent_ops.new_task import NamedAgent
+from tools.agent_ops.new_task import NEW_TASK, NamedAgent, NewTaskTool, SubAgentPort
 from tools.registry import ToolRegistry, keep_only, resolve_tool_name, unknown_tool_message
 
-__all__ = ["NO_AGENT", "agent_from_json", "agent_of_thread", "agent_to_json", "load_agents"]
+__all__ = [
+    "NO_AGENT",
+    "agent_from_json",
+    "agent_of_thread",
+    "agent_to_json",
+    "load_agents",
+    "register_new_task",
+    "remove_new_task",
+]
 
 NO_AGENT = NamedAgent("", "", "")
 """Changes nothing."""
@@ -124,3 +132,21 @@ def agent_from_json(text: str) -> NamedAgent:
         return NamedAgent(**{**stored, "tools": None if stored["tools"] is None else tuple(stored["tools"])})
     except (KeyError, TypeError) as error:
         raise damaged_value(f"A thread holds {text!r:.60} as its agent") from error
+
+
+def register_new_task(
+    registry: ToolRegistry,
+    workspace: Path,
+    agents: Mapping[str, NamedAgent],
+    *,
+    may_delegate: bool,
+    sub_agents: SubAgentPort | None = None,
+) -> None:
+    """Offer the tool that starts sub-agents, if the thread may have some; without a port it is only declared."""
+    if remove_new_task(registry) and may_delegate:
+        registry.register(NewTaskTool(workspace=workspace, sub_agents=sub_agents, agents=tuple(agents.values())))
+
+
+def remove_new_task(registry: ToolRegistry) -> bool:
+    """Unregister the built-in `new_task`; False if there is none, or it is the user's own tool, which stays."""
+    return registry.origin(NEW_TASK) == "builtin" and registry.unregister(NEW_TASK)

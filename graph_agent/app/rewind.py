@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from graph_agent.app.opening import open_store, session_dependencies
 from graph_agent.app.reader import read_database
+from graph_agent.app.session_parts import session_dependencies
 from graph_agent.app.toolset import roots_of
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import UsageError
@@ -25,6 +25,7 @@ from graph_agent.session.time_travel import (
     plan_rewind,
     plan_undo,
 )
+from graph_agent.storage.sqlite.threads import open_store
 from graph_agent.wording import escape, format_count, format_names
 
 __all__ = ["RewindOutcome", "RewindRequest", "format_survey", "reverted_calls", "rewind"]

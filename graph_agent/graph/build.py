@@ -33,7 +33,12 @@ from graph_agent.graph.tool_execution import ToolExecution
 from graph_agent.graph.tool_routing import ToolRouting
 from graph_agent.ports import Barrier, Blobs, ChatModel, Clock, Decisions, Journal, Toolbox
 from graph_agent.ports.background import BackgroundShells, NoShells
-from graph_agent.ports.model import FindContextWindow, assumed_context_window
+from graph_agent.ports.model import (
+    FindContextWindow,
+    FindUnusedRequests,
+    assumed_context_window,
+    no_unused_requests,
+)
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads, Hooks
 from graph_agent.ports.usage import UNPRICED, Meter
 
@@ -68,6 +73,7 @@ class GraphDependencies:
     """
     meter: Meter = UNPRICED
     early_reads: EarlyReads = NO_EARLY_READS
+    unused_requests: FindUnusedRequests = no_unused_requests
     has_auto_mode: bool = False
     """Whether the model reviews calls in mode auto; else they need approval."""
     is_sub_agent: bool = False
@@ -92,6 +98,7 @@ def build_graph(parts: GraphDependencies, checkpointer: Saver | None = None) -> 
             compaction=compaction,
             meter=parts.meter,
             early_reads=parts.early_reads,
+            unused_requests=parts.unused_requests,
             reviewer=CallReviewer(model, toolbox, parts.meter) if parts.has_auto_mode else None,
             shells=parts.shells,
             is_sub_agent=parts.is_sub_agent,

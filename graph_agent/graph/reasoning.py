@@ -22,7 +22,7 @@ from graph_agent.graph.limits import budget_limit, reserve_request
 from graph_agent.graph.run_context import GraphPosition, RunContext, Step, scope_of
 from graph_agent.ports import ChatModel, Delta, Journal, ModelRequest, Scope, Toolbox
 from graph_agent.ports.background import BackgroundShells, NoShells
-from graph_agent.ports.model import UNFULFILLED
+from graph_agent.ports.model import UNFULFILLED, FindUnusedRequests, no_unused_requests
 from graph_agent.ports.stored_text import storable
 from graph_agent.ports.toolbox import NO_EARLY_READS, EarlyReads
 from graph_agent.ports.usage import UNLIMITED, UNPRICED, Meter, UsageTotals, add_usage
@@ -74,6 +74,7 @@ class Reasoning:
     compaction: Compaction
     meter: Meter = UNPRICED
     early_reads: EarlyReads = NO_EARLY_READS
+    unused_requests: FindUnusedRequests = no_unused_requests
     reviewer: CallReviewer | None = None
     """Asked in mode auto only; without one all calls need approval there."""
     shells: BackgroundShells = field(default_factory=NoShells)
@@ -174,6 +175,9 @@ class Reasoning:
         if self.reviewer is not None and scope.mode == "auto":
             review = await self.reviewer.review(message, state["messages"], review.verdicts, scope)
         used = add_usage(usage, review.usage)
+        if starts_turn:
+            unused = await self.unused_requests(scope.thread_id)
+            used = add_usage(used, self.meter.unused_usage(unused, state.get("usage"), self.model.label))
         next_turn: dict[str, Any] = {key: value for key, value in turn.items() if key not in _UNTIL_REPLY}
         next_turn |= {
             "steps": number,

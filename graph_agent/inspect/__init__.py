@@ -16,9 +16,8 @@ from graph_agent.inspect.calls import (
 from graph_agent.inspect.history import END, START, HistoryEntry, Visits
 from graph_agent.inspect.ids import Target
 from graph_agent.inspect.reader import Inspection, Reader
-from graph_agent.inspect.search import SearchHit
 from graph_agent.inspect.state import Change, CheckpointState, Task, diff_values
-from graph_agent.inspect.threads import RecentMessages, ThreadSummary
+from graph_agent.inspect.threads import RecentMessages, SearchHit, ThreadSummary
 from graph_agent.ports.checkpoint_values import are_messages, is_message, role_of
 from graph_agent.ports.read_store import (
     Attempt,

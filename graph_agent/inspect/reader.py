@@ -21,15 +21,16 @@ from graph_agent.inspect.consistency import inconsistencies
 from graph_agent.inspect.export import export_thread
 from graph_agent.inspect.history import HistoryEntry, Visits, read_history, read_visits
 from graph_agent.inspect.ids import ALL_KINDS, SuggestedId, Target, resolve, suggested_checkpoints
-from graph_agent.inspect.search import SearchHit, search_messages
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.threads import (
     RecentMessages,
+    SearchHit,
     ThreadSummary,
     most_urgent,
     read_messages,
     read_recent,
     read_threads,
+    search_messages,
     state_messages,
 )
 from graph_agent.ports.read_store import IdKind, ReadStore, RunningShell, StandingAnswer, TranscriptEntry
@@ -295,6 +296,10 @@ class Reader:
     def lost_threads(self) -> int:
         """How many threads the database once knew that are gone, though nobody deleted them."""
         return self._store.lost_threads()
+
+    def unused_requests(self) -> list[int]:
+        """The estimated tokens of each request that was sent to the model before its turn and was not used."""
+        return self._store.unused_requests()
 
     def require_intact_head(self, thread_id: str) -> None:
         """Decode the newest checkpoint, for commands that show a thread without it.

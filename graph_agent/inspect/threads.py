@@ -1,5 +1,11 @@
-"""Threads in short, with what they wait for; and the conversation of a thread from its append-only transcript."""
+"""Threads in short, with what they wait for; the conversation of one, from its transcript; the search in all.
 
+The text that is searched for is data: it has no operators. The search index narrows the choice where it can, and
+every message is then examined itself; what the index does not hold yet is scanned. The system message and summaries
+are left out: the messages that a summary stands for are found themselves.
+"""
+
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -8,14 +14,17 @@ from graph_agent.inspect.calls import Leases, ThreadStatus, read_leases, thread_
 from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.ports.checkpoint_values import is_message, role_of
 from graph_agent.ports.read_store import Lease, ReadStore, ThreadRow, TranscriptEntry
+from graph_agent.ports.stored_text import LONGEST_WORD, searchable
 
 __all__ = [
     "RecentMessages",
+    "SearchHit",
     "ThreadSummary",
     "most_urgent",
     "read_messages",
     "read_recent",
     "read_threads",
+    "search_messages",
     "state_messages",
 ]
 
@@ -77,10 +86,13 @@ def _summary(row: ThreadRow, leases: Leases) -> ThreadSummary:
     is_held = thread_id in leases.held
     views = list(view_calls(row.open_calls, lambda _: is_held))
     lease = leases.by_thread.get(thread_id)
+    # Its first message is stored, and nothing else yet.
+    is_starting = row.columns["checkpoint_id"] is None and row.queued_messages > 0
+    is_idle = row.is_idle and not is_starting
     return ThreadSummary(
         **row.columns,
         queued_messages=row.queued_messages,
-        status=thread_status(views, is_idle=row.is_idle, is_held=is_held, is_asking=row.is_asking),
+        status=thread_status(views, is_idle=is_idle, is_held=is_held, is_asking=row.is_asking),
         pending_approvals=sum(view.is_waiting for view in views),
         interrupted_calls=sum(view.is_interrupted for view in views),
         answered_calls=sum(view.is_answered for view in views),
@@ -161,3 +173,83 @@ def _incoming(store: ReadStore, thread_id: str) -> Sequence[TranscriptEntry]:
     sent = replace(state, values=given if isinstance(given, dict) else {})
     last = store.last_seq(thread_id)
     return [replace(entry, seq=last + entry.seq, branch=head.branch) for entry in state_messages(sent)]
+
+
+_BEFORE, _AFTER = 48, 112
+"""Characters shown before and after the first word."""
+_MOST_TERMS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """One message that was found."""
+
+    thread_id: str
+    title: str
+    seq: int
+    """Its number in the thread, over all branches."""
+    message_id: str
+    role: str
+    at: str
+    checkpoint_id: str | None
+    """Where to resume the thread: the first checkpoint that exists and is not older than the message."""
+    snippet: str
+    """A piece of it on one line."""
+    marks: tuple[tuple[int, int], ...]
+    """Begin and end of each searched word in the snippet."""
+
+
+def search_messages(store: ReadStore, text: str) -> Iterator[SearchHit]:
+    """The messages in which every word of the text occurs, whatever their case.
+
+    The index finds a word where one begins; only if it finds nothing, words are searched within words, too.
+    """
+    words = text.split()
+    if not words:
+        return
+    patterns = [re.compile(re.escape(word), re.IGNORECASE) for word in words]
+    terms = _index_terms(words)
+    found = False
+    for thread_id, seq in store.search_index(terms) if terms else ():
+        for hit in _examined(store, thread_id, seq, patterns):
+            found = True
+            yield hit
+    if found:
+        return
+    for thread_id, seq in store.search_text(words):
+        yield from _examined(store, thread_id, seq, patterns)
+
+
+def _index_terms(words: Sequence[str]) -> str:
+    """A query to the index that every message with these words matches; empty where the index cannot help."""
+    parts = [part for word in words for part in re.findall(r"[A-Za-z0-9]+", word)]
+    return " AND ".join(f'"{part[:LONGEST_WORD]}"*' for part in parts[:_MOST_TERMS])
+
+
+def _examined(
+    store: ReadStore, thread_id: str, seq: int, patterns: Sequence[re.Pattern[str]]
+) -> Iterator[SearchHit]:
+    message = store.message(thread_id, seq)
+    if message is None:
+        return
+    role, body, message_id, at, title, checkpoint_id = message
+    text = searchable(body)
+    matches = [pattern.search(text) for pattern in patterns]
+    first = next((found.start() for found in matches if found), 0)
+    if all(matches):
+        snippet, marks = _snippet(text, first, patterns)
+        yield SearchHit(thread_id, title, seq, message_id, role, at, checkpoint_id, snippet, marks)
+
+
+def _snippet(text: str, start: int, patterns: Sequence[re.Pattern[str]]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    begin, end = max(start - _BEFORE, 0), start + _AFTER
+    piece = " ".join(text[begin:end].split())
+    shown = f"{'…' if begin else ''}{piece}{'…' if end < len(text) else ''}"
+    spans = sorted(found.span() for pattern in patterns for found in pattern.finditer(shown))
+    marks: list[tuple[int, int]] = []
+    for first, last in spans:
+        if marks and first <= marks[-1][1]:
+            marks[-1] = (marks[-1][0], max(last, marks[-1][1]))
+        else:
+            marks.append((first, last))
+    return shown, tuple(marks)

@@ -15,10 +15,12 @@ __all__ = [
     "ContextWindow",
     "Delta",
     "FindContextWindow",
+    "FindUnusedRequests",
     "ModelRequest",
     "Models",
     "OnDelta",
     "assumed_context_window",
+    "no_unused_requests",
 ]
 
 UNFULFILLED = "unmet"
@@ -139,3 +141,13 @@ FindContextWindow = Callable[[int], Awaitable[ContextWindow]]
 async def assumed_context_window(tokens: int) -> ContextWindow:  # noqa: ARG001 - the same whatever the request
     """The window of an unknown model."""
     return ContextWindow()
+
+
+FindUnusedRequests = Callable[[str], Awaitable[Sequence[int]]]
+"""The estimated tokens of each request of a thread that was sent early and not used: its process was killed, or the
+turn needed another one."""
+
+
+async def no_unused_requests(thread_id: str) -> Sequence[int]:  # noqa: ARG001 - the same for every thread
+    """Where no request is sent early."""
+    return ()

@@ -278,6 +278,9 @@ class ReadStore(Protocol):
     def lost_threads(self) -> int:
         """How many threads the database once knew that are gone, though nobody deleted them."""
 
+    def unused_requests(self) -> list[int]:
+        """The estimated tokens of each request that was sent to the model before its turn and was not used."""
+
     def missing_rows(self, thread_id: str) -> list[str]:
         """What is missing according to other rows of a thread, a phrase each."""
 

@@ -302,7 +302,7 @@ class Inbox(Protocol):
         """Make every waiting message urgent; returns how many wait."""
 
     async def waiting(self, thread_id: str, *, only_urgent: bool = False) -> list[tuple[int, str]]:
-        """Id and text of each message not taken yet, urgent ones first, then by age.
+        """Id and text of each message not taken yet: those sent early, then urgent ones, then by age.
 
         One whose message `inbox-ID` is in the transcript counts as taken: the transcript grows in the very
         transaction that stores the checkpoint, so no instant to die at makes a message lost or sent twice.

@@ -1,7 +1,8 @@
 """Token estimates, usage and cost of model requests, and budgets. JSON values only.
 
 A usage is a plain object: tokens and `requests`; `estimated_requests`, whose tokens the provider did not report;
-`cost` with its `currency`, of requests whose price is known, and `unpriced_requests`, of the others.
+`cost` with its `currency`, of requests whose price is known, and `unpriced_requests`, of the others;
+`unused_requests`, which were sent before their turn and whose answers were not used.
 
 Tokens are estimated by kinds of characters, without a tokenizer. Measured against `cl100k_base` and `o200k_base`
 over source code, listings, English, JSON and numbers, an estimate is 0.8 to 1.45 times the count of a file (texts
@@ -11,7 +12,7 @@ for Arabic (0.6) and Hindi (0.8); the newer less, down to half for Cyrillic.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -44,7 +45,7 @@ __all__ = [
 TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "total_tokens")
 """Cached tokens are part of the input, reasoning tokens part of the output."""
 
-_ADDED = (*TOKENS, "requests", "estimated_requests", "unpriced_requests")
+_ADDED = (*TOKENS, "requests", "estimated_requests", "unpriced_requests", "unused_requests")
 _CENTS_OF_CENTS = 10
 """Decimal places of an amount: what floating point adds beyond them was never spent."""
 
@@ -250,6 +251,18 @@ class Meter:
         if price is None:
             return {**usage, "unpriced_requests": 1}
         return {**usage, "cost": price.cost(counts), "currency": self.currency}
+
+    def unused_usage(self, tokens: Sequence[int], counted: Mapping[str, Any] | None, label: str) -> dict[str, Any]:
+        """The usage of requests that were sent and not used, of these tokens, without those that are counted."""
+        new = tokens[_count(counted or {}, "unused_requests") :]
+        if not new:
+            return {}
+        counts = {"input_tokens": sum(new), "total_tokens": sum(new)}
+        number = dict.fromkeys(("requests", "estimated_requests", "unused_requests"), len(new))
+        price = self.price_of(label)
+        if price is None:
+            return {**counts, **number, "unpriced_requests": len(new)}
+        return {**counts, **number, "cost": price.cost(counts), "currency": self.currency}
 
     def price_of(self, label: str) -> Rate | None:
         """What the model of this label costs; None where no price is configured."""

@@ -1,4 +1,4 @@
-"""The thread of a session, and the dependencies that `graph_agent.app.opening` gives it."""
+"""The thread of a session, and the dependencies that `graph_agent.app.session_parts` gives it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

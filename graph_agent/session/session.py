@@ -7,7 +7,7 @@ The life cycle, and the module that does each step:
 3. `send`, `send_queued` and `continue_turn` begin or continue a turn (`message_input.py`, then `graph_runner.py`).
    A turn runs until it ends or the graph asks; every turn returns a `TurnResult` (`turn_result.py`).
 4. `decide` records the answer to a question, about an approval or an interrupted call (`answers.py`). `proceed`
-   resumes the graph as soon as every question has an answer (`questions.py`).
+   resumes the graph as soon as every question has an answer (`graph_runner.py`).
 5. `stop` ends the turn for good. `shut_down` interrupts it, so that a later process recovers it.
 6. `close` ends background work and sub-agents (`subagents.py`) and releases the lock.
 

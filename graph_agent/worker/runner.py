@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from graph_agent.app.opening import Store, open_session, open_store
+from graph_agent.app.opening import open_session
 from graph_agent.app.reader import database_stamp, read_database
 from graph_agent.app.threads import run_until_question
 from graph_agent.config.paths import folder_at
 from graph_agent.config.trust import trust_file
 from graph_agent.errors import AgentError, ThreadHeld
 from graph_agent.storage.sqlite.tasks import Task, TaskTable
+from graph_agent.storage.sqlite.threads import Store, open_store
 from graph_agent.worker.tasks import is_answered, short_id
 from graph_agent.worker.worktrees import create_worktree
 

@@ -2,6 +2,8 @@
 
 python -m tests.bench.references plain BASE_URL DATABASE WORKSPACE     LangChain's create_agent with approvals and
                                                                        SqliteSaver, on the same tools
+python -m tests.bench.references start BASE_URL DATABASE WORKSPACE     the same for one streamed reply, whose tokens
+                                                                       are printed as `text_delta TOKEN`
 python -m tests.bench.references bare BASE_URL RECORDED                no agent: ChatOpenAI sends requests that an
                                                                        agent sent before, one body a line
 """
@@ -40,8 +42,7 @@ def _as_langchain(tool: BaseTool, workspace: Path) -> StructuredTool:
     )
 
 
-def _play_plain(base_url: str, database: Path, workspace: Path) -> None:
-    """Play until the scripted model says a text."""
+def _plain_agent(base_url: str, database: Path, workspace: Path) -> Any:
     # Not a dependency of the project: an import statement would fail the type checker where it is missing.
     agents = importlib.import_module("langchain.agents")
     middleware = importlib.import_module("langchain.agents.middleware")
@@ -49,12 +50,25 @@ def _play_plain(base_url: str, database: Path, workspace: Path) -> None:
     asks = middleware.HumanInTheLoopMiddleware(interrupt_on={"bash": True, "write_file": True, "edit_file": True})
     saver = SqliteSaver(sqlite3.connect(database, check_same_thread=False))
     model = ChatOpenAI(model="fake-model", base_url=base_url, api_key=lambda: "any")
-    agent = agents.create_agent(model, tools, middleware=[asks], checkpointer=saver, system_prompt="Work.")
-    agent.invoke(
-        {"messages": [{"role": "user", "content": "go"}]},
-        {"configurable": {"thread_id": "plain"}, "recursion_limit": _MOST_STEPS},
-        durability="sync",
-    )
+    return agents.create_agent(model, tools, middleware=[asks], checkpointer=saver, system_prompt="Work.")
+
+
+_INPUT = {"messages": [{"role": "user", "content": "go"}]}
+_CONFIG = {"configurable": {"thread_id": "plain"}, "recursion_limit": _MOST_STEPS}
+
+
+def _play_plain(base_url: str, database: Path, workspace: Path) -> None:
+    """Play until the scripted model says a text."""
+    _plain_agent(base_url, database, workspace).invoke(_INPUT, _CONFIG, durability="sync")
+
+
+def _start_plain(base_url: str, database: Path, workspace: Path) -> None:
+    """Print each token as it arrives."""
+    agent = _plain_agent(base_url, database, workspace)
+    for chunk, _ in agent.stream(_INPUT, _CONFIG, durability="sync", stream_mode="messages"):
+        if chunk.text:
+            sys.stdout.write(f"text_delta {chunk.text}\n")
+            sys.stdout.flush()
 
 
 def _play_bare(base_url: str, recorded: Path) -> None:
@@ -78,5 +92,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["plain", base_url, database, workspace]:
             _play_plain(base_url, Path(database), Path(workspace))
+        case ["start", base_url, database, workspace]:
+            _start_plain(base_url, Path(database), Path(workspace))
         case ["bare", base_url, recorded]:
             _play_bare(base_url, Path(recorded))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.bench.figures import AGENT, PYTHON, Figure, Row, Spread, in_turns, pairs, process_s
 from tests.bench.ground import Ground, home_of
-from tests.fakes.openai_server import FakeOpenAI
+from tests.fakes.openai_server import DELAY, TXT, FakeOpenAI
 from tests.fakes.pty_program import PtyProgram
 
 __all__ = ["ROWS", "prompt_s"]
@@ -81,30 +81,55 @@ def _leave(program: PtyProgram) -> None:
 
 
 def _first_request(ground: Ground) -> Iterator[Figure]:
-    measured = partial(_request_s, ground)
-    imports = partial(process_s, [PYTHON, "-c", _GRAPH], home_of(ground.folder))
-    ours, reference = pairs(partial(measured, _our_run), imports, ground.runs)
-    yield Figure("run, first model request", ours, "s", 1.25, reference, _GRAPH)
-    ours, reference = pairs(partial(measured, _our_run), partial(measured, _plain_run), ground.runs)
-    yield Figure("run, first model request", ours, "s", 0.8, reference, "plain create_agent")
+    ours, reference = pairs(
+        lambda: _start_s(ground, 0, _our_run)[0],
+        partial(process_s, [PYTHON, "-c", _GRAPH], home_of(ground.folder)),
+        ground.runs,
+    )
+    yield Figure("run, first model request", ours, "s", 0.5, reference, _GRAPH)
+
+
+_MOMENTS = (("first model request", 0.1), ("first token", 1.0), ("end", 1.1))
+"""What is timed of a run, and how much of the time of `create_agent` it may take."""
+
+
+def _start(ground: Ground) -> Iterator[Figure]:
+    for seconds in (0, 0.3, 1):
+        runs = [
+            (_start_s(ground, seconds, _our_run), _start_s(ground, seconds, _plain_run))
+            for _ in range(ground.runs + 1)
+        ][1:]
+        for moment, (name, target) in enumerate(_MOMENTS):
+            ours, reference = (Spread.of([run[side][moment] for run in runs]) for side in (0, 1))
+            what = f"run, {name}, the model takes {seconds:g} s"
+            yield Figure(what, ours, "s", target, reference, "plain create_agent")
 
 
 def _our_run(server: FakeOpenAI, folder: Path) -> Sequence[str]:
-    return [*AGENT, "run", "hello", "--workspace", str(folder)]
+    return [*AGENT, "run", "hello", "--workspace", str(folder), "--output", "stream-json"]
 
 
 def _plain_run(server: FakeOpenAI, folder: Path) -> Sequence[str]:
-    return [PYTHON, "-m", "tests.bench.references", "plain", server.base_url, str(folder / "plain.db"), str(folder)]
+    return [PYTHON, "-m", "tests.bench.references", "start", server.base_url, str(folder / "plain.db"), str(folder)]
 
 
-def _request_s(ground: Ground, command: Callable[[FakeOpenAI, Path], Sequence[str]]) -> float:
-    folder = ground.fresh("first")
-    with FakeOpenAI() as server:
+def _start_s(
+    ground: Ground, seconds: float, command: Callable[[FakeOpenAI, Path], Sequence[str]]
+) -> tuple[float, float, float]:
+    """From the start of the process to its first request, the first token it prints, and its end."""
+    folder, token = ground.fresh("first"), 0.0
+    with FakeOpenAI([DELAY(seconds, TXT("hello"))]) as server:
         began = time.monotonic()
-        subprocess.run(
-            command(server, folder), env=home_of(folder, server), check=True, capture_output=True, timeout=60
-        )
-        return server.requests[0].at - began
+        with subprocess.Popen(
+            command(server, folder), env=home_of(folder, server), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            for line in process.stdout or ():
+                if not token and b"text_delta" in line:
+                    token = time.monotonic() - began
+        ended = time.monotonic() - began
+        if process.returncode or not token:
+            raise RuntimeError(f"{command.__name__} ended with {process.returncode} and printed no token")
+        return server.requests[0].at - began, token, ended
 
 
 def _slow_start(ground: Ground) -> Iterator[Figure]:
@@ -143,5 +168,6 @@ ROWS = (
     Row("approvals", _against_import("approvals", "list", imports=_READER, target=3)),
     Row("prompt", _prompt),
     Row("first-request", _first_request),
+    Row("start", _start),
     Row("mcp", _slow_start),
 )

@@ -19,6 +19,7 @@ _PARTS = (
     "graph_agent.app.approvals",
     "graph_agent.app.opening",
     "graph_agent.app.recovery",
+    "graph_agent.app.session_parts",
     "graph_agent.cli.startup",
     "graph_agent.cli.main",
     "graph_agent.cli.session_target",

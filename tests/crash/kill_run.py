@@ -20,7 +20,7 @@ from typing import Any
 from graph_agent.app.approvals import answer_approval
 from graph_agent.app.mcp_servers import SessionServers
 from graph_agent.app.reader import read_database
-from graph_agent.app.subagents import LocalSubAgentHost, SubAgentTools, create_sub_agents
+from graph_agent.app.session_parts import LocalSubAgentHost, SubAgentTools, create_sub_agents
 from graph_agent.app.threads import fork
 from graph_agent.app.toolset import (
     ToolSource,

@@ -9,8 +9,8 @@ from pathlib import Path
 from langchain_core.messages import AIMessage
 
 from graph_agent.app.models import budget_of
-from graph_agent.app.opening import Store, open_store, session_dependencies
 from graph_agent.app.reader import read_database
+from graph_agent.app.session_parts import session_dependencies
 from graph_agent.config.sources import load_settings
 from graph_agent.events import Event, EventBus
 from graph_agent.ports import ModelRequest, OnDelta
@@ -18,6 +18,7 @@ from graph_agent.ports.storage import sub_agent_id
 from graph_agent.session.dependencies import Thread
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
+from graph_agent.storage.sqlite.threads import Store, open_store
 from tests.fakes.scripted_model import text
 
 __all__ = ["PARENT", "Family", "TaskModel", "asked"]

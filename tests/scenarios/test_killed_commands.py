@@ -112,8 +112,8 @@ def test_a_second_process_is_told_who_holds_the_thread_and_can_still_look(tmp_pa
         process = command.start("run", "hello", "--thread", "t1")
         until(lambda: len(command.server.bodies) == 1)
         code, refused = command.run_json("--resume", "t1")
-        status = command.json("inspect", "t1")["status"]
+        [thread] = command.json("threads", "list")["threads"]
         command.kill(process)
 
-    assert (code, refused["status"], status) == (7, "held", "running")
+    assert (code, refused["status"], thread["status"]) == (7, "held", "running")
     assert f"pid {process.pid}" in refused["error"]

@@ -293,7 +293,9 @@ def _run_to_the_end(
 
     prompt = attach_files(prompt, target)
     if prompt is not None:
-        target = replace(target, flags={**target.flags, "prompt": prompt})
+        # With a schema the turn sends more than the prompt; with lines of stdin another message may come first.
+        is_sent_alone = json_schema is None and not options["reads_lines"]
+        target = replace(target, flags={**target.flags, "prompt": prompt, "sends_prompt": is_sent_alone})
     request = RunRequest(
         prompt,
         answers=answers,

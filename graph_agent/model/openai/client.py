@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import os
 import ssl
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import openai
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
@@ -19,8 +18,9 @@ from graph_agent.config.redaction import model_secrets
 from graph_agent.config.settings import ModelSettings, Settings
 from graph_agent.errors import ConfigError, ModelError, UsageError
 from graph_agent.model.openai.capabilities import Capabilities
+from graph_agent.model.openai.early_request import EarlyRequest, trusted_certificates
 from graph_agent.model.openai.errors import StalledReply, Target, UnknownProtocol, classify_error
-from graph_agent.model.openai.request_body import NO_KEY, RequestEncoder
+from graph_agent.model.openai.request_body import NO_KEY, EncodedRequest, RequestEncoder
 from graph_agent.model.openai.stream import iter_payloads, raise_if_stalled
 from tools.proxies import ProxyUnusable, proxy_for
 
@@ -97,11 +97,11 @@ class EndpointClient(ChatOpenAI):
             await response.close()
 
     async def close(self) -> None:
-        """Close the connections that are kept for the next request."""
+        """Close the connections that are kept for the next request, and that of an early one."""
         await self.root_async_client.close()
 
 
-def open_client(model: ModelSettings, name: str) -> EndpointClient:
+def open_client(model: ModelSettings, name: str, early: EarlyRequest | None = None) -> EndpointClient:
     """The client for one model of the configured endpoint; it connects at the first request.
 
     Raises:
@@ -117,7 +117,7 @@ def open_client(model: ModelSettings, name: str) -> EndpointClient:
         base_url=model.endpoint,
         # As a coroutine function: with a plain key ChatOpenAI would set up a second, blocking client.
         api_key=key,
-        http_async_client=_http_client(model),
+        http_async_client=_http_client(model, early),
         timeout=openai.Timeout(model.timeout_s, connect=model.connect_timeout_s),
         default_headers={header: value.get_secret_value() for header, value in model.headers.items()},
         # Else ChatOpenAI takes OPENAI_PROXY from the environment and rejects it beside our own client, and warns
@@ -156,40 +156,84 @@ def _set_by(key: str, variable: str, origins: Mapping[str, str]) -> str:
     return f"{key} in {origin}" if "/" in origin else origin
 
 
-def _http_client(model: ModelSettings) -> openai.DefaultAsyncHttpxClient:
-    """With the configured certificates, and the proxy of the environment for this endpoint."""
+def _http_client(model: ModelSettings, early: EarlyRequest | None) -> openai.DefaultAsyncHttpxClient:
+    """With the configured certificates, and the proxy of the environment for this endpoint.
+
+    Raises:
+        ConfigError: the proxy or the certificates cannot be used.
+    """
     try:
         proxy = proxy_for(model.endpoint)
     except ProxyUnusable as error:
         raise ConfigError(str(error)) from error
-    certificates = _certificates(model, proxy)
+    parts = urlsplit(model.endpoint)
+    is_open = parts.scheme == "http" and parts.hostname in _LOOPBACK and proxy is None
+    # Reading certificates takes long. A server elsewhere may redirect to an https:// address.
+    certificates = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_open else trusted_certificates(model)
     # The environment was read already: the library would set up proxies that this address does not use.
+    if early is not None and proxy is None:
+        transport = _EarlyTransport(early, httpx2.AsyncHTTPTransport(verify=certificates, trust_env=False))
+        return openai.DefaultAsyncHttpxClient(transport=transport, trust_env=False)
     return openai.DefaultAsyncHttpxClient(verify=certificates, proxy=proxy, trust_env=False)
 
 
-def _certificates(model: ModelSettings, proxy: str | None) -> ssl.SSLContext:
-    """The certificates to trust; none for a server on this machine without TLS, because reading them takes long."""
-    if model.ca_file is not None:
-        try:
-            return ssl.create_default_context(cafile=model.ca_file.expanduser())
-        except (OSError, ssl.SSLError) as error:
-            path = str(model.ca_file)
-            raise ConfigError(f"model.ca_file = {path!r} cannot be read as certificates: {error}.") from error
-    parts = urlsplit(model.endpoint)
-    if parts.scheme == "http" and parts.hostname in _LOOPBACK and proxy is None:
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
-        return httpx.create_ssl_context()
-    except OSError as error:
-        named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or "the system's"
-        raise ConfigError(
-            f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({named}): {error}. "
-            "Name a PEM file, or unset the variable."
-        ) from error
+class _EarlyTransport(httpx2.AsyncBaseTransport):
+    """Answers the first request from where the same one was sent early; everything else is sent as ever."""
+
+    def __init__(self, early: EarlyRequest, ordinary: httpx2.AsyncBaseTransport) -> None:
+        self._early: EarlyRequest | None = early
+        self._ordinary = ordinary
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        early, self._early = self._early, None
+        if early is not None:
+            answer = None
+            try:
+                if _are_equal(early.request, request, await request.aread()):
+                    answer = await early.answer()
+            finally:
+                if answer is None:
+                    await early.close()
+            if answer is not None:
+                stream = _EarlyStream(answer.blocks, asyncio.ensure_future(early.clear_record()))
+                return httpx2.Response(answer.status, headers=answer.headers, stream=stream)
+        return await self._ordinary.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        if self._early is not None:
+            await self._early.close()
+        await self._ordinary.aclose()
+
+
+class _EarlyStream(httpx2.AsyncByteStream):
+    def __init__(self, blocks: AsyncGenerator[bytes, None], clearing: "asyncio.Future[None]") -> None:
+        self._blocks = blocks
+        self._clearing = clearing
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for block in self._blocks:
+            yield block
+
+    async def aclose(self) -> None:
+        await self._blocks.aclose()
+        await self._clearing
+
+
+_OF_THE_CLIENT = ("accept", "accept-encoding", "connection", "content-length", "host", "user-agent")
+
+
+def _are_equal(early: EncodedRequest, request: httpx2.Request, body: bytes) -> bool:
+    """Whether a request would be answered like the early one: only headers that describe the client may differ."""
+    own = {
+        name: value
+        for name, value in request.headers.items()
+        if name not in _OF_THE_CLIENT and not name.startswith("x-stainless-")
+    }
+    headers = {name.lower(): value for name, value in early.headers.items()}
+    return early.body == body and httpx2.URL(early.url) == request.url and headers == own
 
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-"""Only these: a server elsewhere may redirect to an https:// address."""
 _MAX_LISTED = 12
 
 

@@ -31,6 +31,7 @@ from graph_agent.model.openai.capabilities import (
 )
 from graph_agent.model.openai.client import list_models, open_client, request_target, resolve_model_name
 from graph_agent.model.openai.context_windows import parse_token_limit
+from graph_agent.model.openai.early_request import EarlyRequest
 from graph_agent.model.openai.errors import (
     TRANSIENT,
     BrokenReply,
@@ -131,6 +132,8 @@ class ModelOptions:
     max_attempts: int = MAX_ATTEMPTS
     origins: Mapping[str, str] = field(default_factory=dict)
     """Where the settings come from, for advice."""
+    early: EarlyRequest | None = None
+    """A request that was sent before the models were there."""
 
 
 class OpenAIModel:
@@ -140,7 +143,7 @@ class OpenAIModel:
         self._settings = settings
         self._options = options or ModelOptions()
         self._target = request_target(settings, name, self._options.origins)
-        self._client = open_client(settings, name)
+        self._client = open_client(settings, name, self._options.early)
         self._capabilities: Capabilities | None = None
         self._left_out = LeftOut()
         self._truncation = TruncationCheck()
@@ -366,11 +369,17 @@ class EndpointModel:
         image: LoadImage = no_image,
         list_timeout_s: float = LIST_TIMEOUT_S,
         max_attempts: int = MAX_ATTEMPTS,
+        early: EarlyRequest | None = None,
     ) -> None:
         self._settings = settings
         store = CapabilityStore(capabilities_file(settings.database))
         self._options = ModelOptions(
-            store, format_tools, load_image=image, max_attempts=max_attempts, origins=settings.origins
+            store,
+            format_tools,
+            load_image=image,
+            max_attempts=max_attempts,
+            origins=settings.origins,
+            early=early,
         )
         self._list_timeout_s = list_timeout_s
         self._chosen_by = settings.profile or settings.model.name

@@ -255,7 +255,7 @@ _OWN: Mapping[str, tuple[Column, ...]] = {
         Column("usage", "json", may_be_null=True),
         Column("agent"),
     ),
-    "inbox": (Column("urgent", "number"),),
+    "inbox": (Column("urgent", "number"), Column("early_tokens", "number", may_be_null=True)),
     "journal": (
         Column("process_group", "number", may_be_null=True),
         Column("process_started", may_be_null=True),
@@ -383,6 +383,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 
 
 _MAY_BE_EMPTIED = {
+    "early_tokens",
     "intent",
     "process_group",
     "process_started",

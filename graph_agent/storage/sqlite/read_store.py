@@ -406,6 +406,10 @@ class SqliteReadStore:
 
         return 0 if self.is_foreign else len(lost_threads(self._connection.stream, self._connection.path))
 
+    def unused_requests(self) -> list[int]:
+        is_current = not self.is_foreign and self._column("PRAGMA user_version") == [SCHEMA_VERSION]
+        return self._column("SELECT early_tokens FROM inbox WHERE early_tokens > 0") if is_current else []
+
     def missing_rows(self, thread_id: str) -> list[str]:
         from graph_agent.storage.sqlite.health import missing_rows  # noqa: PLC0415 - as above
 

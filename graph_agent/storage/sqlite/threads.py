@@ -2,16 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from graph_agent.errors import UnknownId
-from graph_agent.ports import Clock
+from graph_agent.ports import Clock, SystemClock
 from graph_agent.ports.stored_text import json_text, storable
-from graph_agent.storage import Connection
+from graph_agent.storage import Connection, open_blobs, open_database
+from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
+from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.row_values import MODES, damaged_value, load_json
 
-__all__ = ["CREATE_THREAD", "QUEUE_MESSAGE", "SqliteFileStates", "SqliteInbox", "ThreadRow", "ThreadTable"]
+__all__ = [
+    "CREATE_THREAD",
+    "QUEUE_MESSAGE",
+    "SqliteFileStates",
+    "SqliteInbox",
+    "Store",
+    "ThreadRow",
+    "ThreadTable",
+    "open_store",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +235,7 @@ def _unknown(thread_id: str) -> UnknownId:
 _WAITING = """
 SELECT id, text FROM inbox WHERE thread_id = ? AND taken_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id
-) AND urgent >= ? ORDER BY urgent DESC, id
+) AND urgent >= ? ORDER BY early_tokens IS NULL, urgent DESC, id
 """
 # Above every number that a message of the thread was taken from: a deleted thread, or one that came out of a file,
 # must not make a new message look as if it had been taken long ago.
@@ -300,6 +312,17 @@ class SqliteInbox:
         values = (self._clock.now(), thread_id, message_id)
         await self._database.write(lambda connection: connection.execute(statement, values))
 
+    async def note_early_request(self, thread_id: str, message_id: int, tokens: int | None) -> None:
+        """Note, durably, that a request about a waiting message is sent now; None: nothing was paid in vain."""
+        statement = "UPDATE inbox SET early_tokens = ? WHERE thread_id = ? AND id = ?"
+        values = (tokens, thread_id, message_id)
+        await self._database.write(lambda connection: connection.execute(statement, values))
+
+    async def unused_requests(self, thread_id: str) -> list[int]:
+        """See `FindUnusedRequests`."""
+        statement = "SELECT early_tokens FROM inbox WHERE thread_id = ? AND early_tokens IS NOT NULL ORDER BY id"
+        return [int(tokens) for (tokens,) in await self._database.rows(statement, (thread_id,))]
+
 
 class SqliteFileStates:
     """The port `FileStates` over the database."""
@@ -320,3 +343,30 @@ class SqliteFileStates:
         statement = "INSERT OR REPLACE INTO file_states (thread_id, path, sha256, at) VALUES (?, ?, ?, ?)"
         row = (thread_id, storable(path), sha256, self._clock.now())
         await self._database.quick_write(lambda connection: connection.execute(statement, row), thread_id=thread_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The parts that share the one database."""
+
+    database: Database
+    clock: SystemClock
+    blobs: FileBlobs
+    journal: SqliteJournal
+    threads: ThreadTable
+
+    async def head(self, thread_id: str) -> str:
+        """The newest checkpoint of a thread; empty if it has none."""
+        found = await self.threads.get(thread_id)
+        return found.checkpoint_id or "" if found else ""
+
+
+async def open_store(path: Path) -> Store:
+    """Open the database.
+
+    Raises:
+        StorageError: it cannot be used.
+    """
+    clock, database = SystemClock(), await open_database(path)
+    blobs = open_blobs(path)
+    return Store(database, clock, blobs, SqliteJournal(database, blobs, clock), ThreadTable(database, clock))

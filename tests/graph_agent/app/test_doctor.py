@@ -20,6 +20,7 @@ _NAMES = (
         "rows",
         "projections",
         "shells",
+        "early requests",
         "size",
         "privacy",
         "space",
@@ -195,7 +196,7 @@ def test_with_a_broken_file_every_check_still_says_something(tmp_path: Path, con
 
     checks = _checks(path)
 
-    assert (_failed(checks), len(checks)) == (["database"], 9)
+    assert (_failed(checks), len(checks)) == (["database"], 10)
     assert "doctor --repair" in checks["database"].hint
 
 

@@ -235,7 +235,7 @@ async def test_unreferenced_contents_are_removed_unless_a_damaged_file_may_still
 async def test_a_log_that_a_killed_process_left_is_written_back(path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA wal_autocheckpoint = 0")
-    connection.execute("INSERT INTO inbox VALUES (1, 't', 'x', 'me', '2026-01-01T00:00:00Z', NULL, 0)")
+    connection.execute("INSERT INTO inbox VALUES (1, 't', 'x', 'me', '2026-01-01T00:00:00Z', NULL, 0, NULL)")
     (path.parent / "copy").mkdir(mode=0o700)
     for end in ("", "-wal"):
         copy = path.parent / "copy" / f"a.db{end}"

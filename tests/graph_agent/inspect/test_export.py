@@ -62,7 +62,7 @@ def test_a_queued_message_that_is_in_the_conversation_counts_as_taken(rows: Rows
     rows.message("user", {"content": "hello"})
     rows.execute("UPDATE transcript SET message_id = 'inbox-1'")
     for number in (1, 2):
-        rows.execute("INSERT INTO inbox VALUES (?, 't1', 'hello', 'me', ?, NULL, 0)", number, START)
+        rows.execute("INSERT INTO inbox VALUES (?, 't1', 'hello', 'me', ?, NULL, 0, NULL)", number, START)
 
     assert [row["taken_at"] for row in rows_of(json.loads(export(rows.path, "t1")), "inbox")] == [START, None]
 

@@ -10,7 +10,8 @@ _LEFT_OUT = {
     "decisions": {"id", "outside_sandbox"},
     "threads": {"add_dirs", "agent", "model_choice", "usage"},
     # A message for the running turn is one for the next: an export has no turn that runs.
-    "inbox": {"urgent"},
+    # What was paid for it was paid here.
+    "inbox": {"urgent", "early_tokens"},
     "journal": {"process_group", "process_started", "boot_id"},
 }
 _STAY = {"leases", "grants", "imported_checkpoints", "search_entries", "background_shells", "tasks"}

@@ -10,7 +10,7 @@ from graph_agent.errors import AnswerRefused
 from graph_agent.ports import AlwaysRules, Answer, Grant, Question, Scope, SystemClock
 from graph_agent.session.answer_checks import attach_grant, review_edit
 from graph_agent.session.dependencies import SessionDependencies, Thread
-from graph_agent.session.questions import QuestionQueue
+from graph_agent.session.graph_runner import QuestionQueue
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 __all__ = ["SCHEMA_VERSION", "Migration", "load_migrations"]
 
-SCHEMA_VERSION: Final = 17
+SCHEMA_VERSION: Final = 18
 """The number of migrations; a constant, so that opening a current database loads none of them."""
 
 

@@ -137,7 +137,7 @@ async def test_a_file_of_which_nothing_can_be_read_is_left_as_it_is_and_a_backup
 async def test_rows_in_the_log_are_copied_and_the_log_is_kept_with_the_original(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("PRAGMA wal_autocheckpoint=0")
-        writer.execute("INSERT INTO inbox VALUES (1, 't', 'in the log', 'me', 'now', NULL, 0)")
+        writer.execute("INSERT INTO inbox VALUES (1, 't', 'in the log', 'me', 'now', NULL, 0, NULL)")
         log = path.with_name(f"{path.name}-wal").read_bytes()
         _tear(path, _pages_of(path, "writes")[0])
         salvaged = salvage(path)

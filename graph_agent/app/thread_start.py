@@ -1,0 +1,299 @@
+"""A thread before its session is open: what was asked for, its row, its queued message, and the first request.
+
+The first request of a run leaves here, while the graph and the model library are still to be loaded. It is made by
+the code that makes the turn's own one: settings, tools, instructions, encoder. The turn makes its request all the
+same, and the model takes the early answer over only if both are equal, byte for byte. Where something may still
+change the request, or forbid it, a row of `REASONS_AGAINST` says so, and nothing is sent before the turn.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from graph_agent.app.instructions import prompt_now
+from graph_agent.app.models import budget_of
+from graph_agent.app.named_agents import agent_to_json, load_agents, register_new_task
+from graph_agent.app.toolset import requested_roots, roots_of, rules_of
+from graph_agent.config.mcp_servers import validate_server
+from graph_agent.config.model_choice import choose_model, display_url
+from graph_agent.config.paths import capabilities_file, own_command
+from graph_agent.config.settings import McpServer, Settings
+from graph_agent.errors import AgentError, UsageError
+from graph_agent.graph.run_context import new_owner_token
+from graph_agent.model.openai.capabilities import Capabilities, CapabilityStore, apply_settings
+from graph_agent.model.openai.context_windows import known_context_window
+from graph_agent.model.openai.early_request import EarlyRequest
+from graph_agent.model.openai.request_body import PlainMessage, RequestEncoder
+from graph_agent.ports.model import ASSUMED_TOKENS
+from graph_agent.ports.stored_text import storable
+from graph_agent.ports.toolbox import ReadBuffer
+from graph_agent.ports.usage import UNLIMITED, estimate_tokens
+from graph_agent.storage import DatabaseLock, thread_lock
+from graph_agent.storage.sqlite.threads import SqliteInbox, Store, ThreadRow, ThreadTable
+from graph_agent.toolbox.toolbox import build_declarations, denied_tools
+from tools.agent_ops.new_task import NamedAgent
+from tools.proxies import ProxyUnusable, proxy_for
+from tools.registry import ToolRegistry
+
+__all__ = [
+    "REASONS_AGAINST",
+    "EarlyFacts",
+    "OpenRequest",
+    "StartedThread",
+    "create_row",
+    "queue_prompt",
+    "reason_against",
+    "reject_sub_agent",
+    "send_early",
+]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """What the caller wants to open."""
+
+    workspace: Path
+    thread_id: str | None
+    names_model: bool
+    """The model was named, or is taken over from the thread that is left; it is stored with the thread."""
+    model_left: Mapping[str, str]
+    """The `thread` that a chat leaves and the `name` of its model; empty at the start of a chat."""
+    names_mode: bool
+    """The mode was given on the command line, which outranks the stored one."""
+    from_checkpoint: str | None
+    may_choose_model: bool
+    """Whether a person can be asked for the model; otherwise an unclear one is an error."""
+    awaits_servers: bool
+    add_dirs: tuple[str, ...]
+    """Folders to add to those that the thread has."""
+    attached: tuple[str, ...]
+    """Files that the user named on the command line."""
+    read_buffer: ReadBuffer | None
+    agent: str
+    """Name of the agent that a new thread works as; empty for none."""
+    prompt: str
+    """The first message, to be queued before anything that takes time; empty for none."""
+    sends_prompt: bool
+    """Whether the caller sends exactly that message next, whatever it finds when the session is open."""
+    servers: Mapping[str, McpServer]
+    """MCP servers that the user's editor adds."""
+
+    @classmethod
+    def from_flags(cls, folder: Path, thread_id: str | None, given: Mapping[str, Any]) -> "OpenRequest":
+        """What `open_session` was asked for."""
+        return cls(
+            workspace=folder,
+            thread_id=thread_id,
+            names_model=bool(given.get("model") or given.get("model_left")),
+            model_left=given.get("model_left") or {},
+            names_mode="mode" in given,
+            from_checkpoint=given.get("checkpoint_id"),
+            may_choose_model=bool(given.get("may_choose_model")),
+            awaits_servers=bool(given.get("awaits_servers")),
+            add_dirs=tuple(given.get("add_dirs") or ()),
+            attached=tuple(given.get("attached") or ()),
+            read_buffer=given.get("read_buffer"),
+            agent=str(given.get("agent") or ""),
+            prompt=str(given.get("prompt") or ""),
+            sends_prompt=bool(given.get("sends_prompt")),
+            servers={name: validate_server(name, one) for name, one in (given.get("mcp_servers") or {}).items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StartedThread:
+    """A thread whose session is opened as soon as the graph and the model library are loaded."""
+
+    store: Store
+    lock: DatabaseLock
+    row: ThreadRow | None
+    """None: nothing is stored yet; the thread is made once its model is known."""
+    registry: ToolRegistry
+    unusable: tuple[str, ...]
+    """A line for each plug-in that cannot be used."""
+    agent: NamedAgent
+    early: EarlyRequest | None = None
+
+
+async def create_row(
+    request: OpenRequest, settings: Settings, agent: NamedAgent, threads: ThreadTable
+) -> ThreadRow:
+    """A new thread; without approvals it is only as long as this process works on it."""
+    mode = "default" if settings.mode == "bypassPermissions" else settings.mode
+    thread_id, stored = request.thread_id or uuid4().hex, agent_to_json(agent)
+    return await threads.create(thread_id, str(request.workspace), "", mode, stored)
+
+
+async def queue_prompt(
+    request: OpenRequest, row: ThreadRow, store: Store, lock: DatabaseLock, opened: AsyncExitStack
+) -> int:
+    """Store the prompt while holding the thread; it is removed if the session cannot be opened, not by a kill.
+
+    Returns:
+        its number in the inbox.
+    """
+    await reject_sub_agent(row, store)
+    await lock.acquire(row.thread_id, new_owner_token())
+    inbox, thread_id = SqliteInbox(store.database, store.clock), row.thread_id
+    number = await inbox.queue(thread_id, request.prompt, f"pid {os.getpid()}")
+
+    async def remove(_kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, AgentError):
+            from graph_agent.storage.sqlite.projections import delete_threads  # noqa: PLC0415 - loads the graph framework
+
+            await inbox.remove(thread_id, number)
+            if row.checkpoint_id is None and not await inbox.waiting(thread_id):
+                lock.mark_deleted()
+                await store.database.write(lambda connection: delete_threads(connection, [thread_id]))
+        await lock.release()
+
+    opened.push_async_exit(remove)
+    return number
+
+
+async def reject_sub_agent(row: ThreadRow, store: Store) -> None:
+    """Only its parent can continue the thread of a sub-agent: it knows its tools, its limits and its call.
+
+    Raises:
+        ThreadHeld: its parent works on it now.
+        UsageError: it is such a thread.
+    """
+    owner = row
+    while await store.threads.depth(owner.thread_id):
+        above = await store.threads.get(owner.parent_thread or "")
+        if above is None:
+            break
+        owner = above
+    if owner is row:
+        return
+    lock = thread_lock(store.database, store.clock)
+    await lock.acquire(row.thread_id, new_owner_token())
+    await lock.release()
+    raise UsageError(
+        f"{row.thread_id} is the thread of a sub-agent. Resume its parent: {own_command()} resume {owner.thread_id}"
+    )
+
+
+_UNKNOWN = Capabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyFacts:
+    """What decides whether the first request leaves early."""
+
+    request: OpenRequest
+    settings: Settings
+    registry: ToolRegistry
+    capabilities: Capabilities = _UNKNOWN
+    """What is known of the endpoint."""
+    tokens: int = 0
+    """How many tokens the request is estimated to have."""
+
+    @property
+    def window(self) -> int:
+        """The context window of the model, as far as it is known without asking the endpoint."""
+        model = self.settings.model
+        return model.context_window or known_context_window(model.name or "") or ASSUMED_TOKENS
+
+
+_CLIENT_VARIABLES = ("OPENAI_ORG_ID", "OPENAI_ORGANIZATION", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS")
+"""Variables from which the model library takes more headers."""
+_CLIENT_HEADERS = frozenset(
+    (
+        *("accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host"),
+        *("transfer-encoding", "user-agent"),
+    )
+)
+_MOST_TOKENS = 12_000
+"""For a longer request the endpoint is asked for its context window first; see `ModelWindows`."""
+
+
+def _is_through_proxy(facts: EarlyFacts) -> bool:
+    try:
+        return proxy_for(facts.settings.model.endpoint) is not None
+    except ProxyUnusable:
+        return True
+
+
+REASONS_AGAINST: Mapping[str, Callable[[EarlyFacts], object]] = {
+    "early_request is off": lambda facts: facts.settings.early_request == "off",
+    "something else may come before the message": lambda facts: not facts.request.sends_prompt,
+    "no endpoint answers": lambda facts: choose_model(facts.settings).kind != "endpoint",
+    "no model is named": lambda facts: facts.settings.model.name is None,
+    "a model is named for the thread": lambda facts: facts.request.model_left,
+    "an agent is named": lambda facts: facts.request.agent,
+    "files are attached": lambda facts: facts.request.attached,
+    "a file may be mentioned": lambda facts: "@" in facts.request.prompt,
+    "it may be a command": lambda facts: facts.request.prompt.lstrip().startswith("/"),
+    "a hook reads the message": lambda facts: facts.settings.hooks.user_prompt,
+    "a hook adds to the message": lambda facts: facts.settings.hooks.session_start,
+    "a budget may forbid the request": lambda facts: budget_of(facts.settings) != UNLIMITED,
+    "an MCP server may add tools": lambda facts: any(
+        server.enabled for server in (*facts.settings.mcp_servers.values(), *facts.request.servers.values())
+    ),
+    "a tool is not built in": lambda facts: any(
+        facts.registry.origin(name) != "builtin" for name in facts.registry.names()
+    ),
+    "a proxy is used": _is_through_proxy,
+    "a variable adds headers": lambda _: any(os.environ.get(name) for name in _CLIENT_VARIABLES),
+    "a setting replaces a header of the client": lambda facts: any(
+        name.lower() in _CLIENT_HEADERS for name in facts.settings.model.headers
+    ),
+    "the address holds a name": lambda facts: (
+        display_url(facts.settings.model.endpoint) != facts.settings.model.endpoint
+    ),
+    "replies are not streamed": lambda facts: not facts.capabilities.streaming,
+    "tools are sent as text": lambda facts: not facts.capabilities.function_calling,
+    "the request is long": lambda facts: facts.tokens > min(_MOST_TOKENS, facts.window // 2),
+}
+"""Why the first request does not leave early."""
+
+
+def reason_against(facts: EarlyFacts) -> str:
+    """The first reason that holds; empty for none."""
+    return next((reason for reason, holds in REASONS_AGAINST.items() if holds(facts)), "")
+
+
+async def send_early(facts: EarlyFacts, row: ThreadRow, number: int, store: Store) -> EarlyRequest | None:
+    """Send the first request of a new thread whose only message has this number in the inbox; None: not early."""
+    model, name = facts.settings.model, facts.settings.model.name or ""
+    learned = CapabilityStore(capabilities_file(facts.settings.database)).load(display_url(model.endpoint), name)
+    facts = replace(facts, capabilities=apply_settings(model, learned))
+    if not reason_against(facts):
+        body = await asyncio.to_thread(_first_body, facts, row, store.clock.now()[:10])
+        facts = replace(facts, tokens=estimate_tokens(body.decode()))
+    if reason := reason_against(facts):
+        _log.debug("no early request: %s", reason)
+        return None
+    inbox = SqliteInbox(store.database, store.clock)
+    await inbox.note_early_request(row.thread_id, number, facts.tokens)
+    clear_record = partial(inbox.note_early_request, row.thread_id, number, None)
+    early = EarlyRequest(model, body, clear_record)
+    # Then all that is imported does not keep it waiting.
+    await early.sent(_SEND_S)
+    return early
+
+
+_SEND_S = 0.02
+"""How long loading waits for the early request to leave; to a near server it takes a millisecond or two."""
+
+
+def _first_body(facts: EarlyFacts, row: ThreadRow, today: str) -> bytes:
+    request, settings, registry = facts.request, facts.settings, facts.registry
+    roots = roots_of(request.workspace, requested_roots(request.add_dirs, settings), settings)
+    prompt = prompt_now(request.workspace, settings, roots.usable, today)
+    agents = load_agents(settings, os.environ, registry.names())
+    register_new_task(registry, request.workspace, agents, may_delegate=settings.max_task_depth > 0)
+    mode = settings.mode if request.names_mode else row.mode
+    tools = build_declarations(registry, mode, denied_tools(registry, rules_of(settings).deny), (), {})
+    messages = [PlainMessage("system", prompt), PlainMessage("human", storable(request.prompt))]
+    return RequestEncoder(settings.model, settings.model.name or "").body(messages, tools, facts.capabilities)

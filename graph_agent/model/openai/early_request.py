@@ -1,0 +1,231 @@
+"""A request that leaves while the program still loads; the model takes its answer over.
+
+It goes out on a connection of its own, with nothing but the standard library. Until it is asked for, the answer
+waits in that connection.
+"""
+
+import asyncio
+import json
+import os
+import re
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import certifi
+
+from graph_agent.config.settings import ModelSettings
+from graph_agent.errors import ConfigError
+from graph_agent.model.openai.request_body import EncodedRequest, encode_request
+
+__all__ = ["EarlyAnswer", "EarlyRequest", "trusted_certificates"]
+
+_PORTS = {"http": 80, "https": 443}
+_BLOCK = 64 * 1024
+_STATUS = re.compile(r"HTTP/1\.\d (\d{3})\b")
+_OK = 200
+_REFUSALS = (400, 401, 404, 422, 429, 500, 502, 503)
+"""What an endpoint answers to a body or a key. Other statuses may be about headers that are not those of a turn."""
+_ABOUT_THE_CONNECTION = ("connection", "content-length", "keep-alive", "transfer-encoding")
+_FINAL = 200
+"""From this status on, a head is that of the answer; those before it say that the server is at work."""
+
+_FAULTS = (ConfigError, OSError, EOFError, ValueError, asyncio.LimitOverrunError)
+"""What sending and reading may meet; a broken certificate is an `OSError`."""
+
+_Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class EarlyAnswer(NamedTuple):
+    """The answer of the endpoint while it arrives."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case; without those that are about the connection."""
+    blocks: AsyncGenerator[bytes, None]
+    """Closing them closes the connection."""
+
+
+class EarlyRequest:
+    """One request, sent at once. The next one that is made gets its answer, if both are equal."""
+
+    def __init__(
+        self, model: ModelSettings, body: bytes, clear_record: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        self.request = encode_request(model, body)
+        self.clear_record = clear_record
+        """Notes that nothing was paid in vain: the answer is used, or the request never left."""
+        self._has_left = False
+        self._is_closed = False
+        self._sending = asyncio.create_task(self._send(self.request, model))
+
+    async def sent(self, seconds: float) -> None:
+        """Wait until it was sent or has failed, at most for this time."""
+        await asyncio.wait({self._sending}, timeout=seconds)
+
+    async def answer(self) -> EarlyAnswer | None:
+        """The answer, once; None if it has to be asked for again: none came, or maybe not from the endpoint itself.
+
+        What went wrong is not told: whoever sends the request again meets it, too.
+        """
+        with suppress(*_FAULTS):
+            reader, writer = await self._sending
+            status, headers = await _read_head(reader)
+            blocks = _answer_blocks(reader, writer, headers)
+            if headers.get("content-encoding", "identity").lower() == "identity":
+                kept = {name: value for name, value in headers.items() if name not in _ABOUT_THE_CONNECTION}
+                content_type = headers.get("content-type", "").lower()
+                if status == _OK and content_type.startswith("text/event-stream"):
+                    start = await _first_event(blocks)
+                    self._is_closed = True
+                    return EarlyAnswer(status, kept, _joined(start, blocks))
+                if status in _REFUSALS and _is_error(body := b"".join([block async for block in blocks])):
+                    self._is_closed = True
+                    return EarlyAnswer(status, kept, _joined(body, blocks))
+        return None
+
+    async def close(self) -> None:
+        """Drop the request and its answer, unless that was given away; closing twice is harmless."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._sending.cancel()
+        with suppress(asyncio.CancelledError, *_FAULTS):
+            _, writer = await self._sending
+            writer.close()
+        if not self._has_left:
+            await self.clear_record()
+
+    async def _send(self, request: EncodedRequest, model: ModelSettings) -> _Connection:
+        parts, sent = urlsplit(request.url), _head(request) + request.body
+        certificates = None
+        if parts.scheme == "https":
+            certificates = await asyncio.to_thread(trusted_certificates, model)
+            certificates.set_alpn_protocols(["http/1.1"])
+        port = parts.port or _PORTS[parts.scheme]
+        async with asyncio.timeout(model.connect_timeout_s):
+            reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=certificates)
+        self._has_left = True
+        writer.write(sent)
+        return reader, writer
+
+
+def trusted_certificates(model: ModelSettings) -> ssl.SSLContext:
+    """The certificates to trust at this endpoint: those of the settings or the environment, else well-known ones.
+
+    Raises:
+        ConfigError: they cannot be read.
+    """
+    if model.ca_file is not None:
+        try:
+            return ssl.create_default_context(cafile=model.ca_file.expanduser())
+        except (OSError, ssl.SSLError) as error:
+            path = str(model.ca_file)
+            raise ConfigError(f"model.ca_file = {path!r} cannot be read as certificates: {error}.") from error
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    try:
+        if file or folder:
+            return ssl.create_default_context(cafile=file or None, capath=None if file else folder)
+        return ssl.create_default_context(cafile=certifi.where())
+    except OSError as error:
+        raise ConfigError(
+            f"The certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read ({file or folder or 'the system'}): "
+            f"{error}. Name a PEM file, or unset the variable."
+        ) from error
+
+
+def _head(request: EncodedRequest) -> bytes:
+    parts = urlsplit(request.url)
+    headers = {
+        "Host": parts.netloc,
+        "User-Agent": "graph-agent",
+        "Accept": "text/event-stream",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "Content-Length": str(len(request.body)),
+        **request.headers,
+    }
+    lines = [f"POST {parts.path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode("ascii")
+
+
+async def _read_head(reader: asyncio.StreamReader) -> tuple[int, Mapping[str, str]]:
+    """Status and headers of the answer, their names in lower case."""
+    while True:
+        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        found = _STATUS.match(first)
+        if found is None:
+            raise ValueError(f"no answer begins with {first[:40]!r}")
+        if int(found[1]) >= _FINAL:
+            pairs = (line.partition(":") for line in lines)
+            return int(found[1]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+async def _answer_blocks(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: Mapping[str, str]
+) -> AsyncGenerator[bytes, None]:
+    """The body as it arrives."""
+    try:
+        if "chunked" in headers.get("transfer-encoding", "").lower():
+            while size := int((await _line(reader)).partition(b";")[0], 16):
+                async for block in _exactly(reader, size):
+                    yield block
+                await _line(reader)
+        elif "content-length" in headers:
+            async for block in _exactly(reader, int(headers["content-length"])):
+                yield block
+        else:
+            while block := await reader.read(_BLOCK):
+                yield block
+    finally:
+        writer.close()
+
+
+async def _first_event(blocks: AsyncGenerator[bytes, None]) -> bytes:
+    """The stream up to where its first event has begun.
+
+    Raises:
+        EOFError: it ends before that.
+    """
+    start = b""
+    while b"data:" not in start:
+        block = await anext(blocks, b"")
+        if not block:
+            raise EOFError("the answer holds no event")
+        start += block
+    return start
+
+
+async def _joined(start: bytes, blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    try:
+        yield start
+        async for block in blocks:
+            yield block
+    finally:
+        await blocks.aclose()
+
+
+def _is_error(body: bytes) -> bool:
+    """Whether this is an error as endpoints report it; a gateway on the way would send a page."""
+    try:
+        return isinstance(json.loads(body)["error"], dict)
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return False
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    line = await reader.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError("the connection was closed in the middle of the answer")
+    return line
+
+
+async def _exactly(reader: asyncio.StreamReader, size: int) -> AsyncIterator[bytes]:
+    while size:
+        block = await reader.read(min(size, _BLOCK))
+        if not block:
+            raise EOFError("the connection was closed in the middle of the answer")
+        size -= len(block)
+        yield block

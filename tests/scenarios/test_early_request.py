@@ -1,0 +1,178 @@
+"""The first request of a run leaves while the program loads; started, changed and killed as it happens for real."""
+
+import contextlib
+import json
+import sqlite3
+import subprocess
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.openai_server import DELAY, ERR, TC, TXT
+from tests.scenarios.command import Command, scripted, until
+
+_LIBRARIES = ("langgraph", "langchain_core", "langchain_openai", "openai", "langsmith")
+_PRICE = "[prices.fake]\ninput = 1\noutput = 0\n"
+_HANGS = "import time\ntime.sleep(600)\n"
+_ON_IMPORT = """
+import os, sys
+
+class Notice:
+    def find_spec(self, name, path=None, target=None):
+        if name == "langgraph.graph":
+            {done}
+
+sys.meta_path.insert(0, Notice())
+"""
+
+
+def early_tokens(command: Command) -> list[int | None]:
+    with closing(sqlite3.connect(next((command.folder / "home").rglob("*.db")))) as database:
+        return [tokens for (tokens,) in database.execute("SELECT early_tokens FROM inbox ORDER BY id")]
+
+
+def of_doctor(command: Command) -> str:
+    [check] = [
+        one for one in json.loads(command("doctor", "--json").stdout)["checks"] if one["name"] == "early requests"
+    ]
+    return str(check["detail"])
+
+
+def on_import(folder: Path, statement: str) -> dict[str, str]:
+    """The environment of a process in which this happens when the graph framework is imported."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_ON_IMPORT.format(done=statement))
+    return {"PYTHONPATH": str(folder)}
+
+
+def test_the_request_leaves_before_the_graph_and_the_model_library_are_loaded(tmp_path: Path) -> None:
+    for name in _LIBRARIES:
+        (tmp_path / "path" / name).mkdir(parents=True)
+        (tmp_path / "path" / name / "__init__.py").write_text(_HANGS)
+
+    with scripted(tmp_path, [TXT("too early")]) as command:
+        command.extra_env = {"PYTHONPATH": str(tmp_path / "path")}
+        process = command.start("run", "hello", "--thread", "t1")
+        until(lambda: len(command.server.bodies) == 1)
+        command.kill(process)
+
+    assert command.said() == ["hello"]
+    assert early_tokens(command) != [None]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("hello",),
+        ("用中文 😀 \\ \" '\n  end  ", "--mode", "plan"),
+        ("hello", "--effort", "high", "--add-dir", "/usr", "--max-steps", "5"),
+        ("hello", "--dangerously-skip-permissions", "--model", "other"),
+    ],
+    ids=["plain", "text", "options", "mode"],
+)
+def test_the_turn_takes_its_answer_over_and_asks_nothing_itself(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    settings = (
+        '[model]\nheaders = {"X-Team" = "a"}\nextra_body = {seed = 1}\n[policy]\ndeny = ["bash", "web_fetch"]\n'
+    )
+    with scripted(tmp_path, [TC("c1", "ls", {"path": "."}), TXT("done")], settings=settings) as command:
+        (command.workspace / "AGENTS.md").write_text("Be brief.\n")
+        (command.folder / "home" / "agents").mkdir()
+        (command.folder / "home" / "agents" / "reviewer.md").write_text("---\ndescription: reviews\n---\nReview.\n")
+        code, result = command.run_json(*arguments, "--trust")
+
+    agents = [request.headers["user-agent"].partition("/")[0] for request in command.server.requests]
+    assert (code, result["answer"], agents) == (0, "done", ["graph-agent", "AsyncOpenAI"])
+    assert (early_tokens(command), result["usage"]["requests"]) == ([None], 2)
+    assert of_doctor(command) == "none was sent in vain"
+    assert [body["seed"] for body in command.server.bodies] == [1, 1]
+    first, second = (body["messages"] for body in command.server.bodies)
+    assert second[: len(first)] == first
+
+
+def test_a_turn_that_needs_another_request_sends_it_and_counts_both(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("first"), TXT("second")], settings=_PRICE) as command:
+        notes = tmp_path / "home" / "CONTEXT.md"
+        command.extra_env = on_import(tmp_path / "path", f"open({str(notes)!r}, 'w').write('Be brief.')")
+        result = json.loads(command("run", "hello", "--output", "json").stdout)
+        command.extra_env = {}
+        found = of_doctor(command)
+
+    first, second = command.server.bodies
+    assert (first["messages"][1:], first == second) == (second["messages"][1:], False)
+    usage, [tokens] = result["usage"], early_tokens(command)
+    assert (result["answer"], usage["requests"], usage["estimated"]) == ("second", 2, True)
+    assert (usage["input_tokens"], usage["cost"]) == (10 + (tokens or 0), pytest.approx((10 + (tokens or 0)) / 1e6))
+    assert found == f"1 request sent before the turn and not used, about {tokens:,} tokens"
+
+
+def test_an_error_of_the_endpoint_ends_the_turn_after_one_request(tmp_path: Path) -> None:
+    with scripted(tmp_path, [ERR(401, "no such key"), TXT("done")]) as command:
+        code, result = command.run_json("hello")
+
+    assert (code, "no such key" in result["error"], len(command.server.bodies)) == (6, True, 1)
+    assert early_tokens(command) == [None]
+
+
+def test_without_it_every_request_waits_for_its_turn(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TXT("done")], settings='early_request = "off"\n') as command:
+        code, _ = command.run_json("hello")
+
+    [request] = command.server.requests
+    assert (code, request.headers["user-agent"].partition("/")[0]) == (0, "AsyncOpenAI")
+
+
+def killed_and_resumed(folder: Path, seconds: float) -> str:
+    """Kill a run after this time and resume it; how far it had come."""
+    with scripted(folder, [DELAY(0.1, TXT("hello"))] * 2) as command:
+        process = command.start("run", "do it", "--thread", "t1")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        command.kill(process)
+        sent, stored = len(command.server.bodies), [*(folder / "home").rglob("*.db")] and waiting(command)
+        code, result = command.run_json("--resume", "t1")
+        if not stored:
+            assert (code, sent, command.server.bodies) == (2, 0, [])
+            return "nothing stored"
+        unused = [tokens for tokens in early_tokens(command) if tokens is not None]
+        assert (code, result["answer"], command.said(), waiting(command)) == (0, "hello", ["do it"], ["taken"])
+        assert result["usage"]["requests"] == 1 + len(unused)
+        assert of_doctor(command).startswith("1 request" if unused else "none")
+    return "sent" if sent else "stored"
+
+
+def waiting(command: Command) -> list[str]:
+    """For each message in the inbox whether it waits."""
+    with closing(sqlite3.connect(next((command.folder / "home").rglob("*.db")))) as database:
+        try:
+            rows = database.execute("SELECT taken_at FROM inbox").fetchall()
+        except sqlite3.OperationalError:  # Its tables are not there yet.
+            return []
+    return ["taken" if at else "waits" for (at,) in rows]
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(900)
+def test_killed_at_any_instant_of_its_start_no_message_is_lost_or_sent_twice(tmp_path: Path) -> None:
+    ends = Counter(killed_and_resumed(tmp_path / str(number), 0.1 + 0.05 * number) for number in range(60))
+
+    assert {"nothing stored", "sent"} <= {*ends}, ends
+
+
+@pytest.mark.slow
+def test_killed_while_the_program_loads_the_message_is_sent_again_and_both_requests_are_counted(
+    tmp_path: Path,
+) -> None:
+    with scripted(tmp_path, [DELAY(30, TXT("too late")), TXT("hello")]) as command:
+        process = command.start("run", "do it", "--thread", "t1")
+        until(lambda: len(command.server.bodies) == 1)
+        command.kill(process)
+        code, result = command.run_json("--resume", "t1")
+        again = command.run_json("--resume", "t1")[1]
+        later = command.run_json("and more", "--thread", "t1")[1]
+        [thread] = command.json("threads", "list")["threads"]
+
+    assert (code, result["answer"], command.said(1)) == (0, "hello", ["do it"])
+    assert (result["usage"]["requests"], again["usage"]["requests"], later["usage"]["requests"]) == (2, 2, 1)
+    assert (len(early_tokens(command)), thread["usage"]["requests"]) == (2, 3)
