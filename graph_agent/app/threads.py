@@ -6,6 +6,7 @@ What loads the model library or the settings is imported only by the functions t
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from graph_agent.calls import FINAL
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.graph.run_context import new_owner_token
 from graph_agent.inspect import ThreadSummary
+from graph_agent.inspect.calls import is_alive
 from graph_agent.ports import Clock, SystemClock
 from graph_agent.storage import open_blobs, open_database, refuse_server, thread_lock
 from graph_agent.storage.sqlite.database import Database, release_free_pages
@@ -27,6 +29,7 @@ from graph_agent.storage.sqlite.pruning import GarbageResult, collect_garbage
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
 
 if TYPE_CHECKING:
+    from graph_agent.ports.read_store import Lease
     from graph_agent.session.session import Session
     from graph_agent.session.turn_result import TurnResult
     from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
@@ -171,7 +174,8 @@ async def _held_alone(database: Path, text: str) -> AsyncIterator[tuple[ThreadSu
 def interrupt_holder(database: Path, text: str) -> int:
     """Send the signal of Ctrl-C to the process that holds the thread; returns its pid.
 
-    A chat or run stops its turn. Only the very process that took the thread gets the signal.
+    A chat or run stops its turn. Only the very process that took the thread gets the signal: a lease that was left
+    by another start of the machine, or whose pid belongs to another process by now, is no holder.
 
     Raises:
         UnknownId: no id matches the text, or several do.
@@ -180,14 +184,38 @@ def interrupt_holder(database: Path, text: str) -> int:
     with read_database(database) as reader:
         own = reader.top_thread(reader.resolve(text, kinds=("thread", "checkpoint")).thread_id)
         holder = reader.thread(own).holder
-    if holder is None or holder.host != socket.gethostname():
-        where = "no process" if holder is None else f"a process on {holder.host}"
-        raise UsageError(f"Thread {own} cannot be stopped from here: {where} has it open.")
-    try:
-        os.kill(holder.pid, signal.SIGINT)
-    except OSError as error:
-        raise UsageError(f"Process {holder.pid} cannot be stopped: {error.strerror}.") from error
+    if holder is not None and holder.host != socket.gethostname():
+        raise UsageError(
+            f"Thread {own} is open on another machine, {holder.host} (pid {holder.pid}). Stop its turn there."
+        )
+    if holder is None or not _interrupt(holder):
+        raise UsageError(f"No process has thread {own} open, so nothing of it runs.")
     return holder.pid
+
+
+def _interrupt(holder: "Lease") -> bool:
+    """Signal a process of this machine; False if it has ended.
+
+    Raises:
+        UsageError: it is another user's.
+    """
+    try:
+        # Its descriptor keeps the pid from being given to another process; macOS has none, and reuses pids slowly.
+        pinned = os.pidfd_open(holder.pid) if sys.platform == "linux" else None
+    except ProcessLookupError:
+        return False
+    try:
+        if not is_alive(holder):
+            return False
+        os.kill(holder.pid, signal.SIGINT)
+    except ProcessLookupError:
+        return False
+    except PermissionError as error:
+        raise UsageError(f"Process {holder.pid} belongs to another user. Stop its turn there.") from error
+    finally:
+        if pinned is not None:
+            os.close(pinned)
+    return True
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The list of threads, and one thread: its transcript as it grows, messages to it, stop, mode and model."""
 
 import os
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import islice
@@ -145,7 +146,7 @@ async def _stop(site: Site, thread_id: str) -> str:
         return "The turn was stopped. What was pending does not run."
     with read_database(site.database) as reader:
         holder = reader.thread(reader.top_thread(thread_id)).holder
-    if holder is not None and holder.pid == os.getpid():
+    if holder is not None and (holder.pid, holder.host) == (os.getpid(), socket.gethostname()):
         raise UsageError("Nothing of this thread runs now.")
     pid = interrupt_holder(site.database, thread_id)
     return f"Process {pid} was asked to stop its turn, as Ctrl-C does there."

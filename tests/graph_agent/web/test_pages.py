@@ -16,10 +16,11 @@ from graph_agent.errors import UsageError
 from graph_agent.web.rendering import editable_json, excerpt, static_file, static_names
 from tests.fakes.database_rows import START, Rows, record_of
 from tests.fakes.light_commands import asking, json_of
+from tests.fakes.openai_server import DELAY, TXT
 from tests.fakes.played_thread import play
 from tests.fakes.scripted_model import calls, text
 from tests.graph_agent.web.pages import Pages, open_pages, text_of_page
-from tests.scenarios.command import Command
+from tests.scenarios.command import Command, scripted, until
 
 _HOSTILE = (
     "<script>alert(1)</script>",
@@ -314,12 +315,45 @@ def test_a_message_is_queued_and_the_page_says_what_happens_with_it(rows: Rows) 
     assert sqlite3.connect(rows.path).execute("SELECT text FROM inbox").fetchall() == [("use\ntabs",)]
 
 
-def test_nothing_is_stopped_that_does_not_run(rows: Rows) -> None:
+@pytest.mark.parametrize(
+    ("lease", "reason"),
+    [
+        (None, "No process has thread t1 open"),
+        ({"ended_at": START}, "No process has thread t1 open"),
+        ({"boot_id": "another start"}, "No process has thread t1 open"),
+        ({"process_started": "1"}, "No process has thread t1 open"),
+        ({"pid": 2**22 + 1}, "No process has thread t1 open"),
+        ({"host": "far"}, "Thread t1 is open on another machine, far (pid "),
+        ({}, "Nothing of this thread runs now"),
+    ],
+)
+def test_nothing_is_stopped_that_does_not_run_on_this_machine(
+    rows: Rows, lease: dict[str, Any] | None, reason: str
+) -> None:
     rows.thread(checkpoint_id="c1")
+    if lease is not None:
+        rows.lease(**lease)
 
     refused = open_pages(rows.path).post("/stop", {"id": "t1"})
 
-    assert (refused.status_code, "no process has it open" in refused.text) == (400, True)
+    assert (refused.status_code, reason in text_of_page(refused.text)) == (400, True), text_of_page(refused.text)
+
+
+def test_the_turn_of_a_chat_is_stopped_and_the_chat_goes_on(tmp_path: Path) -> None:
+    with scripted(tmp_path, [DELAY(60, TXT("late")), TXT("after")]) as command:
+        chat = command.chat("chat", "go", "--thread", "t1")
+        until(lambda: bool(command.server.requests))
+        pages = open_pages(tmp_path / "home" / "data" / "graph-agent.db")
+
+        notice = pages.notice_after(pages.post("/stop", {"id": "t1"}))
+
+        chat.sees("> ")
+        chat.enters("and now?")
+        chat.sees("after")
+        chat.signals(15)
+        chat.ends()
+    assert notice.startswith("Process ")
+    assert "was asked to stop its turn" in notice
 
 
 def test_the_mode_is_stored_and_a_held_thread_keeps_its_own(rows: Rows) -> None:
