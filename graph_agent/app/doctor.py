@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import httpx
 
@@ -29,10 +29,11 @@ from graph_agent.app.toolset import (
     unenforced_rules,
 )
 from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
-from graph_agent.config.paths import ServerPath, blob_dir, data_dir, lock_dir
+from graph_agent.config.paths import ServerPath, blob_dir, data_dir, database_path, lock_dir
 from graph_agent.config.settings import ModelSettings, SearchSettings, Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSchema, NothingYet, StorageError
+from graph_agent.storage import require_driver
 from graph_agent.storage.private_files import exposed_files, files_of_other_users
 from graph_agent.storage.sqlite.database_file import REMEDY
 from graph_agent.storage.sqlite.health import SQLITE_VERSION, Health, back_up, check_database
@@ -46,6 +47,9 @@ from tools.sandbox import detect_backend
 from tools.shell_ops.bash_parser import find_shfmt, parse_bash
 from tools.web_ops.web_search import SearchProvider
 
+if TYPE_CHECKING:
+    from graph_agent.storage.postgres.copying import DatabaseCopy
+
 __all__ = [
     "Check",
     "Mount",
@@ -53,6 +57,7 @@ __all__ = [
     "back_up",
     "check_disk",
     "check_web_search",
+    "copy_database",
     "mount_of",
     "own_folders",
     "run_checks",
@@ -333,6 +338,14 @@ def _check_server(path: ServerPath, environment: Mapping[str, str]) -> list[Chec
         _check_privacy(path, own_folders(path, environment)),
         _check_space(path),
     ]
+
+
+async def copy_database(source: str, target: str) -> "DatabaseCopy":
+    """Copy everything from one database to another, empty one; files or URLs. See `copying.copy_database`."""
+    require_driver()
+    from graph_agent.storage.postgres.copying import copy_database as copy  # noqa: PLC0415 - few have a server
+
+    return await copy(database_path(os.environ, source), database_path(os.environ, target))
 
 
 def own_folders(database: Path, environment: Mapping[str, str]) -> list[Path]:

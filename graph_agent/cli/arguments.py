@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "config": ("show", "path", "set", "trust", "explain"),
     "mcp": ("list", "add", "remove", "trust", "login", "logout", "test"),
     "model": ("local", "list", "use", "show", "forget", "test"),
+    "db": ("copy",),
 }
 """Every command with its sub-commands; a test compares it with the parser."""
 

@@ -298,6 +298,8 @@ FREE_TEXT = frozenset(
             "allow_host",
             "arguments",
             "as_id",
+            "copy_from",
+            "copy_to",
             "at",
             "env",
             "every",

@@ -16,13 +16,21 @@ import typer
 from typer import Option, Typer
 from typer._click.exceptions import NoSuchOption
 from typer.core import TyperCommand
-from typer.main import get_command
+from typer.main import get_command, get_group
 
 from graph_agent.cli.arguments import expand_arguments, find_similar, find_similar_option, read_stdin
 from graph_agent.cli.command_types import PlainCommand, PlainGroup, ResumeCommand, RunCommand, write_examples
 from graph_agent.cli.commands import session
 from graph_agent.cli.commands.approvals import agents_app, approvals_app, policy_app, recover_command, tools_app
-from graph_agent.cli.commands.config import config_app, doctor_command, init_command, mcp_app, memory_app, model_app
+from graph_agent.cli.commands.config import (
+    config_app,
+    db_app,
+    doctor_command,
+    init_command,
+    mcp_app,
+    memory_app,
+    model_app,
+)
 from graph_agent.cli.commands.tasks import tasks_app, top_command, worker_command, worktrees_app
 from graph_agent.cli.commands.threads import (
     calls_command,
@@ -78,7 +86,9 @@ class LazyCommands(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if isinstance(self.data[name], Typer):
-            self.data[name] = get_command(self.data[name])
+            # A group is one even with a single command.
+            is_group = isinstance(self.data[name].info.help, str)
+            self.data[name] = (get_group if is_group else get_command)(self.data[name])
             self.data[name].name = name
         return self.data[name]
 
@@ -135,6 +145,7 @@ _PROGRAMS = {
     "config": config_app,
     "mcp": mcp_app,
     "model": model_app,
+    "db": db_app,
 }
 """The commands, in the order of the help."""
 

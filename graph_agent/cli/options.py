@@ -22,7 +22,9 @@ __all__ = [
 ]
 
 DEBUG_HELP = "Write tracebacks and debug messages to the log file."
-DATABASE_HELP = "Database file. Default: $GRAPH_AGENT_DB, else the one in the data folder."
+DATABASE_HELP = (
+    "Database: a file or a postgresql:// URL. Default: $GRAPH_AGENT_DB, else the one in the data folder."
+)
 Database = Annotated[str | None, Option("--db", metavar="FILE", help=DATABASE_HELP)]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 
@@ -82,6 +84,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "tasks show": ("graph-agent tasks show 1a2b3c4d",),
     "tasks cancel": ("graph-agent tasks cancel 1a2b3c4d",),
     "tasks retry": ("graph-agent tasks retry 1a2b3c4d",),
+    "db copy": (
+        "graph-agent db copy ~/.local/share/graph-agent/graph-agent.db postgresql://ada@db.example/agents",
+        "graph-agent db copy postgresql://ada@db.example/agents copy.db",
+    ),
     "worktrees list": ("graph-agent worktrees list",),
     "worktrees remove": ("graph-agent worktrees remove fix-the-parser-3f9c21",),
     "threads list": ("graph-agent threads list", "graph-agent threads list --json"),

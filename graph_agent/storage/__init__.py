@@ -28,6 +28,7 @@ __all__ = [
     "open_read_connection",
     "open_read_store",
     "refuse_server",
+    "require_driver",
     "server_stamp",
     "thread_lock",
 ]
@@ -109,7 +110,7 @@ async def open_database(path: Path) -> "Database":
         StorageError: it cannot be used (NewerSchema, DamagedDatabase among them); it is left as it was.
     """
     if isinstance(path, ServerPath):
-        _require_driver()
+        require_driver()
         from graph_agent.storage.postgres.database import PostgresDatabase  # noqa: PLC0415 - few use a server
 
         return await PostgresDatabase.open(path)
@@ -134,7 +135,7 @@ def open_read_store(path: Path) -> "SqliteReadStore":
 def open_read_connection(path: Path) -> ReadSource:
     """As `open_read_store`, for statements of one's own."""
     if isinstance(path, ServerPath):
-        _require_driver()
+        require_driver()
         from graph_agent.storage.postgres.reader import PostgresReadConnection  # noqa: PLC0415 - as above
 
         return PostgresReadConnection.open(path)
@@ -146,7 +147,7 @@ def open_read_connection(path: Path) -> ReadSource:
 def open_blobs(path: Path) -> "FileBlobs":
     """The blobs that belong to a database."""
     if isinstance(path, ServerPath):
-        _require_driver()
+        require_driver()
         from graph_agent.storage.postgres.blobs import PostgresBlobs  # noqa: PLC0415 - as above
 
         return PostgresBlobs(path)
@@ -157,7 +158,7 @@ def open_blobs(path: Path) -> "FileBlobs":
 
 def server_stamp(path: ServerPath) -> tuple[int, int, int] | None:
     """Different when something was written; None while the server cannot be asked."""
-    _require_driver()
+    require_driver()
     from graph_agent.storage.postgres.reader import stamp  # noqa: PLC0415 - as above
 
     return stamp(path)
@@ -202,7 +203,12 @@ def refuse_server(path: Path, command: str) -> None:
         )
 
 
-def _require_driver() -> None:
+def require_driver() -> None:
+    """Refuse a server where the library for it is missing.
+
+    Raises:
+        UsageError: it is.
+    """
     try:
         import psycopg  # noqa: F401, PLC0415 - as above
     except ImportError as error:

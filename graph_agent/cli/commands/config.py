@@ -10,7 +10,7 @@ from typer import Argument, Option
 from graph_agent.cli.command_types import PlainCommand, ServerCommand, command_group
 from graph_agent.cli.options import AsJson, Database, resolve_database
 
-__all__ = ["Scope", "config_app", "doctor_command", "init_command", "mcp_app", "memory_app", "model_app"]
+__all__ = ["Scope", "config_app", "db_app", "doctor_command", "init_command", "mcp_app", "memory_app", "model_app"]
 
 config_app = command_group("Show and change settings; trust a project folder.")
 
@@ -321,6 +321,24 @@ def try_command_mcp(name: _NameMcp, as_json: AsJson = False) -> None:
     print_test(name, as_json=as_json)
 
 
+db_app = command_group("Copy a whole database, to a server or from one.")
+
+_Copied = "A file, or the postgresql:// URL of a server."
+
+
+@db_app.command("copy", cls=PlainCommand)
+def copy_command(
+    copy_from: Annotated[str, Argument(metavar="FROM", help=_Copied)],
+    copy_to: Annotated[str, Argument(metavar="TO", help=f"{_Copied} It must be empty.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Copy all threads, permissions and tasks to another database, and compare every thread by a digest."""
+    from graph_agent.cli.views.doctor import copy_to_database
+
+    copy_to_database(copy_from, copy_to, as_json=as_json)
+
+
 def doctor_command(
     backup: Annotated[
         Path | None, Option("--backup", metavar="FILE", help="Back up the database (safe while in use).")
@@ -330,10 +348,10 @@ def doctor_command(
     as_json: AsJson = False,
 ) -> None:
     """Check versions, settings, model, programs, database, permissions and terminal. Exit code 1 on failure."""
-    from graph_agent.cli.views.doctor import copy_database, print_checks
+    from graph_agent.cli.views.doctor import back_up_database, print_checks
 
     if backup is not None:
-        copy_database(resolve_database(db), backup, as_json=as_json)
+        back_up_database(resolve_database(db), backup, as_json=as_json)
     if repair:
         from graph_agent.app.repair import repair as apply_rewind
         from graph_agent.cli.views.doctor import repair_installation

@@ -9,12 +9,12 @@ from typing import Any
 
 import typer
 
-from graph_agent.app.doctor import Check, RepairMessage, back_up, run_checks
+from graph_agent.app.doctor import Check, RepairMessage, back_up, copy_database, run_checks
 from graph_agent.cli.views.table import line_width, print_lines, print_result, print_text
 from graph_agent.config.paths import runnable_hints
-from graph_agent.wording import escape
+from graph_agent.wording import escape, format_count
 
-__all__ = ["copy_database", "format_check", "print_checks", "repair_installation"]
+__all__ = ["back_up_database", "copy_to_database", "format_check", "print_checks", "repair_installation"]
 
 Repair = Callable[[Path, Mapping[str, str]], AsyncIterator[RepairMessage]]
 _MARGIN = 19
@@ -47,11 +47,24 @@ def format_check(check: Check) -> list[str]:
     return [f"{mark}  {check.name:<12} {first}", *(f"{'':{_MARGIN}}{line}" for line in more)]
 
 
-def copy_database(database: Path, target: Path, *, as_json: bool) -> None:
+def back_up_database(database: Path, target: Path, *, as_json: bool) -> None:
     """Back up the database and print the size of the copy."""
     size = back_up(database, target)
     text = f"Backed up {database} to {target}: {size} bytes, verified."
     print_result({"file": str(target), "bytes": size}, text, as_json=as_json)
+
+
+def copy_to_database(source: str, target: str, *, as_json: bool) -> None:
+    """Copy a whole database and print what was copied."""
+    done = asyncio.run(copy_database(source, target))
+    missing = f" {format_count(done.missing, 'content')} had been lost before." if done.missing else ""
+    text = (
+        f"Copied {format_count(len(done.digests), 'thread')}: {format_count(done.rows, 'row')}, "
+        f"{format_count(done.blobs, 'content')}. Each thread has the same digest in both databases.{missing} "
+        "Continue them in one of the two only."
+    )
+    counts = {"rows": done.rows, "blobs": done.blobs, "missing_blobs": done.missing}
+    print_result({"threads": dict(done.digests), **counts}, text, as_json=as_json)
 
 
 def repair_installation(database: Path, repair: Repair, *, as_json: bool) -> None:

@@ -79,7 +79,7 @@ def _options(command: Any, *, with_value: bool) -> list[Any]:
 
 def _typo(name: str) -> str:
     """The name with one letter twice."""
-    return name[:3] + name[2:]
+    return name[:3] + name[min(2, len(name) - 1) :]
 
 
 Row = tuple[tuple[str, ...], tuple[str, ...]]

@@ -124,6 +124,7 @@ ASKS_FOR = (
     *("mcp login", "mcp logout", "agents show"),
     *("tasks add x --agent", "tasks show", "tasks cancel", "tasks retry"),
     "worktrees remove {} --workspace /nowhere",
+    "db copy {} postgresql://127.0.0.1:1/nobody",
 )
 """Commands that name something; here it is not there."""
 
