@@ -121,6 +121,13 @@ def test_a_request_is_encoded_without_the_model_library(tmp_path: Path) -> None:
     assert loaded.modules & {"httpx", *MODEL_LIBRARIES} == set()
 
 
+def test_what_a_run_loads_before_its_first_request_knows_neither_graph_nor_model_library(tmp_path: Path) -> None:
+    loaded = load(["graph_agent.cli.main", "graph_agent.cli.headless.run", "graph_agent.app.opening"], tmp_path)
+
+    assert loaded.modules & {"httpx", "httpx2", "langsmith", "mcp", *MODEL_LIBRARIES} == set()
+    assert len(loaded.modules) < 700
+
+
 def test_a_run_loads_what_shows_calls_only_once_there_are_some(tmp_path: Path) -> None:
     loaded = load(["graph_agent.cli.main", "graph_agent.cli.headless.run"], tmp_path)
 

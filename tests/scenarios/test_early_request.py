@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import sqlite3
 import subprocess
 from collections import Counter
@@ -60,6 +61,27 @@ def test_the_request_leaves_before_the_graph_and_the_model_library_are_loaded(tm
 
     assert command.said() == ["hello"]
     assert early_tokens(command) != [None]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_while_the_program_loads_ends_it_at_once_and_the_message_waits(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    (tmp_path / "path" / "langgraph").mkdir(parents=True)
+    (tmp_path / "path" / "langgraph" / "__init__.py").write_text(_HANGS)
+
+    with scripted(tmp_path, [DELAY(30, TXT("too early")), TXT("done")]) as command:
+        command.extra_env = {"PYTHONPATH": str(tmp_path / "path")}
+        process = command.start("run", "hello", "--thread", "t1")
+        until(lambda: len(command.server.bodies) == 1)
+        process.send_signal(number)
+        ended = process.wait(timeout=30)
+        command.extra_env = {}
+        [thread] = command.json("threads", "list")["threads"]
+        resumed, result = command.run_json("--resume", "t1")
+
+    assert (ended, thread["status"], thread["queued_messages"]) == (code, "resumable", 1)
+    assert (resumed, result["answer"], result["usage"]["requests"]) == (0, "done", 2)
 
 
 @pytest.mark.parametrize(

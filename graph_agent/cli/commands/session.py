@@ -306,7 +306,14 @@ def _run_to_the_end(
     )
     log_to_file()
     _restore_ctrl_c()
-    return run_headless(request, lambda bus: open_target(target, bus), restore_signals)
+    return run_headless(request, lambda bus: open_target(target, bus), restore_signals, _leave)
+
+
+def _leave(code: int) -> None:
+    """End the process at once. All of the report is written; threads that load modules are not waited for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def acp(

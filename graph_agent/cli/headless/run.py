@@ -79,12 +79,25 @@ class RunRequest:
     """Whether messages and answers follow on stdin, one JSON object per line."""
 
 
-def run_headless(request: RunRequest, opener: Opener, on_ready: Callable[[], None] = lambda: None) -> int:
-    """Run to the end; returns the exit code. `on_ready` is called when the run is about to handle signals."""
+def run_headless(
+    request: RunRequest,
+    opener: Opener,
+    on_ready: Callable[[], None] = lambda: None,
+    leave: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Run to the end; returns the exit code.
+
+    `on_ready` is called when the run is about to handle signals. `leave` may end the process with an exit code that
+    is reported: modules that load in a thread would be waited for.
+    """
 
     async def run() -> int:
         on_ready()
-        return await _Run(request, opener).run()
+        started = _Run(request, opener)
+        code = await started.run()
+        if started.was_cut_short:
+            leave(code)
+        return code
 
     return asyncio.run(run())
 
@@ -99,6 +112,8 @@ class _Run:
         self._calls = LiveCalls()
         self._thread_id = request.thread_id
         self._has_checkpoint = False
+        self.was_cut_short = False
+        """Whether a signal ended it before there was a session."""
         self._steps = 0
         self._printed = 0
         """Lines of JSON so far."""
@@ -114,6 +129,7 @@ class _Run:
             if opened.code is not None or session is None:
                 if session is not None:
                     await session.close()
+                self.was_cut_short = session is None
                 return self._report_interruption(opened.code or ExitCode.FAILED)
             self._thread_id = session.thread_id
             try:
