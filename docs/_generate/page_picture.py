@@ -14,7 +14,7 @@ from pathlib import Path
 
 from PIL import Image
 
-__all__ = ["photograph", "play"]
+__all__ = ["photograph", "play", "program"]
 
 _ROOT = Path(__file__).parents[2]
 _THREAD = "receipt"
@@ -32,20 +32,23 @@ def play(folder: Path) -> Path:
     """The page of a thread on the sample workspace: what ran, what was changed, refused, and still waits."""
     workspace, page = folder / "shop", folder / "receipt.html"
     shutil.copytree(_ROOT / "docs" / "sample", workspace)
+    for prompt, answer in _TURNS:
+        program(folder, "run", prompt, "--thread", _THREAD).wait()
+        if answer:
+            program(folder, "run", "--resume", _THREAD, *answer).wait()
+    program(folder, "threads", "rename", _THREAD, "The receipt counts quantities").wait()
+    program(folder, "threads", "export", _THREAD, "--format", "html", "--output", str(page)).wait()
+    return page
+
+
+def program(folder: Path, *arguments: str, output: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
+    """The program at work in the sample workspace."""
     path = f"{os.environ['PATH']}{os.pathsep}{Path(sys.executable).parent}"  # where hints find the program
     environment = {**os.environ, "PATH": path, "GRAPH_AGENT_HOME": str(folder / "home")}
-
-    def command(*arguments: str) -> None:
-        program = [sys.executable, "-m", "graph_agent", *arguments]
-        subprocess.run(program, cwd=workspace, env=environment, check=False, capture_output=True)
-
-    for prompt, answer in _TURNS:
-        command("run", prompt, "--thread", _THREAD)
-        if answer:
-            command("run", "--resume", _THREAD, *answer)
-    command("threads", "rename", _THREAD, "The receipt counts quantities")
-    command("threads", "export", _THREAD, "--format", "html", "--output", str(page))
-    return page
+    command = [sys.executable, "-m", "graph_agent", *arguments]
+    return subprocess.Popen(
+        command, cwd=folder / "shop", env=environment, stdout=output, stderr=subprocess.DEVNULL, text=True
+    )
 
 
 def photograph(page: Path, target: Path) -> None:

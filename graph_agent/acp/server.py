@@ -69,6 +69,8 @@ class AgentOptions:
 def serve(options: AgentOptions, write: Callable[[str], None]) -> int:
     """Serve the client on stdin until that ends, or a signal comes; returns the number of the signal, or 0.
 
+    Ctrl-C first stops the turns that run, as in the chat.
+
     Args:
         write: the only way to stdout; writes all of a text.
     """
@@ -84,7 +86,7 @@ async def _serve(options: AgentOptions, write: Callable[[str], None]) -> int:
     caught: asyncio.Future[int] = loop.create_future()
 
     def end(number: int) -> None:
-        if not caught.done():
+        if not caught.done() and not (number == signal.SIGINT and agent.stop_turns()):
             caught.set_result(number)
 
     for number in _SIGNALS:
@@ -138,6 +140,13 @@ class _Agent:
         if (serve_method := self._methods.get(method)) is None:
             raise RpcError(METHOD_NOT_FOUND, f"There is no method {method[:100]!r}.")
         return await serve_method(params)
+
+    def stop_turns(self) -> bool:
+        """Begin to stop every turn that runs, as the client can; returns whether there is one."""
+        busy = [session for session in self._sessions.values() if session.is_busy]
+        for session in busy:
+            session.begin_stop()
+        return bool(busy)
 
     async def close(self) -> None:
         """Close every session, so that the next process continues its thread."""

@@ -150,6 +150,10 @@ class ClientSession:
         if not self._questions.drop():
             await self.session.stop()
 
+    def begin_stop(self) -> None:
+        """Stop the turn, without waiting for its end."""
+        self._spawn(self.stop())
+
     async def set_mode(self, mode: str) -> None:
         """Set the permission mode."""
         try:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from acp import RequestError, schema, text_block
 
 from graph_agent.app.threads import say
+from graph_agent.ports.background import process_started
 from tests.architecture.checkout import ROOT
 from tests.fakes.acp_client import DISMISS, Editor, error_of, stderr_of
 from tests.fakes.forked_command import start_forked
@@ -214,6 +216,23 @@ async def test_the_editor_stops_a_turn(tmp_path: Path, moment: str) -> None:
                 editor.answers["c1"] = "approve"
                 assert await session.prompt("go") == "end_turn"
         assert (command.workspace / "x").exists() is (moment == "idle")
+
+
+async def test_ctrl_c_stops_the_turns_that_run_and_then_ends_the_agent(tmp_path: Path) -> None:
+    with scripted(tmp_path, [DELAY(20, TXT("late")), TXT("next")]) as command:
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            turn = session.begin("go")
+            await editor.until(lambda: command.server.requests, "the request")
+
+            editor.program.send(signal.SIGINT)
+
+            assert await turn == "cancelled"
+            assert await session.prompt("next") == "end_turn"
+            await asyncio.sleep(0.5)  # Until then there may be something to stop.
+            editor.program.send(signal.SIGINT)
+            await editor.until(lambda: process_started(editor.program.pid) is None, "the end")
+        assert editor.exit_code == 128 + signal.SIGINT
 
 
 async def test_prompts_while_a_turn_runs_wait_for_their_turn(tmp_path: Path) -> None:
