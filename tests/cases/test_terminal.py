@@ -37,7 +37,7 @@ def test_what_is_typed_while_the_chat_starts_comes_after_its_first_message(set_u
     bench = set_up(TXT("one"), TXT("two"), TXT("three"))
     chat = bench.chat("chat", "first")
 
-    chat.sees("for commands")
+    chat.sees("/help")
     chat.types("second\rthird\r")
     chat.sees("three")
     chat.types(CTRL_D)

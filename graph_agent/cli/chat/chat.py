@@ -109,9 +109,15 @@ class Chat:
         self._sandbox = ""
         self._storing_mode: asyncio.Future[None] | None = None
 
-    async def run(self, first: asyncio.Task[str | None] | None = None) -> int:
-        """Chat until the person leaves or a signal ends it; `first` is a message that is being typed already."""
-        talking = asyncio.create_task(self._talk(first))
+    async def run(
+        self, first: asyncio.Task[str | None] | None = None, loaded: asyncio.Future[None] | None = None
+    ) -> int:
+        """Chat until the person leaves or a signal ends it; `first` is a message that is being typed already.
+
+        Where something else comes first (the questions of an existing thread, the message of the command line), it
+        is typed until `loaded` is set.
+        """
+        talking = asyncio.create_task(self._talk(first, loaded))
 
         def end(code: ExitCode) -> None:
             self._exit_code = code
@@ -140,9 +146,12 @@ class Chat:
                     await self._session.close()
         return self._turns.exit_code
 
-    async def _talk(self, first: asyncio.Task[str | None] | None) -> None:
-        session, text = await self._open_first(first)
+    async def _talk(self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None) -> None:
+        session, typed = await self._open_first(first, loaded)
+        text = self._options.message if self._options.message is not None else typed
         self._queue.first = message = "" if text is None or is_command(text) else text
+        if typed and text is not typed:
+            await self._queue.enter(session, typed, is_urgent=False)
         await self._enter(session, self._options.target)
         if message and not self._queue.first:
             self._sends_queued = True  # It is queued behind others, and the person wants an answer now.
@@ -178,8 +187,10 @@ class Chat:
         """Ask the questions that were left open, and continue once they are answered."""
         await self._finish(session, await self._turns.run(session, session.proceed()))
 
-    async def _open_first(self, first: asyncio.Task[str | None] | None) -> "tuple[Session, str | None]":
-        """The session and the first message, whichever is there sooner."""
+    async def _open_first(
+        self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None
+    ) -> "tuple[Session, str | None]":
+        """The session and what was entered while it was opened, whichever is there sooner."""
         opening = asyncio.ensure_future(self._open(self._options.target))
         try:
             if first is not None:
@@ -193,7 +204,9 @@ class Chat:
             self._terminal.status = self._status
             self._terminal.cycle_mode = self._cycle_mode
             self._terminal.show(self._introduce)
-            return session, self._options.message if first is None else await first
+            if loaded is not None and not loaded.done():
+                loaded.set_result(None)
+            return session, None if first is None else await first
         finally:
             tasks = [task for task in (opening, first) if task is not None]
             for task in tasks:

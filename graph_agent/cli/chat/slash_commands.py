@@ -133,6 +133,8 @@ class SlashCommands:
                     self._say(NOTHING_QUEUED, "yellow")
             case "mode" | "model" | "theme":
                 await self._show_or_set(name, argument)
+            case "status":
+                await self._status()
             case "context":
                 from graph_agent.cli.views.format import format_context_use  # with all that reads a database
 
@@ -144,6 +146,32 @@ class SlashCommands:
 
                 commands = ReadCommands(self.database, self.session.thread_id, self.session.mode, self.servers)
                 await asyncio.to_thread(commands.show, name, argument)
+
+    async def _status(self) -> None:
+        """One line each for what this chat works with."""
+        from importlib.metadata import version
+
+        from graph_agent.cli.views.format import read_list  # with all that reads a database
+        from graph_agent.cli.views.table import format_fields, print_lines
+        from graph_agent.ports.usage import format_usage, usage_report
+
+        session = self.session
+        use, sandbox = await session.context_use(), await asyncio.to_thread(lambda: session.sandbox)
+        stored = await asyncio.to_thread(read_list, self.database, lambda reader: reader.threads())
+        thread = next((one for one in stored if one.thread_id == session.thread_id), None)
+        share = f"{'~' if use.is_estimated else ''}{100 * use.total / use.window.tokens:.0f}%"
+        shown = {
+            "version": f"graph-agent {version('graph-agent')}",
+            "model": session.model_label,
+            "mode": session.mode,
+            "sandbox": f"{sandbox.name}: {sandbox.description}",
+            "folder": str(session.workspace),
+            "thread": f"{session.thread_id}{f' ({thread.title})' if thread and thread.title else ''}",
+            "context": f"{share} of {use.window.tokens:,} tokens; /context shows what fills it",
+            "usage": format_usage(usage_report(thread.usage if thread else None)),
+            "database": str(self.database),
+        }
+        print_lines(format_fields(shown))
 
     def _help(self, custom: "UserCommands") -> None:
         self._list((command.usage, command.does) for command in COMMANDS.values())

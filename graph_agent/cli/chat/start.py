@@ -1,6 +1,6 @@
 """Start the interactive chat in the current terminal.
 
-The prompt of a new thread appears before anything heavy is loaded; the rest is imported in a thread behind it.
+The prompt appears before anything heavy is loaded; the rest is imported in a thread behind it.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +21,10 @@ from prompt_toolkit.utils import is_dumb_terminal
 
 from graph_agent.cli.chat.completion import ChatCompleter, TypedHistory
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, Terminal
+from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.session_target import Target, open_target
+from graph_agent.cli.views.table import is_plain_terminal
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, own_command
 from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
@@ -40,19 +42,20 @@ if TYPE_CHECKING:
 __all__ = ["open_chat"]
 
 
-def open_chat(target: Target, message: str | None) -> int:
+def open_chat(target: Target | Callable[[], Target], message: str | None, *, db: str | None = None) -> int:
     """Chat until the person leaves; returns the exit code.
+
+    Args:
+        target: the first thread, or what looks it up while the prompt is shown.
 
     Raises:
         UsageError: there is no terminal to chat in.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if not isinstance(target, Target):
+            target()  # Its error comes first.
         raise UsageError(f'No terminal found. Run one prompt without a terminal: `{own_command()} run "…"`.')
-    parts = ("graph-agent", escape(str(target.workspace)), "/help for commands")
-    width = shutil.get_terminal_size().columns
-    head = textwrap.fill(" · ".join(parts), width, break_long_words=False, break_on_hyphens=False)
-    sys.stdout.write(f"{head}\n")
-    completer = ChatCompleter(target.workspace, database_path(os.environ, target.flags.get("db")))
+    completer = ChatCompleter(Path.cwd(), database_path(os.environ, db))
     history = data_dir(os.environ) / "history"
     try:
         make_private_folder(history.parent)
@@ -60,20 +63,39 @@ def open_chat(target: Target, message: str | None) -> int:
     except OSError:
         kept = None  # The chat works without a history.
     terminal = Terminal(kept, ThreadedCompleter(completer))
+    if isinstance(target, Target):
+        _print_head(target)
     with terminal.held(asks_background=not os.environ.get("NO_COLOR")):
         return asyncio.run(_chat(terminal, completer, target, message))
 
 
-async def _chat(terminal: Terminal, completer: ChatCompleter, target: Target, message: str | None) -> int:
+def _print_head(target: Target) -> None:
+    parts = ("graph-agent", escape(str(target.workspace)), "/help for commands")
+    width = shutil.get_terminal_size().columns
+    head = textwrap.fill(" · ".join(parts), width, break_long_words=False, break_on_hyphens=False)
+    sys.stdout.write(f"{head}\n")
+
+
+async def _chat(
+    terminal: Terminal, completer: ChatCompleter, target: Target | Callable[[], Target], message: str | None
+) -> int:
     try:
+        if not isinstance(target, Target):
+            finding = asyncio.create_task(asyncio.to_thread(target))
+            if not is_plain_terminal():
+                # Cancelled with the prompt; the search is not.
+                message = await terminal.message(gone=asyncio.ensure_future(asyncio.wait({finding})))
+            target = await finding
+            _print_head(target)
         await _ask_trust(target.workspace, terminal)
-    except (InputCancelled, InputClosed):
+    except (InputInterrupted, InputCancelled, InputClosed):
         return ExitCode.DONE
-    is_new = message is None and not target.exists
-    first = asyncio.create_task(terminal.message()) if is_new else None
+    loaded = asyncio.get_running_loop().create_future() if target.exists else None
+    types_now = message is None if loaded is None else not is_plain_terminal()
+    first = asyncio.create_task(terminal.message(gone=loaded)) if types_now else None
     await asyncio.sleep(0)
     chat = await asyncio.to_thread(_build_chat, terminal, completer, target, message)
-    return await chat.run(first)
+    return await chat.run(first, loaded)
 
 
 async def _ask_trust(workspace: Path, terminal: Terminal) -> None:

@@ -6,8 +6,9 @@ import signal
 import sys
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -16,7 +17,7 @@ from graph_agent.cli.arguments import is_piped_input, read_stdin
 from graph_agent.cli.options import Database, resolve_database
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from graph_agent.cli.headless.pending_answers import PendingAnswers
     from graph_agent.cli.session_target import Target
@@ -145,9 +146,12 @@ def chat(
 
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "effort": effort, "agent": agent}
     files = {"add_dirs": add_dir, "attached": image}
-    target = _resolve(flags, files, workspace=workspace, thread=thread, resume=_resumed_id(resume, continues))
-    target = _in_worktree(target, message) if worktree else target
-    _open_chat(target, attach_files(message, target))
+    resumed = _resumed_id(resume, continues)
+    find = partial(_resolve, flags, files, workspace=workspace, thread=thread, resume=resumed)
+    if message is None and not (image or worktree) and (thread, resumed) != (None, None):
+        _open_chat(find, None, db)
+    target = _in_worktree(find(), message) if worktree else find()
+    _open_chat(target, attach_files(message, target), db)
 
 
 def resume(
@@ -174,7 +178,7 @@ def resume(
         identifier = choose_thread(resolve_database(db), Path(workspace or ".").expanduser().resolve())
     flags = {**_flags(model, mode, db, skip_permissions, no_stream, notify), "add_dirs": absolute_paths(add_dir)}
     flags["effort"] = effort
-    _open_chat(resolve_target(flags, workspace=workspace, thread=None, resume=identifier), None)
+    _open_chat(partial(resolve_target, flags, workspace=workspace, thread=None, resume=identifier), None, db)
 
 
 def run(
@@ -462,11 +466,12 @@ def _read_piped() -> str:
     return read_stdin()
 
 
-def _open_chat(target: "Target", message: str | None) -> None:
+def _open_chat(target: "Target | Callable[[], Target]", message: str | None, db: str | None) -> NoReturn:
+    """Chat in a thread that is known, or in one that is looked up behind the prompt."""
     from graph_agent.cli.chat.start import open_chat
 
     _restore_ctrl_c()
-    raise typer.Exit(open_chat(target, message))
+    raise typer.Exit(open_chat(target, message, db=db))
 
 
 def _restore_ctrl_c() -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from graph_agent.cli.views.table import (
     format_columns,
     format_time,
     id_shortener,
+    line_width,
     print_json_lists,
     print_lines,
     truncate,
@@ -73,7 +74,8 @@ def list_calls(
         print_lines(["No calls." if status is None and tool is None else "No matching calls."])
         return
     is_exact = is_verbose or log.is_one_call
-    print_lines(call_table(calls, log.shared, workspaces=log.workspaces, is_exact=is_exact))
+    whole = "" if log.is_one_call else "graph-agent calls CALL"
+    print_lines(call_table(calls, log.shared, workspaces=log.workspaces, is_exact=is_exact, whole=whole))
     if log.is_one_call:
         print_lines(format_call(calls[0]))
 
@@ -83,8 +85,8 @@ class _CallLog:
     calls: Sequence[CallView] = ()
     shared: frozenset[str] = frozenset()
     """Call ids that occur in several threads."""
-    workspaces: Mapping[str, str] = field(default_factory=dict)
-    """By thread; empty if the calls are of one thread."""
+    workspaces: Mapping[str, str] | None = None
+    """By thread; None if the calls are of one thread, which was named."""
     is_one_call: bool = False
     """Whether the id named a call."""
 
@@ -96,7 +98,7 @@ def _read(database: Path, text: str | None) -> _CallLog:
             return _CallLog(reader.calls(brief=True), shared, reader.workspaces())
         target = reader.resolve(text)
         if target.kind == "call":
-            return _CallLog([reader.call(target.thread_id, target.id)], shared, is_one_call=True)
+            return _CallLog([reader.call(target.thread_id, target.id)], shared, {}, is_one_call=True)
         return _CallLog(reader.calls(target.thread_id, brief=True), shared)
 
 
@@ -169,12 +171,14 @@ def call_table(
     workspaces: Mapping[str, str] | None = None,
     indent: int = 0,
     is_exact: bool = False,
+    whole: str = "",
 ) -> Iterator[str]:
     """The calls as a table, with ids that commands accept.
 
     Args:
         workspaces: workspace by thread; adds a column for the thread, and one for the workspaces if they differ.
         is_exact: times as date and time, instead of how long ago.
+        whole: see `format_table`.
     """
     folders = {view.thread_id: (workspaces or {}).get(view.thread_id, "") for view in calls}
     short_thread = id_shortener(view.thread_id for view in calls)
@@ -209,8 +213,11 @@ def call_table(
         del columns["THREAD"]
     if len(set(folders.values())) < 2:
         del columns["WORKSPACE"]
+    if line_width() is not None and all(view.record.get("attempt", 1) == 1 for view in calls):
+        del columns["ATTEMPT"]
     fixed = 2 if workspaces is None else 3
-    return format_columns(calls, columns, path_column="WORKSPACE", fixed_columns=fixed, indent=indent)
+    layout = {"path_column": "WORKSPACE", "fixed_columns": fixed, "indent": indent, "whole": whole}
+    return format_columns(calls, columns, **layout)
 
 
 def _summary(view: CallView) -> str:

@@ -363,7 +363,8 @@ def show_history(
     if all(new.parent_id in (old.checkpoint_id, None) for new, old in pairwise(entries)):
         del columns["PARENT"]  # Without branches, each checkpoint continues the one below it.
     result = {"thread_id": thread_id, "checkpoints": list(map(asdict, entries))}
-    print_result(result, format_columns(entries, columns), as_json=as_json)
+    table = format_columns(entries, columns, whole="graph-agent inspect CHECKPOINT")
+    print_result(result, table, as_json=as_json)
     if earlier and not as_json:
         print_lines([f"… {format_count(earlier, 'earlier checkpoint')}"])
 

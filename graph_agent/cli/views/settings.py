@@ -171,6 +171,7 @@ def show_settings(database: str | None = None, *, as_json: bool) -> None:
                 "FROM": lambda one: f"env {one.origin}" if one.layer == "env" else one.layer,
                 "VALUE": lambda one: _format_value(one.value),
             },
+            whole="graph-agent config explain KEY",
         )
     )
     print_ignored_files(project)

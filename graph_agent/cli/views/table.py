@@ -105,6 +105,7 @@ def format_table(
     path_column: str = "",
     fixed_columns: int = 2,
     indent: int = 0,
+    whole: str = "",
 ) -> Iterator[str]:
     """The lines of a table. A status gets its colour; the last column is cut at the terminal's width.
 
@@ -112,6 +113,7 @@ def format_table(
         path_column: heading of a column of paths, of which only the ends are shown if the last column needs room.
         fixed_columns: columns at the left that stay on a narrow terminal, where others before the last one go.
         indent: columns by which the caller indents the lines.
+        whole: the command that shows a row in full, named below a table that is cut.
     """
     cells = [list(headings), *([escape(cell) for cell in row] for row in rows)]
     width = line_width()
@@ -138,6 +140,8 @@ def format_table(
             parts.append(color(shown, "heading" if number == 0 else shown) + padding)
         parts.append(color(truncate(last, widths[-1]), "heading" if number == 0 else last))
         yield (" " * _GAP).join(parts).rstrip()
+    if whole and (len(widths) < len(headings) or any(text_width(row[-1]) > widths[-1] for row in cells)):
+        yield color(escape(runnable_hints(f"… shortened; in full: `{whole}`")), "idle")
 
 
 def _column_widths(cells: Sequence[Sequence[str]]) -> list[int]:

@@ -93,6 +93,7 @@ def _task_table(views: list[TaskView]) -> Iterator[str]:
             "THREAD": lambda view: queue.short_id(view.task.thread_id),
             "PROMPT": lambda view: " ".join(view.task.prompt.split()),
         },
+        whole="graph-agent tasks show TASK",
     )
 
 

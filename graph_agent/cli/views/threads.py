@@ -103,7 +103,8 @@ def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
     }
     if len({thread.workspace for thread in threads}) == 1:
         del columns["WORKSPACE"]
-    return format_columns(_with_depth(threads), columns, path_column="WORKSPACE")
+    whole = "graph-agent threads show THREAD"
+    return format_columns(_with_depth(threads), columns, path_column="WORKSPACE", whole=whole)
 
 
 def _with_depth(threads: list[ThreadSummary]) -> Iterator[tuple[int, ThreadSummary]]:

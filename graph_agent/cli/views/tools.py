@@ -43,7 +43,8 @@ def list_tools(mode: str | None, *, as_json: bool) -> None:
         "DESCRIPTION": lambda tool: _SENTENCE_END.split(tool.description.partition("\n")[0], maxsplit=1)[0],
     }
     result = {"tools": list(map(_tool_json, catalog.tools)), "problems": list(catalog.problems)}
-    print_result(result, format_columns(catalog.tools, columns), as_json=as_json)
+    table = format_columns(catalog.tools, columns, whole="graph-agent tools show TOOL")
+    print_result(result, table, as_json=as_json)
     if not as_json:
         print_text(*(f"! Not available: {problem}" for problem in catalog.problems))
 

@@ -9,6 +9,7 @@ from graph_agent.cli.chat.start import open_chat
 from graph_agent.cli.session_target import Target
 from graph_agent.errors import UsageError
 from tests.fakes.pty_program import PtyProgram
+from tests.scenarios.command import Command, until
 
 pytestmark = pytest.mark.slow
 
@@ -68,3 +69,28 @@ def test_a_resumed_chat_shows_the_last_turns_first(tmp_path: Path) -> None:
     second.plays("list", "notes.txt", "> ", "^\x04")
 
     assert second.ends() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "typed", "answers", "left"),
+    [
+        (("resume", "t1"), "half", 1, "> half"),
+        (("--thread", "t1"), "half", 1, "> half"),
+        (("-c",), "list\r", 2, ">"),
+        (("chat", "-c", "list"), "half", 2, "> half"),
+    ],
+)
+def test_a_thread_is_loaded_behind_the_prompt_and_what_is_typed_meanwhile_counts(
+    tmp_path: Path, arguments: tuple[str, ...], typed: str, answers: int, left: str
+) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    command = Command(tmp_path, extra_env={"GRAPH_AGENT_HOME": str(tmp_path / "home")})
+    command("run", "list", "--thread", "t1", cwd=tmp_path)
+
+    chat = _chat(tmp_path, *arguments)
+    chat.plays("loading …", f"^{typed}")
+    until(lambda: "\n".join(chat.shows("mode default")).count("✓ ls") == answers)
+    lines = chat.shows("mode default")
+    chat.plays("^\x15\x04")
+
+    assert (chat.ends(), lines[-2]) == (0, left)

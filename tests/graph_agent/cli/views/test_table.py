@@ -62,6 +62,27 @@ def test_on_a_narrow_screen_columns_before_the_last_are_dropped(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
+    ("columns", "more"),
+    [
+        ("", []),
+        ("40", []),
+        ("39", ["… shortened; in full: `graph-agent threads show THREAD`"]),
+        ("20", ["… shortened; in full: `graph-agent threads show THREAD`"]),
+    ],
+)
+def test_below_a_table_that_is_cut_is_said_what_shows_all(
+    monkeypatch: pytest.MonkeyPatch, columns: str, more: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr("graph_agent.config.paths.own_command", lambda: "graph-agent")
+    rows = [("t1", "idle", "a title of 25 characters")]
+
+    lines = list(format_table(("THREAD", "STATUS", "TITLE"), rows, whole="graph-agent threads show THREAD"))
+
+    assert lines[2:] == more
+
+
+@pytest.mark.parametrize(
     ("columns", "lines"),
     [
         (

@@ -28,6 +28,7 @@ def test_the_list_is_newest_first_aligned_with_wide_characters_and_cut_at_the_wi
         "日本語  idle    3        0      -        修复 the build, wh…",
         "def     idle    2        0      -",
         "abc     idle    1        0      -        short",
+        "… shortened; in full: `graph-agent threads show THREAD`",
     ]
 
 
