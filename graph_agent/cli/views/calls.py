@@ -193,11 +193,6 @@ def call_table(
         is_abandoned = view.record.get("abandoned")
         return "abandoned" if is_abandoned else "reverted" if view.is_reverted else call_end(view.record).word
 
-    def format_when(view: CallView) -> str:
-        record = view.record
-        when = record.get("ended_at") or record.get("started_at") or record.get("asked_at")
-        return format_time(when) if is_exact else format_age(when)
-
     columns: dict[str, Callable[[CallView], str]] = {
         "THREAD": lambda view: short_thread(view.thread_id),
         "CALL": format_id,
@@ -205,7 +200,7 @@ def call_table(
         "RISK": lambda view: view.record.get("risk", "-"),
         "TOOL": lambda view: view.record["tool_name"],
         "ATTEMPT": lambda view: str(view.record.get("attempt", 1)),
-        "WHEN": format_when,
+        "WHEN": lambda view: (format_time if is_exact else format_age)(_newest_time(view)),
         "WORKSPACE": lambda view: folders[view.thread_id],
         "SUMMARY": _summary,
     }
@@ -218,6 +213,11 @@ def call_table(
     fixed = 2 if workspaces is None else 3
     layout = {"path_column": "WORKSPACE", "fixed_columns": fixed, "indent": indent, "whole": whole}
     return format_columns(calls, columns, **layout)
+
+
+def _newest_time(view: CallView) -> str | None:
+    record = view.record
+    return record.get("ended_at") or record.get("started_at") or record.get("asked_at")
 
 
 def _summary(view: CallView) -> str:
