@@ -102,6 +102,12 @@ def test_a_session_is_opened_without_the_models_that_answer_within_this_process(
     ]
 
 
+def test_only_a_database_on_a_server_loads_its_library(tmp_path: Path) -> None:
+    names = [module.name for module in code_modules() if not module.name.startswith("graph_agent.storage.postgres")]
+
+    assert "psycopg" not in load(names, tmp_path).modules
+
+
 def test_the_prompt_waits_for_nothing_but_the_command_line(tmp_path: Path) -> None:
     loaded = load(
         ["graph_agent.cli.main", "graph_agent.cli.commands.session", "graph_agent.cli.chat.start"], tmp_path

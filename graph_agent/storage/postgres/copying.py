@@ -137,6 +137,8 @@ def _tables() -> Sequence[_Table]:
 
 def _copy_rows(connection: Connection, source: Path) -> tuple[dict[str, str], int]:
     """The digests of all threads, and how many rows were copied."""
+    if isinstance(connection, PostgresConnection):  # It is idle while the other side is read.
+        connection.session.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
     with closing(open_read_connection(source)) as reading, reading.snapshot():
         threads, count = _thread_ids(reading), 0
         for table in _tables():

@@ -72,7 +72,7 @@ class PostgresReadConnection:
     def snapshot(self) -> Iterator[None]:
         """Everything read in the block is of one moment, whatever other processes commit meanwhile."""
         try:
-            self._connection.session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._connection.session.execute(_SNAPSHOT, prepare=False)
             yield
         except psycopg.Error as error:
             raise translate_error(self.path, error) from error
@@ -84,6 +84,8 @@ class PostgresReadConnection:
         self._connection.close()
 
 
+# Whoever reads may be slow at what it does with it, and nobody waits for it.
+_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = 0"
 _STAMP = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)"
 _asked: dict[str, PostgresConnection] = {}
 """One session for each server that is asked for changes again and again."""

@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 
 from graph_agent.config.paths import (
+    ServerPath,
     blob_dir,
     config_dir,
     data_dir,
@@ -20,6 +21,7 @@ from graph_agent.config.paths import (
     read_plain_text,
     replace_text,
 )
+from graph_agent.errors import ConfigError
 from tests.fakes.openai_server import TXT, FakeOpenAI
 from tests.scenarios.command import Command
 
@@ -69,6 +71,22 @@ def test_a_link_to_a_database_stands_for_the_file_so_that_both_ways_lead_to_the_
     env = {"GRAPH_AGENT_HOME": str(home)}
 
     assert (database_path(env), database_path(env, str(home / "second"))) == (file.resolve(), file.resolve())
+
+
+def test_a_server_is_named_by_a_url_and_any_other_kind_of_url_is_refused() -> None:
+    url = "postgresql://ada:s3cret@db.example:5433/agents?sslmode=require"
+    path = database_path({**_OWN, "GRAPH_AGENT_DB": url})
+
+    assert isinstance(path, ServerPath)
+    assert (path.url, str(path)) == (url, "postgresql://ada@db.example:5433/agents?sslmode=require")
+    assert blob_dir(path).is_relative_to("/srv/agent/data/servers")
+    assert database_path(_OWN, path) is path
+    other_user = database_path(_OWN, "postgresql://bob@db.example:5433/agents")
+    assert blob_dir(path) == blob_dir(other_user)
+    assert blob_dir(path) != blob_dir(database_path(_OWN, "postgresql://ada@db.example:5433/other"))
+    for wrong, said in (("mysql://db/agents", "mysql://… is a URL"), ("postgresql://[db/agents", "is not a valid")):
+        with pytest.raises(ConfigError, match=said):
+            database_path(_OWN, wrong)
 
 
 def test_blobs_and_locks_are_beside_their_database() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.paths import ServerPath
+from graph_agent.errors import UsageError
+from graph_agent.storage import open_read_store
 from tests.fakes.postgres_server import PASSWORD, PostgresServer
-
-pytestmark = pytest.mark.slow
 
 
 class Host:
@@ -41,6 +41,14 @@ class Host:
         return process.returncode, output + errors
 
 
+def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+
+    with pytest.raises(UsageError, match=r"pip install 'graph-agent\[postgres\]'"):
+        open_read_store(ServerPath.from_url("postgresql://127.0.0.1:1/x", tmp_path))
+
+
+@pytest.mark.slow
 def test_a_question_asked_on_one_host_is_answered_on_another_and_a_kill_is_asked_about(
     postgres: PostgresServer, place: ServerPath, tmp_path: Path
 ) -> None:
