@@ -97,7 +97,8 @@ def model_secrets(model: ModelSettings) -> Iterator[str]:
         secret = value.get_secret_value()
         # A header often says first what kind of key follows.
         yield from (secret, secret.rpartition(" ")[2])
-    yield from url_secrets(model.endpoint)
+    # Not what looks like a key in its path, which may be the name of the model.
+    yield from _credentials(model.endpoint)
 
 
 def url_secrets(url: str) -> Iterator[str]:

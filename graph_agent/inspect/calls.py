@@ -35,6 +35,7 @@ __all__ = [
     "answer_words",
     "call_end",
     "call_name",
+    "decision_words",
     "describe_end",
     "effective_record",
     "is_alive",
@@ -375,7 +376,13 @@ _ANSWER_WORDS = {
 
 def answer_words(answer: "StandingAnswer | Answer") -> str:
     """What an answer decided, and who gave it."""
-    return f"{_ANSWER_WORDS.get(answer.kind, answer.kind)} by {answer.by}"
+    return decision_words(answer.kind, answer.by)
+
+
+def decision_words(kind: str, by: str) -> str:
+    """What was decided and, where that is known, by whom."""
+    words = _ANSWER_WORDS.get(kind, kind)
+    return f"{words} by {by}" if by else words
 
 
 CALL_WORDS = tuple(dict.fromkeys((*STATUSES, *OUTCOMES.values())))

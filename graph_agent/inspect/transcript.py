@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from graph_agent.inspect.calls import CallView, call_end
+from graph_agent.inspect.calls import CallView, call_end, decision_words
 from graph_agent.inspect.reader import Reader
 from graph_agent.inspect.threads import ThreadSummary
 from graph_agent.ports.read_store import TranscriptEntry
@@ -202,8 +202,7 @@ def call_facts(call: TranscriptCall) -> Iterator[str]:
     if end.by:
         yield f"by {end.by}"
     elif record.get("decision"):
-        by = record.get("decided_by") or ""
-        yield f"{record['decision']} by {by}" if by else str(record["decision"])
+        yield decision_words(str(record["decision"]), str(record.get("decided_by") or ""))
     if record.get("changed_by"):
         yield f"arguments changed by {record['changed_by']}"
     if record.get("edited"):

@@ -26,6 +26,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.calls import allowed_answers, args_digest, question_and_options
 from graph_agent.errors import AgentError, AnswerRefused, NothingYet, QuestionChanged
 from graph_agent.inspect import CallView, Reader
+from graph_agent.inspect.calls import decision_words
 from graph_agent.ports import Answer, GrantEffect, Question, QuestionKind, SystemClock, rules_with_folders
 from graph_agent.web.live import Item, Region, short_id
 from graph_agent.web.rendering import render
@@ -258,7 +259,7 @@ def _said(site: Site, recorded: RecordedAnswer) -> Sequence[str]:
     """What was recorded, or who was first."""
     if not recorded.accepted:
         return [
-            f"Call {recorded.call_id} was already answered: {recorded.kind} by {recorded.by}. That answer counts."
+            f"Call {recorded.call_id} was already {decision_words(recorded.kind, recorded.by)}. That answer counts."
         ]
     if site.runner is not None and site.runner.wake(recorded.thread_id):
         return [f"{_DONE[recorded.kind]} {recorded.call_id}. This server continues the thread."]

@@ -145,7 +145,8 @@ def test_an_answer_is_recorded_once_and_the_second_learns_who_was_first(
     second = pages.notice_after(pages.post("/answer", {"asked": asked, "do": "approve"}))
 
     assert first.startswith(notice)
-    assert second.startswith(f"Call call_a was already answered: {kind} by web pid ")
+    words = {"approve": "approved", "reject": "rejected"}[kind]
+    assert second.startswith(f"Call call_a was already {words} by web pid ")
     [answered] = json_of(rows, "approvals", "list")["answered"]
     assert (answered["answer"], answered["answered_by"]) == (kind, pages.site.author)
     assert f"{pages.site.author}" in text_of_page(pages.get("/").text)

@@ -115,7 +115,7 @@ def test_the_facts_of_a_call_explain_its_decision() -> None:
         "1.2 s",
         "high risk",
         "attempt 2",
-        "approve by me",
+        "approved by me",
         "arguments edited by the user",
         "outcome unknown",
     ]
