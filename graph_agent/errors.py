@@ -8,6 +8,7 @@ AgentError                      anything a user may be shown; message = what hap
 ├── ModelError                  6   the model or its provider failed for good
 │   └── ContextOverflow         6   the request is longer than the model takes
 ├── ThreadHeld                  7   another process holds the thread
+│   └── LeaseLost               7   this process held it and no longer does
 ├── StorageError                1   database or blobs cannot be used
 │   ├── NewerSchema             1   written by a newer version
 │   └── DamagedDatabase         1   not a database, or damaged
@@ -32,6 +33,7 @@ __all__ = [
     "ForbiddenTransition",
     "InternalError",
     "InvalidHistory",
+    "LeaseLost",
     "MessageBlocked",
     "ModelError",
     "NewerSchema",
@@ -87,6 +89,10 @@ class ThreadHeld(AgentError):
     """Another process holds the thread; the message says who and since when."""
 
     exit_code = 7
+
+
+class LeaseLost(ThreadHeld):
+    """This process no longer holds its thread on a server, and must stop at once: nothing that it writes counts."""
 
 
 class StorageError(AgentError):

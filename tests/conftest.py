@@ -1,5 +1,6 @@
 """What every test stands on: no settings of the person who runs it, and no network beyond this machine."""
 
+import asyncio
 import gc
 import os
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from tools import programs
 if TYPE_CHECKING:
     from tests.fakes.postgres_server import PostgresServer
 
-__all__ = ["isolated", "postgres", "pytest_collection_finish", "pytest_configure"]
+__all__ = ["isolated", "postgres", "postgres_template", "pytest_collection_finish", "pytest_configure"]
 
 
 def pytest_configure() -> None:
@@ -54,3 +55,18 @@ def postgres() -> "Iterator[PostgresServer]":
         pytest.skip("no PostgreSQL server was found (apt install postgresql)")
     with running_server(found) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: "PostgresServer", tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The URL of a database with empty tables on that server, for tests to copy."""
+    from graph_agent.config.paths import ServerPath  # noqa: PLC0415 - as above
+    from graph_agent.storage import open_database  # noqa: PLC0415 - as above
+
+    url = postgres.create_database()
+
+    async def create() -> None:
+        await (await open_database(ServerPath.from_url(url, tmp_path_factory.mktemp("servers")))).close()
+
+    asyncio.run(create())
+    return url

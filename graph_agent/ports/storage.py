@@ -1,7 +1,7 @@
 """Storage protocols besides checkpoints: journal, decisions, grants, blobs, inbox, thread lock; times and ids."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -244,10 +244,16 @@ class Holder:
 
 
 class ThreadLock(Protocol):
-    """The right to run one thread; the kernel releases it when the process dies."""
+    """The right to run one thread; it ends when the process dies."""
 
-    async def acquire(self, thread_id: str, owner_token: str) -> None:
+    async def acquire(self, thread_id: str, owner_token: str, on_lost: Callable[[], None] | None = None) -> None:
         """Take the lock and write the lease.
+
+        Args:
+            thread_id: the thread.
+            owner_token: names the run that holds it.
+            on_lost: called in this event loop if the right is lost while it is held, as on a server that cannot be
+                reached. From then on nothing that this process writes counts: what it runs must end at once.
 
         Raises:
             ThreadHeld: another process has it; the message says who and since when.

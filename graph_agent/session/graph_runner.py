@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from graph_agent.calls import FINAL, MAX_AUTOMATIC_RETRIES, ToolCallInfo
-from graph_agent.errors import AgentError, ModelError, StaleOwner
+from graph_agent.errors import AgentError, LeaseLost, ModelError, StaleOwner
 from graph_agent.events import WarningIssued
 from graph_agent.graph.human_approval import answer_to_json, questions_in
 from graph_agent.graph.run_context import RunContext, SessionContext, TakeMessages, new_owner_token
@@ -49,6 +49,7 @@ class GraphRunner:
         self._last_result: TurnResult | None = None
         self._busy = asyncio.Lock()
         self._stop_requested = False
+        self._has_lost_thread = False
         self._just_answered: list[Question] = []
         self._cwd = ""
         self._used_by_stopped: dict[str, Mapping[str, Any]] = {}
@@ -163,6 +164,12 @@ class GraphRunner:
         self._graph.drain()
         self._dependencies.sub_agents.stop_new_work()
 
+    def lose_thread(self) -> None:
+        """End what runs at once: this process no longer holds the thread, and can record nothing."""
+        self._has_lost_thread = True
+        if self._task is not None:
+            self._task.cancel()
+
     def renew_budget_after_limit(self) -> None:
         """If the last run stopped at a limit, the next one gets a new budget for the turn."""
         if self._last_result is not None and self._last_result.status == "limit":
@@ -213,6 +220,10 @@ class GraphRunner:
                     return await self.result("model_error", {}, str(failure))
                 case StaleOwner():
                     return await self.result("failed", {}, f"{failure}; this process stops working on the thread")
+                case LeaseLost():
+                    return await self.result("failed", {}, str(failure))
+                case asyncio.CancelledError() if self._has_lost_thread:
+                    return await self.result("failed", {}, "This process lost its hold on the thread")
                 case asyncio.CancelledError() if self._stop_requested:
                     return await self._run_to_result(self._cancel_all)
             raise

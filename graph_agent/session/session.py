@@ -62,7 +62,8 @@ class Session:
             ThreadHeld: another process holds the thread; the message says which one and since when.
         """
         session = cls(thread, dependencies)
-        await dependencies.lock.acquire(thread.thread_id, session._runner.owner_token)
+        runner = session._runner
+        await dependencies.lock.acquire(thread.thread_id, runner.owner_token, runner.lose_thread)
         try:
             if finished := await finish_interrupted_rewind(thread.thread_id, dependencies):
                 rewind, left = finished

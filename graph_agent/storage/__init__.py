@@ -4,7 +4,7 @@ Importing the package imports none of it: short-lived commands use single module
 here choose between a file and a server.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -167,7 +167,7 @@ def server_stamp(path: ServerPath) -> tuple[int, int, int] | None:
 class DatabaseLock(Protocol):
     """The port `ThreadLock`, for threads that may also be deleted."""
 
-    async def acquire(self, thread_id: str, owner_token: str) -> None:
+    async def acquire(self, thread_id: str, owner_token: str, on_lost: Callable[[], None] | None = None) -> None:
         """See `ThreadLock.acquire`."""
 
     async def release(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
+from psycopg import sql
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict
@@ -173,15 +174,26 @@ class PostgresConnection:
         """Whether the session has ended."""
         return bool(self.session.closed or self.session.broken)
 
-    def begin(self, thread_id: str, *, synced: bool) -> None:
-        """Begin a transaction and wait for its turn: alone in its thread, or without one alone in the database."""
+    def begin(self, thread_id: str, leased: Sequence[str] = (), *, synced: bool) -> dict[str, str]:
+        """Begin a transaction and wait for its turn: alone in its thread, or without one alone in the database.
+
+        Returns, of the leased threads, the token in each lease, which nobody can change until the transaction ends.
+        """
         turn = f"pg_advisory_xact_lock({_WHOLE})"
         if thread_id:  # Beside those of other threads, and after what runs alone.
             turn = (
                 f"pg_advisory_xact_lock_shared({_WHOLE}), pg_advisory_xact_lock({lock_number('turn', thread_id)})"
             )
         level = "" if synced else "SET LOCAL synchronous_commit = off; "
-        self.session.execute(f"BEGIN; {level}SELECT {turn}".encode(), prepare=False)
+        statements = f"BEGIN; {level}SELECT {turn}"
+        if leased:
+            # The weaker locks of a row let another process take the lease, and then this one writes all the same.
+            ids = ", ".join(sql.Literal(thread).as_string(self.session) for thread in leased)
+            statements += f"; SELECT thread_id, owner_token FROM leases WHERE thread_id IN ({ids}) FOR SHARE"  # noqa: S608 - quoted
+        cursor = self.session.execute(statements.encode(), prepare=False)
+        while cursor.nextset():
+            continue
+        return dict(cursor.fetchall()) if leased else {}
 
     def commit(self) -> None:
         """End the transaction that is under way; whether it did is unknown where this fails."""

@@ -1,5 +1,6 @@
 """The database on a server: one session, whose work runs in the order in which it was requested."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from graph_agent.errors import InternalError, StorageError
 from graph_agent.storage import Connection
 from graph_agent.storage.postgres.connection import PostgresConnection, connect
 from graph_agent.storage.postgres.errors import translate_error
+from graph_agent.storage.postgres.lease import Leases
 from graph_agent.storage.postgres.schema import bring_up
 from graph_agent.storage.postgres.translation import SCHEMA
 from graph_agent.storage.sqlite.database import Database
@@ -31,14 +33,18 @@ _PAUSES = (0.05, 0.2, 0.5, 1, 2, 4)
 
 
 class PostgresDatabase(Database):
-    """See `Database`. A lost session is opened again, unless it held a thread or may have written something."""
+    """See `Database`. A lost session is opened again, unless it may have written something.
+
+    Every transaction depends on the leases that this process holds.
+    """
 
     path: ServerPath
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.holds: set[str] = set()
-        """The threads that this very session holds: with it they are lost."""
+        if not isinstance(path, ServerPath):
+            raise InternalError(f"{path} is a file")
+        self.leases = Leases(path)
 
     @classmethod
     async def open(cls, path: Path, migrations: Sequence[Migration] | None = None) -> Self:
@@ -47,14 +53,12 @@ class PostgresDatabase(Database):
         Raises:
             StorageError: the server cannot be used (NewerSchema among them); the tables are left as they were.
         """
-        if not isinstance(path, ServerPath):
-            raise InternalError(f"{path} is a file")
         database = cls(path)
 
         def open_session() -> None:
-            connection = PostgresConnection(connect(path))
+            connection = PostgresConnection(connect(database.path))
             database._connection = connection
-            bring_up(path, connection, migrations)
+            bring_up(database.path, connection, migrations)
 
         database._thread.start()
         is_open = False
@@ -83,8 +87,10 @@ class PostgresDatabase(Database):
     def transaction(self, connection: Connection, *, synced: bool = True, thread_id: str = "") -> Iterator[None]:
         if not isinstance(connection, PostgresConnection):
             raise InternalError("this connection is another database's")
+        leases = self.leases.fencing(thread_id)
         try:
-            connection.begin(thread_id, synced=synced)
+            tokens = connection.begin(thread_id, [lease.thread_id for lease in leases], synced=synced)
+            self.leases.require(leases, tokens)
             yield
             connection.commit()
         finally:
@@ -95,30 +101,30 @@ class PostgresDatabase(Database):
         rows = await self.rows(_SIZE, (SCHEMA,))
         return int(rows[0][0])
 
+    async def close(self) -> None:
+        """See `Database.close`. Leases that are still held end by themselves."""
+        await asyncio.to_thread(self.leases.close)
+        await super().close()
+
     def _attempt(self, work: Callable[[Connection], T]) -> T:
         connection = self._session()
         if connection.is_lost:
-            connection = self._connect_again(None)
+            connection = self._connect_again()
         connection.is_uncertain = False
         try:
             return work(connection)
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        except (psycopg.OperationalError, psycopg.InterfaceError):
             if not connection.is_lost or connection.is_uncertain:
                 raise
-            connection = self._connect_again(error)
+            connection = self._connect_again()
         return work(connection)
 
-    def _connect_again(self, error: psycopg.Error | None) -> PostgresConnection:
+    def _connect_again(self) -> PostgresConnection:
         """A new session, once the server can be reached.
 
         Raises:
-            StorageError: it cannot, or the lost session held a thread: another process may have it by now.
+            StorageError: it cannot.
         """
-        if self.holds:
-            raise StorageError(
-                f"the connection to the database {str(self.path)!r} was lost, and with it the hold on thread "
-                f"{min(self.holds)!r}. Nothing acknowledged is lost: resume it once the server can be reached"
-            ) from error
         for pause in _PAUSES:
             try:
                 connection = PostgresConnection(connect(self.path))

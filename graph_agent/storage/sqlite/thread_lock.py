@@ -93,7 +93,12 @@ class FlockThreadLock:
         self._descriptor: int | None = None
         self._held = ("", "")
 
-    async def acquire(self, thread_id: str, owner_token: str) -> None:
+    async def acquire(
+        self,
+        thread_id: str,
+        owner_token: str,
+        on_lost: Callable[[], None] | None = None,  # noqa: ARG002 - an flock lasts as long as its process
+    ) -> None:
         if self._descriptor is not None:
             if self._held[0] != thread_id:
                 raise InternalError(

@@ -1,12 +1,15 @@
 """Every engine that storage works on. A test with one of these fixtures runs on each, on an empty database."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from graph_agent.config.paths import ServerPath
 from graph_agent.ports import Decisions, FileStates, Inbox, Journal
+from graph_agent.storage import open_database
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
@@ -15,6 +18,9 @@ from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox
 from tests.fakes.stepping_clock import SteppingClock
 from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph
+
+if TYPE_CHECKING:
+    from tests.fakes.postgres_server import PostgresServer
 
 __all__ = [
     "ENGINES",
@@ -41,12 +47,19 @@ class Engine:
     """Opens that database; once more, as another process would."""
 
 
-ENGINES = ("sqlite",)
+ENGINES = ("sqlite", "postgresql")
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    return Engine(request.param, lambda: Database.open(tmp_path / "data" / "agent.db"))
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    if request.param == "sqlite":
+        yield Engine(request.param, lambda: open_database(tmp_path / "data" / "agent.db"))
+        return
+    server: PostgresServer = request.getfixturevalue("postgres")
+    url = server.create_database(request.getfixturevalue("postgres_template"))
+    path = ServerPath.from_url(url, tmp_path / "servers")
+    yield Engine(request.param, lambda: open_database(path))
+    server.drop_database(url)
 
 
 @pytest.fixture

@@ -8,14 +8,12 @@ import pytest
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import ToolCallInfo
-from graph_agent.config.paths import blob_dir
 from graph_agent.ports import Answer, Outcome, Question, Scope
-from graph_agent.storage.blobs import FileBlobs
+from graph_agent.storage import open_blobs, thread_lock
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import INLINE_BYTES, SqliteJournal
-from graph_agent.storage.sqlite.thread_lock import FlockThreadLock
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadTable
 from tests.fakes.scripted_model import ScriptedModel, calls
 from tests.fakes.scripted_toolbox import ScriptedToolbox
@@ -79,7 +77,7 @@ async def test_the_state_shown_is_the_state_the_graph_has_after_many_turns(datab
 
 
 async def test_the_holder_is_seen_alive_and_gone_after_release(database: Database) -> None:
-    lock = FlockThreadLock(database, SteppingClock())
+    lock = thread_lock(database, SteppingClock())
     await lock.acquire("t", "run 1")
     with read_database(database.path) as reader:
         held = reader.thread("t").holder
@@ -95,7 +93,7 @@ async def test_the_holder_is_seen_alive_and_gone_after_release(database: Databas
 async def test_a_finished_attempt_is_shown_though_the_graph_has_not_taken_it_in_yet(database: Database) -> None:
     graph = compile_graph(CheckpointSaver(database))
     await play_turn(graph, "t", "please look", answer=False)
-    journal = SqliteJournal(database, FileBlobs(blob_dir(database.path)), SteppingClock())
+    journal = SqliteJournal(database, open_blobs(database.path), SteppingClock())
     big = "x" * INLINE_BYTES
     await journal.claim("t", "call-1-z", 1, "run 1", None)
     await journal.finish("t", "call-1-z", 1, "run 1", Outcome("success", big))

@@ -55,7 +55,7 @@ async def test_rebuilding_keeps_what_the_user_set(database: Database, saver: Che
 
 async def test_torn_metadata_of_a_checkpoint_is_named_as_damage(database: Database, saver: CheckpointSaver) -> None:
     await play_turn(compile_graph(saver), "t", "turn")
-    await execute(database, "UPDATE checkpoints SET metadata = X'27'")
+    await execute(database, "UPDATE checkpoints SET metadata = ?", b"'")
 
     with pytest.raises(DamagedDatabase, match="its metadata cannot be read"):
         await saver.rebuild_projections("t")

@@ -8,7 +8,7 @@ from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.projections import delete_threads
 from graph_agent.storage.sqlite.threads import SqliteInbox, ThreadRow, ThreadTable
 from tests.fakes.stepping_clock import SteppingClock
-from tests.graph_agent.storage.sqlite.looking import execute, rows
+from tests.graph_agent.storage.sqlite.looking import columns_of, execute, rows, tables_of
 from tests.graph_agent.storage.sqlite.small_graph import Graph, play_turn
 
 _FIRST = "2026-01-01T00:00:00.000Z"
@@ -134,11 +134,6 @@ async def test_a_queued_message_moves_to_another_thread_once_with_a_free_number(
     assert (await inbox.waiting("t"), await inbox.waiting("other")) == ([], [(numbers[1] + 1, "two")])
 
 
-_TABLES = """
-SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'thread_id'
-"""
-
-
 _GRANT = """
 INSERT INTO grants (scope, rules, mode, thread_id, workspace, call_id, by, at)
 VALUES (?, '[]', '', 'gone', '', '', '', '')
@@ -149,18 +144,21 @@ async def _of(database: Database, table: str) -> list[tuple[Any, ...]]:
     return await rows(database, f"SELECT thread_id FROM {table}")  # noqa: S608 - names from the schema
 
 
+_VALUES: dict[str, Any] = {"INTEGER": 1, "BIGINT": 1, "BLOB": b"", "BYTEA": b"", "TEXT": "thread"}
+
+
 async def fill(database: Database, table: str, thread_id: str) -> None:
     """Put one row of a thread into a table, whatever its columns are."""
-    columns = [row for row in await rows(database, f"PRAGMA table_info({table})") if row[1] != "id"]
-    own = ("thread_id", "task_id")
-    values = [thread_id if row[1] in own else 1 if "INT" in row[2] else "thread" for row in columns]
-    names, places = ", ".join(row[1] for row in columns), ", ".join("?" for _ in columns)
+    kinds = (await columns_of(database, table)).items()
+    columns = {name: _VALUES[kind] for name, kind in kinds if name not in ("id", "rowid") and kind in _VALUES}
+    values = [thread_id if name in ("thread_id", "task_id") else value for name, value in columns.items()]
+    names, places = ", ".join(columns), ", ".join("?" for _ in columns)
     statement = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names from the schema
     await execute(database, statement, *values)
 
 
 async def test_no_table_holds_a_row_of_a_deleted_thread_and_others_keep_theirs(database: Database) -> None:
-    tables = [name for (name,) in await rows(database, _TABLES)]
+    tables = await tables_of(database)
     for thread_id in ("gone", "kept"):
         for table in tables:
             await fill(database, table, thread_id)
@@ -169,7 +167,7 @@ async def test_no_table_holds_a_row_of_a_deleted_thread_and_others_keep_theirs(d
 
     left = {table: [row[0] for row in await _of(database, table)] for table in tables}
     assert left == {table: ["kept"] for table in tables}
-    assert len(tables) >= 16
+    assert len(tables) >= 15
 
 
 async def test_permissions_beyond_the_thread_survive_its_deletion(database: Database) -> None:

@@ -192,6 +192,8 @@ def test_writers_that_die_within_a_transaction_leave_nothing_of_it_and_block_nob
 
 
 def _queue_and_die(connection: Connection) -> int:
-    connection.execute("INSERT INTO inbox (thread_id, text, queued_by, queued_at) VALUES ('t', 'half', '', '')")
+    connection.execute(
+        "INSERT INTO inbox (id, thread_id, text, queued_by, queued_at) VALUES (999, 't', 'half', '', '')"
+    )
     os.kill(os.getpid(), signal.SIGKILL)
     return 0

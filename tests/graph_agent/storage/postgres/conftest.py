@@ -1,6 +1,5 @@
 """A new database on a server for each test: a copy of an empty one, which is made once."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,29 +9,20 @@ from graph_agent.config.paths import ServerPath
 from graph_agent.storage.postgres.database import PostgresDatabase
 from tests.fakes.postgres_server import PostgresServer
 
-__all__ = ["database", "place", "template", "unwritten"]
+__all__ = ["database", "place", "unwritten"]
 
 
 @pytest.fixture(scope="session")
-def template(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
-    url = postgres.create_database()
-
-    async def create() -> None:
-        await (await PostgresDatabase.open(ServerPath.from_url(url, tmp_path_factory.mktemp("template")))).close()
-
-    asyncio.run(create())
-    return url
-
-
-@pytest.fixture(scope="session")
-def unwritten(postgres: PostgresServer, template: str, tmp_path_factory: pytest.TempPathFactory) -> ServerPath:
+def unwritten(
+    postgres: PostgresServer, postgres_template: str, tmp_path_factory: pytest.TempPathFactory
+) -> ServerPath:
     """A database that no test writes to."""
-    return ServerPath.from_url(postgres.create_database(template), tmp_path_factory.mktemp("unwritten"))
+    return ServerPath.from_url(postgres.create_database(postgres_template), tmp_path_factory.mktemp("unwritten"))
 
 
 @pytest.fixture
-def place(postgres: PostgresServer, template: str, tmp_path: Path) -> ServerPath:
-    return ServerPath.from_url(postgres.create_database(template), tmp_path)
+def place(postgres: PostgresServer, postgres_template: str, tmp_path: Path) -> ServerPath:
+    return ServerPath.from_url(postgres.create_database(postgres_template), tmp_path)
 
 
 @pytest.fixture

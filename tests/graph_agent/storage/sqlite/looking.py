@@ -4,9 +4,19 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from graph_agent.config.paths import ServerPath
 from graph_agent.storage.sqlite.database import Database
 
-__all__ = ["content_of", "execute", "opened", "private_modes", "rows", "statements_of"]
+__all__ = [
+    "columns_of",
+    "content_of",
+    "execute",
+    "opened",
+    "private_modes",
+    "rows",
+    "statements_of",
+    "tables_of",
+]
 
 PROJECTIONS = ("threads", "transcript", "branches", "call_log")
 
@@ -23,7 +33,32 @@ async def execute(database: Database, statement: str, *values: Any) -> None:
 
 async def content_of(database: Database, *tables: str) -> dict[str, list[tuple[Any, ...]]]:
     """All rows of the tables; of the projections where none is named."""
-    return {table: await rows(database, f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables or PROJECTIONS}  # noqa: S608 - names from tests
+    return {table: await _content(database, table) for table in tables or PROJECTIONS}
+
+
+async def _content(database: Database, table: str) -> list[tuple[Any, ...]]:
+    names = [name for name in await columns_of(database, table) if name != "rowid"]
+    return await rows(database, f"SELECT {', '.join(names)} FROM {table} ORDER BY 1, 2")  # noqa: S608 - names from the schema
+
+
+async def columns_of(database: Database, table: str) -> dict[str, str]:
+    """The columns of a table with their types, in capitals."""
+    if isinstance(database.path, ServerPath):
+        query = "SELECT column_name, upper(data_type) FROM information_schema.columns WHERE table_name = ?"
+        return dict(
+            await rows(database, f"{query} AND table_schema = current_schema ORDER BY ordinal_position", table)
+        )
+    return {name: kind for _, name, kind, *_ in await rows(database, f"PRAGMA table_info({table})")}
+
+
+async def tables_of(database: Database) -> list[str]:
+    """The tables that hold rows of threads; those of the search index on a server are always empty."""
+    if isinstance(database.path, ServerPath):
+        query = "SELECT table_name FROM information_schema.columns WHERE column_name = 'thread_id'"
+        query += " AND table_schema = current_schema AND NOT starts_with(table_name, 'search_')"
+        return [name for (name,) in await rows(database, query)]
+    query = "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'"
+    return [name for (name,) in await rows(database, f"{query} AND c.name = 'thread_id'")]
 
 
 def opened(database: Database) -> sqlite3.Connection:
