@@ -166,7 +166,7 @@ def describe_exit_codes() -> str:
 
 
 def resolve_database(flag: str | None) -> Path:
-    """The database file of the flag, the environment or the data folder."""
+    """The database of the flag, the environment or the data folder."""
     from graph_agent.config.paths import database_path  # late: help needs no paths
 
     return database_path(os.environ, flag)

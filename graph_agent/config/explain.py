@@ -165,7 +165,9 @@ def _explain_database(env: Mapping[str, str], flag: str | None) -> Explanation:
     )
     winner = next(one for one in values if one.speaks)
     description = Settings.model_fields[_DATABASE].description or ""
-    return Explanation(_DATABASE, winner.value, winner.layer, winner.place, description, "a file", values)
+    return Explanation(
+        _DATABASE, winner.value, winner.layer, winner.place, description, "a file, or a postgresql:// URL", values
+    )
 
 
 def _field(key: str) -> FieldInfo:

@@ -409,7 +409,7 @@ class Settings(Section):
     tools_deferred_above: int = Field(default=40, ge=0)
     """How many tools of MCP servers are declared to the model; with more, it gets their names and searches."""
     database: Path
-    """The database file."""
+    """The database: a file, or the URL of a PostgreSQL server."""
     general_model: ModelSettings | None = Field(default=None, exclude=True)
     """The table `[model]` itself, where `model` was made of it and a profile."""
     profile: str = Field(default="", exclude=True)
