@@ -70,6 +70,8 @@ class EarlyRequest:
 
         What went wrong is not told: whoever sends the request again meets it, too.
         """
+        if self._is_closed:
+            return None
         with suppress(*_FAULTS):
             reader, writer = await self._sending
             status, headers = await _read_head(reader)
