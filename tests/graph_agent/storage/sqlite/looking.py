@@ -56,6 +56,7 @@ async def tables_of(database: Database) -> list[str]:
     if isinstance(database.path, ServerPath):
         query = "SELECT table_name FROM information_schema.columns WHERE column_name = 'thread_id'"
         query += " AND table_schema = current_schema AND NOT starts_with(table_name, 'search_')"
+        query += " AND table_name IN (SELECT tablename FROM pg_tables)"
         return [name for (name,) in await rows(database, query)]
     query = "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c WHERE m.type = 'table'"
     return [name for (name,) in await rows(database, f"{query} AND c.name = 'thread_id'")]
