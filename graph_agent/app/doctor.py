@@ -61,6 +61,7 @@ __all__ = [
     "mount_of",
     "own_folders",
     "run_checks",
+    "run_update",
 ]
 
 _MIN_FREE_BYTES = 100 * 1024 * 1024
@@ -587,3 +588,9 @@ def mount_of(folder: Path, mounts: Path = _MOUNTS) -> Mount | None:
         if real.is_relative_to(place) and (best is None or len(place.parts) >= len(best.place.parts)):
             best = Mount(place, kind[0])
     return best
+
+
+def run_update(command: Sequence[str]) -> int | None:
+    """Run a command in this terminal; its exit code, None if there is no such program."""
+    program = find_program(command[0])
+    return None if program is None else subprocess.run([program, *command[1:]], check=False).returncode

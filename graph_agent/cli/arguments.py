@@ -22,7 +22,7 @@ __all__ = [
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("chat", "run", "resume", "inspect", "fork", "rewind", "compact", "calls", "recover"), ()),
-    **dict.fromkeys(("history", "graph", "diff", "doctor", "init", "acp", "web", "demo"), ()),
+    **dict.fromkeys(("history", "graph", "diff", "doctor", "update", "init", "acp", "web", "demo"), ()),
     **dict.fromkeys(("worker", "top"), ()),
     "tasks": ("add", "list", "show", "cancel", "retry"),
     "worktrees": ("list", "remove"),
@@ -77,6 +77,7 @@ _OTHER_WORDS = {
     "settings": "config show",
     "undo": "rewind --undo",
     "version": "--version",
+    "upgrade": "update",
 }
 """What other agents call our commands."""
 

@@ -30,6 +30,7 @@ from graph_agent.cli.commands.config import (
     mcp_app,
     memory_app,
     model_app,
+    update_command,
 )
 from graph_agent.cli.commands.tasks import tasks_app, top_command, worker_command, worktrees_app
 from graph_agent.cli.commands.threads import (
@@ -128,6 +129,7 @@ _PROGRAMS = {
     "graph": single_command(graph_command),
     "diff": single_command(diff_command),
     "doctor": single_command(doctor_command),
+    "update": single_command(update_command),
     "init": single_command(init_command),
     "acp": single_command(session.acp),
     "web": single_command(session.web),

@@ -72,6 +72,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "graph": ("graph-agent graph", "graph-agent graph shop", "graph-agent graph shop --format mermaid"),
     "diff": ("graph-agent diff 8a7f3c21 9b8e4d32", "graph-agent diff shop shop-2 --json"),
     "init": ("graph-agent init", "graph-agent init --print"),
+    "update": ("graph-agent update", "graph-agent update --print"),
     "doctor": ("graph-agent doctor", "graph-agent doctor --backup threads.db", "graph-agent doctor --repair"),
     "worker": ("graph-agent worker", "graph-agent worker -j 4", "graph-agent worker --once --grace 5m"),
     "top": ("graph-agent top", "graph-agent top --once --json"),

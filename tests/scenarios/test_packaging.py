@@ -1,8 +1,11 @@
 """How the program is started by others: make without a terminal, and the action for workflows."""
 
+import json
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,31 @@ def test_make_run_without_a_terminal_runs_the_text_on_stdin_or_says_what_it_is(
     )
 
     assert (done.returncode, [words for words in said if words not in done.stdout]) == (0, []), done.stderr
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no checkout")
+def test_one_line_installs_it_from_git_and_it_knows_how_to_update_itself(tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    venv.create(environment, symlinks=True)
+    python = environment / "bin" / "python"
+    # What it depends on, and what builds it, is not downloaded again.
+    [packages] = environment.glob("lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
+    here = ["--no-deps", "--no-index", "--no-build-isolation", "-q"]
+
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", *here, f"git+file://{ROOT}"]
+    subprocess.run(pip, check=True, timeout=150, cwd=tmp_path)
+    program = environment / "bin" / "graph-agent"
+    done = subprocess.run(
+        [str(program), "update", "--json"], env=Command(tmp_path).env, cwd=tmp_path, capture_output=True, check=True
+    )
+
+    told = json.loads(done.stdout)
+    assert (told["installed_with"], told["command"][1:]) == (
+        "pip",
+        ["-m", "pip", "install", "--upgrade", f"git+file://{ROOT}"],
+    )
+    assert (packages / "graph_agent" / "__init__.py").is_file()
 
 
 def _programs(folder: Path) -> Path:

@@ -10,7 +10,17 @@ from typer import Argument, Option
 from graph_agent.cli.command_types import PlainCommand, ServerCommand, command_group
 from graph_agent.cli.options import AsJson, Database, resolve_database
 
-__all__ = ["Scope", "config_app", "db_app", "doctor_command", "init_command", "mcp_app", "memory_app", "model_app"]
+__all__ = [
+    "Scope",
+    "config_app",
+    "db_app",
+    "doctor_command",
+    "init_command",
+    "mcp_app",
+    "memory_app",
+    "model_app",
+    "update_command",
+]
 
 config_app = command_group("Show and change settings; trust a project folder.")
 
@@ -359,6 +369,17 @@ def doctor_command(
         repair_installation(resolve_database(db), apply_rewind, as_json=as_json)
     elif backup is None:
         print_checks(resolve_database(db), as_json=as_json)
+
+
+def update_command(
+    print_only: Annotated[bool, Option("--print", help="Print the command and run nothing.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask for confirmation.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Update this program the way it was installed: with uv, pipx, pip or git."""
+    from graph_agent.cli.views.doctor import update_program
+
+    update_program(is_printed=print_only, is_confirmed=yes, as_json=as_json)
 
 
 def init_command(

@@ -1,20 +1,34 @@
-"""`doctor`: the checks of the installation, the backup of the database, and the steps of `--repair`."""
+"""`doctor`: the checks of the installation, the backup of the database, and the steps of `--repair`; `update`."""
 
 import asyncio
+import json
 import os
+import shlex
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from importlib.metadata import distribution
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 import typer
 
-from graph_agent.app.doctor import Check, RepairMessage, back_up, copy_database, run_checks
+from graph_agent.app.doctor import Check, RepairMessage, back_up, copy_database, run_checks, run_update
+from graph_agent.cli.views.format import confirm
 from graph_agent.cli.views.table import line_width, print_lines, print_result, print_text
 from graph_agent.config.paths import runnable_hints
+from graph_agent.errors import UsageError
 from graph_agent.wording import escape, format_count
 
-__all__ = ["back_up_database", "copy_to_database", "format_check", "print_checks", "repair_installation"]
+__all__ = [
+    "back_up_database",
+    "copy_to_database",
+    "find_update",
+    "format_check",
+    "print_checks",
+    "repair_installation",
+    "update_program",
+]
 
 Repair = Callable[[Path, Mapping[str, str]], AsyncIterator[RepairMessage]]
 _MARGIN = 19
@@ -82,3 +96,48 @@ def repair_installation(database: Path, repair: Repair, *, as_json: bool) -> Non
     if not steps and not as_json:
         print_text("Nothing to repair.")
     print_checks(database, as_json=as_json, repairs=steps)
+
+
+_PACKAGE = "graph-agent"
+
+
+def update_program(*, is_printed: bool, is_confirmed: bool, as_json: bool) -> None:
+    """Say how this program was installed, and run what updates it that way. Exit code 1 if that fails.
+
+    Raises:
+        UsageError: the program that installed it is gone, or nobody can be asked.
+    """
+    installed = distribution(_PACKAGE)
+    method, command = find_update(Path(sys.prefix), json.loads(installed.read_text("direct_url.json") or "{}"))
+    facts = {"version": installed.version, "installed_with": method, "command": command}
+    text = f"{_PACKAGE} {installed.version} was installed with {method}. To update it: {shlex.join(command)}"
+    print_result(facts, text, as_json=as_json)
+    if is_printed or as_json:
+        return
+    if not is_confirmed and not confirm("Run this?", hint="Use --yes to skip the question, or --print."):
+        return
+    if (code := run_update(command)) is None:
+        raise UsageError(f"{command[0]} is not on your PATH. Run yourself: {shlex.join(command)}")
+    if code:
+        raise typer.Exit(1)
+
+
+def find_update(prefix: Path, origin: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """How the program in this environment was installed, and the command that updates it.
+
+    Args:
+        origin: the package's `direct_url.json` (PEP 610); empty if it came from an index.
+    """
+    url = str(origin.get("url", ""))
+    source = url.removeprefix("file://") if "dir_info" in origin else url
+    if "vcs_info" in origin:
+        wanted = origin["vcs_info"].get("requested_revision", "")
+        source = f"{origin['vcs_info'].get('vcs', 'git')}+{url}{f'@{wanted}' if wanted else ''}"
+    if origin.get("dir_info", {}).get("editable"):
+        return "a checkout", ["git", "-C", source, "pull", "--ff-only"]
+    if (prefix / "uv-receipt.toml").is_file():
+        again = ["uv", "tool", "install", "--reinstall", source]
+        return "uv", again if "dir_info" in origin else ["uv", "tool", "upgrade", _PACKAGE]
+    if (prefix / "pipx_metadata.json").is_file():
+        return "pipx", ["pipx", "upgrade", _PACKAGE]
+    return "pip", [sys.executable, "-m", "pip", "install", "--upgrade", source or _PACKAGE]

@@ -109,6 +109,7 @@ LOOKS = {
     "mcp list": {"servers"},
     "model list": {"profiles", "models", "error"},
     "doctor": {"checks"},
+    "update": {"version", "installed_with", "command"},
     "graph": {"thread_id", "checkpoint_id", "status", "next", "since", "nodes", "edges"},
 }
 """What can be asked where nothing is there yet, and the keys of its object."""

@@ -1,10 +1,13 @@
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from graph_agent.cli.views.doctor import find_update
 from tests.fakes.database_rows import Rows
 from tests.graph_agent.cli.commands import json_of, text_of, type_command
 
@@ -16,6 +19,49 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GRAPH_AGENT_BASE_URL", "GRAPH_AGENT_DB"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / "home" / "data" / "graph-agent.db"
+
+
+_GIT = {"url": "https://example.org/a.git", "vcs_info": {"vcs": "git", "commit_id": "1"}}
+_SOURCE = "/src/a"
+_FOLDER = {"url": f"file://{_SOURCE}", "dir_info": {}}
+
+
+@pytest.mark.parametrize(
+    ("receipt", "origin", "method", "command"),
+    [
+        ("", {}, "pip", [sys.executable, "-m", "pip", "install", "--upgrade", "graph-agent"]),
+        ("", _FOLDER, "pip", [sys.executable, "-m", "pip", "install", "--upgrade", _SOURCE]),
+        ("", _GIT, "pip", [sys.executable, "-m", "pip", "install", "--upgrade", "git+https://example.org/a.git"]),
+        (
+            "",
+            {**_GIT, "vcs_info": {"vcs": "git", "requested_revision": "v2"}},
+            "pip",
+            [sys.executable, "-m", "pip", "install", "--upgrade", "git+https://example.org/a.git@v2"],
+        ),
+        (
+            "",
+            {**_FOLDER, "dir_info": {"editable": True}},
+            "a checkout",
+            ["git", "-C", _SOURCE, "pull", "--ff-only"],
+        ),
+        ("uv-receipt.toml", _GIT, "uv", ["uv", "tool", "upgrade", "graph-agent"]),
+        ("uv-receipt.toml", _FOLDER, "uv", ["uv", "tool", "install", "--reinstall", _SOURCE]),
+        ("pipx_metadata.json", _FOLDER, "pipx", ["pipx", "upgrade", "graph-agent"]),
+    ],
+)
+def test_the_program_is_updated_the_way_it_was_installed(
+    tmp_path: Path, receipt: str, origin: dict[str, Any], method: str, command: list[str]
+) -> None:
+    (tmp_path / (receipt or "nothing")).touch()
+
+    assert find_update(tmp_path, origin) == (method, command)
+
+
+def test_an_update_is_asked_about_before_it_runs() -> None:
+    asked = type_command("update")
+
+    assert "was installed with a checkout. To update it: git -C " in asked.stdout
+    assert "--yes" in str(asked.exception)
 
 
 def test_each_check_is_marked_and_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
