@@ -108,7 +108,7 @@ def test_a_folder_that_is_none_or_gives_everything_away_is_refused(home: Path, n
         (
             SearchSettings(provider="searxng", url=f"{_URL}/"),
             {},
-            SearchProvider("searxng", _URL),
+            SearchProvider("searxng", _URL, shown=_URL),
             f"searxng at {_URL}",
         ),
         (
