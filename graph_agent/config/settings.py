@@ -349,8 +349,7 @@ class Settings(Section):
     speculative_reads: bool = True
     """Whether reads in the workspace that need no approval start while the reply is still streaming."""
     early_request: Literal["exact", "off"] = "exact"
-    """Whether the first request of `run` leaves while the program loads: exact sends the very bytes that the turn
-    would send later; off waits."""
+    """Whether the first request of `run` is sent while the program loads, if it is exactly that of the turn."""
     tool_timeout: float | None = Field(default=None, gt=0)
     """Longest time in seconds for one call, even if its tool allows more (usually 600). `new_task` is exempt; each
     call of its sub-agent is limited."""
