@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["GuessedText", "TextForm", "counted", "decode", "guess_encoding", "is_binary", "to_newline"]
+__all__ = ["GuessedText", "TextForm", "decode", "format_count", "guess_encoding", "is_binary", "to_newline"]
 
 _MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _HIGH = re.compile(rb"[\x80-\xff]")
@@ -20,7 +20,7 @@ _COMMON_PAIR = re.compile(rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")
 _WINDOWS_ONLY = re.compile(rb"[\x80-\x9f]")
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
     """The number with its noun, in the plural unless it is one."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 

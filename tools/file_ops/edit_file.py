@@ -18,7 +18,7 @@ from tools.file_ops.replace import Mode, ReplaceError, Replacement, replace_text
 from tools.file_ops.similar_paths import missing_path
 from tools.files import read_snapshot
 from tools.paths import PathRefused, quoted_path
-from tools.text import counted, decode, is_binary
+from tools.text import decode, format_count, is_binary
 
 __all__ = ["EditFileArgs", "EditFileTool", "OneEdit"]
 
@@ -138,6 +138,6 @@ class EditFileTool(FileChangeTool):
 
     def report(self, change: FileChange, file_path: str) -> ToolResult:
         """What was replaced."""
-        diff, places = change.diff, counted(change.replacements, "place")
+        diff, places = change.diff, format_count(change.replacements, "place")
         output = f"Edited {file_path} in {places} (+{diff.added} -{diff.removed} lines)."
         return self.result(" ".join([output, *change.notes]), f"{file_path} +{diff.added} -{diff.removed}", change)

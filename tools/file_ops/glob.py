@@ -23,7 +23,7 @@ from tools.file_ops.similar_paths import missing_path
 from tools.paths import PathRefused, quoted_path, shown_path
 from tools.patterns import BadGlob, GlobPattern, enter_literal_folders, literal_prefix, root_pattern
 from tools.running import run_in_thread
-from tools.text import counted
+from tools.text import format_count
 from tools.walk import NewestFiles, WalkSelection, walk
 
 __all__ = ["GlobArgs", "GlobTool"]
@@ -107,6 +107,6 @@ def _find(pattern: str, path: str, context: ToolContext) -> ToolResult:
     body = "\n".join(shown) or f"No file matches {pattern!r}."
     return ToolResult(
         f"{body}\n[{notes}]" if notes else body,
-        display=f"{pattern}: {counted(total, 'file')}",
+        display=f"{pattern}: {format_count(total, 'file')}",
         metadata={"files": total, "withheld": found.withheld},
     )

@@ -29,7 +29,7 @@ from tools.files import read_all
 from tools.paths import PathRefused, ResolvedPath, open_regular, shown_path
 from tools.patterns import BadGlob, BadPattern, GlobPattern, compile_pattern
 from tools.running import run_in_thread
-from tools.text import counted, decode, is_binary
+from tools.text import decode, format_count, is_binary
 from tools.walk import (
     FoundFile,
     FoundFolder,
@@ -224,10 +224,10 @@ class _Report:
         notes += [f"{count} {text}" for text, count in counts.items() if count]
         notes += found.notes()
         searched = sum(len(folder.regular) for folder in found.folders)
-        body = "\n".join(self._lines) or (f"No match for '{self.pattern}' in {counted(searched, 'file')}.")
+        body = "\n".join(self._lines) or (f"No match for '{self.pattern}' in {format_count(searched, 'file')}.")
         return ToolResult(
             f"{body}\n[{'; '.join(notes)}]" if notes else body,
-            display=f"{self.pattern}: {self._matches} in {counted(self._files, 'file')}",
+            display=f"{self.pattern}: {self._matches} in {format_count(self._files, 'file')}",
             metadata={"matches": self._matches, "files": self._files, "withheld": found.withheld},
         )
 

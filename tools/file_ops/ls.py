@@ -26,7 +26,7 @@ from tools.file_ops.similar_paths import missing_path
 from tools.ignore_files import IgnoreRules, generated_folders, names_generated
 from tools.paths import PathRefused, open_directory, quoted_path, shown_given, shown_path
 from tools.running import run_in_thread
-from tools.text import counted
+from tools.text import format_count
 from tools.walk import Walk, rules_for
 
 __all__ = ["LsArgs", "LsTool"]
@@ -98,7 +98,7 @@ def _list(path: str, depth: int, context: ToolContext) -> ToolResult:
         notes.append(f"cut after {_MAX_ENTRIES} entries; list a folder below")
     body, count = "\n".join(listing.lines) or "(nothing to show)", len(listing.lines)
     output = f"{body}\n[{'; '.join(notes)}]" if notes else body
-    display = f"{resolved.given}: {counted(count, 'entry', 'entries')}"
+    display = f"{resolved.given}: {format_count(count, 'entry', 'entries')}"
     return ToolResult(output, display=display, metadata={"entries": count})
 
 
@@ -152,5 +152,5 @@ def _describe(shown: str, name: str, parent: int) -> str:
         return f"{shown}  (gone)"
     if stat.S_ISDIR(status.st_mode):
         return f"{shown}/"
-    size = counted(status.st_size, "byte") if stat.S_ISREG(status.st_mode) else "(special file)"
+    size = format_count(status.st_size, "byte") if stat.S_ISREG(status.st_mode) else "(special file)"
     return f"{shown}  {size}"

@@ -29,7 +29,7 @@ from tools.file_ops.similar_paths import missing_path
 from tools.files import read_all, read_snapshot, sha256_hex
 from tools.paths import PathRefused, open_regular, quoted_path
 from tools.running import head_and_tail, run_in_thread
-from tools.text import TextForm, counted, decode, is_binary
+from tools.text import TextForm, decode, format_count, is_binary
 
 __all__ = [
     "ReadFileArgs",
@@ -157,7 +157,7 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
     if (media_type := media_type_of(data)) is not None:
         return image_result(data, media_type, given, context.blobs)
     if is_binary(data):
-        size = counted(len(data), "byte")
+        size = format_count(len(data), "byte")
         return failure(
             ToolErrorType.VALIDATION,
             f"{quoted_path(given)} is a binary file ({size}); use a program that knows its format.",
@@ -166,7 +166,7 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
     cells = as_cells(text) if given.endswith(".ipynb") else None
     lines, total = range_of_lines(text if cells is None else cells, offset, limit)
     if offset > max(total, 1):
-        end = f"{quoted_path(given)} has {counted(total, 'line')}"
+        end = f"{quoted_path(given)} has {format_count(total, 'line')}"
         return failure(ToolErrorType.VALIDATION, f"{end}; offset {offset} is beyond its end.")
     # As many of the lines as one result has room for; at least one.
     room, line_chars = _MAX_CHARS, context.limits.line_chars
@@ -178,7 +178,8 @@ def _show(data: bytes, given: str, offset: int, limit: int, context: ToolContext
     notes = [*filter(None, (note,)), *_notes(lines, offset, total, form, is_notebook=cells is not None)]
     body = numbered(lines, offset, line_chars) if lines else "(the file is empty)"
     output = f"{body}\n[{'; '.join(notes)}]" if notes else body
-    display = f"{Path(given).name}: {counted(len(lines), 'line')}" + (f" of {total}" if total != len(lines) else "")
+    shown = format_count(len(lines), "line") + (f" of {total}" if total != len(lines) else "")
+    display = f"{Path(given).name}: {shown}"
     return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": total})
 
 
@@ -204,7 +205,7 @@ def _show_far_lines(fd: int, size: int, given: str, offset: int, limit: int, con
     if not lines:
         return failure(ToolErrorType.VALIDATION, f"{quoted_path(given)}: no line {offset} was found ({notes}).")
     output = f"{numbered(lines, offset, context.limits.line_chars)}\n[{notes}]"
-    display = f"{Path(given).name}: {counted(len(lines), 'line')}"
+    display = f"{Path(given).name}: {format_count(len(lines), 'line')}"
     return ToolResult(output, display=display, metadata={"lines": len(lines), "total_lines": None})
 
 

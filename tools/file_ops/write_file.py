@@ -17,7 +17,7 @@ from tools.file_ops.change import FileChange, FileChangeTool, encode_text, plan_
 from tools.file_ops.read_file import range_of_lines
 from tools.files import Snapshot, read_snapshot
 from tools.paths import PathRefused, quoted_path
-from tools.text import TextForm, counted, decode, is_binary
+from tools.text import TextForm, decode, format_count, is_binary
 
 __all__ = ["WriteFileArgs", "WriteFileTool"]
 
@@ -50,7 +50,7 @@ class WriteFileTool(FileChangeTool):
         before = read_snapshot(context.resolve(file_path), context.limits.file_bytes)
         old, form = None, TextForm()
         if before.data is not None and is_binary(before.data):
-            old = f"(binary content, {counted(len(before.data), 'byte')})\n"
+            old = f"(binary content, {format_count(len(before.data), 'byte')})\n"
         elif before.data is not None:
             old, form = decode(before.data)
         text = content.removeprefix("\ufeff") if form.mark else content
@@ -72,7 +72,8 @@ class WriteFileTool(FileChangeTool):
         if change.is_empty:
             return self.result(f"{file_path} already has this content.", f"{file_path} unchanged", change)
         diff, verb = change.diff, "Created" if change.before.data is None else "Wrote"
-        output = f"{verb} {file_path} ({counted(len(change.after), 'byte')}, +{diff.added} -{diff.removed} lines)."
+        size = format_count(len(change.after), "byte")
+        output = f"{verb} {file_path} ({size}, +{diff.added} -{diff.removed} lines)."
         return self.result(output, f"{file_path} +{diff.added} -{diff.removed}", change)
 
 

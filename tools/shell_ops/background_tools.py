@@ -24,7 +24,7 @@ from tools.base import (
 from tools.running import run_in_thread
 from tools.shell_ops.background import BackgroundShells, NewOutput, ShellView, background_unavailable
 from tools.shell_ops.output import input_hint, open_existing_spool, read_output_range
-from tools.text import counted
+from tools.text import format_count
 
 __all__ = ["BashKillTool", "BashListTool", "BashOutputTool", "ShellArgs"]
 
@@ -134,7 +134,7 @@ class BashListTool(BaseTool):
         for view in views[-_MAX_LISTED:]:
             first, *more = view.command.strip().split("\n")
             cut = "…" if more or len(first) > _COMMAND_CHARS else ""
-            unread = f", {counted(view.unread_bytes, 'byte')} not read yet" if view.unread_bytes else ""
+            unread = f", {format_count(view.unread_bytes, 'byte')} not read yet" if view.unread_bytes else ""
             lines.append(f"{view.shell_id}  {view.state}{unread}  $ {first[:_COMMAND_CHARS]}{cut}")
         running = sum(view.is_running for view in views)
         listed = [{"shell": view.shell_id, "is_running": view.is_running, "state": view.state} for view in views]
@@ -183,7 +183,7 @@ class BashKillTool(BaseTool):
         view = await self.shells.end(here, id)
         if view is None:
             return _unknown_shell(id, await self.shells.all(here))
-        size = counted(view.unread_bytes, "byte")
+        size = format_count(view.unread_bytes, "byte")
         unread = f" bash_output shows the {size} not read yet." if view.unread_bytes else ""
         display = f"{view.shell_id}: {view.state}"
         return ToolResult(f"{display}.{unread}", display, metadata={"shell": view.shell_id, "state": view.state})

@@ -45,7 +45,7 @@ from tools.shell_ops.shell_command import (
     sandbox_error,
     spawn,
 )
-from tools.text import counted
+from tools.text import format_count
 
 __all__ = ["BashArgs", "BashTool"]
 
@@ -125,7 +125,7 @@ class BashTool(BaseTool):
         first, *more = str(args["command"]).strip().split("\n")
         place = "in the background " if args.get("background") else ""
         purpose = " ".join(str(args.get("description") or "").split())[:_PURPOSE_CHARS]
-        others = f" (+{counted(len(more), 'line')})" if more else ""
+        others = f" (+{format_count(len(more), 'line')})" if more else ""
         return f"{place}$ {first}{others}{f'  # {purpose}' if purpose else ''}"
 
     async def preview(self, args: Mapping[str, Any], context: ToolContext | None = None) -> Preview:

@@ -20,7 +20,7 @@ from tools.result import ToolErrorType, ToolResult, failure
 from tools.running import head_and_tail, limit_result, store_blob
 from tools.sandbox.sandbox import NO_LIMITS, ResourceLimits
 from tools.shell_ops.process import strip_prelude
-from tools.text import counted
+from tools.text import format_count
 
 __all__ = [
     "CommandEnd",
@@ -362,7 +362,7 @@ def format_bytes(size: int) -> str:
     for power, unit in ((3, "GB"), (2, "MB"), (1, "KB")):
         if size % (1 << 10 * power) == 0:
             return f"{size >> 10 * power} {unit}"
-    return counted(size, "byte")
+    return format_count(size, "byte")
 
 
 _MAX_CLEANED_BYTES = 1024 * 1024

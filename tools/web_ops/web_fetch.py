@@ -25,7 +25,7 @@ from tools.base import (
     failure,
 )
 from tools.running import run_in_thread
-from tools.text import counted
+from tools.text import format_count
 
 if TYPE_CHECKING:
     from tools.web_ops.http import Address, Page
@@ -122,7 +122,7 @@ def _result(page: "Page", prompt: str) -> ToolResult:
     if page.status >= 400:
         message = f"The server answered with status {page.status}."
         return ToolResult(output, f"status {page.status}", message, {**metadata, "error_type": "execution"})
-    return ToolResult(output, f"{counted(len(page.body), 'byte')} from {page.address.host}", metadata=metadata)
+    return ToolResult(output, f"{format_count(len(page.body), 'byte')} from {page.address.host}", metadata=metadata)
 
 
 class _NotText(ValueError):

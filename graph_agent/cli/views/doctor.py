@@ -69,16 +69,17 @@ def back_up_database(database: Path, target: Path, *, as_json: bool) -> None:
 
 
 def copy_to_database(source: str, target: str, *, as_json: bool) -> None:
-    """Copy a whole database and print what was copied."""
+    """Copy a database and print what was copied."""
     done = asyncio.run(copy_database(source, target))
-    missing = f" {format_count(done.missing, 'content')} had been lost before." if done.missing else ""
-    text = (
-        f"Copied {format_count(len(done.digests), 'thread')}: {format_count(done.rows, 'row')}, "
-        f"{format_count(done.blobs, 'content')}. Each thread has the same digest in both databases.{missing} "
-        "Continue them in one of the two only."
-    )
+    missing = f" {format_count(done.missing, 'blob')} of the source had already been lost." if done.missing else ""
+    parts = ((len(done.digests), "thread"), (done.rows, "row"), (done.blobs, "blob"))
+    copied = ", ".join(format_count(count, noun) for count, noun in parts)
+    lines = [
+        f"Copied {copied}. Each thread has the same digest in both databases.{missing}",
+        "Continue each thread in one of the two databases only.",
+    ]
     counts = {"rows": done.rows, "blobs": done.blobs, "missing_blobs": done.missing}
-    print_result({"threads": dict(done.digests), **counts}, text, as_json=as_json)
+    print_result({"threads": dict(done.digests), **counts}, lines, as_json=as_json)
 
 
 def repair_installation(database: Path, repair: Repair, *, as_json: bool) -> None:
