@@ -15,9 +15,10 @@ from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import ThreadSummary
 from graph_agent.inspect.calls import is_alive
 from graph_agent.ports import SystemClock
+from graph_agent.ports.stored_text import storable
 from graph_agent.storage import open_database
 from graph_agent.storage.sqlite.tasks import NewTask, Task, TaskTable, WorkerRow, read_tasks, read_workers
-from graph_agent.worker.worktrees import branch_for, repository_of
+from graph_agent.worker.worktrees import branch_for, require_repository
 
 __all__ = [
     "Overview",
@@ -92,6 +93,10 @@ async def add_task(database: Path, request: TaskRequest) -> Task:
     folder = folder_at(request.workspace)
     if folder is None:
         raise UsageError(f"The workspace {str(request.workspace)!r} is not a folder. Create it, or choose another.")
+    if storable(str(folder)) != str(folder):
+        raise UsageError(
+            f"The name of {str(folder)!r} is not UTF-8, and a task keeps it as text. Rename the folder."
+        )
     flags = {name: value for name, value in request.flags.items() if value not in (None, False, ())}
     given = {"model.name": flags.get("model"), "model.effort": flags.get("effort"), "mode": flags.get("mode")}
     settings = settings_at(folder, {key: value for key, value in given.items() if value is not None})
@@ -100,7 +105,7 @@ async def add_task(database: Path, request: TaskRequest) -> Task:
     if agent:
         stored_agent, settings = _stored_agent(agent, folder, settings)
     if request.in_worktree:
-        repository_of(folder)
+        require_repository(folder)
     new = NewTask(
         request.prompt,
         str(folder),

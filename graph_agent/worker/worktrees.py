@@ -1,10 +1,16 @@
 """A git worktree and branch for each thread that wants one, beside the repository; never removed with unsaved work.
 
 `git worktree add` copies what is committed. The new folder is trusted as the repository is, for the same contents.
+
+Safe in a repository that somebody else wrote: git starts no hook, monitor or transport of it, and none of the
+filters that its own configuration names. Those of the user's configuration, such as git-lfs, work.
 """
 
+import os
 import re
+import shutil
 import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -12,13 +18,18 @@ from uuid import uuid4
 from graph_agent.config.paths import folder_at, own_command
 from graph_agent.config.trust import TrustFile
 from graph_agent.errors import UnknownId, UsageError
+from graph_agent.wording import format_count
 from tools.programs import find_program
+from tools.shell_ops.changed_files import GIT_OPTIONS, git_environment
 
-__all__ = ["Worktree", "branch_for", "create_worktree", "list_worktrees", "remove_worktree", "repository_of"]
+__all__ = ["Worktree", "branch_for", "create_worktree", "list_worktrees", "remove_worktree", "require_repository"]
 
 _PREFIX = "graph-agent/"
 _GIT_S = 120
 _MAX_SLUG_CHARS = 24
+_FORCED = ("--force", "--force")
+"""Also what is locked."""
+_FILTER_OFF = {"clean": "", "smudge": "", "process": "", "required": "false"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,37 +50,64 @@ def branch_for(text: str) -> str:
     return f"{_PREFIX}{words or 'task'}-{uuid4().hex[:6]}"
 
 
-def repository_of(folder: Path) -> Path:
+def require_repository(folder: Path) -> Path:
+    """The root of the working tree that the folder is in, of which a worktree can be made.
+
+    Raises:
+        UsageError: see `_repository_of`; or the repository's own configuration names a filter for its files.
+    """
+    root = _repository_of(folder)
+    if filters := _own_filters(root):
+        raise UsageError(
+            f"The configuration of {root} starts programs for its files ({', '.join(filters)}), which graph-agent "
+            "does not. If you trust them, run `git worktree add` yourself and start graph-agent in that folder."
+        )
+    return root
+
+
+def _repository_of(folder: Path) -> Path:
     """The root of the working tree that the folder is in.
 
     Raises:
         UsageError: git is missing, the folder is in no repository, or that has no commit to start from.
     """
-    if folder_at(folder) is None:
+    resolved = folder_at(folder)
+    if resolved is None:
         raise UsageError(f"{str(folder)!r} is not a folder.")
-    root = _git(folder, "rev-parse", "--show-toplevel")
-    if root is None:
-        raise UsageError(f"A worktree needs a git repository; {str(folder)!r} is in none. Run `git init` first.")
-    if _git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
-        raise UsageError(f"A worktree needs a commit to start from; the repository {root!r} has none yet.")
-    return Path(root)
+    found = _run_git(resolved, "rev-parse", "--show-toplevel")
+    if found.returncode:
+        raise UsageError(f"A worktree needs a git repository, and {str(resolved)!r} is in none: {_reason(found)}")
+    root = Path(_text(found.stdout))
+    if not resolved.is_relative_to(root):
+        raise UsageError(
+            f"The repository of {str(resolved)!r} names another folder, {str(root)!r}, as its work tree."
+        )
+    if _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
+        raise UsageError(f"A worktree needs a commit to start from; the repository {str(root)!r} has none yet.")
+    return root
 
 
 def create_worktree(folder: Path, branch: str, trust: TrustFile | None = None) -> Path:
     """The same folder in the worktree of the branch, which is made unless it is there.
 
     Raises:
-        UsageError: git refuses.
+        UsageError: see `require_repository`; or git refuses.
+        StorageError: the list of what is trusted cannot be read or written.
     """
-    root = repository_of(folder)
+    root = require_repository(folder)
     name = branch.removeprefix(_PREFIX)
     target = root.parent / f"{root.name}-worktrees" / name
-    inside = target / folder.resolve().relative_to(root.resolve())
-    if any(one.branch == branch and one.path == target for one in _parse(root)):
+    inside = target / folder.resolve().relative_to(root)
+    known = next((one for one in _entries(root) if one["worktree"] == str(target)), {})
+    if known.get("branch") == f"refs/heads/{branch}" and not _is_half_made(known):
         return inside
+    if _is_half_made(known):
+        # No thread has begun in it.
+        shutil.rmtree(target, ignore_errors=True)
     exists = _git(root, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}") is not None
     start = [str(target), branch] if exists else ["-b", branch, str(target), "HEAD"]
-    _git_or_refuse(root, "worktree", "add", "--quiet", *start)
+    forced = _FORCED if _is_half_made(known) else ()
+    _git_or_refuse(root, "worktree", "add", "--quiet", *forced, *start)
     answer = trust.answer_for(folder.resolve()) if trust is not None else None
     if trust is not None and answer is not None:
         trust.answer(inside, answer)
@@ -80,9 +118,9 @@ def list_worktrees(folder: Path) -> list[Worktree]:
     """The worktrees of the folder's repository that were made for threads.
 
     Raises:
-        UsageError: see `repository_of`.
+        UsageError: see `_repository_of`.
     """
-    return _parse(repository_of(folder), counts=True)
+    return _parse(_repository_of(folder))
 
 
 def remove_worktree(folder: Path, name: str, trust: TrustFile | None = None) -> tuple[Worktree, bool]:
@@ -92,70 +130,106 @@ def remove_worktree(folder: Path, name: str, trust: TrustFile | None = None) -> 
         UnknownId: there is none of this name, branch or path.
         UsageError: it has changes that are not committed, or git refuses.
     """
-    root = repository_of(folder)
-    found = [
-        one
-        for one in _parse(root, counts=True)
-        if name in (one.branch, one.branch.removeprefix(_PREFIX), str(one.path))
-    ]
+    root = _repository_of(folder)
+    found = [one for one in _parse(root) if name in (one.branch, one.branch.removeprefix(_PREFIX), str(one.path))]
     if not found:
         raise UnknownId(f"No worktree is called {name!r}. List them with `{own_command()} worktrees list`.")
     one = found[0]
-    if one.changed_files:
+    is_half_made = any(_is_half_made(entry) for entry in _entries(root) if entry["worktree"] == str(one.path))
+    if one.changed_files and not is_half_made:
         raise UsageError(
-            f"{one.path} has {one.changed_files} changed files that are not committed. Commit or discard them "
-            f"there (`git -C {one.path} status`), then remove the worktree."
+            f"{one.path} has {format_count(one.changed_files, 'changed file')}, not committed. Commit or discard "
+            f"them there (`git -C {one.path} status`), then remove the worktree."
         )
-    _git_or_refuse(root, "worktree", "remove", str(one.path))
-    if trust is not None:
-        trust.forget_folder(one.path)
+    forced = _FORCED if is_half_made else ()
+    _git_or_refuse(root, "worktree", "remove", *forced, str(one.path), off=_own_filters(root))
+    for known in trust.folders() if trust is not None else ():
+        if trust is not None and Path(known).is_relative_to(one.path):
+            trust.forget_folder(Path(known))
     is_gone = one.commits == 0 and _git(root, "branch", "--quiet", "-D", one.branch) is not None
     return one, is_gone
 
 
-def _parse(root: Path, *, counts: bool = False) -> list[Worktree]:
-    listed = _git_or_refuse(root, "worktree", "list", "--porcelain")
+def _entries(root: Path) -> Iterator[Mapping[str, str]]:
+    """What git says of each worktree: `worktree`, `branch`, and `locked` with a reason, among others."""
+    listed = _text(_git_or_refuse(root, "worktree", "list", "--porcelain"))
+    for block in filter(None, listed.split("\n\n")):
+        pairs = (line.partition(" ") for line in block.split("\n"))
+        yield {key: value for key, _, value in pairs}
+
+
+def _is_half_made(entry: Mapping[str, str]) -> bool:
+    """Whether git was killed while it made the worktree."""
+    return entry.get("locked") == "initializing"
+
+
+def _parse(root: Path) -> list[Worktree]:
+    filters = _own_filters(root)
     found: list[Worktree] = []
-    path = ""
-    for line in listed.splitlines():
-        key, _, value = line.partition(" ")
-        if key == "worktree":
-            path = value
-        elif key == "branch" and value.startswith(f"refs/heads/{_PREFIX}"):
-            branch = value.removeprefix("refs/heads/")
-            numbers = _counts(Path(path), branch) if counts else (0, 0)
-            found.append(Worktree(Path(path), branch, *numbers))
+    for entry in _entries(root):
+        branch = entry.get("branch", "").removeprefix("refs/heads/")
+        if branch.startswith(_PREFIX):
+            path = Path(entry["worktree"])
+            found.append(Worktree(path, branch, *_counts(root, path, branch, filters)))
     return found
 
 
-def _counts(path: Path, branch: str) -> tuple[int, int]:
+def _counts(root: Path, path: Path, branch: str, filters: Sequence[str]) -> tuple[int, int]:
     """Changed files, and commits of the branch that no other branch or remote has."""
-    status = _git(path, "status", "--porcelain", "--untracked-files=all") if path.is_dir() else ""
+    status = _git(path, "status", "--porcelain", "--untracked-files=all", off=filters) if path.is_dir() else ""
     others = ["--not", f"--exclude={branch}", "--branches", "--remotes", "--tags"]
-    commits = _git(path, "rev-list", "--count", branch, *others) if path.is_dir() else "1"
+    commits = _git(root, "rev-list", "--count", branch, *others)
     return len((status or "").splitlines()), int(commits or 1)
 
 
-def _git_or_refuse(folder: Path, *arguments: str) -> str:
-    done = _run_git(folder, *arguments)
+def _own_filters(root: Path) -> list[str]:
+    """The filters of files that the configuration of the repository itself names."""
+    listed = _git(root, "config", "--show-scope", "--null", "--name-only", "--get-regexp", r"^filter\..*\.")
+    words = (listed or "").split("\0")
+    keys = (key for scope, key in zip(words[::2], words[1::2], strict=False) if scope in ("local", "worktree"))
+    return sorted({key.rpartition(".")[0] for key in keys})
+
+
+def _git_or_refuse(folder: Path, *arguments: str, off: Sequence[str] = ()) -> bytes:
+    done = _run_git(folder, *arguments, off=off)
     if done.returncode:
-        raise UsageError(f"git {arguments[0]} {arguments[1]} failed: {done.stderr.strip() or done.returncode}")
+        raise UsageError(f"git {arguments[0]} {arguments[1]} failed: {_reason(done)}")
     return done.stdout
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
+def _git(folder: Path, *arguments: str, off: Sequence[str] = ()) -> str | None:
     """What git prints, without the last line end; None if it fails."""
-    done = _run_git(folder, *arguments)
-    return None if done.returncode else done.stdout.rstrip("\n")
+    done = _run_git(folder, *arguments, off=off)
+    return None if done.returncode else _text(done.stdout)
 
 
-def _run_git(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _text(printed: bytes) -> str:
+    return os.fsdecode(printed).removesuffix("\n")
+
+
+def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
+    return os.fsdecode(done.stderr).strip() or f"exit code {done.returncode}"
+
+
+def _run_git(folder: Path, *arguments: str, off: Sequence[str] = ()) -> "subprocess.CompletedProcess[bytes]":
+    """Run git; the filters in `off` start nothing. Ctrl-C does not reach it: a worktree is not left half made."""
     git = find_program("git")
     if git is None:
         raise UsageError("A worktree needs git, which is not on PATH. Install it.")
+    settings = [(f"{one}.{key}", value) for one in off for key, value in _FILTER_OFF.items()]
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings):
+        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     try:
         return subprocess.run(
-            [git, *arguments], cwd=folder, capture_output=True, text=True, timeout=_GIT_S, check=False
+            [git, *GIT_OPTIONS, *arguments],
+            cwd=folder,
+            env={**git_environment(), **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_GIT_S,
+            check=False,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"git could not be run in {str(folder)!r}: {error}") from error

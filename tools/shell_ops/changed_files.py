@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.programs import find_program, trusted_path
 from tools.shell_ops.shell_command import child_environment
 
-__all__ = ["WorkspaceSnapshot", "changed_files", "take_snapshot"]
+__all__ = ["GIT_OPTIONS", "WorkspaceSnapshot", "changed_files", "git_environment", "take_snapshot"]
 
 _MAX_INDEX_BYTES = 4 * 1024 * 1024
 """The size for about 40,000 files; a snapshot of more would take too long, so it is not tried."""
@@ -25,14 +25,25 @@ _OFF = (
     "core.fsmonitor=false", "core.hooksPath=/dev/null", "core.untrackedCache=false", "protocol.allow=never",
     "safe.bareRepository=explicit", "submodule.recurse=false",
 )  # fmt: skip
-_ARGUMENTS = (
+GIT_OPTIONS = (
     "--no-pager", "--no-optional-locks", "--literal-pathspecs",
     *(word for setting in _OFF for word in ("-c", setting)),
-    "ls-files", "-z", "--cached", "--others", "--exclude-standard",
 )  # fmt: skip
+"""Before a subcommand of git: no monitor, hook, pager or transport of a repository is started."""
+_LIST_FILES = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
 
 WorkspaceSnapshot = Mapping[str, tuple[int, ...]]
 """Each file, relative to the workspace, with the metadata that changes with its content."""
+
+
+def git_environment() -> dict[str, str]:
+    """For git: without the agent's keys, and without variables that name another repository or configuration."""
+    return {
+        **child_environment(os.environ),
+        "PATH": trusted_path(),
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
 
 
 def take_snapshot(workspace: Path, seconds: float, besides: Iterable[str] = ()) -> WorkspaceSnapshot | None:
@@ -43,14 +54,9 @@ def take_snapshot(workspace: Path, seconds: float, besides: Iterable[str] = ()) 
         return None
     try:
         listed = subprocess.run(
-            [git, *_ARGUMENTS],
+            [git, *GIT_OPTIONS, *_LIST_FILES],
             cwd=workspace,
-            env={
-                **child_environment(os.environ),
-                "PATH": trusted_path(),
-                "GIT_NO_LAZY_FETCH": "1",
-                "GIT_OPTIONAL_LOCKS": "0",
-            },
+            env=git_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
