@@ -247,7 +247,7 @@ class ToolContext:
     file_states: FileStates = field(default_factory=MemoryFileStates)
     blobs: BlobStore | None = None
     buffers: EditorBuffers | None = None
-    """The user's editor; None where there is none, or where it does not tell."""
+    """The user's editor; None if there is none, or if it does not return the text of its files."""
     processes: ProcessRecorder | None = None
     sandbox: Sandbox | None = None
     """The sandbox for commands; None if the user wants none, or none for this call."""

@@ -29,7 +29,7 @@ from graph_agent.ports import (
     RuleChoice,
     rules_with_folders,
 )
-from graph_agent.ports.storage import LOOK_EVERY_S
+from graph_agent.ports.storage import ANSWER_POLL_S
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import OpenQuestion
 
@@ -154,7 +154,7 @@ class Questions:
     async def _watch(self) -> None:
         """Withdraw the requests for questions that others have answered."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(ANSWER_POLL_S)
             try:
                 answers = await self._session.answers_from_others()
             except AgentError as failure:

@@ -48,7 +48,7 @@ _MAX_DIGITS = 12
 """Of a cursor."""
 _WRITE_S = 2.0
 _BUFFER_S = 5.0
-"""For the client to give the text of a file."""
+"""How long the client may take to return the text of a file."""
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _STOP_REASONS: Mapping[str, str] = {"stopped": "cancelled", "limit": "max_turn_requests"}
 _log = logging.getLogger(__name__)
@@ -120,8 +120,8 @@ class _Agent:
         self._opening: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """One for each thread: another one does not wait for the MCP servers of this one."""
         self._loading: asyncio.Future[Any] | None = None
-        self._gives_text = False
-        """Whether the client gives the text of files that are open in it."""
+        self._can_read_buffers = False
+        """Whether the client returns the text of files, saved or not."""
         self._methods: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[Reply]]] = {
             "initialize": self._initialize,
             "session/new": self._new,
@@ -142,7 +142,7 @@ class _Agent:
         return await serve_method(params)
 
     def stop_turns(self) -> bool:
-        """Begin to stop every turn that runs, as the client can; returns whether there is one."""
+        """Stop every running turn without waiting for its end; returns whether there was one."""
         busy = [session for session in self._sessions.values() if session.is_busy]
         for session in busy:
             session.begin_stop()
@@ -155,7 +155,7 @@ class _Agent:
 
     async def _initialize(self, params: Mapping[str, Any]) -> Reply:
         _given(params, "protocolVersion", int)
-        self._gives_text = _reads_files(params.get("clientCapabilities"))
+        self._can_read_buffers = _reads_files(params.get("clientCapabilities"))
         result = {
             "protocolVersion": PROTOCOL_VERSION,
             "agentCapabilities": {
@@ -219,7 +219,7 @@ class _Agent:
         async with self._opening[thread_id] if thread_id else nullcontext():
             for known in [one for one in self._sessions.values() if one.session.thread_id == thread_id]:
                 await self._sessions.pop(known.id).close()
-            buffers = _ClientBuffers(self.client) if self._gives_text else None
+            buffers = _ClientBuffers(self.client) if self._can_read_buffers else None
             session = await _open_session(
                 self.client, Path(folder), thread_id, session_id, {**flags, "read_buffer": buffers}
             )
@@ -294,11 +294,11 @@ async def _open_session(
 
 
 class _ClientBuffers:
-    """The texts that a client shows of files, by the protocol's `fs/read_text_file`. A `ReadBuffer`."""
+    """A `ReadBuffer` that asks the client, with `fs/read_text_file`."""
 
     def __init__(self, client: Connection) -> None:
         self.session_id = ""
-        """Empty until the client knows the session: before that there is nobody to ask."""
+        """Empty until the client knows the session; before that it cannot be asked."""
         self._client = client
 
     async def __call__(self, path: Path) -> str | None:

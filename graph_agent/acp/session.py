@@ -29,7 +29,7 @@ from graph_agent.config.paths import own_command
 from graph_agent.errors import AgentError, UsageError
 from graph_agent.inspect import CallView
 from graph_agent.ports.read_store import TranscriptEntry
-from graph_agent.ports.storage import LOOK_EVERY_S
+from graph_agent.ports.storage import ANSWER_POLL_S
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
 
@@ -311,7 +311,7 @@ class ClientSession:
     async def _watch_left(self) -> None:
         """Continue once another process has answered what was left open here."""
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(ANSWER_POLL_S)
             if self.is_busy or self._left is None:
                 return
             if await self.session.answers_from_others():

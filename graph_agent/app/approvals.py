@@ -158,7 +158,7 @@ def format_next_step(thread_id: str, database: Path) -> str:
     holder = thread.holder
     if holder is None:
         if any(task.thread_id == owner and task.state == "started" for task in read_tasks(database)):
-            return f"A worker continues its task: {own_command()} worker"
+            return f"A worker continues the task. If none is running: {own_command()} worker"
         return f"Resume with: {own_command()} resume {owner}"
     return f"Process {holder.pid} has the thread open and continues now."
 

@@ -342,7 +342,7 @@ def _check_server(path: ServerPath, environment: Mapping[str, str]) -> list[Chec
 
 
 async def copy_database(source: str, target: str) -> "DatabaseCopy":
-    """Copy everything from one database to another, empty one; files or URLs. See `copying.copy_database`."""
+    """Copy a database into an empty one; each is a file or a URL. See `copying.copy_database`."""
     require_driver()
     from graph_agent.storage.postgres.copying import copy_database as copy  # noqa: PLC0415 - few have a server
 
@@ -471,21 +471,19 @@ def _check_shells(path: Path, health: Health | None) -> Check:
 
 
 def _check_early_requests(path: Path, health: Health | None) -> Check:
-    """Requests that were paid and not used: the process was killed, or the turn needed another request."""
+    """Requests that were paid for and not used: the process was killed, or the turn needed another request."""
     unused: list[int] = []
     if health is not None:
         try:
             with read_database(path) as reader:
                 unused = reader.unused_requests()
         except AgentError as error:
-            return Check("early requests", ok=False, detail=str(error), hint=_REPAIR, matters=False)
+            return Check("requests", ok=False, detail=str(error), hint=_REPAIR, matters=False)
     if not unused:
-        return Check("early requests", ok=True, detail="none was sent in vain")
-    detail = (
-        f"{format_count(len(unused), 'request')} sent before the turn and not used, about {sum(unused):,} tokens"
-    )
-    hint = 'with early_request = "off" every request waits for its turn'
-    return Check("early requests", ok=True, detail=detail, hint=hint)
+        return Check("requests", ok=True, detail="no early request was left unused")
+    detail = f"{format_count(len(unused), 'early request')} sent and not used, about {sum(unused):,} tokens"
+    hint = 'early_request = "off" turns early requests off'
+    return Check("requests", ok=True, detail=detail, hint=hint)
 
 
 def _check_size(path: Path) -> Check:

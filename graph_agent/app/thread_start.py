@@ -248,7 +248,7 @@ REASONS_AGAINST: Mapping[str, Callable[[EarlyFacts], object]] = {
     "a setting replaces a header of the client": lambda facts: any(
         name.lower() in _CLIENT_HEADERS for name in facts.settings.model.headers
     ),
-    "the address holds a name": lambda facts: (
+    "the address holds a secret": lambda facts: (
         display_url(facts.settings.model.endpoint) != facts.settings.model.endpoint
     ),
     "replies are not streamed": lambda facts: not facts.capabilities.streaming,

@@ -55,10 +55,10 @@ _SERVER_SCHEMES = ("postgresql", "postgres")
 
 
 class ServerPath(PosixPath):
-    """A database on a server. As a path it is the name beside which this host keeps what belongs to it.
+    """A database on a server. As text it is the URL without its password.
 
-    That is the output of running calls, and what endpoints have shown that they take. As text it is the URL without
-    its password.
+    As a path it names a place in the data folder. This host keeps the files that belong to the database beside it:
+    the output of running calls, and the capabilities of endpoints.
     """
 
     url: str = ""
@@ -155,11 +155,10 @@ def database_path(env: Mapping[str, str], flag: str | Path | None = None) -> Pat
     """The database: the flag, else GRAPH_AGENT_DB, else graph-agent.db in the data folder.
 
     For the URL of a PostgreSQL server a `ServerPath`. Where a file is a link, what it leads to: the log, the locks
-    and the blobs lie beside the file itself, so that whoever comes by the link and whoever comes by the file find
-    the same ones.
+    and the blobs are beside the file itself, so the link and the file lead to the same ones.
 
     Raises:
-        ConfigError: it is another URL, which as a name would create folders.
+        ConfigError: it is a URL of another kind; taken as a file name it would create folders.
     """
     if isinstance(flag, ServerPath):
         return flag

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from graph_agent.ports.toolbox import GrantEffect, Intent, Outcome
 
 __all__ = [
-    "LOOK_EVERY_S",
+    "ANSWER_POLL_S",
     "AlwaysRules",
     "Answer",
     "Barrier",
@@ -201,9 +201,9 @@ class Answer:
     """What an approval, or an edit, allows always. Stored in one step with the answer, and only if that wins."""
 
 
-LOOK_EVERY_S = 0.3
-"""How often whoever waits for a person looks at the database for what others have answered or sent: with the time
-for the look itself, and for showing what was found, that makes less than a second."""
+ANSWER_POLL_S = 0.3
+"""The pause between two looks for answers and messages from other processes. With the time for reading and showing
+them, an answer arrives within a second."""
 
 
 class Decisions(Protocol):

@@ -223,7 +223,7 @@ class GraphRunner:
                 case LeaseLost():
                     return await self.result("failed", {}, str(failure))
                 case asyncio.CancelledError() if self._has_lost_thread:
-                    return await self.result("failed", {}, "This process lost its hold on the thread")
+                    return await self.result("failed", {}, "This process lost its lease on the thread")
                 case asyncio.CancelledError() if self._stop_requested:
                     return await self._run_to_result(self._cancel_all)
             raise

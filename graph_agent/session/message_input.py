@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from graph_agent.ports import Inbox
-from graph_agent.ports.storage import LOOK_EVERY_S
+from graph_agent.ports.storage import ANSWER_POLL_S
 from graph_agent.ports.stored_text import storable
 from graph_agent.ports.toolbox import Hooks
 
@@ -65,7 +65,7 @@ class MessageQueue:
         look changes threads.
         """
         now = time.monotonic()
-        if not (self._sending or self._may_be_urgent) and now - self._looked_at < LOOK_EVERY_S:
+        if not (self._sending or self._may_be_urgent) and now - self._looked_at < ANSWER_POLL_S:
             return []
         self._looked_at, self._may_be_urgent = now, False
         async with self._claim:

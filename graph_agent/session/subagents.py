@@ -12,7 +12,7 @@ from graph_agent.events import Event, EventBus, StepStarted, ToolCallFinished, T
 from graph_agent.graph.limits import usage_of_calls
 from graph_agent.ports import AlwaysRules, Answer, GrantEffect, Proposal, Question
 from graph_agent.ports.background import BackgroundTask
-from graph_agent.ports.storage import LOOK_EVERY_S, sub_agent_id
+from graph_agent.ports.storage import ANSWER_POLL_S, sub_agent_id
 from graph_agent.ports.usage import SharedBudget, UsageTotals, add_usage
 from graph_agent.session.thread_graph import newest_call_ids
 from graph_agent.session.turn_result import OpenQuestion, TurnResult, TurnStatus
@@ -405,7 +405,7 @@ class SubAgents:
             while (await agent.session.waiting()).questions:
                 if self._is_draining or self._waiting >= self._working:
                     raise Paused(f"sub-agent {agent.title!r} waits for a person")
-                await asyncio.sleep(LOOK_EVERY_S)
+                await asyncio.sleep(ANSWER_POLL_S)
         finally:
             self._waiting -= 1
 

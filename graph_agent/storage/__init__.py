@@ -59,7 +59,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What statements are given to: a connection of `sqlite3`, or one to a server that translates them.
+    """A connection of `sqlite3`, or one to a server that translates the statements.
 
     Statements are written for SQLite. Rows that exclude each other raise `sqlite3.IntegrityError`.
     """
@@ -133,7 +133,7 @@ def open_read_store(path: Path) -> "SqliteReadStore":
 
 
 def open_read_connection(path: Path) -> ReadSource:
-    """As `open_read_store`, for statements of one's own."""
+    """As `open_read_store`, for callers with statements of their own."""
     if isinstance(path, ServerPath):
         require_driver()
         from graph_agent.storage.postgres.reader import PostgresReadConnection  # noqa: PLC0415 - as above
@@ -157,7 +157,7 @@ def open_blobs(path: Path) -> "FileBlobs":
 
 
 def server_stamp(path: ServerPath) -> tuple[int, int, int] | None:
-    """Different when something was written; None while the server cannot be asked."""
+    """A value that changes with every write; None while the server cannot be reached."""
     require_driver()
     from graph_agent.storage.postgres.reader import stamp  # noqa: PLC0415 - as above
 

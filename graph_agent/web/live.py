@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from graph_agent.app.reader import database_stamp
 from graph_agent.errors import AgentError
-from graph_agent.ports.storage import LOOK_EVERY_S
+from graph_agent.ports.storage import ANSWER_POLL_S
 from graph_agent.wording import escape
 
 __all__ = ["Item", "LiveUpdates", "Region", "changes_between", "short_id", "version_of"]
@@ -162,7 +162,7 @@ class LiveUpdates:
         """One look at the file's times for all open pages."""
         stamp = database_stamp(self._database)
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(ANSWER_POLL_S)
             if (now := database_stamp(self._database)) != stamp:
                 stamp = now
                 self._wake()

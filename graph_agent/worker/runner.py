@@ -1,8 +1,8 @@
-"""The worker: runs the tasks that are due, several at a time, until somebody stops it.
+"""The worker: runs the tasks that are due, several at a time, until it is stopped.
 
-It decides nothing by itself. Whether a task can run is read from its thread, and the lock of the thread keeps two
-processes from running one; so a worker may die at any instant, and the next one continues. A task that waits for a
-person takes no place: its thread is closed, and opened again once every question has its answer.
+It has no state of its own. Whether a task can run is read from its thread, and the thread lock keeps two processes
+from running one; so a worker may die at any instant, and the next one continues. A task that waits for a person
+occupies no slot: its thread is closed, and opened again once every question has its answer.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from graph_agent.config.trust import trust_file
 from graph_agent.errors import AgentError, ThreadHeld
 from graph_agent.storage.sqlite.tasks import Task, TaskTable
 from graph_agent.storage.sqlite.threads import Store, open_store
+from graph_agent.wording import format_count
 from graph_agent.worker.tasks import is_answered, short_id
 from graph_agent.worker.worktrees import create_worktree
 
@@ -35,19 +36,19 @@ _POLL_S = 0.5
 """How often the worker looks for new tasks, answers and cancellations; it reads only if the file has changed."""
 _SHOWN_CHARS = 60
 _REREAD_S = 5.0
-"""It reads then in any case: the death of a process that held a thread leaves no trace in the file."""
+"""After this time it reads in any case: the file does not change when the holder of a thread dies."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How a worker works."""
+    """The settings of a worker process."""
 
     slots: int = 1
     """Tasks at a time."""
     grace_seconds: float = 30.0
-    """How long turns may go on after the first request to stop; then they are interrupted, and continue later."""
+    """How long turns may take to end after the first request to stop; then they are interrupted."""
     until_idle: bool = False
-    """End as soon as no task can run; those that wait for an answer, or for their time, are left."""
+    """End as soon as no task can run, even if some wait for an answer or for their time."""
 
 
 @dataclass(slots=True)
@@ -58,8 +59,8 @@ class _Running:
 
 
 @dataclass(slots=True)
-class _Found:
-    """What was read at the last look at the database."""
+class _LastRead:
+    """The threads when the database was last read."""
 
     stamp: object = None
     at: float = 0.0
@@ -69,17 +70,17 @@ class _Found:
 class Worker:
     """One worker process."""
 
-    def __init__(self, database: Path, options: WorkerOptions, say: Callable[[str], None]) -> None:
+    def __init__(self, database: Path, options: WorkerOptions, report: Callable[[str], None]) -> None:
         self._database = database
         self._options = options
-        self._say = say
+        self._report = report
         self._running: dict[str, _Running] = {}
-        self._found = _Found()
+        self._last_read = _LastRead()
         self._stopping = asyncio.Event()
         self._is_ending = False
 
     def stop(self) -> None:
-        """Begin no more tasks; running turns may end within the grace period. Called again: interrupt them."""
+        """Start no more tasks and let running turns end within the grace period; a second call interrupts them."""
         if self._stopping.is_set():
             self._is_ending = True
         self._stopping.set()
@@ -93,7 +94,8 @@ class Worker:
         store = await open_store(self._database)
         tasks = TaskTable(store.database, store.clock)
         worker_id = await tasks.register_worker(self._options.slots)
-        self._say(f"Worker {worker_id} runs up to {self._options.slots} at a time. Stop it with Ctrl-C or SIGTERM.")
+        most = format_count(self._options.slots, "task")
+        self._report(f"Worker {worker_id} started; it runs up to {most} at a time. Stop it with Ctrl-C or SIGTERM.")
         try:
             while not self._stopping.is_set():
                 started = await self._start_due(store, tasks, worker_id)
@@ -113,19 +115,19 @@ class Worker:
         waited = {stopping, *(one.work for one in self._running.values())}
         await asyncio.wait(waited, timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        self._forget_ended()
+        self._remove_finished()
 
-    def _forget_ended(self) -> None:
-        """Drop the runs that are over.
+    def _remove_finished(self) -> None:
+        """Forget the tasks that this worker no longer runs.
 
         Raises:
-            Exception: the bug that one of them met; it is reported as every other, and the task can be continued.
+            Exception: a bug that one of them met. The task can still be continued.
         """
         for task_id in [task_id for task_id, one in self._running.items() if one.work.done()]:
             self._running.pop(task_id).work.result()
 
     async def _start_due(self, store: Store, tasks: TaskTable, worker_id: str) -> bool:
-        """Begin what can run; stop what was cancelled. Returns whether anything began or ended."""
+        """Start the tasks that can run and stop those that were cancelled. Returns whether any started or ended."""
         for task_id, one in self._running.items():
             if one.session is not None and not one.is_cancelled and not await tasks.is_open(task_id):
                 one.is_cancelled = True
@@ -135,50 +137,50 @@ class Worker:
             return False
         due = [task for task in await tasks.open_tasks() if task.task_id not in self._running]
         threads = self._read_threads() if due else {}
-        has_moved = False
+        has_changed = False
         for task in due:
             if free <= 0:
                 break
             thread = threads.get(task.thread_id)
-            if task.state == "started" and await self._is_over(task, thread, tasks):
-                has_moved = True
+            if task.state == "started" and await self._has_ended(task, thread, tasks):
+                has_changed = True
             elif _can_run(thread) and (begun := await tasks.begin(task.task_id, worker_id)):
                 is_retry = task.state == "queued" and thread is not None and thread.checkpoint_id is not None
-                work = asyncio.create_task(self._work(begun, store, tasks, is_retry=is_retry))
+                work = asyncio.create_task(self._run_task(begun, store, tasks, is_retry=is_retry))
                 self._running[task.task_id] = _Running(work)
-                free, has_moved = free - 1, True
-        return has_moved
+                free, has_changed = free - 1, True
+        return has_changed
 
     def _read_threads(self) -> dict[str, "ThreadSummary"]:
         stamp, now = database_stamp(self._database), asyncio.get_running_loop().time()
-        if stamp != self._found.stamp or now - self._found.at > _REREAD_S:
+        if stamp != self._last_read.stamp or now - self._last_read.at > _REREAD_S:
             with read_database(self._database) as reader:
                 threads = {thread.thread_id: thread for thread in reader.threads()}
-            self._found = _Found(stamp, now, threads)
-        return self._found.threads
+            self._last_read = _LastRead(stamp, now, threads)
+        return self._last_read.threads
 
-    async def _is_over(self, task: Task, thread: "ThreadSummary | None", tasks: TaskTable) -> bool:
-        """Whether its thread has come to its end elsewhere, or before an earlier worker could note it."""
+    async def _has_ended(self, task: Task, thread: "ThreadSummary | None", tasks: TaskTable) -> bool:
+        """Whether its thread has finished elsewhere, or before an earlier worker could record it."""
         if thread is None:
-            return await self._ended(task, tasks, "failed", "", "Its thread was deleted.")
+            return await self._record_end(task, tasks, "failed", "", "Its thread was deleted.")
         if thread.status != "idle" or thread.queued_messages or thread.holder is not None or not thread.outcome:
             return False
         if thread.outcome == "done":
-            return await self._ended(task, tasks, "done", "done")
-        return await self._ended(task, tasks, "failed", thread.outcome, _explain(thread.outcome))
+            return await self._record_end(task, tasks, "done", "done")
+        return await self._record_end(task, tasks, "failed", thread.outcome, _explain(thread.outcome))
 
-    async def _work(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
+    async def _run_task(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
         short = short_id(task.task_id)
-        self._say(f"{short}  started in thread {task.thread_id}: {_first_line(task.prompt)}")
+        self._report(f"{short}  started in thread {task.thread_id}: {_first_line(task.prompt)}")
         try:
             workspace = await self._workspace(task, store)
             flags = {**task.flags, "db": self._database, "awaits_servers": True}
             session = await open_session(workspace=workspace, thread_id=task.thread_id, flags=flags)
         except ThreadHeld as held:
-            self._say(f"{short}  is not continued here: {held}")
+            self._report(f"{short}  cannot be continued here: {held}")
             return
         except AgentError as failure:
-            await self._ended(task, tasks, "failed", "failed", str(failure))
+            await self._record_end(task, tasks, "failed", "failed", str(failure))
             return
         one = self._running[task.task_id]
         one.session = session
@@ -189,15 +191,15 @@ class Worker:
             with suppress(asyncio.CancelledError):  # A turn that is interrupted may end by being cancelled.
                 result = await run_until_question(session, lambda: self._is_ending, is_retry=is_retry)
         except AgentError as failure:
-            await self._ended(task, tasks, "failed", "failed", str(failure))
+            await self._record_end(task, tasks, "failed", "failed", str(failure))
         finally:
             one.session = None
             await session.close()
         if result is not None:
-            await self._note(task, result, tasks)
+            await self._record_result(task, result, tasks)
 
     async def _workspace(self, task: Task, store: Store) -> Path:
-        """Where the thread works: a worktree of its own is made before its first turn.
+        """The folder that the thread works in; a worktree is created before its first turn.
 
         Raises:
             UsageError: there is no such folder, or git refuses.
@@ -208,31 +210,31 @@ class Worker:
             folder = await asyncio.to_thread(create_worktree, folder, task.branch, trust_file(os.environ))
             await store.threads.set_workspace(task.thread_id, str(folder))
         if folder_at(folder) is None:
-            raise AgentError(f"The folder {str(folder)!r} of the task no longer exists.")
+            raise AgentError(f"The folder {str(folder)!r} of the task does not exist on this machine.")
         return folder
 
-    async def _note(self, task: Task, result: "TurnResult", tasks: TaskTable) -> None:
-        """Note how a run of the task ended, or say what it waits for."""
+    async def _record_result(self, task: Task, result: "TurnResult", tasks: TaskTable) -> None:
+        """Record how a run of the task ended, or report what it waits for."""
         short = short_id(task.task_id)
         if result.questions:
             calls = ", ".join(item.question.call_id for item in result.questions)
-            self._say(f"{short}  waits for an answer to {calls}")
+            self._report(f"{short}  waits for an answer to {calls}")
         elif result.status == "resumable":
-            self._say(f"{short}  was interrupted; the next worker continues it")
+            self._report(f"{short}  was interrupted; the next worker continues it")
         elif result.status == "done" and not result.unmet:
-            await self._ended(task, tasks, "done", "done")
+            await self._record_end(task, tasks, "done", "done")
         else:
             error = result.error or result.unmet or _explain(result.status)
-            await self._ended(task, tasks, "failed", result.status, error)
+            await self._record_end(task, tasks, "failed", result.status, error)
 
-    async def _ended(
+    async def _record_end(
         self, task: Task, tasks: TaskTable, state: Literal["done", "failed"], outcome: str, error: str = ""
     ) -> bool:
         ended = await tasks.end(task.task_id, state, outcome, error)
         if ended:
-            self._say(f"{short_id(task.task_id)}  {state}{f': {error}' if error else ''}")
+            self._report(f"{short_id(task.task_id)}  {state}{f': {error}' if error else ''}")
         else:
-            self._say(f"{short_id(task.task_id)}  cancelled")
+            self._report(f"{short_id(task.task_id)}  cancelled")
         return ended
 
     async def _drain(self) -> None:
@@ -241,19 +243,20 @@ class Worker:
             return
         loop = asyncio.get_running_loop()
         until = loop.time() + self._options.grace_seconds
-        self._say(f"Stopping: {len(self._running)} running, at most {self._options.grace_seconds:g} s.")
+        running = format_count(len(self._running), "running task")
+        self._report(f"Stopping; waits at most {self._options.grace_seconds:g} s for {running}.")
         while self._running and not self._is_ending and loop.time() < until:
             await asyncio.wait(
                 [one.work for one in self._running.values()], timeout=0.1, return_when=asyncio.FIRST_COMPLETED
             )
-            self._forget_ended()
+            self._remove_finished()
         self._is_ending = True
         await asyncio.gather(
             *(one.session.shut_down() for one in self._running.values() if one.session is not None)
         )
         if self._running:
             await asyncio.wait([one.work for one in self._running.values()], timeout=10)
-        self._forget_ended()
+        self._remove_finished()
 
 
 def _can_run(thread: "ThreadSummary | None") -> bool:
@@ -269,11 +272,11 @@ def _first_line(text: str) -> str:
 
 
 def _explain(outcome: str) -> str:
-    """Why a turn that did not finish ended, for the list of tasks."""
+    """Why a turn did not finish, as `tasks show` prints it."""
     match outcome:
         case "limit":
-            return "It reached a limit of steps, tokens or cost. Retry the task to go on."
+            return "It reached a limit of steps, tokens or cost. Retry the task to continue it."
         case "stopped":
             return "Its turn was stopped."
         case _:
-            return f"It ended as {outcome}."
+            return f"Its turn ended with the status {outcome!r}."

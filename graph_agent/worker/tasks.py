@@ -1,4 +1,4 @@
-"""Add, list, cancel and retry tasks. Nothing here runs one: see `graph_agent.worker.runner`."""
+"""Add, list, cancel and retry tasks; `graph_agent.worker.runner` runs them."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -39,7 +39,7 @@ TaskStatus = Literal[
     "scheduled", "queued", "running", "waiting", "interrupted", "paused", "done", "failed", "cancelled"
 ]
 """scheduled: its time has not come. waiting: for an answer. interrupted: for a decision about an interrupted call.
-paused: started, and continued by the next worker."""
+paused: started; the next worker continues it."""
 
 _MIN_ID_CHARS = 4
 _SHORT_ID = 8
@@ -60,12 +60,12 @@ class TaskRequest:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task with what its thread does."""
+    """A task with its status, which depends on its thread."""
 
     task: Task
     status: TaskStatus
     thread: ThreadSummary | None
-    """None if the thread was deleted, or has not begun."""
+    """None if the thread was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Overview:
     workers: list[WorkerRow]
     """Those whose process is alive."""
     tasks: list[TaskView]
-    """Open ones first, then those that ended last."""
+    """Open tasks first, then the ones that ended most recently."""
     threads: list[ThreadSummary]
     """Those that a process holds or that wait for a person."""
 
@@ -89,7 +89,7 @@ async def add_task(database: Path, request: TaskRequest) -> Task:
         StorageError: the database cannot be used.
     """
     if not request.prompt.strip():
-        raise UsageError("The task is empty. Say what is to be done.")
+        raise UsageError("The prompt of the task is empty. Say what to do.")
     folder = folder_at(request.workspace)
     if folder is None:
         raise UsageError(f"The workspace {str(request.workspace)!r} is not a folder. Create it, or choose another.")
@@ -166,7 +166,7 @@ def _status(task: Task, thread: ThreadSummary | None, now: str) -> TaskStatus:
 
 
 def is_answered(thread: ThreadSummary) -> bool:
-    """Whether the thread waits for nobody any more: all its questions have answers, which it has not applied."""
+    """Whether all questions of the thread have answers that it has not applied yet."""
     return bool(thread.answered_calls) and not thread.pending_approvals and not thread.interrupted_calls
 
 
@@ -176,7 +176,7 @@ def short_id(identifier: str) -> str:
 
 
 def find_task(database: Path, text: str) -> TaskView:
-    """The task that an id, or four or more of its first or last characters, names; its thread's id does, too.
+    """The task with this id, prefix or suffix of four or more characters, or with this thread.
 
     Raises:
         UnknownId: no task matches, or several do.
@@ -193,7 +193,7 @@ def find_task(database: Path, text: str) -> TaskView:
     if matches:
         ids = ", ".join(view.task.task_id for view in matches)
         raise UnknownId(f"{text!r} matches several tasks: {ids}. Type more of the id.")
-    raise UnknownId(f"No task has the id {text!r}. List them with `{own_command()} tasks list`.")
+    raise UnknownId(f"No task matches {text!r}. List them with `{own_command()} tasks list`.")
 
 
 def _begins_or_ends(identifier: str, text: str) -> bool:
@@ -216,7 +216,7 @@ async def cancel_task(database: Path, text: str) -> TaskView:
 
 
 async def retry_task(database: Path, text: str) -> TaskView:
-    """Queue a failed or cancelled task again; its thread continues where it stands.
+    """Queue a failed or cancelled task again, in the same thread.
 
     Raises:
         UnknownId: see `find_task`.
@@ -226,13 +226,13 @@ async def retry_task(database: Path, text: str) -> TaskView:
     async with _task_table(database) as tasks:
         if not await tasks.reopen(view.task.task_id):
             raise UsageError(
-                f"Task {short_id(view.task.task_id)} is {view.status}; only a failed or cancelled one is retried."
+                f"Only failed and cancelled tasks can be retried; {short_id(view.task.task_id)} is {view.status}."
             )
     return find_task(database, view.task.task_id)
 
 
 def overview(database: Path, ended: int = 5) -> Overview:
-    """What runs, waits and ended last, of the whole database.
+    """Workers, tasks and busy threads of the whole database.
 
     Raises:
         StorageError: the database cannot be read.

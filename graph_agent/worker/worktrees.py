@@ -1,6 +1,7 @@
-"""A git worktree and branch for each thread that wants one, beside the repository; never removed with unsaved work.
+"""Git worktrees for threads, beside the repository, each on a branch of its own.
 
-`git worktree add` copies what is committed. The new folder is trusted as the repository is, for the same contents.
+A worktree starts from the last commit, and is never removed while it has uncommitted changes. It is trusted as the
+repository is, as long as its files are the same.
 
 Safe in a repository that somebody else wrote: git starts no hook, monitor or transport of it, and none of the
 filters that its own configuration names. Those of the user's configuration, such as git-lfs, work.
@@ -39,13 +40,13 @@ class Worktree:
     path: Path
     branch: str
     changed_files: int
-    """Files with changes that are not committed, untracked ones among them."""
+    """Uncommitted files, including untracked ones."""
     commits: int
     """Commits that are on no other branch."""
 
 
 def branch_for(text: str) -> str:
-    """A new branch name with the first words of a prompt in it."""
+    """A new branch name that contains the first words of a prompt."""
     words = re.sub(r"[^a-z0-9]+", "-", text.lower())[:_MAX_SLUG_CHARS].strip("-")
     return f"{_PREFIX}{words or 'task'}-{uuid4().hex[:6]}"
 
@@ -69,7 +70,7 @@ def _repository_of(folder: Path) -> Path:
     """The root of the working tree that the folder is in.
 
     Raises:
-        UsageError: git is missing, the folder is in no repository, or that has no commit to start from.
+        UsageError: git is missing, the folder is not in a repository, or the repository has no commit.
     """
     resolved = folder_at(folder)
     if resolved is None:
@@ -88,7 +89,7 @@ def _repository_of(folder: Path) -> Path:
 
 
 def create_worktree(folder: Path, branch: str, trust: TrustFile | None = None) -> Path:
-    """The same folder in the worktree of the branch, which is made unless it is there.
+    """The same folder in the worktree of the branch, which is created if it does not exist.
 
     Raises:
         UsageError: see `require_repository`; or git refuses.
@@ -124,7 +125,7 @@ def list_worktrees(folder: Path) -> list[Worktree]:
 
 
 def remove_worktree(folder: Path, name: str, trust: TrustFile | None = None) -> tuple[Worktree, bool]:
-    """Remove a worktree, and its branch if all its commits are elsewhere, too. Returns whether the branch is gone.
+    """Remove a worktree, and its branch unless it has commits of its own. Returns whether the branch is gone.
 
     Raises:
         UnknownId: there is none of this name, branch or path.

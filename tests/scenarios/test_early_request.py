@@ -35,9 +35,7 @@ def early_tokens(command: Command) -> list[int | None]:
 
 
 def of_doctor(command: Command) -> str:
-    [check] = [
-        one for one in json.loads(command("doctor", "--json").stdout)["checks"] if one["name"] == "early requests"
-    ]
+    [check] = [one for one in json.loads(command("doctor", "--json").stdout)["checks"] if one["name"] == "requests"]
     return str(check["detail"])
 
 
@@ -107,7 +105,7 @@ def test_the_turn_takes_its_answer_over_and_asks_nothing_itself(tmp_path: Path, 
     agents = [request.headers["user-agent"].partition("/")[0] for request in command.server.requests]
     assert (code, result["answer"], agents) == (0, "done", ["graph-agent", "AsyncOpenAI"])
     assert (early_tokens(command), result["usage"]["requests"]) == ([None], 2)
-    assert of_doctor(command) == "none was sent in vain"
+    assert of_doctor(command) == "no early request was left unused"
     assert [body["seed"] for body in command.server.bodies] == [1, 1]
     first, second = (body["messages"] for body in command.server.bodies)
     assert second[: len(first)] == first

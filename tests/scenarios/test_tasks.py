@@ -251,16 +251,16 @@ def test_top_shows_workers_tasks_and_questions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("add", "  "), "The task is empty"),
+        (("add", "  "), "The prompt of the task is empty"),
         (("add", "x", "--at", "soon"), "is not a time"),
         (("add", "x", "--every", "5s"), "too short"),
         (("add", "x", "--mode", "fast"), "mode"),
         (("add", "x", "--workspace", "/nowhere"), "is not a folder"),
         (("add", "x", "--worktree"), "needs a git repository"),
         (("add", "x", "--agent", "nobody"), "There is no agent"),
-        (("show", "12345678"), "No task has the id"),
-        (("cancel", "12345678"), "No task has the id"),
-        (("retry", "12345678"), "No task has the id"),
+        (("show", "12345678"), "No task matches"),
+        (("cancel", "12345678"), "No task matches"),
+        (("retry", "12345678"), "No task matches"),
     ],
 )
 def test_what_cannot_be_queued_or_found_is_a_usage_error(

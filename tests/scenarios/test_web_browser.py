@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, sync_playwright
 
 from docs._generate.web_pictures import start_browser
-from graph_agent.ports.storage import LOOK_EVERY_S
+from graph_agent.ports.storage import ANSWER_POLL_S
 from tests.fakes.openai_server import DELAY, TC, TXT
 from tests.scenarios.command import Command, scripted
 
@@ -132,7 +132,7 @@ def test_an_answer_in_the_browser_reaches_a_chat_within_a_second_and_one_in_the_
     assert all((command.workspace / name).exists() for name in names)
     # The design gives each of them a second, of which at most a third is waiting for the next look; a busy machine
     # may take longer for one of them, and does not for all.
-    assert LOOK_EVERY_S <= 1 / 3
+    assert ANSWER_POLL_S <= 1 / 3
     assert (min(seen_by_chat) < 1, min(seen_by_page) < 1) == (True, True), (seen_by_chat, seen_by_page)
 
 

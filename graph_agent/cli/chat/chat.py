@@ -47,7 +47,7 @@ from graph_agent.events import (
     ToolCallFinished,
     TurnStarted,
 )
-from graph_agent.ports.storage import LOOK_EVERY_S
+from graph_agent.ports.storage import ANSWER_POLL_S
 from graph_agent.ports.stored_text import plain_text
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.wording import escape, format_count
@@ -176,7 +176,7 @@ class Chat:
         """Return when another process has queued a message, or answered a question that is left open here."""
         known = [] if self._sends_queued else await session.queued()
         while True:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(ANSWER_POLL_S)
             if self._turns.pending:
                 if await session.answers_from_others():
                     return
@@ -350,7 +350,10 @@ class Chat:
             self._say(str(refusal))
             return
         if order.begins_anew:
-            self._say(f"The conversation starts anew; this one is kept as thread {left.thread_id}.", "dim")
+            self._say(
+                f"The conversation starts again in a new thread; this one is kept as thread {left.thread_id}.",
+                "dim",
+            )
         self._session = None
         await left.close()
         is_done = order.request is None

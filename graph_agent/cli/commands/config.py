@@ -331,7 +331,7 @@ def try_command_mcp(name: _NameMcp, as_json: AsJson = False) -> None:
     print_test(name, as_json=as_json)
 
 
-db_app = command_group("Copy a whole database, to a server or from one.")
+db_app = command_group("Copy a database to or from a PostgreSQL server.")
 
 _Copied = "A file, or the postgresql:// URL of a server."
 
@@ -343,7 +343,7 @@ def copy_command(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Copy all threads, permissions and tasks to another database, and compare every thread by a digest."""
+    """Copy all threads, permissions and tasks to another database, and compare each thread by a digest."""
     from graph_agent.cli.views.doctor import copy_to_database
 
     copy_to_database(copy_from, copy_to, as_json=as_json)

@@ -56,7 +56,9 @@ OutputOption = Annotated[Output, Option("--output", help="Output format.")]
 InputOption = Annotated[
     InputFormat, Option("--input-format", help="stream-json: messages and answers follow on stdin.")
 ]
-Submit = Annotated[bool, Option("--submit", help="Queue it for a worker, as `tasks add` does, and end.")]
+Submit = Annotated[
+    bool, Option("--submit", help="Queue the prompt as a task for a worker, like `tasks add`, and exit.")
+]
 Model = Annotated[
     str | None, Option("-m", "--model", metavar="NAME", help="Model or profile. Default: the configured one.")
 ]
@@ -117,7 +119,7 @@ JsonSchema = Annotated[
 ]
 Trust = Annotated[bool, Option("--trust", help="Trust project config for this run only.")]
 OwnWorktree = Annotated[
-    bool, Option("--worktree", help="Work in a git worktree and branch of its own (new thread).")
+    bool, Option("--worktree", help="Work in a new git worktree and branch (new threads only).")
 ]
 PipedInput = Annotated[bool, Option("--piped-input", hidden=True, help="Add what is piped in to the prompt.")]
 
@@ -257,7 +259,7 @@ def _submit(target: "Target", prompt: str | None, database: Path, in_worktree: b
     """Queue a run for a worker.
 
     Raises:
-        BadParameter: it names an existing thread, or an option that a worker has no use for.
+        BadParameter: the run names a thread.
     """
     from graph_agent.cli.session_target import attach_files
     from graph_agent.cli.views.tasks import add_task
@@ -314,7 +316,7 @@ def _run_to_the_end(
 
 
 def _leave(code: int) -> None:
-    """End the process at once. All of the report is written; threads that load modules are not waited for."""
+    """End the process at once, without waiting for threads that still load modules. The report is complete."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

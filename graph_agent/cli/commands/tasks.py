@@ -1,4 +1,4 @@
-"""The `tasks`, `worker`, `top` and `worktrees` commands: work that runs without a person in front of it."""
+"""The `tasks`, `worker`, `top` and `worktrees` commands."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -23,10 +23,12 @@ from graph_agent.cli.options import AsJson, Database, resolve_database
 
 __all__ = ["tasks_app", "top_command", "worker_command", "worktrees_app"]
 
-tasks_app = command_group("Queue tasks for workers, and see, cancel or retry them.")
-worktrees_app = command_group("List and remove the git worktrees that were made for threads.")
+tasks_app = command_group("Queue tasks for workers; list, cancel and retry them.")
+worktrees_app = command_group("List and remove the git worktrees of threads.")
 
-_Task = Annotated[str, Argument(metavar="TASK", help="Task id, or its first four or more characters.")]
+_Task = Annotated[
+    str, Argument(metavar="TASK", help="Task id, or four or more characters of its beginning or end.")
+]
 _InRepository = Annotated[
     str | None, Option("--workspace", metavar="DIR", help="A folder of the repository. Default: this folder.")
 ]
@@ -39,12 +41,13 @@ def add_command(
     *,
     at: Annotated[
         str | None,
-        Option("--at", metavar="TIME", help="Not before: 18:30, '2027-01-31 07:00', or from now on: 90m."),
+        Option("--at", metavar="TIME", help="Earliest start: 18:30, '2027-01-31 07:00', or 90m from now."),
     ] = None,
     every: Annotated[
-        str | None, Option("--every", metavar="SPAN", help="Again after this time, in a new thread: 30m, 12h, 1d.")
+        str | None,
+        Option("--every", metavar="SPAN", help="Repeat at this interval, each time in a new thread: 30m, 12h, 1d."),
     ] = None,
-    worktree: Annotated[bool, Option("--worktree", help="Work in a git worktree and branch of its own.")] = False,
+    worktree: Annotated[bool, Option("--worktree", help="Work in a new git worktree and branch.")] = False,
     agent: Agent = None,
     model: Model = None,
     effort: Effort = None,
@@ -58,7 +61,7 @@ def add_command(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Queue a task; `graph-agent worker` runs it. Its questions wait for you: `approvals list`."""
+    """Queue a task for `graph-agent worker`. Answer its questions with `graph-agent approvals`."""
     from graph_agent.cli.session_target import absolute_paths
     from graph_agent.cli.views.tasks import add_task
 
@@ -79,7 +82,7 @@ def add_command(
 
 @tasks_app.command("list", cls=PlainCommand)
 def list_command(db: Database = None, as_json: AsJson = False) -> None:
-    """List all tasks, newest first, with what each does or waits for."""
+    """List all tasks and their status, newest first."""
     from graph_agent.cli.views.tasks import list_tasks
 
     list_tasks(resolve_database(db), as_json=as_json)
@@ -87,7 +90,7 @@ def list_command(db: Database = None, as_json: AsJson = False) -> None:
 
 @tasks_app.command("show", cls=PlainCommand)
 def show_command(task: _Task, db: Database = None, as_json: AsJson = False) -> None:
-    """Show a task: its prompt, how it stands, and what to do next."""
+    """Show a task: its prompt, its status, and what to do next."""
     from graph_agent.cli.views.tasks import show_task
 
     show_task(resolve_database(db), task, as_json=as_json)
@@ -95,7 +98,7 @@ def show_command(task: _Task, db: Database = None, as_json: AsJson = False) -> N
 
 @tasks_app.command("cancel", cls=PlainCommand)
 def cancel_command(task: _Task, db: Database = None, as_json: AsJson = False) -> None:
-    """Cancel a task. A worker that runs it stops its turn; its thread is kept."""
+    """Cancel a task. If it is running, its turn is stopped; its thread is kept."""
     from graph_agent.cli.views.tasks import cancel_task
 
     cancel_task(resolve_database(db), task, as_json=as_json)
@@ -103,7 +106,7 @@ def cancel_command(task: _Task, db: Database = None, as_json: AsJson = False) ->
 
 @tasks_app.command("retry", cls=PlainCommand)
 def retry_command(task: _Task, db: Database = None, as_json: AsJson = False) -> None:
-    """Queue a failed or cancelled task again; its thread continues where it stands."""
+    """Queue a failed or cancelled task again, in the same thread."""
     from graph_agent.cli.views.tasks import retry_task
 
     retry_task(resolve_database(db), task, as_json=as_json)
@@ -112,13 +115,14 @@ def retry_command(task: _Task, db: Database = None, as_json: AsJson = False) -> 
 def worker_command(
     *,
     jobs: Annotated[int, Option("-j", "--jobs", min=1, metavar="N", help="Tasks to run at a time.")] = 1,
-    once: Annotated[bool, Option("--once", help="End when no task can run.")] = False,
+    once: Annotated[bool, Option("--once", help="Exit when no task can run.")] = False,
     grace: Annotated[
-        str, Option("--grace", metavar="SPAN", help="How long running turns may go on after SIGTERM or Ctrl-C.")
+        str,
+        Option("--grace", metavar="SPAN", help="How long running turns may take to end after SIGTERM or Ctrl-C."),
     ] = "30s",
     db: Database = None,
 ) -> None:
-    """Run queued tasks without a person. Questions wait for you while it runs other tasks."""
+    """Run queued tasks. While one waits for your answer, the worker runs others."""
     from graph_agent.cli.views.format import parse_duration
     from graph_agent.cli.views.tasks import run_worker
 
@@ -127,11 +131,11 @@ def worker_command(
 
 def top_command(
     *,
-    once: Annotated[bool, Option("--once", help="Print it once and end.")] = False,
+    once: Annotated[bool, Option("--once", help="Print once and exit.")] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Watch workers, tasks, and the threads that run or wait for you. Ctrl-C ends it."""
+    """Watch workers, tasks, and the threads that run or wait for you. Ctrl-C exits."""
     from graph_agent.cli.views.tasks import show_overview
 
     show_overview(resolve_database(db), once=once, as_json=as_json)
@@ -139,7 +143,7 @@ def top_command(
 
 @worktrees_app.command("list", cls=PlainCommand)
 def list_worktrees_command(workspace: _InRepository = None, as_json: AsJson = False) -> None:
-    """List the worktrees that threads of this repository work in."""
+    """List the worktrees of threads in this repository."""
     from graph_agent.cli.views.tasks import list_worktrees
 
     list_worktrees(workspace or ".", as_json=as_json)
@@ -147,17 +151,17 @@ def list_worktrees_command(workspace: _InRepository = None, as_json: AsJson = Fa
 
 @worktrees_app.command("remove", cls=PlainCommand)
 def remove_worktree_command(name: _Name, workspace: _InRepository = None, as_json: AsJson = False) -> None:
-    """Remove a worktree whose changes are all committed; its branch stays if it has commits of its own."""
+    """Remove a worktree without uncommitted changes. Its branch is kept if it has commits of its own."""
     from graph_agent.cli.views.tasks import remove_worktree
 
     remove_worktree(workspace or ".", name, as_json=as_json)
 
 
 def _parse_time(text: str) -> datetime:
-    """The time of `--at`, in the local zone if it names none.
+    """The time of `--at`, in the local time zone unless it names another.
 
     Raises:
-        BadParameter: it is no such time.
+        BadParameter: the text is not a time.
     """
     from graph_agent.cli.views.format import parse_duration
     from graph_agent.errors import UsageError
@@ -192,5 +196,5 @@ def _parse_interval(text: str) -> int:
 
     seconds = int(parse_duration(text, "--every"))
     if seconds < 60:
-        raise typer.BadParameter(f"--every {text!r} is too short; the least is 1m.")
+        raise typer.BadParameter(f"--every {text!r} is too short; the minimum is 1m.")
     return seconds

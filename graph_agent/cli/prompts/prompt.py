@@ -20,18 +20,18 @@ from graph_agent.cli.views.table import is_plain_terminal
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
 from graph_agent.ports import Answer
-from graph_agent.ports.storage import LOOK_EVERY_S
+from graph_agent.ports.storage import ANSWER_POLL_S
 from graph_agent.session.turn_result import OpenQuestion
 from graph_agent.wording import Choice, format_count
 
 if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
-__all__ = ["DENIABLE", "Prompt", "Shown"]
+__all__ = ["RUN_KEYS", "Prompt", "Shown"]
 
 _APPROVING_KEYS = {"approval": ("y", "a", "e", "o"), "recovery": ("r",)}
-DENIABLE = ("y", "a", "o")
-"""The keys that would let a call run as it is."""
+RUN_KEYS = ("y", "a", "o")
+"""The keys that let a call run unchanged."""
 _KIND_WORDS: dict[str, str] = {
     "approve": "yes",
     "edit": "yes, with edited arguments",
@@ -50,7 +50,7 @@ class Shown:
     is_on_screen: bool = False
     """Whether it is what was shown last."""
     is_denied: bool = False
-    """Whether it says that the call cannot be approved now."""
+    """Whether the page says that the call cannot be approved now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Prompt:
                 self._explain(keys, shown)
             elif not shown.is_seen and key in _APPROVING_KEYS[item.question.kind]:
                 self.say("You have not seen all of it: v views it.", "yellow")
-            elif shown.is_denied and key in DENIABLE:
+            elif shown.is_denied and key in RUN_KEYS:
                 self.say("It cannot run now. Reject it, or press Esc and change the mode or rule.", "yellow")
             else:
                 return key
@@ -186,7 +186,7 @@ class Prompt:
 
         async def answered_elsewhere() -> Answer:
             while True:
-                await asyncio.sleep(LOOK_EVERY_S)
+                await asyncio.sleep(ANSWER_POLL_S)
                 if answer := (await self.session.answers_from_others()).get(about.question.call_id):
                     return answer
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from graph_agent.calls import PLAN_TOOL, question_and_options
 from graph_agent.cli.prompts.choices import END, HELP, HIDDEN, OTHERS, KeyLine, for_all
 from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
-from graph_agent.cli.prompts.prompt import DENIABLE, Prompt, Shown
+from graph_agent.cli.prompts.prompt import RUN_KEYS, Prompt, Shown
 from graph_agent.cli.prompts.terminal import InputCancelled
 from graph_agent.cli.render.approval_page import approval_page, call_rows, question_page, recovery_page
 from graph_agent.cli.render.console import fold, safe_text
@@ -206,7 +206,7 @@ async def _ask_approval(
     sandbox = prompt.session.sandbox
     outside = (OUTSIDE,) if sandbox.is_active and item.call["tool_name"] in sandbox.tools else ()
     unavailable = [key for key in _EFFECTS if not await _has_rule(prompt, item, edited, key)]
-    refused = DENIABLE if shown.is_denied else ()
+    refused = RUN_KEYS if shown.is_denied else ()
     keys = offer.keys("approval", *outside, without="".join((*unavailable, *refused)))
     while key := await prompt.key(item, shown, keys):
         if key in offer.rows or key.isupper():

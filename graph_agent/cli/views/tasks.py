@@ -50,7 +50,7 @@ __all__ = [
 
 _REFRESH_S = 0.5
 _REREAD_S = 5.0
-"""`top` reads the database then in any case: that a process died leaves no trace in the file."""
+"""After this time `top` reads in any case: the death of a process does not change the file."""
 
 
 def add_task(
@@ -63,7 +63,7 @@ def add_task(
     in_worktree: bool,
     as_json: bool,
 ) -> None:
-    """Queue a task, and say how to run and follow it. `when` is the earliest time, and the seconds between runs."""
+    """Queue a task and print its ids. `when` is the earliest time, and the seconds between runs."""
     request = TaskRequest(prompt, Path(workspace).expanduser(), flags, in_worktree, *when)
     task = asyncio.run(queue.add_task(database, request))
     view = queue.find_task(database, task.task_id)
@@ -161,7 +161,7 @@ def _next_steps(view: TaskView) -> Iterator[str]:
 
 
 def cancel_task(database: Path, text: str, *, as_json: bool) -> None:
-    """Cancel a task and say what is left of it."""
+    """Cancel a task and print what is still open in its thread."""
     view = asyncio.run(queue.cancel_task(database, text))
     if as_json:
         print_json(_task_json(view))
@@ -169,7 +169,7 @@ def cancel_task(database: Path, text: str, *, as_json: bool) -> None:
     print_text(f"Cancelled task {queue.short_id(view.task.task_id)}.")
     if view.thread is not None and view.thread.pending_approvals:
         count = format_count(view.thread.pending_approvals, "approval")
-        print_text(f"{count} of its thread still waits: {own_command()} approvals list")
+        print_text(f"Still open in its thread: {count}. List them: {own_command()} approvals list")
 
 
 def retry_task(database: Path, text: str, *, as_json: bool) -> None:
@@ -185,13 +185,13 @@ def run_worker(database: Path, jobs: int, grace: float, *, until_idle: bool) -> 
     from graph_agent.cli.supervisor import catch_signals
     from graph_agent.worker.runner import Worker, WorkerOptions
 
-    def say(line: str) -> None:
+    def report(line: str) -> None:
         sys.stdout.write(f"{time.strftime('%H:%M:%S')}  {escape(line)}\n")
         sys.stdout.flush()
 
     log_to_file()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    worker = Worker(database, WorkerOptions(jobs, grace, until_idle), say)
+    worker = Worker(database, WorkerOptions(jobs, grace, until_idle), report)
     caught: list[ExitCode] = []
 
     async def run() -> None:
@@ -207,7 +207,7 @@ def run_worker(database: Path, jobs: int, grace: float, *, until_idle: bool) -> 
 
 
 def show_overview(database: Path, *, once: bool, as_json: bool) -> None:
-    """Print workers, tasks and threads, again on each change until Ctrl-C or the end of the reader."""
+    """Print workers, tasks and threads; unless `once`, again after each change, until Ctrl-C or a closed stdout."""
     if once:
         found = queue.overview(database)
         print_result(_overview_json(found), _overview_lines(found), as_json=as_json)
@@ -277,7 +277,7 @@ def _overview_lines(found: Overview) -> Iterator[str]:
         )
     if questions:
         yield ""
-        yield f"Answer: {own_command()} approvals list"
+        yield f"Answer them: {own_command()} approvals list"
 
 
 def _own(threads: list[ThreadSummary]) -> list[ThreadSummary]:
@@ -313,16 +313,21 @@ def list_worktrees(workspace: str, *, as_json: bool) -> None:
         "COMMITS": lambda one: str(one.commits),
         "PATH": lambda one: str(one.path),
     }
-    empty = "No worktrees of threads here. Make one with: graph-agent run 'PROMPT' --worktree"
+    empty = f"No worktrees of threads here. Create one with: {own_command()} run 'PROMPT' --worktree"
     print_result({"worktrees": values}, format_columns(found, columns) if found else empty, as_json=as_json)
 
 
 def remove_worktree(workspace: str, name: str, *, as_json: bool) -> None:
-    """Remove a worktree and say what became of its branch."""
+    """Remove a worktree and print whether its branch is kept."""
     from graph_agent.config.trust import trust_file
     from graph_agent.worker import worktrees
 
     one, is_gone = worktrees.remove_worktree(Path(workspace).expanduser(), name, trust_file(os.environ))
-    kept = "its branch, too" if is_gone else f"branch {one.branch} is kept: {format_count(one.commits, 'commit')}"
+    own = format_count(one.commits, "commit")
+    end = (
+        f" and its branch {one.branch}."
+        if is_gone
+        else f". Its branch {one.branch} is kept: it has {own} of its own."
+    )
     value = {"path": str(one.path), "branch": one.branch, "branch_removed": is_gone}
-    print_result(value, f"Removed {one.path}; {kept}.", as_json=as_json)
+    print_result(value, f"Removed {one.path}{end}", as_json=as_json)

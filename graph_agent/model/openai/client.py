@@ -219,7 +219,7 @@ class _EarlyStream(httpx2.AsyncByteStream):
         await self._clearing
 
 
-_OF_THE_CLIENT = ("accept", "accept-encoding", "connection", "content-length", "host", "user-agent")
+_CLIENT_HEADERS = ("accept", "accept-encoding", "connection", "content-length", "host", "user-agent")
 
 
 def _are_equal(early: EncodedRequest, request: httpx2.Request, body: bytes) -> bool:
@@ -227,7 +227,7 @@ def _are_equal(early: EncodedRequest, request: httpx2.Request, body: bytes) -> b
     own = {
         name: value
         for name, value in request.headers.items()
-        if name not in _OF_THE_CLIENT and not name.startswith("x-stainless-")
+        if name not in _CLIENT_HEADERS and not name.startswith("x-stainless-")
     }
     headers = {name.lower(): value for name, value in early.headers.items()}
     return early.body == body and httpx2.URL(early.url) == request.url and headers == own

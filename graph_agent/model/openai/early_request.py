@@ -27,36 +27,36 @@ _BLOCK = 64 * 1024
 _STATUS = re.compile(r"HTTP/1\.\d (\d{3})\b")
 _OK = 200
 _REFUSALS = (400, 401, 404, 422, 429, 500, 502, 503)
-"""What an endpoint answers to a body or a key. Other statuses may be about headers that are not those of a turn."""
-_ABOUT_THE_CONNECTION = ("connection", "content-length", "keep-alive", "transfer-encoding")
+"""Statuses that depend on the body or the key. Others may depend on headers, which differ from those of a turn."""
+_HOP_BY_HOP = ("connection", "content-length", "keep-alive", "transfer-encoding")
 _FINAL = 200
-"""From this status on, a head is that of the answer; those before it say that the server is at work."""
+"""The lowest status of a final response; lower ones are interim responses."""
 
 _FAULTS = (ConfigError, OSError, EOFError, ValueError, asyncio.LimitOverrunError)
-"""What sending and reading may meet; a broken certificate is an `OSError`."""
+"""The errors of sending and reading; a bad certificate is an `OSError`."""
 
 _Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class EarlyAnswer(NamedTuple):
-    """The answer of the endpoint while it arrives."""
+    """The answer of the endpoint, as a stream."""
 
     status: int
     headers: Mapping[str, str]
-    """Names in lower case; without those that are about the connection."""
+    """Names in lower case, without hop-by-hop headers."""
     blocks: AsyncGenerator[bytes, None]
     """Closing them closes the connection."""
 
 
 class EarlyRequest:
-    """One request, sent at once. The next one that is made gets its answer, if both are equal."""
+    """One request, sent at once. The first request of the turn gets its answer, if both are equal."""
 
     def __init__(
         self, model: ModelSettings, body: bytes, clear_record: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         self.request = encode_request(model, body)
         self.clear_record = clear_record
-        """Notes that nothing was paid in vain: the answer is used, or the request never left."""
+        """Deletes the record of the request, once its answer is used or if it was never sent."""
         self._has_left = False
         self._is_closed = False
         self._sending = asyncio.create_task(self._send(self.request, model))
@@ -66,9 +66,9 @@ class EarlyRequest:
         await asyncio.wait({self._sending}, timeout=seconds)
 
     async def answer(self) -> EarlyAnswer | None:
-        """The answer, once; None if it has to be asked for again: none came, or maybe not from the endpoint itself.
+        """The answer, once; None if the request has to be sent again, because none came from the endpoint.
 
-        What went wrong is not told: whoever sends the request again meets it, too.
+        Errors are not reported: whoever sends the request again meets them too.
         """
         if self._is_closed:
             return None
@@ -77,7 +77,7 @@ class EarlyRequest:
             status, headers = await _read_head(reader)
             blocks = _answer_blocks(reader, writer, headers)
             if headers.get("content-encoding", "identity").lower() == "identity":
-                kept = {name: value for name, value in headers.items() if name not in _ABOUT_THE_CONNECTION}
+                kept = {name: value for name, value in headers.items() if name not in _HOP_BY_HOP}
                 content_type = headers.get("content-type", "").lower()
                 if status == _OK and content_type.startswith("text/event-stream"):
                     start = await _first_event(blocks)
@@ -89,7 +89,7 @@ class EarlyRequest:
         return None
 
     async def close(self) -> None:
-        """Drop the request and its answer, unless that was given away; closing twice is harmless."""
+        """Drop the request and its answer, unless the answer was handed out. May be called twice."""
         if self._is_closed:
             return
         self._is_closed = True

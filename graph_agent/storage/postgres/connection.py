@@ -1,4 +1,4 @@
-"""A connection to a PostgreSQL server to which statements written for SQLite are given."""
+"""A connection to a PostgreSQL server that takes statements written for SQLite."""
 
 import hashlib
 import sqlite3
@@ -31,7 +31,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 3000,
 }
-"""What the URL may say otherwise."""
+"""Connection parameters that the URL can replace."""
 _SESSION: Mapping[str, Any] = {
     "search_path": SCHEMA,
     "statement_timeout": f"{TIMEOUT_S}s",
@@ -47,10 +47,10 @@ _SESSION: Mapping[str, Any] = {
 
 
 def connect(path: ServerPath, *, is_read_only: bool = False) -> psycopg.Connection[Any]:
-    """A session on the server, each statement of which is a transaction of its own.
+    """A session on the server in autocommit mode.
 
     Raises:
-        StorageError: there is none; the message says why and what to do.
+        StorageError: the connection failed; the message says why and what to do.
     """
     session = {**_SESSION, **({"default_transaction_read_only": "on"} if is_read_only else {})}
     try:
@@ -65,12 +65,12 @@ def connect(path: ServerPath, *, is_read_only: bool = False) -> psycopg.Connecti
     adapters = connection.adapters
     adapters.register_dumper(str, _TextDumper)
     adapters.register_dumper(int, Int8Dumper)
-    adapters.register_dumper(bool, _FlagDumper)
+    adapters.register_dumper(bool, _BoolDumper)
     adapters.register_loader("text", _TextLoader)
     for name in ("json", "varchar", "name"):
         adapters.register_loader(name, _TextLoader)
-    adapters.register_loader("bool", _FlagLoader)
-    adapters.register_loader("numeric", _WholeLoader)
+    adapters.register_loader("bool", _BoolLoader)
+    adapters.register_loader("numeric", _IntegerLoader)
     return connection
 
 
@@ -81,7 +81,7 @@ class _TextDumper(StrDumper):
         return super().dump(obj)
 
 
-class _FlagDumper(Int8Dumper):
+class _BoolDumper(Int8Dumper):
     """A flag is a number, as in SQLite."""
 
     def dump(self, obj: bool) -> Buffer | None:
@@ -96,14 +96,14 @@ class _TextLoader(Loader):
         return text.replace(f"{NUL}0", "\0").replace(f"{NUL}1", NUL) if NUL in text else text
 
 
-class _FlagLoader(Loader):
+class _BoolLoader(Loader):
     format = Format.BINARY
 
     def load(self, data: Buffer) -> int:
         return bytes(data)[0]
 
 
-class _WholeLoader(NumericBinaryLoader):
+class _IntegerLoader(NumericBinaryLoader):
     """A sum of whole numbers."""
 
     def load(self, data: Buffer) -> Any:
@@ -133,7 +133,7 @@ class PostgresCursor:
 
 
 class _Ancestors(PostgresCursor):
-    """A line of ancestors, read as far as it is asked for: first a few, then four times as many, and so on."""
+    """The ancestors of a checkpoint, fetched as needed: first a few, then four times as many, and so on."""
 
     _FIRST = 8
 
@@ -175,17 +175,16 @@ class PostgresConnection:
         return bool(self.session.closed or self.session.broken)
 
     def begin(self, thread_id: str, leased: Sequence[str] = (), *, synced: bool) -> dict[str, str]:
-        """Begin a transaction and wait for its turn: alone in its thread, or without one alone in the database.
+        """Begin a transaction and wait for its lock: on its thread, or without a thread on the whole database.
 
-        Returns, of the leased threads, the token in each lease, which nobody can change until the transaction ends.
+        Returns the token in the lease of each leased thread; nobody can change it until the transaction ends.
         """
-        turn = f"pg_advisory_xact_lock({_WHOLE})"
-        if thread_id:  # Beside those of other threads, and after what runs alone.
-            turn = (
-                f"pg_advisory_xact_lock_shared({_WHOLE}), pg_advisory_xact_lock({lock_number('turn', thread_id)})"
-            )
+        locks = f"pg_advisory_xact_lock({_DATABASE_LOCK})"
+        if thread_id:  # Transactions of other threads run beside it, those of the whole database do not.
+            own = lock_number("turn", thread_id)
+            locks = f"pg_advisory_xact_lock_shared({_DATABASE_LOCK}), pg_advisory_xact_lock({own})"
         level = "" if synced else "SET LOCAL synchronous_commit = off; "
-        statements = f"BEGIN; {level}SELECT {turn}"
+        statements = f"BEGIN; {level}SELECT {locks}"
         if leased:
             # The weaker locks of a row let another process take the lease, and then this one writes all the same.
             ids = ", ".join(sql.Literal(thread).as_string(self.session) for thread in leased)
@@ -196,19 +195,19 @@ class PostgresConnection:
         return dict(cursor.fetchall()) if leased else {}
 
     def commit(self) -> None:
-        """End the transaction that is under way; whether it did is unknown where this fails."""
+        """Commit; if this fails, it is unknown whether the transaction was committed."""
         self.is_uncertain = True
         self.session.execute("COMMIT")
 
     def rollback(self) -> None:
-        """End the transaction that is under way, if the session still stands, and undo it."""
+        """Roll back the open transaction, if there is one and the session has not ended."""
         if not self.is_lost and self.in_transaction:
             self.session.execute("ROLLBACK")
 
     def execute(self, sql: str, parameters: Values = (), /) -> PostgresCursor:
         statement = translate(sql)
         values = bind(statement, parameters)
-        if statement.is_line and isinstance(values, Mapping):
+        if statement.reads_ancestors and isinstance(values, Mapping):
             return _Ancestors(self.session, statement.query, values)
         if not self.in_transaction and not statement.only_reads:
             self.is_uncertain = True
@@ -228,7 +227,7 @@ class PostgresConnection:
         self.session.close()
 
 
-_WHOLE = int.from_bytes(b"gagent", "big")
+_DATABASE_LOCK = int.from_bytes(b"gagent", "big")
 
 
 def lock_number(kind: str, name: str) -> int:

@@ -33,13 +33,13 @@ from graph_agent.storage.sqlite.thread_lock import holder
 __all__ = ["DatabaseCopy", "copy_database"]
 
 _NOT_COPIED = ("leases", "workers", "search_entries", "search_removals")
-"""What is about processes, or is derived."""
+"""Tables about processes, and derived ones."""
 _TABLES = """
 SELECT t.name, c.name, c.type, c.pk FROM sqlite_schema t JOIN pragma_table_info(t.name) c
 WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite@_%' ESCAPE '@' ORDER BY t.rowid, c.cid
 """
-_SOME = 500
-"""Rows that are inserted together."""
+_BATCH_ROWS = 500
+"""How many rows are inserted at a time."""
 
 
 class DatabaseCopy(NamedTuple):
@@ -50,27 +50,27 @@ class DatabaseCopy(NamedTuple):
     rows: int
     blobs: int
     missing: int
-    """Blobs that a row names and that were gone already."""
+    """Blobs that a row names and that the source had lost already."""
 
 
 async def copy_database(source: Path, target: Path) -> DatabaseCopy:
-    """Copy all threads with what belongs to them; permissions and tasks, too.
+    """Copy all threads with everything that belongs to them, permissions and tasks.
 
     Raises:
         NothingYet: there is nothing to copy.
         UsageError: both are the same, or threads are in the target already.
-        ThreadHeld: a process holds a thread of the source: its next steps would be in one of the two only.
-        StorageError: one of them cannot be used, or a thread is not the same there; nothing was copied.
+        ThreadHeld: a process holds a thread of the source; its next steps would be missing in the copy.
+        StorageError: a database cannot be used, or a thread differs in the copy; nothing was copied.
     """
     if str(source) == str(target):
         raise UsageError(f"Both databases are {source}. Name another one to copy to.")
     if not isinstance(source, ServerPath) and not isinstance(target, ServerPath):
         raise UsageError("Both databases are files. Copy one with `graph-agent doctor --backup FILE`.")
-    open_read_connection(source).close()  # It reports what is not there; to open it for writing would create it.
+    open_read_connection(source).close()  # Fails if there is no database; opening it for writing would create one.
     async with await open_database(source) as opened, await open_database(target) as empty:
         await opened.run(_require_released)
         if threads := (await empty.rows("SELECT count(*) FROM threads", ()))[0][0]:
-            raise UsageError(f"The database {target} already holds {threads} threads. Name an empty one.")
+            raise UsageError(f"The database {target} is not empty (threads: {threads}). Name an empty one.")
         blobs, missing = await _copy_blobs(opened, target)
         digests, rows = await empty.write(lambda connection: _copy_rows(connection, source))
     return DatabaseCopy(digests, rows, blobs, missing)
@@ -83,19 +83,19 @@ def _require_released(connection: Connection) -> None:
         if found is not None and found.is_alive:
             raise ThreadHeld(
                 f"Thread {thread_id!r} is open in another process (pid {found.pid} on {found.host}). Close it "
-                "first: what it still does would be missing in the copy."
+                "first: its next steps would be missing in the copy."
             )
 
 
 async def _copy_blobs(opened: Database, target: Path) -> tuple[int, int]:
-    """How many contents were copied, and how many were gone."""
-    there, here = open_blobs(opened.path), open_blobs(target)
+    """How many blobs were copied, and how many were missing."""
+    source_blobs, target_blobs = open_blobs(opened.path), open_blobs(target)
 
     def copy(connection: Connection) -> tuple[int, int]:
         done: Counter[bool] = Counter()
-        for digest in sorted(referenced_blobs(connection, there)):
+        for digest in sorted(referenced_blobs(connection, source_blobs)):
             try:
-                here.put(there.get(f"blob:sha256:{digest}"))
+                target_blobs.put(source_blobs.get(f"blob:sha256:{digest}"))
             except StorageError:
                 done[False] += 1
             else:
@@ -109,7 +109,7 @@ class _Table(NamedTuple):
     name: str
     columns: tuple[str, ...]
     selected: str
-    """Bytes as bytes: a file may hold text in their place."""
+    """The columns, with BLOB columns cast: a file may hold text in them."""
     order: str
 
 
@@ -147,26 +147,26 @@ def _copy_rows(connection: Connection, source: Path) -> tuple[dict[str, str], in
             for thread_id in threads:
                 rows = reading.rows(*_select(table, thread_id))
                 count += len(rows)
-                for start in range(0, len(rows), _SOME):
-                    connection.executemany(insert, rows[start : start + _SOME])
+                for start in range(0, len(rows), _BATCH_ROWS):
+                    connection.executemany(insert, rows[start : start + _BATCH_ROWS])
         digests = {thread_id: _digest(reading.rows, thread_id) for thread_id in threads}
     for thread_id, digest in digests.items():
         if _digest(lambda sql, values: connection.execute(sql, values).fetchall(), thread_id) != digest:
-            raise StorageError(f"thread {thread_id!r} would not be the same in the copy. Nothing was copied")
+            raise StorageError(f"thread {thread_id!r} differs in the copy. Nothing was copied")
     update_search_index(connection)
     if isinstance(connection, PostgresConnection):
         for name in NUMBERED.difference(_NOT_COPIED):
-            connection.session.execute(_CONTINUE.format(table=name).encode())
+            connection.session.execute(_CONTINUE_NUMBERS.format(table=name).encode())
     return digests, count
 
 
-_CONTINUE = """
+_CONTINUE_NUMBERS = """
 SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table} HAVING max(id) IS NOT NULL
 """
 
 
 def _thread_ids(reading: ReadSource) -> list[str]:
-    """Of everything that is there, the least recent thread first; rows outlive some threads."""
+    """All thread ids, oldest first, then those of rows whose thread was deleted."""
     listed = [thread_id for (thread_id,) in reading.rows("SELECT thread_id FROM threads ORDER BY rowid")]
     others = {
         thread_id

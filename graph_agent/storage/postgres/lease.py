@@ -32,14 +32,14 @@ from graph_agent.storage.postgres.connection import PostgresConnection, connect
 __all__ = ["LENGTH_S", "Leases", "PostgresThreadLock"]
 
 LENGTH_S = 12.0
-"""How long a lease lasts from its last renewal: so long a thread waits whose process is gone with its host."""
+"""How long a lease lasts from its last renewal: so long a thread stays held after its host has failed."""
 _RENEWALS = 4
-"""How often it is renewed in that time."""
+"""How many times a lease is renewed in that time."""
 _MARGIN_S = 2.5
 """How long before its end the holder stops: a command gets two seconds to end by itself."""
 _RETRY_S = 0.5
 _LOOK_S = 1.0
-"""A process that stood still sees within this time that its lease is over, and at once when it writes."""
+"""A process that was paused notices within this time that its lease is over, or at once when it writes."""
 
 _TAKE = """
 INSERT INTO leases
@@ -161,7 +161,7 @@ class Leases:
             lease.is_lost = True
             lease.on_lost()
         return LeaseLost(
-            f"This process lost its hold on thread {lease.thread_id!r}: it stood still, or could not reach the "
+            f"This process lost its lease on thread {lease.thread_id!r}: it was paused, or could not reach the "
             f"server, for too long. Nothing more is recorded; continue with `graph-agent run --resume "
             f"{lease.thread_id}`."
         )
@@ -239,8 +239,8 @@ class PostgresThreadLock:
             given = {**owner, "length": leases.length_s, "replaced": replaced}
             refusal = ""
             if not session.execute(_TAKE, given).rowcount:
-                gone, refusal = _look_at_holder(session, thread_id)
-                # A process that is gone for certain need not be waited for.
+                gone, refusal = _examine_holder(session, thread_id)
+                # The lease of a process that is certainly dead is not waited for.
                 sent = _now()
                 if gone and session.execute(_TAKE, {**given, "replaced": gone}).rowcount:
                     refusal = ""
@@ -296,8 +296,8 @@ def _pid_namespace() -> str:
         return ""
 
 
-def _look_at_holder(session: psycopg.Connection[Any], thread_id: str) -> tuple[str, str]:
-    """The token of a holder that is known to be gone, or nothing; and why the thread cannot be had."""
+def _examine_holder(session: psycopg.Connection[Any], thread_id: str) -> tuple[str, str]:
+    """The token of a holder that is known to be dead, or an empty text; and why the thread cannot be taken."""
     row = session.execute(_HOLDER, (thread_id,)).fetchone()
     if row is None:
         return "", f"Thread {thread_id!r} was just released or deleted by another process. Try again."

@@ -62,7 +62,7 @@ class PostgresReadConnection:
             raise translate_error(self.path, error) from error
 
     def stream(self, sql: str, parameters: Values = ()) -> Generator[tuple[Any, ...]]:
-        """The rows of one SELECT; of a line of ancestors not many more than are asked for. Fails as `rows` does."""
+        """The rows of one SELECT; ancestors are fetched as they are needed. Fails as `rows` does."""
         try:
             yield from self._connection.execute(sql, _storable(parameters))
         except psycopg.Error as error:

@@ -1,6 +1,6 @@
-"""Makes the tables on a server, and brings them up to the version that this program writes.
+"""Creates the tables on a server, and migrates them to the version that this program writes.
 
-The first tables are those that a file of version 16 has; every later migration is translated.
+New tables are those of a file of version 16; every later migration is translated.
 """
 
 import sqlite3
@@ -19,8 +19,8 @@ from graph_agent.storage.sqlite.schema import create_tables
 __all__ = ["bring_up", "require_readable"]
 
 _FIRST = 16
-"""The first version that there was on servers."""
-_OWN = f"""
+"""The oldest schema version on servers."""
+_SERVER_PARTS = f"""
 CREATE TABLE schema_version (version BIGINT NOT NULL, functions BIGINT NOT NULL);
 INSERT INTO schema_version VALUES ({_FIRST}, 0);
 ALTER TABLE leases ADD COLUMN pid_namespace TEXT COLLATE "C" NOT NULL DEFAULT '';
@@ -34,8 +34,8 @@ CREATE TABLE blobs (
     stored_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
 );
 """  # noqa: S608 - a number
-# A rewind out of a file brings its number along; the next one must get another.
-_NUMBERS = """
+# A rewind copied from a file keeps its number; the next one must get a higher one.
+_REWIND_NUMBERS = """
 CREATE FUNCTION rewind_was_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM setval('rewinds_id_seq', NEW.id) FROM rewinds_id_seq WHERE NEW.id > last_value;
@@ -44,7 +44,7 @@ END $$;
 CREATE TRIGGER rewind_was_inserted AFTER INSERT ON rewinds FOR EACH ROW EXECUTE FUNCTION rewind_was_inserted();
 """
 _EXISTS = "SELECT to_regclass(%s) IS NOT NULL, to_regnamespace(%s) IS NOT NULL"
-_TURN = "SELECT pg_advisory_xact_lock(hashtextextended('graph-agent schema', 0))"
+_MIGRATION_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('graph-agent schema', 0))"
 
 
 def bring_up(
@@ -68,7 +68,7 @@ def bring_up(
     if versions == (newest, FUNCTIONS_VERSION):
         return
     with connection.session.transaction():
-        connection.session.execute(_TURN)
+        connection.session.execute(_MIGRATION_LOCK)
         version, functions = _versions(path, connection, newest) or _create(connection)
         for number, migration in enumerate((migrations or load_migrations())[version:newest], version + 1):
             _apply(connection, number, migration)
@@ -134,8 +134,8 @@ def _create(connection: PostgresConnection) -> tuple[int, int]:
     for (part,) in parts:
         for statement in translate_schema(part):
             session.execute(statement.encode(), prepare=False)
-    session.execute(_OWN.encode(), prepare=False)
-    session.execute(_NUMBERS, prepare=False)
+    session.execute(_SERVER_PARTS.encode(), prepare=False)
+    session.execute(_REWIND_NUMBERS, prepare=False)
     return _FIRST, 0
 
 

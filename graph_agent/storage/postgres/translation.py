@@ -1,7 +1,7 @@
 """Translates this program's SQL, which is written for SQLite, to PostgreSQL.
 
-Functions that only SQLite has are made there too (`functions`). What is left are differences of syntax, each one a
-rule here. A statement is translated once per process.
+Functions that only SQLite has are created on the server (`functions`). The remaining differences are of syntax;
+each is a rule here. A statement is translated once per process.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 __all__ = ["KEYS", "NUL", "NUMBERED", "SCHEMA", "Statement", "bind", "translate", "translate_schema"]
 
 SCHEMA = "graph_agent"
-"""Where everything is: the tables of other programs in the same database are left alone."""
+"""The schema of all tables, apart from those of other programs in the same database."""
 NUL = "\uf8f0"
 """Stands before a 0 for a NUL, which PostgreSQL's text cannot hold, and before a 1 for itself."""
 
@@ -24,7 +24,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "file_states": ("thread_id", "path"),
     "prune_points": ("thread_id", "checkpoint_id"),
 }
-"""The primary keys of the tables whose rows are replaced, which a statement for PostgreSQL has to name."""
+"""The primary keys of the tables whose rows are replaced: PostgreSQL wants them in ON CONFLICT."""
 NUMBERED = frozenset({"decisions", "inbox", "rewinds", "grants", "background_shells", "search_entries"})
 """The tables that number their rows themselves."""
 
@@ -36,8 +36,8 @@ class Statement(NamedTuple):
     binding: Literal["places", "names", "numbers", "none"]
     """How its values are given: in order, by name, or in order and used by their number."""
     only_reads: bool
-    is_line: bool = False
-    """Whether it walks from a checkpoint, its third value, to its ancestors, as far as somebody reads."""
+    reads_ancestors: bool = False
+    """Whether it reads the ancestors of a checkpoint, its third value; they are fetched as needed."""
 
 
 _NESTED = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*?"
@@ -127,8 +127,9 @@ def _with_placeholders(sql: str) -> Statement:
 
     translated = _LEXEME.sub(placeholder, sql)
     start = translated.lstrip()
-    only_reads, is_line = start.startswith(("SELECT", "WITH")), start.startswith("WITH RECURSIVE line (id, parent,")
-    return Statement(translated.encode(), binding, only_reads, is_line)
+    only_reads = start.startswith(("SELECT", "WITH"))
+    reads_ancestors = start.startswith("WITH RECURSIVE line (id, parent,")
+    return Statement(translated.encode(), binding, only_reads, reads_ancestors)
 
 
 def bind(statement: Statement, values: Sequence[Any] | Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:

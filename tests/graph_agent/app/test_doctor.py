@@ -20,7 +20,7 @@ _NAMES = (
         "rows",
         "projections",
         "shells",
-        "early requests",
+        "requests",
         "size",
         "privacy",
         "space",

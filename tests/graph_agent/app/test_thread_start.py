@@ -63,7 +63,7 @@ CASES: Mapping[str, tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]] = {
         ({}, {"model": {**ENDPOINT, "headers": {"authorization": "Basic x"}}}),
         ({}, {"model": {**ENDPOINT, "headers": {"User-Agent": "x"}}}),
     ),
-    "the address holds a name": (({}, {"model": {**ENDPOINT, "base_url": "http://me:secret@localhost:1/v1"}}),),
+    "the address holds a secret": (({}, {"model": {**ENDPOINT, "base_url": "http://me:secret@localhost:1/v1"}}),),
 }
 
 

@@ -55,7 +55,7 @@ def test_a_run_that_loses_its_thread_ends_its_command_and_records_nothing(
 
     assert not _is_running(int(_text(agent.workspace / "pid")))
     assert (_rows(url, "SELECT * FROM graph_agent.journal"), requests) == (before, 1)
-    assert "lost its hold on" in (tmp_path / "stderr").read_text()
+    assert "lost its lease on" in (tmp_path / "stderr").read_text()
     assert code == 7
     assert seconds < 10
     postgres.drop_database(url)
