@@ -124,7 +124,7 @@ def test_a_turn_that_needs_another_request_sends_it_and_counts_both(tmp_path: Pa
     usage, [tokens] = result["usage"], early_tokens(command)
     assert (result["answer"], usage["requests"], usage["estimated"]) == ("second", 2, True)
     assert (usage["input_tokens"], usage["cost"]) == (10 + (tokens or 0), pytest.approx((10 + (tokens or 0)) / 1e6))
-    assert found == f"1 request sent before the turn and not used, about {tokens:,} tokens"
+    assert found == f"1 early request sent and not used, about {tokens:,} tokens"
 
 
 def test_an_error_of_the_endpoint_ends_the_turn_after_one_request(tmp_path: Path) -> None:

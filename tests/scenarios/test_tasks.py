@@ -208,7 +208,7 @@ def test_a_worktree_of_its_own_keeps_the_changes_of_a_task_apart(tmp_path: Path)
         assert _statuses(command)["add a file"] == "done"
         assert (tree["branch"], tree["changed_files"]) == (task["branch"], 1)
         assert not (command.workspace / "new.txt").exists()
-        assert (refused.returncode, "1 uncommitted file" in refused.stderr, removed.returncode) == (2, True, 0)
+        assert (refused.returncode, "not committed" in refused.stderr, removed.returncode) == (2, True, 0)
         assert (path.exists(), "is kept" in removed.stdout) == (False, True)
 
 

@@ -104,6 +104,6 @@ async def test_of_a_thread_that_would_be_another_one_there_nothing_is_copied(
 
     async with await PostgresDatabase.open(server) as database:
         await database.run(change)
-        with pytest.raises(StorageError, match=re.escape("would not be the same in the copy. Nothing was copied")):
+        with pytest.raises(StorageError, match=re.escape("differs in the copy. Nothing was copied")):
             await copy_database(file, server)
         assert await database.rows("SELECT count(*) FROM checkpoints", ()) == [(0,)]
