@@ -154,15 +154,23 @@ def _status(task: Task, thread: ThreadSummary | None, now: str) -> TaskStatus:
         case "done" | "failed" | "cancelled" as ended:
             return ended
         case "queued":
-            return "scheduled" if task.not_before > now else "queued"
+            if task.not_before > now:
+                return "scheduled"
+            # Of a task that is retried while its thread has a question.
+            return _waits_for(thread) or "queued"
         case "started":
             if thread is None:
                 return "paused"
-            if thread.status in ("waiting", "interrupted") and not is_answered(thread):
-                return thread.status
-            return "running" if thread.holder is not None else "paused"
+            return _waits_for(thread) or ("running" if thread.holder is not None else "paused")
         case _ as never:
             assert_never(never)
+
+
+def _waits_for(thread: ThreadSummary | None) -> Literal["waiting", "interrupted"] | None:
+    """What a person has to do before its thread can go on."""
+    if thread is None or is_answered(thread):
+        return None
+    return thread.status if thread.status in ("waiting", "interrupted") else None
 
 
 def is_answered(thread: ThreadSummary) -> bool:

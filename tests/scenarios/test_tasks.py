@@ -153,6 +153,21 @@ def _user_messages(command: Scripted) -> list[dict[str, Any]]:
     return [message for body in command.server.bodies for message in body["messages"] if message["role"] == "user"]
 
 
+def test_a_retried_task_whose_thread_has_a_question_waits_for_its_answer(tmp_path: Path) -> None:
+    with scripted(tmp_path, [TC("c1", "bash", {"command": "touch asked"}), TXT("touched")]) as command:
+        task = _add(command, "asks")
+        _work(command)
+        command("tasks", "cancel", task["task_id"])
+        command("tasks", "retry", task["task_id"])
+        retried, shown = _statuses(command), command("tasks", "show", task["task_id"]).stdout
+        command("approvals", "approve", "c1")
+        answered = _statuses(command)
+        _work(command)
+
+        assert (retried, "Answer it: " in shown, answered) == ({"asks": "waiting"}, True, {"asks": "queued"})
+        assert _statuses(command) == {"asks": "done"}
+
+
 def test_cancelling_a_running_task_stops_its_turn(tmp_path: Path) -> None:
     with scripted(tmp_path, [DELAY(30, TXT("never"))]) as command:
         task = _add(command, "go")
@@ -253,7 +268,12 @@ def test_top_shows_workers_tasks_and_questions(tmp_path: Path) -> None:
     [
         (("add", "  "), "The prompt of the task is empty"),
         (("add", "x", "--at", "soon"), "is not a time"),
-        (("add", "x", "--every", "5s"), "too short"),
+        (("add", "x", "--at", ""), "is not a time"),
+        (("add", "x", "--at", "999999w"), "further away than the year 9999"),
+        (("add", "x", "--at", "9999-12-31T23:59:59-12:00"), "is not a time"),
+        (("add", "x", "--every", "5s"), "is not between 1m and 520w"),
+        (("add", "x", "--every", "521w"), "is not between 1m and 520w"),
+        (("add", "x", "--every", ""), "is not a duration"),
         (("add", "x", "--mode", "fast"), "mode"),
         (("add", "x", "--workspace", "/nowhere"), "is not a folder"),
         (("add", "x", "--worktree"), "needs a git repository"),

@@ -1,6 +1,6 @@
 """The `tasks`, `worker`, `top` and `worktrees` commands."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
@@ -33,6 +33,9 @@ _InRepository = Annotated[
     str | None, Option("--workspace", metavar="DIR", help="A folder of the repository. Default: this folder.")
 ]
 _Name = Annotated[str, Argument(metavar="NAME", help="Name, branch or path of the worktree.")]
+
+
+_LONGEST_INTERVAL_S = 520 * 7 * 24 * 3600
 
 
 @tasks_app.command("add", cls=PlainCommand)
@@ -76,7 +79,7 @@ def add_command(
         "add_dirs": absolute_paths(add_dir),
     }
     text = read_stdin() if prompt == "-" else prompt
-    when = (_parse_time(at) if at else None, _parse_interval(every) if every else 0)
+    when = (None if at is None else _parse_time(at), 0 if every is None else _parse_interval(every))
     add_task(resolve_database(db), text, workspace or ".", flags, when, in_worktree=worktree, as_json=as_json)
 
 
@@ -114,7 +117,7 @@ def retry_command(task: _Task, db: Database = None, as_json: AsJson = False) -> 
 
 def worker_command(
     *,
-    jobs: Annotated[int, Option("-j", "--jobs", min=1, metavar="N", help="Tasks to run at a time.")] = 1,
+    jobs: Annotated[int, Option("-j", "--jobs", min=1, max=1000, metavar="N", help="Tasks to run at a time.")] = 1,
     once: Annotated[bool, Option("--once", help="Exit when no task can run.")] = False,
     grace: Annotated[
         str,
@@ -171,6 +174,8 @@ def _parse_time(text: str) -> datetime:
         return now + timedelta(seconds=parse_duration(text, "--at"))
     except UsageError:
         pass
+    except OverflowError:
+        raise typer.BadParameter(f"--at {text!r} is further away than the year 9999.") from None
     try:
         clock = datetime.strptime(text.strip(), "%H:%M").time()  # noqa: DTZ007 - of today, in the local zone
     except ValueError:
@@ -179,8 +184,8 @@ def _parse_time(text: str) -> datetime:
         today = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
         return today if today >= now else today + timedelta(days=1)
     try:
-        return datetime.fromisoformat(text.strip()).astimezone()
-    except ValueError:
+        return datetime.fromisoformat(text.strip()).astimezone(UTC).astimezone()
+    except (ValueError, OverflowError):
         raise typer.BadParameter(
             f"--at {text!r} is not a time. Examples: 18:30, 2027-01-31, '2027-01-31 07:00', 90m (from now)."
         ) from None
@@ -190,11 +195,11 @@ def _parse_interval(text: str) -> int:
     """The seconds of `--every`.
 
     Raises:
-        BadParameter: it is shorter than a minute.
+        BadParameter: it is shorter than a minute or longer than ten years.
     """
     from graph_agent.cli.views.format import parse_duration
 
     seconds = int(parse_duration(text, "--every"))
-    if seconds < 60:
-        raise typer.BadParameter(f"--every {text!r} is too short; the minimum is 1m.")
+    if not 60 <= seconds <= _LONGEST_INTERVAL_S:
+        raise typer.BadParameter(f"--every {text!r} is not between 1m and 520w.")
     return seconds

@@ -196,7 +196,11 @@ class _EarlyTransport(httpx2.AsyncBaseTransport):
                     await early.close()
             if answer is not None:
                 stream = _EarlyStream(answer.blocks, asyncio.ensure_future(early.clear_record()))
-                return httpx2.Response(answer.status, headers=answer.headers, stream=stream)
+                # As bytes: the library takes only ASCII as text.
+                headers = [
+                    (name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()
+                ]
+                return httpx2.Response(answer.status, headers=headers, stream=stream)
         return await self._ordinary.handle_async_request(request)
 
     async def aclose(self) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import ssl
+import string
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ __all__ = ["EarlyAnswer", "EarlyRequest", "trusted_certificates"]
 
 _PORTS = {"http": 80, "https": 443}
 _BLOCK = 64 * 1024
+_MOST_BYTES = 1024 * 1024
+"""Of an error, and of what comes before the first event."""
 _STATUS = re.compile(r"HTTP/1\.\d (\d{3})\b")
 _OK = 200
 _REFUSALS = (400, 401, 404, 422, 429, 500, 502, 503)
@@ -83,7 +86,7 @@ class EarlyRequest:
                     start = await _first_event(blocks)
                     self._is_closed = True
                     return EarlyAnswer(status, kept, _joined(start, blocks))
-                if status in _REFUSALS and _is_error(body := b"".join([block async for block in blocks])):
+                if status in _REFUSALS and _is_error(body := await _whole(blocks)):
                     self._is_closed = True
                     return EarlyAnswer(status, kept, _joined(body, blocks))
         return None
@@ -171,12 +174,12 @@ async def _answer_blocks(
     """The body as it arrives."""
     try:
         if "chunked" in headers.get("transfer-encoding", "").lower():
-            while size := int((await _line(reader)).partition(b";")[0], 16):
+            while size := _size((await _line(reader)).partition(b";")[0].decode("latin-1"), 16):
                 async for block in _exactly(reader, size):
                     yield block
                 await _line(reader)
         elif "content-length" in headers:
-            async for block in _exactly(reader, int(headers["content-length"])):
+            async for block in _exactly(reader, _size(headers["content-length"], 10)):
                 yield block
         else:
             while block := await reader.read(_BLOCK):
@@ -190,6 +193,7 @@ async def _first_event(blocks: AsyncGenerator[bytes, None]) -> bytes:
 
     Raises:
         EOFError: it ends before that.
+        ValueError: it has not begun after a megabyte.
     """
     start = b""
     while b"data:" not in start:
@@ -197,7 +201,23 @@ async def _first_event(blocks: AsyncGenerator[bytes, None]) -> bytes:
         if not block:
             raise EOFError("the answer holds no event")
         start += block
+        if len(start) > _MOST_BYTES:
+            raise ValueError("the answer begins with no event")
     return start
+
+
+async def _whole(blocks: AsyncGenerator[bytes, None]) -> bytes:
+    """The whole body.
+
+    Raises:
+        ValueError: it is too long for an error.
+    """
+    body = b""
+    async for block in blocks:
+        body += block
+        if len(body) > _MOST_BYTES:
+            raise ValueError("the answer is too long")
+    return body
 
 
 async def _joined(start: bytes, blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -215,6 +235,13 @@ def _is_error(body: bytes) -> bool:
         return isinstance(json.loads(body)["error"], dict)
     except (ValueError, RecursionError, KeyError, TypeError):
         return False
+
+
+def _size(text: str, base: int) -> int:
+    """A number of bytes. `int` alone would also take `-5` and `0x_5`."""
+    if not all(one in string.hexdigits for one in text.strip()):
+        raise ValueError(f"no number of bytes: {text[:40]!r}")
+    return int(text, base)
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:

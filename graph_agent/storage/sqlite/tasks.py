@@ -162,8 +162,8 @@ class TaskTable:
             values = {"task_id": task_id, "worker": worker, "now": now}
             if task is None or connection.execute(_BEGIN, values).rowcount != 1:
                 return None
-            if task.every and task.started_at is None:
-                _insert(connection, _following(task, now))
+            if task.every and task.started_at is None and (following := _following(task, now)):
+                _insert(connection, following)
             return _task_of(connection, task_id)
 
         return await self._database.write(begin)
@@ -282,15 +282,20 @@ def _insert_thread(connection: Connection, task: Task) -> None:
     connection.execute(QUEUE_MESSAGE, {**message, "urgent": 0})
 
 
-def _following(task: Task, now: str) -> Task:
-    """The next run of a repeated task."""
-    due, step = datetime.fromisoformat(task.not_before), timedelta(seconds=task.every)
-    missed = max((datetime.fromisoformat(now) - due) // step, 0)
+def _following(task: Task, now: str) -> Task | None:
+    """The next run of a repeated task; None if no calendar reaches that far."""
+    due = datetime.fromisoformat(task.not_before)
+    try:
+        step = timedelta(seconds=task.every)
+        missed = max((datetime.fromisoformat(now) - due) // step, 0)
+        following = due + step * (missed + 1)
+    except OverflowError:
+        return None
     return replace(
         task,
         task_id=uuid4().hex,
         thread_id=uuid4().hex,
-        not_before=normalize_time((due + step * (missed + 1)).isoformat()),
+        not_before=normalize_time(following.isoformat()),
         added_at=now,
         started_at=None,
         worker=None,

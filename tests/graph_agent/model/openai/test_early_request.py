@@ -79,8 +79,9 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
         (OK + b"Transfer-Encoding: Chunked\r\n\r\n", b"5\r", b"\n%s\r\n" % EVENT[:5], b"1000\r\n" + EVENT[5:]),
         (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", OK + b"\r\n", EVENT),
         (OK[:20], OK[20:] + b"content-encoding: identity\r\n\r\n" + EVENT),
+        (OK + b"X-\xe9: \xfc\r\nX-\x00: \x1b[31m\r\n: no name\r\nno colon\r\n\r\n" + EVENT,),
     ],
-    ids=["until the end", "length", "chunks", "cut chunks", "hints", "cut head"],
+    ids=["until the end", "length", "chunks", "cut chunks", "hints", "cut head", "odd headers"],
 )
 async def test_an_answer_is_taken_over_however_it_is_framed(sent: tuple[bytes, ...]) -> None:
     cleared = Cleared()
@@ -177,7 +178,13 @@ HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n
         (OK + b"\r\n", b": wait\n\n"),
         (OK + b"Content-Length: 50\r\n\r\n", b"da"),
         (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"zz\r\n"),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"-5\r\n" + EVENT),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"0x_5\r\n" + EVENT),
+        (OK + b"Content-Length: -5\r\n\r\n", EVENT),
+        (OK + b"Content-Length: 1_0\r\n\r\n", EVENT),
         (OK + b"X: " + b"x" * 100_000 + b"\r\n\r\n",),
+        (OK + b"\r\n", *[b": wait\n" * 30_000] * 6),
+        (b"HTTP/1.1 429 Too Many\r\n\r\n{", *[b" " * 200_000] * 6, b'"error": {}}'),
     ],
     ids=lambda sent: sent[0][:40].decode() if isinstance(sent, tuple) else None,
 )
