@@ -34,8 +34,9 @@ def resolve(
 ) -> Target:
     """The target of an exact id, a unique prefix or suffix of 4 or more characters, or THREAD:ID.
 
-    Exact ids win over parts of ids. Empty text means the newest thread that is no sub-agent's, of the workspace
-    where one is given; one without messages only where there is no other.
+    What tables show of an id may be shortened in the same way. Exact ids win over parts of ids. Empty text means
+    the newest thread that is no sub-agent's, of the workspace where one is given; one without messages only where
+    there is no other.
 
     Raises:
         UnknownId: nothing matches, or several do; then the message lists them.
@@ -133,7 +134,7 @@ def _unknown(text: str, kinds: Sequence[IdKind], where: str) -> str:
 def _ambiguous(text: str, found: list[Target]) -> str:
     listed = "\n".join(f"  {target.kind} {target}" for target in found[:_LISTED])
     more = f"\n  … and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    return f"{text!r} matches {len(found)} ids; type more of the one you mean:\n{listed}{more}"
+    return f"{text!r} matches {len(found)} ids; name one of them:\n{listed}{more}"
 
 
 class SuggestedId(NamedTuple):

@@ -341,7 +341,10 @@ class ReadStore(Protocol):
     def matching_ids(
         self, kinds: Sequence[IdKind], text: str, *, exact: bool, thread_id: str | None = None
     ) -> list[tuple[IdKind, str, str]]:
-        """Kind, thread and id of everything that has this id, or whose id begins or ends with the text."""
+        """Kind, thread and id of everything that has this id, or whose id begins or ends with the text.
+
+        The last eight characters, which tables show of an id, count as its beginning, too.
+        """
 
     def newest_checkpoints(self, typed: str, limit: int) -> list[tuple[str, str, str]]:
         """Id, thread and its title of the newest checkpoints whose ids begin or end with the text."""

@@ -171,7 +171,7 @@ class Worker:
 
     async def _run_task(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
         short = short_id(task.task_id)
-        self._report(f"{short}  started in thread {task.thread_id}: {_first_line(task.prompt)}")
+        self._report(f"{short}  started in thread {short_id(task.thread_id)}: {_first_line(task.prompt)}")
         try:
             workspace = await self._workspace(task, store)
             flags = {**task.flags, "db": self._database, "awaits_servers": True}

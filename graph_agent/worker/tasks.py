@@ -205,7 +205,8 @@ def find_task(database: Path, text: str) -> TaskView:
 
 
 def _begins_or_ends(identifier: str, text: str) -> bool:
-    return identifier.startswith(text) or identifier.endswith(text)
+    """Whether the text begins the id, or the end of it that tables show, or ends it."""
+    return identifier.startswith(text) or identifier.endswith(text) or short_id(identifier).startswith(text)
 
 
 async def cancel_task(database: Path, text: str) -> TaskView:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from graph_agent.app.reader import read_database
 from graph_agent.config.paths import folder_at, own_command
 from graph_agent.config.trust import TrustFile
-from graph_agent.errors import UnknownId, UsageError
+from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.wording import format_count
 from tools.programs import find_program
 from tools.shell_ops.changed_files import GIT_OPTIONS, git_environment
@@ -124,12 +125,15 @@ def list_worktrees(folder: Path) -> list[Worktree]:
     return _parse(_repository_of(folder))
 
 
-def remove_worktree(folder: Path, name: str, trust: TrustFile | None = None) -> tuple[Worktree, bool]:
+def remove_worktree(
+    folder: Path, name: str, database: Path, trust: TrustFile | None = None
+) -> tuple[Worktree, bool]:
     """Remove a worktree, and its branch unless it has commits of its own. Returns whether the branch is gone.
 
     Raises:
         UnknownId: there is none of this name, branch or path.
-        UsageError: it has changes that are not committed, or git refuses.
+        UsageError: it has changes that are not committed, a thread of the database has work to do in it, or git
+            refuses.
     """
     root = _repository_of(folder)
     found = [one for one in _parse(root) if name in (one.branch, one.branch.removeprefix(_PREFIX), str(one.path))]
@@ -142,6 +146,8 @@ def remove_worktree(folder: Path, name: str, trust: TrustFile | None = None) -> 
             f"{one.path} has {format_count(one.changed_files, 'changed file')}, not committed. Commit or discard "
             f"them there (`git -C {one.path} status`), then remove the worktree."
         )
+    if not is_half_made:
+        _refuse_while_in_use(one, database)
     forced = _FORCED if is_half_made else ()
     _git_or_refuse(root, "worktree", "remove", *forced, str(one.path), off=_own_filters(root))
     for known in trust.folders() if trust is not None else ():
@@ -149,6 +155,22 @@ def remove_worktree(folder: Path, name: str, trust: TrustFile | None = None) -> 
             trust.forget_folder(Path(known))
     is_gone = one.commits == 0 and _git(root, "branch", "--quiet", "-D", one.branch) is not None
     return one, is_gone
+
+
+def _refuse_while_in_use(one: Worktree, database: Path) -> None:
+    """Refuse if a thread that works in the worktree is open or has something left to do."""
+    try:
+        with read_database(database) as reader:
+            threads = [thread for thread in reader.threads() if Path(thread.workspace).is_relative_to(one.path)]
+    except NothingYet:
+        return
+    for thread in threads:
+        if thread.holder is not None or thread.status != "idle":
+            state = "open" if thread.holder is not None else thread.status
+            raise UsageError(
+                f"Thread {thread.thread_id} works in {one.path} and is {state}. Finish it "
+                f"(`{own_command()} resume {thread.thread_id}`) or delete it, then remove the worktree."
+            )
 
 
 def _entries(root: Path) -> Iterator[Mapping[str, str]]:

@@ -33,7 +33,7 @@ def test_a_worker_runs_what_is_queued_and_the_task_and_its_thread_show_the_end(t
         _add(command, "do two")
         before = _statuses(command)
         done = _work(command)
-        shown = command("tasks", "show", first["task_id"][-8:]).stdout
+        shown = command("tasks", "show", first["task_id"][-8:-4]).stdout
 
         assert before == {"do one": "queued", "do two": "queued"}
         assert (done.returncode, _statuses(command)) == (0, {"do one": "done", "do two": "done"})
@@ -233,14 +233,20 @@ def _git(command: Command, *arguments: str, cwd: Path | None = None) -> None:
 
 
 def test_run_submits_a_task_and_works_in_a_worktree(tmp_path: Path) -> None:
-    with scripted(tmp_path, [TXT("submitted"), TXT("here")]) as command:
+    with scripted(tmp_path, [TXT("submitted"), TXT("here"), TC("c1", "bash", {"command": "touch x"})]) as command:
         _git(command, "init", "-q")
         _git(command, "commit", "-q", "--allow-empty", "-m", "start")
         submitted = command("run", "later", "--submit")
         _work(command)
         ran = command("run", "now", "--worktree")
+        asked = command("run", "asks", "--worktree")
         threads = {thread["title"]: thread["workspace"] for thread in command.json("threads", "list")["threads"]}
+        removed = {title: command("worktrees", "remove", threads[title]) for title in ("now", "asks")}
 
+        assert asked.returncode == 3
+        assert {title: one.returncode for title, one in removed.items()} == {"now": 0, "asks": 2}
+        assert "and is waiting. Finish it" in removed["asks"].stderr
+        assert Path(threads["asks"]).is_dir()
         assert (submitted.returncode, "Queued task" in submitted.stdout) == (0, True)
         assert "No worker is running" in submitted.stdout
         assert (ran.stdout, threads["later"]) == ("here\n", str(command.workspace))

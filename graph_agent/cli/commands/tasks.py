@@ -153,11 +153,13 @@ def list_worktrees_command(workspace: _InRepository = None, as_json: AsJson = Fa
 
 
 @worktrees_app.command("remove", cls=PlainCommand)
-def remove_worktree_command(name: _Name, workspace: _InRepository = None, as_json: AsJson = False) -> None:
+def remove_worktree_command(
+    name: _Name, workspace: _InRepository = None, db: Database = None, as_json: AsJson = False
+) -> None:
     """Remove a worktree without uncommitted changes. Its branch is kept if it has commits of its own."""
     from graph_agent.cli.views.tasks import remove_worktree
 
-    remove_worktree(workspace or ".", name, as_json=as_json)
+    remove_worktree(resolve_database(db), workspace or ".", name, as_json=as_json)
 
 
 def _parse_time(text: str) -> datetime:

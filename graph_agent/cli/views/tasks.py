@@ -309,20 +309,21 @@ def list_worktrees(workspace: str, *, as_json: bool) -> None:
     values = [{**asdict(one), "path": str(one.path)} for one in found]
     columns: Mapping[str, Callable[[Worktree], str]] = {
         "BRANCH": lambda one: one.branch,
+        "PATH": lambda one: str(one.path),
         "CHANGED": lambda one: format_count(one.changed_files, "file"),
         "COMMITS": lambda one: str(one.commits),
-        "PATH": lambda one: str(one.path),
     }
     empty = f"No worktrees of threads here. Create one with: {own_command()} run 'PROMPT' --worktree"
-    print_result({"worktrees": values}, format_columns(found, columns) if found else empty, as_json=as_json)
+    table = format_columns(found, columns, path_column="PATH", fixed_columns=4) if found else empty
+    print_result({"worktrees": values}, table, as_json=as_json)
 
 
-def remove_worktree(workspace: str, name: str, *, as_json: bool) -> None:
+def remove_worktree(database: Path, workspace: str, name: str, *, as_json: bool) -> None:
     """Remove a worktree and print whether its branch is kept."""
     from graph_agent.config.trust import trust_file
     from graph_agent.worker import worktrees
 
-    one, is_gone = worktrees.remove_worktree(Path(workspace).expanduser(), name, trust_file(os.environ))
+    one, is_gone = worktrees.remove_worktree(Path(workspace).expanduser(), name, database, trust_file(os.environ))
     own = format_count(one.commits, "commit")
     end = (
         f" and its branch {one.branch}."

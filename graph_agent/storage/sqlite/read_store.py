@@ -529,11 +529,11 @@ class SqliteReadStore:
         within = "" if thread_id is None else "AND thread_id = :thread"
         selects = []
         for kind in kinds:
-            column, source = _ID_SOURCES[kind]
-            fits = f"{column} = :text"
-            if not exact:
-                fits = f"(substr({column}, 1, :n) = :text OR substr({column}, -:n) = :text)"
-            selects.append(f"SELECT '{kind}', thread_id, {column} FROM {source} AND {fits} {within}")  # noqa: S608 - names of our own
+            name, source = _ID_SOURCES[kind]
+            fits = f"{name} = :text"
+            if not exact:  # Tables show the last eight characters.
+                fits = f":text IN (substr({name}, 1, :n), substr({name}, -:n), substr(substr({name}, -8), 1, :n))"
+            selects.append(f"SELECT '{kind}', thread_id, {name} FROM {source} AND {fits} {within}")  # noqa: S608 - names of our own
         named = {"text": text, "n": len(text), "thread": thread_id}
         rows = self._rows(f"{' UNION '.join(selects)} ORDER BY 2, 3", named)
         return [(kind, thread, found) for kind, thread, found in rows]

@@ -37,6 +37,7 @@ def reader(rows: Rows) -> Reader:
         ("beta:thread", Target("thread", "beta:thread", "beta:thread")),
         (_CHECKPOINT, Target("checkpoint", "alpha-thread", _CHECKPOINT)),
         ("ac9a1775", Target("checkpoint", "alpha-thread", _CHECKPOINT)),
+        ("ac9a", Target("checkpoint", "alpha-thread", _CHECKPOINT)),
         ("1f1e", Target("checkpoint", "alpha-thread", _CHECKPOINT)),
         ("call_0123456789", Target("call", "alpha-thread", "call_0123456789")),
         ("6789", Target("call", "alpha-thread", "call_0123456789")),
@@ -78,7 +79,7 @@ def test_an_ambiguous_id_lists_the_candidates_in_a_form_that_can_be_typed(reader
         reader.resolve("functions.bash:0")
 
     assert str(refusal.value).splitlines() == [
-        "'functions.bash:0' matches 2 ids; type more of the one you mean:",
+        "'functions.bash:0' matches 2 ids; name one of them:",
         "  call alpha-thread:functions.bash:0",
         "  call beta:thread:functions.bash:0",
     ]

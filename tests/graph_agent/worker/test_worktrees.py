@@ -59,7 +59,7 @@ def test_git_starts_no_program_that_the_repository_names(
             create_worktree(repository, "graph-agent/two")
     else:
         create_worktree(repository, "graph-agent/two")
-    assert remove_worktree(repository, "one") == (one, True)
+    assert remove_worktree(repository, "one", repository / "no.db") == (one, True)
     assert not sprung.exists()
 
 
@@ -104,11 +104,11 @@ def test_a_worktree_in_an_odd_state_is_listed_and_removed_only_if_nothing_is_los
         (path, changed, 0)
     ]
     if is_removable:
-        assert remove_worktree(repository, "one")[1]
+        assert remove_worktree(repository, "one", repository / "no.db")[1]
         assert list_worktrees(repository) == []
     else:
         with pytest.raises(UsageError, match="has 1 changed file, not committed"):
-            remove_worktree(repository, "one")
+            remove_worktree(repository, "one", repository / "no.db")
 
 
 def test_a_worktree_that_was_half_made_is_made_again(repository: Path) -> None:
