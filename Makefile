@@ -14,7 +14,12 @@ READY := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 .PHONY: help run demo test test-quick check format docs sweep bench server lock clean
 
 help: ## list all targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' -v width="$$(tput cols 2>/dev/null || echo 80)" '/^[a-z-]+:.*## / { \
+		line = sprintf("make %-10s", $$1); count = split($$2, words, " "); \
+		for (i = 1; i <= count; i++) { \
+			if (length(line) + 1 + length(words[i]) > width) { print line; line = sprintf("%15s", "") } \
+			line = line " " words[i] } \
+		print line }' Makefile
 
 run: $(READY) ## open the chat in ./playground, a small sample workspace (WORKSPACE=DIR: another folder)
 	@if [ "$(WORKSPACE)" = playground ] && [ ! -d playground ]; then cp -R docs/sample playground; fi

@@ -240,4 +240,6 @@ def find_similar_option(name: str) -> list[str]:
     import difflib  # as above
 
     known = (*VALUE_OPTIONS, *SESSION_FLAGS, *_RESUME, *_PRINT, *_OWN_FLAGS, "--help", "--version")
-    return difflib.get_close_matches(name, sorted(one for one in known if one.startswith("--")), n=1)
+    near = difflib.get_close_matches(name, sorted(one for one in known if one.startswith("--")))
+    # Two letters that changed places are the likelier slip: --modle is --model rather than --mode.
+    return sorted(near, key=lambda one: sorted(one) != sorted(name))[:1]

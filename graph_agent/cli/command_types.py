@@ -189,7 +189,8 @@ def _describe_error(error: UsageError) -> str:
         case MissingParameter():
             message, shows_usage = f"{name} is missing.", True
         case NoSuchOption(message=message):
-            near = list(error.possibilities or ())[:1]
+            slip = sorted(error.option_name)
+            near = sorted(error.possibilities or (), key=lambda one: sorted(one) != slip)[:1]
             if message.startswith("No such option"):
                 message = f"Unknown option {error.option_name}."
             message += f" Did you mean {near[0]}?" if near else ""

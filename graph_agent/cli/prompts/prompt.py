@@ -86,6 +86,9 @@ class Prompt:
                 return line.strip()
             if (key := match_choice(line, keys.choices)) is not None:
                 return key
+            if line.lstrip().startswith(("/", "!")):
+                self.say("Press Esc first: the question stays open, and the prompt takes commands.", "yellow")
+                continue
             more = "; ? explains them" if any(one.key == HELP.key for one in keys.choices) else ""
             self.say(f"Type one of these keys, or choose one with the arrows{more}.", "yellow")
         return None

@@ -228,7 +228,8 @@ def _print_overview(found: Overview, *, as_json: bool) -> None:
     if as_json:
         print_json_line(_overview_json(found))
     elif supports_cursor():
-        lines = list(_overview_lines(found))[: shutil.get_terminal_size().lines - 1]
+        lines = list(_overview_lines(found))[: shutil.get_terminal_size().lines - 3]
+        lines += ["", colorize("Ctrl-C ends this view.", "idle")]
         # Line wrap is off meanwhile: the terminal itself cuts long lines.
         sys.stdout.write("\x1b[?7l\x1b[H\x1b[2J")
         print_lines(lines)

@@ -36,7 +36,7 @@ _FOOT = (
 _LISTS = ('Type "help" for the commands.', "“帮助”列出命令。")
 _TOO_LONG = ("The message is too long for this mode. Nothing was done.", "消息太长。没有执行任何操作。")
 _NOT_UNDERSTOOD = ("Not understood: {}. Nothing was done.", "未能理解：{}。没有执行任何操作。")
-_SUGGESTION = ("\nDid you mean: {}", "\n您是否想说：{}")
+_SUGGESTION = ("\nDid you mean: {}\n", "\n您是否想说：{}\n")
 _OUTCOMES = {
     "done": ("{subject}:\n{text}", "{subject}：\n{text}"),
     "failed": ("Not done: {subject}\n{text}", "未完成：{subject}\n{text}"),
@@ -73,11 +73,11 @@ def format_help(fault: NotUnderstood, connect: str, *, chinese: bool, is_known: 
         near = suggest(fault.part, chinese=chinese)
         reason = _NOT_UNDERSTOOD[chinese].format(quoted) + (_SUGGESTION[chinese].format(near) if near else "")
     if is_known:
-        return f"{reason} {_LISTS[chinese]}"
+        return reason + ("" if reason.endswith("\n") else " ") + _LISTS[chinese]
     cells = [syntax.chinese if chinese else syntax.english for syntax in SYNTAX]
     rows = [f"  {_padded(left)}{right}" for left, right in zip(cells[::2], cells[1::2], strict=True)]
     commands = "\n".join([_HEAD[chinese], *rows, _FOOT[chinese]])
-    return "\n\n".join(filter(None, (reason, commands, connect)))
+    return "\n\n".join(filter(None, (reason.rstrip(), commands, connect)))
 
 
 def _padded(text: str) -> str:

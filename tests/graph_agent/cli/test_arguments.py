@@ -146,6 +146,7 @@ def test_a_word_that_is_nearly_a_command_is_told_from_a_prompt(word: str, meant:
     ("name", "meant"),
     [
         ("--moedl", ["--model"]),
+        ("--modle", ["--model"]),
         ("--contineu", ["--continue"]),
         ("--yolo", ["--dangerously-skip-permissions"]),
         ("--output-format", ["--output"]),

@@ -194,9 +194,10 @@ async def test_stop_ends_the_asking_and_keeps_given_answers(
 async def test_a_typo_is_asked_again_and_answers_nothing(tmp_path: Path) -> None:
     scene = Scene(tmp_path, A)
 
-    shown = await scene.ask("", "yy", "always yes", "approve", "n")
+    shown = await scene.ask("", "yy", "always yes", "approve", "/tasks", "n")
 
     assert shown.count(TYPO) == 4
+    assert sum("Press Esc first" in line for line in shown) == 1
     assert scene.session.log == _decided(("call-a", "reject", ""))
 
 

@@ -66,6 +66,8 @@ def test_the_part_that_is_not_understood_is_quoted_and_a_long_one_cut() -> None:
     assert too_long.startswith("The message is too long for this mode. Nothing was done.")
     assert near.startswith("Not understood: 'raed a.txt'. Nothing was done.\nDid you mean: read a.txt\n\n")
     assert all(text.endswith("\n\nCONNECT") for text in (short, long, too_long))
+    again = format_help(NotUnderstood("raed a.txt"), "CONNECT", chinese=False, is_known=True)
+    assert again.endswith('\nDid you mean: read a.txt\nType "help" for the commands.')
     known = format_help(NotUnderstood("x y"), "CONNECT", chinese=False, is_known=True)
     assert known == "Not understood: 'x y'. Nothing was done. Type \"help\" for the commands."
 
