@@ -36,10 +36,11 @@ async def test_a_thread_that_waits_is_shown_with_its_line_its_calls_and_its_ques
         (line,) = reader.threads()
         inspection = reader.inspection("t")
         waiting = [(view.record["call_id"], view.is_waiting) for view in reader.approvals()]
+        shortened = reader.resolve("ll-1-z").id
 
     shown = (line.title, line.workspace, line.mode, line.turns, line.status, line.queued_messages)
     assert shown == ("please look", "/w", "plan", 1, "waiting", 1)
-    assert waiting == [(f"call-1-{name}", True) for name in "zyx"]
+    assert (waiting, shortened) == ([(f"call-1-{name}", True) for name in "zyx"], "call-1-z")
     assert inspection.state.next == ("ask_person",)
     assert [question["value"] for question in inspection.state.interrupts] == [
         {"ids": ["call-1-z", "call-1-y", "call-1-x"]}
