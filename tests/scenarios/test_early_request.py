@@ -158,7 +158,7 @@ def killed_and_resumed(folder: Path, seconds: float) -> str:
         unused = [tokens for tokens in early_tokens(command) if tokens is not None]
         assert (code, result["answer"], command.said(), waiting(command)) == (0, "hello", ["do it"], ["taken"])
         assert result["usage"]["requests"] == 1 + len(unused)
-        assert of_doctor(command).startswith("1 request" if unused else "none")
+        assert of_doctor(command).startswith("1 early request" if unused else "no early request")
     return "sent" if sent else "stored"
 
 
