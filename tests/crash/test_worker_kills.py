@@ -1,5 +1,7 @@
 """Workers that are killed at random moments, several at once: each task ends, nothing runs twice without asking."""
 
+import asyncio
+import contextlib
 import random
 import signal
 import sys
@@ -7,10 +9,15 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from graph_agent.app.approvals import answer_approval
+from graph_agent.app.reader import read_database
+from graph_agent.app.recovery import Decision, decide_calls
+from graph_agent.errors import AgentError
+from graph_agent.worker.tasks import list_tasks
 from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI
 from tests.scenarios.command import Command
 
@@ -24,9 +31,10 @@ REPLIES = [
     TXT("all done"),
 ]
 CALLS = ("c1", "c2", "c4")
-_MOST_SECONDS = 240.0
-_BEGINS_S = 1.2
-"""About what a worker takes to begin its first task."""
+_MOST_SECONDS = 400.0
+_EARLY = 0.03
+"""How likely a worker is killed, at each look, while none is at work."""
+_ENDED = {"done", "failed", "cancelled"}
 
 
 @dataclass
@@ -48,46 +56,51 @@ class Trial:
         """Kill so often, then let the workers come to their end; check."""
         running = [self.command.start("worker", "-j", "2") for _ in range(workers)]
         until = time.monotonic() + _MOST_SECONDS
-        kill_at = time.monotonic() + _BEGINS_S
-        while self._is_open() and time.monotonic() < until:
+        while (statuses := self._statuses()) - _ENDED and time.monotonic() < until:
             self._answer()
-            if self.kills < kills and time.monotonic() >= kill_at:
+            # A worker loads for a second; most kills come when one of them is at work.
+            if self.kills < kills and ("running" in statuses or self.chance.random() < _EARLY):
+                time.sleep(self.chance.uniform(0, 0.3))
                 number = self.chance.randrange(workers)
                 self.command.kill(running[number])
                 self.kills += 1
                 running[number] = self.command.start("worker", "-j", "2")
-                kill_at = time.monotonic() + self.chance.uniform(0.05, 2 * _BEGINS_S)
-            time.sleep(0.05)
+            time.sleep(0.1)
         for worker in running:
             worker.send_signal(signal.SIGTERM)
         for worker in running:
             worker.wait(timeout=60)
         self._check()
 
-    def _is_open(self) -> bool:
-        tasks = self.command.json("tasks", "list")["tasks"]
-        return any(task["status"] not in ("done", "failed", "cancelled") for task in tasks)
+    @property
+    def database(self) -> Path:
+        """Where everything is stored."""
+        return self.command.folder / "home" / "data" / "graph-agent.db"
+
+    def _statuses(self) -> set[str]:
+        return {view.status for view in list_tasks(self.database)}
 
     def _answer(self) -> None:
         """Answer every question that is open, after looking at the world."""
-        for call in self.command.json("approvals", "list")["approvals"]:
-            key = call["thread_id"], _call_id(call)
-            known = self.asked.setdefault((*key, call.get("attempt", 1)), call["arguments"])
-            if known != call["arguments"]:
-                self.violations.append(f"{key} was asked differently: {known}, {call['arguments']}")
+        with read_database(self.database) as reader:
+            asked = [view for view in reader.approvals() if view.is_waiting]
+            interrupted = [view for view in reader.interrupted() if view.is_interrupted]
+        for view in asked:
+            key = view.thread_id, view.record["call_id"]
+            known = self.asked.setdefault((*key, view.record["attempt"]), view.record["arguments"])
+            if known != view.record["arguments"]:
+                self.violations.append(f"{key} was asked differently: {known}, {view.record['arguments']}")
             if self.chance.random() < 0.5:
                 self.allowed[key] = max(self.allowed[key], 1)
-                self.command("approvals", "approve", f"{key[0]}:{key[1]}")
-        for call in self.command.json("recover")["calls"]:
-            thread, call_id = call["thread_id"], _call_id(call)
-            if call.get("answer"):
-                continue
-            folder = self.tasks[thread]
+                asyncio.run(answer_approval(self.database, ":".join(key), "approve", by="person"))
+        for view in interrupted:
+            call_id, folder = view.record["call_id"], self.tasks[view.thread_id]
             has_run = call_id in _ledger(folder) or (call_id == "c3" and (folder / "a.txt").exists())
-            self.allowed[thread, call_id] += not has_run
-            name = call["call_id"]
-            how = ("--done", name, "--result", "it ran") if has_run else ("--retry", name)
-            self.command("recover", thread, *how)
+            kind: Literal["done", "retry"] = "done" if has_run else "retry"
+            decision = Decision(kind, call_id, "it ran" if has_run else "")
+            with contextlib.suppress(AgentError):  # It runs again already, or its command still does.
+                [one] = asyncio.run(decide_calls(self.database, view.thread_id, [decision], by="person"))
+                self.allowed[view.thread_id, call_id] += not has_run and one.accepted
 
     def _check(self) -> None:
         for task in self.command.json("tasks", "list")["tasks"]:
@@ -102,11 +115,6 @@ class Trial:
                     )
             if not (folder / "a.txt").exists():
                 self.violations.append(f"c3 of {thread} did not write its file")
-
-
-def _call_id(call: dict[str, Any]) -> str:
-    """Without the thread, which comes before it where several threads have such a call."""
-    return str(call["call_id"]).rpartition(":")[2]
 
 
 def _ledger(folder: Path) -> list[str]:
