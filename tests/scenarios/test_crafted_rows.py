@@ -96,5 +96,5 @@ def test_text_that_looks_like_an_object_stays_text(tmp_path: Path) -> None:
     codes = [command("run", text, "--thread", "t").returncode for _ in range(2)]
 
     shown = command.json("inspect", "t")["values"]["messages"]
-    assert (codes, [one["content"] for one in shown if one["content"] == text]) == ([0, 0], [text, text])
+    assert (codes, [one["content"] for one in shown if one["content"] == text]) == ([1, 1], [text, text])
     assert not (command.workspace / "marker").exists()
