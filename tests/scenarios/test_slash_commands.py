@@ -68,7 +68,7 @@ def test_a_thread_is_looked_into_forked_rewound_and_written_out_without_leaving_
     with FakeOpenAI(replies, strict=True, models=["tiny"]) as server:
         environment = {**_environment(tmp_path, server.base_url), "GRAPH_AGENT_MODEL": "tiny"}
         chat = PtyProgram(["-m", "graph_agent", "chat", "--thread", "origin"], work, environment)
-        chat.plays("> ", "<say something", "first answer", "</history", "CHECKPOINT")
+        chat.plays("> ", "<say something", "first answer", "</history", "CHECKPOINT", " *")
         rest = re.search(r"([0-9a-f]{8}) \*", chat.output) or pytest.fail(chat.output)
         chat.plays("<write it", "y run", "<y", "it is written")
         assert (work / "made.txt").exists()

@@ -49,7 +49,7 @@ COMMANDS: dict[str, Command] = {
     "rewind": Command("/rewind [NUMBER]", "go back to before a message (--undo: return)"),
     "mcp": Command("/mcp", "list the MCP servers and their state"),
     "cost": Command("/cost", "show tokens and cost of turn and thread"),
-    "status": Command("/status", "show model, mode, folder, thread, cost, database"),
+    "status": Command("/status", "show model, mode, thread, cost, database"),
     "context": Command("/context", "show what fills the model's context window"),
     "doctor": Command("/doctor", "check the installation"),
     "init": Command("/init", "write or improve AGENTS.md in this folder"),
