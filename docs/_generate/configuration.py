@@ -67,7 +67,6 @@ def page() -> str:
 def _variable_rows() -> Iterator[tuple[str, str]]:
     for variable, key in ENVIRONMENT:
         yield code(variable), code(key)
-    yield code("GRAPH_AGENT_DB"), "the database: a file, or the postgresql:// URL of a server"
     yield code("GRAPH_AGENT_PLAIN"), "`1`: nothing on the terminal is redrawn, for screen readers"
     yield code("GRAPH_AGENT_HOME"), "one folder for config.toml and, in its `data` folder, the database"
 

@@ -23,7 +23,8 @@ __all__ = [
 
 DEBUG_HELP = "Write tracebacks and debug messages to the log file."
 DATABASE_HELP = (
-    "Database: a file or a postgresql:// URL. Default: $GRAPH_AGENT_DB, else the one in the data folder."
+    "Database: a file or a postgresql:// URL. Default: $GRAPH_AGENT_DB, else the setting `database`, else a file "
+    "in the data folder."
 )
 Database = Annotated[str | None, Option("--db", metavar="FILE", help=DATABASE_HELP)]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]

@@ -8,7 +8,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
-from graph_agent.config.paths import database_path, locked_folder, read_plain_text, replace_text
+from graph_agent.config.paths import locked_folder, named_database, read_plain_text, replace_text
 from graph_agent.config.settings import known_keys, suggest_key
 from graph_agent.config.sources import Sourced, build_settings, config_file, reject_bypass_mode
 from graph_agent.errors import ConfigError, UsageError
@@ -63,7 +63,10 @@ def _parse_value(key: str, text: str, path: Path, env: Mapping[str, str]) -> Any
         if key == "mode":
             reject_bypass_mode(found)
         try:
-            build_settings({key: found, "database": Sourced(database_path(env), "")})
+            if key == "database":
+                named_database(value, env, path)
+            else:
+                build_settings({key: found, "database": Sourced(path, "")})
         except ConfigError as error:
             errors.append(error)
         else:

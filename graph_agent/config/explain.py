@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic.fields import FieldInfo
 
 from graph_agent.config.model_choice import display_url
-from graph_agent.config.paths import database_path
+from graph_agent.config.paths import data_dir, named_database
 from graph_agent.config.project import Project
 from graph_agent.config.settings import SECRET_KEYS, Settings, known_keys, suggest_key
 from graph_agent.config.sources import (
@@ -22,15 +22,12 @@ from graph_agent.config.sources import (
     merge_project,
     read_layers,
 )
-from graph_agent.errors import UsageError
+from graph_agent.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 __all__ = ["Explanation", "LayerValue", "describe_type", "explain", "explain_all"]
-
-_DATABASE = "database"
-"""Shown beside the keys of the file, though only a flag or the environment sets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +66,16 @@ class Explanation:
 def explain_all(
     env: Mapping[str, str], project: Project | None = None, database: str | None = None
 ) -> tuple[Explanation, ...]:
-    """Every setting of this process, the database last; `database` is that of a flag.
+    """Every setting of this process; `database` is that of a flag.
 
     Raises:
         ConfigError: a value is wrong or a key unknown.
     """
-    load_settings(env, project=project)
-    layers = read_layers(env, {}, project)
+    flags = {"database": database or None}
+    load_settings(env, flags=flags, project=project)
+    layers = read_layers(env, flags, project)
     places = {"user": str(config_file(env)), "project": str(project.config_path) if project else ""}
-    return (*(_explain(key, layers, places) for key in known_keys()), _explain_database(env, database))
+    return tuple(_explain(key, layers, places, env) for key in known_keys())
 
 
 def explain(
@@ -95,9 +93,10 @@ def explain(
     raise UsageError(f"No setting is named {key!r}. {suggest_key(key)}")
 
 
-def _explain(key: str, layers: tuple[Layer, ...], places: Mapping[str, str]) -> Explanation:
+def _explain(key: str, layers: tuple[Layer, ...], places: Mapping[str, str], env: Mapping[str, str]) -> Explanation:
     field = _field(key)
-    default = LayerValue("default", "", _plain(field.default), speaks=True)
+    standard = str(data_dir(env) / "graph-agent.db") if key == "database" else _plain(field.default)
+    default = LayerValue("default", "", standard, speaks=True)
     values = (*(_layer_value(key, layer, places) for layer in layers), default)
     winner = next(one for one in values if one.speaks)
     value = winner.value
@@ -109,7 +108,8 @@ def _explain(key: str, layers: tuple[Layer, ...], places: Mapping[str, str]) -> 
 
 def _layer_value(key: str, layer: Layer, places: Mapping[str, str]) -> LayerValue:
     if (found := layer.values.get(key)) is not None:
-        return LayerValue(layer.name, found.origin, _shown(key, found), speaks=True)
+        place = FLAGS[key] if layer.name == "flag" else found.origin
+        return LayerValue(layer.name, place, _shown(key, found), speaks=True)
     variables = [name for name, sets in reversed(ENVIRONMENT) if sets == key]
     place = {"flag": FLAGS.get(key, ""), "env": ", ".join(variables), **places}[layer.name]
     ignored = layer.ignored.get(key) or layer.ignored.get("*")
@@ -125,9 +125,18 @@ def _shown(key: str, found: Sourced) -> Any:
         if isinstance(value, dict):
             return f"set ({', '.join(value)})"
         return f"set ({'env ' if found.origin.isupper() else ''}{found.origin})"
+    if key == "database":
+        return _without_password(value)
     if key in ("mcp_servers", "models") and isinstance(value, dict):
         return {name: _without_secrets(entry) for name, entry in value.items()}
     return _plain(value)
+
+
+def _without_password(database: Any) -> Any:
+    try:
+        return str(named_database(database, {}))
+    except ConfigError:  # A project's, which does not count.
+        return _plain(database)
 
 
 def _without_secrets(entry: Any) -> Any:
@@ -152,22 +161,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str) and "://" in value:
         return display_url(value)
     return list(value) if isinstance(value, tuple) else value
-
-
-def _explain_database(env: Mapping[str, str], flag: str | None) -> Explanation:
-    named = (("flag", FLAGS[_DATABASE], flag), ("env", "GRAPH_AGENT_DB", env.get("GRAPH_AGENT_DB")))
-    values = (
-        *(
-            LayerValue(layer, place, str(database_path({}, path)) if path else None, speaks=bool(path))
-            for layer, place, path in named
-        ),
-        LayerValue("default", "", str(database_path({**env, "GRAPH_AGENT_DB": ""})), speaks=True),
-    )
-    winner = next(one for one in values if one.speaks)
-    description = Settings.model_fields[_DATABASE].description or ""
-    return Explanation(
-        _DATABASE, winner.value, winner.layer, winner.place, description, "a file, or a postgresql:// URL", values
-    )
 
 
 def _field(key: str) -> FieldInfo:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PosixPath
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from graph_agent.errors import ConfigError
@@ -31,6 +31,7 @@ __all__ = [
     "locked_folder",
     "make_private_folder",
     "memory_file",
+    "named_database",
     "own_command",
     "pasted_dir",
     "plain_text",
@@ -152,32 +153,71 @@ def data_dir(env: Mapping[str, str]) -> Path:
 
 
 def database_path(env: Mapping[str, str], flag: str | Path | None = None) -> Path:
-    """The database: the flag, else GRAPH_AGENT_DB, else graph-agent.db in the data folder.
+    """The database: the flag, else GRAPH_AGENT_DB, else the user's setting, else graph-agent.db in the data folder.
+
+    Raises:
+        ConfigError: it cannot be one, see `named_database`; or the user's settings are needed and cannot be read.
+    """
+    if named := flag or env.get("GRAPH_AGENT_DB"):
+        return named_database(named, env)
+    file = config_dir(env) / "config.toml"
+    found = _setting(file, "database")
+    return named_database(data_dir(env) / "graph-agent.db" if found is None else found, env, file)
+
+
+def named_database(named: object, env: Mapping[str, str], file: Path | None = None) -> Path:
+    """The database that a flag, a variable or a file with settings names.
 
     For the URL of a PostgreSQL server a `ServerPath`. Where a file is a link, what it leads to: the log, the locks
     and the blobs are beside the file itself, so the link and the file lead to the same ones.
 
     Raises:
-        ConfigError: it is a URL of another kind; taken as a file name it would create folders.
+        ConfigError: it is a URL of another kind, which taken as a file name would create folders; or `file` names
+            what is no place, or one that depends on the current folder.
     """
-    if isinstance(flag, ServerPath):
-        return flag
-    named = str(flag) if flag else env.get("GRAPH_AGENT_DB")
-    if named and (url := _URL.match(named)):
+    if isinstance(named, ServerPath):
+        return named
+    source = f"{file}: " if file else ""
+    if not isinstance(named, str | Path) or not str(named):
+        raise ConfigError(
+            f"{source}database = {named!r}: should be a file or a URL such as postgresql://HOST/NAME."
+        )
+    if isinstance(named, str) and (url := _URL.match(named)):
         if url[1] not in _SERVER_SCHEMES:
             raise ConfigError(
-                f"The database {url[0]}… is a URL of a kind that is not supported. Name a file, or a server with "
-                "postgresql://…, with --db or GRAPH_AGENT_DB."
+                f"{source}The database {url[0]}… is a URL of a kind that is not supported. Name a file, or a "
+                "server with postgresql://HOST/NAME."
             )
         try:
             return ServerPath.from_url(named, data_dir(env) / "servers")
         except ValueError as error:
             raise ConfigError(
-                f"The database is not a valid URL ({error}). Write postgresql://USER@HOST/NAME."
+                f"{source}The database is not a valid URL ({error}). Write postgresql://USER@HOST/NAME."
             ) from None
-    path = Path(named).expanduser().absolute() if named else data_dir(env) / "graph-agent.db"
+    path = Path(named).expanduser()
+    if file and not path.is_absolute():
+        raise ConfigError(
+            f"{source}database = {str(named)!r}: should be an absolute path, begin with ~, or be a URL."
+        )
+    path = path.absolute()
     is_link = os.path.islink(path)  # noqa: PTH114 - of a folder that may not be looked into, the method raises
     return Path(os.path.realpath(path)) if is_link else path
+
+
+def _setting(file: Path, key: str) -> Any:
+    """One top-level value of a file with settings, which is not parsed where it does not name the key."""
+    try:
+        text = read_plain_text(file)
+    except (OSError, ValueError):  # Whoever loads all settings reports it.
+        return None
+    if key not in text:
+        return None
+    import tomllib  # noqa: PLC0415 - few set it
+
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff")).get(key)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}. Correct it or move it away.") from None
 
 
 def pasted_dir(env: Mapping[str, str]) -> Path:

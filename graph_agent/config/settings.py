@@ -408,7 +408,7 @@ class Settings(Section):
     tools_deferred_above: int = Field(default=40, ge=0)
     """How many tools of MCP servers are declared to the model; with more, it gets their names and searches."""
     database: Path
-    """The database: a file, or the URL of a PostgreSQL server."""
+    """The database: a file, or `postgresql://HOST/NAME` on a server; without it, a file in the data folder."""
     general_model: ModelSettings | None = Field(default=None, exclude=True)
     """The table `[model]` itself, where `model` was made of it and a profile."""
     profile: str = Field(default="", exclude=True)
@@ -444,7 +444,6 @@ class Settings(Section):
 
 _INTERNAL_FIELDS = frozenset(
     (
-        "database",
         "origins",
         "instructions",
         "is_folder_untrusted",

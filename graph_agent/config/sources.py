@@ -6,7 +6,7 @@ a few settings stricter; it may not set anything else.
 
 import contextlib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from graph_agent.config.model_choice import display_url
-from graph_agent.config.paths import config_dir, database_path, read_plain_text
+from graph_agent.config.paths import config_dir, data_dir, named_database, read_plain_text
 from graph_agent.config.project import NOT_TRUSTED, Project
 from graph_agent.config.settings import SECRET_KEYS, ModelSettings, Section, Settings, known_keys, suggest_key
 from graph_agent.errors import ConfigError
@@ -48,6 +48,7 @@ ENVIRONMENT: tuple[tuple[str, str], ...] = (
     ("GRAPH_AGENT_LOCAL_MODEL", "model.local"),
     ("GRAPH_AGENT_MODE", "mode"),
     ("GRAPH_AGENT_WEBHOOK_SECRET", "notify.webhook_secret"),
+    ("GRAPH_AGENT_DB", "database"),
 )
 """Variables and the keys they set; of two for the same key the later one wins. Empty values count as unset."""
 
@@ -117,8 +118,9 @@ def load_settings(
     values: dict[str, Sourced] = {}
     origins: dict[str, str] = {}
     names: list[Any] = []
-    database = Sourced(database_path(env, given.get("database")), "flag --db" if "database" in given else "")
-    for layer in reversed(read_layers(env, given, project, user_text)):
+    layers = read_layers(env, given, project, user_text)
+    database = _database_of(layers, env)
+    for layer in reversed(layers):
         if layer.name == "project":
             # Checked alone first, so that a wrong value is reported with its own place.
             build_settings({**layer.values, "database": database})
@@ -140,6 +142,14 @@ def load_settings(
     own = [name for name in names if name not in settings.models]
     general = settings.model.model_copy(update={"name": own[-1] if own else None})
     return with_model(settings.model_copy(update={"model": general}), str(settings.model.name))
+
+
+def _database_of(layers: Sequence[Layer], env: Mapping[str, str]) -> Sourced:
+    for layer in layers:
+        if (found := layer.values.get("database")) is not None:
+            file = Path(found.origin) if layer.name == "user" else None
+            return Sourced(named_database(found.value, env, file), found.origin)
+    return Sourced(named_database(data_dir(env) / "graph-agent.db", env), "")
 
 
 def _with_model_flags(settings: Settings, flags: Mapping[str, Any]) -> Settings:

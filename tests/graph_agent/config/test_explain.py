@@ -3,8 +3,10 @@ from pathlib import Path
 import pytest
 
 from graph_agent.config.explain import LayerValue, describe_type, explain, explain_all
+from graph_agent.config.paths import database_path
 from graph_agent.config.project import PROJECT_CONFIG, Project, ProjectFile, Trust
 from graph_agent.config.settings import known_keys
+from graph_agent.config.sources import load_settings
 from graph_agent.errors import ConfigError, UsageError
 
 
@@ -40,14 +42,34 @@ def test_no_secret_is_in_any_explanation(tmp_path: Path) -> None:
     assert [word for word in ("sk-", "geheim") if word in repr(found)] == []
 
 
-def test_all_keys_and_the_database_are_explained(tmp_path: Path) -> None:
-    env = {"GRAPH_AGENT_HOME": str(tmp_path), "GRAPH_AGENT_DB": str(tmp_path / "x.db")}
+def test_all_keys_are_explained(tmp_path: Path) -> None:
+    found = explain_all({"GRAPH_AGENT_HOME": str(tmp_path)})
 
-    found = explain_all(env)
-
-    assert [one.key for one in found] == [*known_keys(), "database"]
+    assert [one.key for one in found] == [*known_keys()]
     assert all(one.description and one.allowed for one in found)
-    assert (found[-1].value, found[-1].layer) == (str(tmp_path / "x.db"), "env")
+
+
+def test_the_database_of_each_layer_is_shown_without_passwords_and_a_projects_never_counts(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('database = "postgresql://ada:geheim@db/agents?password=geheim"\n')
+    env = {"GRAPH_AGENT_HOME": str(tmp_path), "GRAPH_AGENT_DB": "postgresql://bob:geheim@db/other"}
+    text = 'database = "postgresql://eve:geheim@elsewhere/agents"\n'
+    project = Project(tmp_path, (ProjectFile(PROJECT_CONFIG, "aa", text),), trust="trusted")
+
+    found = explain("database", env, project, str(tmp_path / "x.db"))
+
+    assert [(one.layer, one.value, one.speaks) for one in found.layers] == [
+        ("flag", str(tmp_path / "x.db"), True),
+        ("env", "postgresql://bob@db/other", True),
+        ("project", "postgresql://eve@elsewhere/agents", False),
+        ("user", "postgresql://ada@db/agents", True),
+        ("default", str(tmp_path / "data" / "graph-agent.db"), True),
+    ]
+    assert (found.layer, found.origin) == ("flag", "--db")
+    assert found.layers[2].ignored == "a project may not set this"
+    assert load_settings(env, project=project).database == database_path(env)
+    assert load_settings({"GRAPH_AGENT_HOME": str(tmp_path)}, project=project).database == database_path(
+        {"GRAPH_AGENT_HOME": str(tmp_path)}
+    )
 
 
 def test_an_unknown_key_and_a_wrong_value_are_named(tmp_path: Path) -> None:

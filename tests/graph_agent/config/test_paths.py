@@ -57,10 +57,47 @@ def test_files_are_kept_in_the_folders_that_the_environment_names(
     assert database_path(env) == Path(data) / "graph-agent.db"
 
 
-def test_the_database_is_named_by_the_flag_before_the_environment() -> None:
-    env = {**_OWN, "GRAPH_AGENT_DB": "/srv/other.db"}
+def test_the_database_is_named_by_the_flag_before_the_environment_and_that_before_the_users_settings(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.toml").write_text('database = "postgresql://ada:s3cret@db.example/agents"\n')
+    own = {"GRAPH_AGENT_HOME": str(tmp_path)}
+    env = {**own, "GRAPH_AGENT_DB": "/srv/other.db"}
 
     assert (database_path(env), database_path(env, "/srv/flag.db")) == (Path("/srv/other.db"), Path("/srv/flag.db"))
+    assert str(database_path(own)) == "postgresql://ada@db.example/agents"
+    assert str(database_path({**own, "GRAPH_AGENT_DB": ""})) == "postgresql://ada@db.example/agents"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('database = "mysql://db/agents"', "The database mysql://… is a URL of a kind that is not supported"),
+        ('database = "postgresql://[db/agents"', "is not a valid URL"),
+        ('database = "agents.db"', "database = 'agents.db': should be an absolute path"),
+        ('database = ""', "database = '': should be a file or a URL"),
+        ("database = 3", "database = 3: should be a file or a URL"),
+        ('database = "postgresql://db/agents', "is not valid TOML"),
+    ],
+)
+def test_settings_that_name_no_usable_database_are_refused_and_the_file_is_named(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "config.toml").write_text(text)
+
+    with pytest.raises(ConfigError, match=re.escape(said)) as refused:
+        database_path({"GRAPH_AGENT_HOME": str(tmp_path)})
+
+    assert str(refused.value).startswith(str(tmp_path / "config.toml"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'status_line = ["folder"]  # no database', '[policy]\ndeny = ["bash(x database)"]']
+)
+def test_settings_that_name_no_database_leave_it_in_the_data_folder(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+
+    assert database_path({"GRAPH_AGENT_HOME": str(tmp_path)}) == tmp_path / "data" / "graph-agent.db"
 
 
 def test_a_link_to_a_database_stands_for_the_file_so_that_both_ways_lead_to_the_same_locks(tmp_path: Path) -> None:

@@ -113,8 +113,8 @@ def test_every_list_of_modes_is_the_same() -> None:
 def test_keys_are_dotted_and_leave_out_what_no_file_sets() -> None:
     keys = known_keys()
 
-    assert {"model.name", "policy.deny", "mode", "max_steps", *SECRET_KEYS} <= set(keys)
-    assert {"database", "origins", "model"} & set(keys) == set()
+    assert {"model.name", "policy.deny", "mode", "max_steps", "database", *SECRET_KEYS} <= set(keys)
+    assert {"origins", "model"} & set(keys) == set()
 
 
 @pytest.mark.parametrize(

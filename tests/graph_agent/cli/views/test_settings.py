@@ -86,6 +86,8 @@ def test_the_database_flag_overrides_the_environment(home: Path, monkeypatch: py
     assert {one["layer"]: one["value"] for one in shown["layers"]} == {
         "flag": str(home / "flag.db"),
         "env": str(home / "env.db"),
+        "project": None,
+        "user": None,
         "default": str(home / "data" / "graph-agent.db"),
     }
 
