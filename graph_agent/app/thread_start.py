@@ -1,15 +1,16 @@
 """A thread before its session is open: what was asked for, its row, its queued message, and the first request.
 
-The first request of a run leaves here, while the graph and the model library are still to be loaded. It is made by
-the code that makes the turn's own one: settings, tools, instructions, encoder. The turn makes its request all the
-same, and the model takes the early answer over only if both are equal, byte for byte. Where something may still
-change the request, or forbid it, a row of `REASONS_AGAINST` says so, and nothing is sent before the turn.
+The first request of a run, and that of a chat, leaves here while the graph and the model library are still to be
+loaded. It is made by the code that makes the turn's own one: settings, tools, instructions, encoder. The turn makes
+its request all the same, and the model takes the early answer over only if both are equal, byte for byte. Where
+something may still change the request, or forbid it, a row of `REASONS_AGAINST` says so, and nothing is sent before
+the turn.
 """
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,13 +46,15 @@ from tools.registry import ToolRegistry
 __all__ = [
     "REASONS_AGAINST",
     "EarlyFacts",
+    "FirstRequest",
     "OpenRequest",
     "StartedThread",
     "create_row",
-    "queue_prompt",
+    "hold_thread",
+    "prepare_first_request",
+    "queue_typed",
     "reason_against",
     "reject_sub_agent",
-    "send_early",
 ]
 
 _log = logging.getLogger(__name__)
@@ -82,6 +85,8 @@ class OpenRequest:
     """Name of the agent that a new thread works as; empty for none."""
     prompt: str
     """The first message, to be queued before anything that takes time; empty for none."""
+    typed: "asyncio.Future[str] | None"
+    """The first message of a new thread where a person types it meanwhile; empty: nothing to be queued."""
     sends_prompt: bool
     """Whether the caller sends exactly that message next, whatever it finds when the session is open."""
     servers: Mapping[str, McpServer]
@@ -104,6 +109,7 @@ class OpenRequest:
             read_buffer=given.get("read_buffer"),
             agent=str(given.get("agent") or ""),
             prompt=str(given.get("prompt") or ""),
+            typed=given.get("typed"),
             sends_prompt=bool(given.get("sends_prompt")),
             servers={name: validate_server(name, one) for name, one in (given.get("mcp_servers") or {}).items()},
         )
@@ -133,20 +139,23 @@ async def create_row(
     return await threads.create(thread_id, str(request.workspace), "", mode, stored)
 
 
-async def queue_prompt(
+async def hold_thread(
     request: OpenRequest, row: ThreadRow, store: Store, lock: DatabaseLock, opened: AsyncExitStack
 ) -> int:
-    """Store the prompt while holding the thread; it is removed if the session cannot be opened, not by a kill.
+    """Hold the thread from now on, and store the prompt, if there is one.
+
+    If the session cannot be opened, the prompt and an empty thread are removed; after a kill they are not.
 
     Returns:
-        its number in the inbox.
+        the number of the prompt in the inbox; 0 without one.
     """
     await reject_sub_agent(row, store)
     await lock.acquire(row.thread_id, new_owner_token())
-    inbox, thread_id = SqliteInbox(store.database, store.clock), row.thread_id
-    number = await inbox.queue(thread_id, request.prompt, f"pid {os.getpid()}")
+    inbox, thread_id, number = SqliteInbox(store.database, store.clock), row.thread_id, 0
+    if request.prompt:
+        number = await inbox.queue(thread_id, request.prompt, f"pid {os.getpid()}")
 
-    async def remove(_kind: object, error: BaseException | None, _traceback: object) -> None:
+    async def release(_kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, AgentError):
             from graph_agent.storage.sqlite.projections import delete_threads  # noqa: PLC0415 - loads the graph framework
 
@@ -156,7 +165,7 @@ async def queue_prompt(
                 await store.database.write(lambda connection: delete_threads(connection, [thread_id]))
         await lock.release()
 
-    opened.push_async_exit(remove)
+    opened.push_async_exit(release)
     return number
 
 
@@ -263,37 +272,89 @@ def reason_against(facts: EarlyFacts) -> str:
     return next((reason for reason, holds in REASONS_AGAINST.items() if holds(facts)), "")
 
 
-async def send_early(facts: EarlyFacts, row: ThreadRow, number: int, store: Store) -> EarlyRequest | None:
-    """Send the first request of a new thread whose only message has this number in the inbox; None: not early."""
-    model, name = facts.settings.model, facts.settings.model.name or ""
-    learned = CapabilityStore(capabilities_file(facts.settings.database)).load(display_url(model.endpoint), name)
-    facts = replace(facts, capabilities=apply_settings(model, learned))
-    if not reason_against(facts):
-        body = await asyncio.to_thread(_first_body, facts, row, store.clock.now()[:10])
-        facts = replace(facts, tokens=estimate_tokens(body.decode()))
-    if reason := reason_against(facts):
-        _log.debug("no early request: %s", reason)
-        return None
-    inbox = SqliteInbox(store.database, store.clock)
-    await inbox.note_early_request(row.thread_id, number, facts.tokens)
-    clear_record = partial(inbox.note_early_request, row.thread_id, number, None)
-    early = EarlyRequest(model, body, clear_record)
-    # Then all that is imported does not keep it waiting.
-    await early.sent(_SEND_S)
-    return early
+@dataclass(frozen=True, slots=True)
+class FirstRequest:
+    """The first request of a new thread, all but its message."""
+
+    facts: EarlyFacts
+    thread_id: str
+    inbox: SqliteInbox
+    encoder: RequestEncoder
+    instructions: PlainMessage
+    tools: Sequence[Mapping[str, Any]]
+    sender: EarlyRequest
+
+    def encode(self, text: str) -> tuple[bytes, int] | None:
+        """Its body with this message, and an estimate of its tokens; None: it must not leave early."""
+        messages = [self.instructions, PlainMessage("human", storable(text))]
+        body = self.encoder.body(messages, self.tools, self.facts.capabilities)
+        request = replace(self.facts.request, prompt=text)
+        facts = replace(self.facts, request=request, tokens=estimate_tokens(body.decode()))
+        if reason := reason_against(facts):
+            _log.debug("no early request: %s", reason)
+            return None
+        return body, facts.tokens
+
+    async def send(self, number: int) -> None:
+        """Send it with the prompt, which has this number in the inbox, unless that forbids it."""
+        encoded = self.encode(self.facts.request.prompt)
+        if encoded is None:
+            return
+        body, tokens = encoded
+        await self.inbox.note_early_request(self.thread_id, number, tokens)
+        self._send(body, number)
+        # Then all that is imported does not keep it waiting.
+        await self.sender.sent(_SEND_S)
+
+    async def queue_and_send(self, text: str) -> None:
+        """Store a message and, in the same commit, the record of its request; then send it, if it may leave."""
+        encoded = self.encode(text)
+        tokens = encoded[1] if encoded else None
+        number = await self.inbox.queue(self.thread_id, text, f"pid {os.getpid()}", early_tokens=tokens)
+        if encoded:
+            self._send(encoded[0], number)
+
+    def _send(self, body: bytes, number: int) -> None:
+        self.sender.send(body, partial(self.inbox.note_early_request, self.thread_id, number, None))
 
 
 _SEND_S = 0.02
 """How long loading waits for the early request to leave; to a near server it takes a millisecond or two."""
 
 
-def _first_body(facts: EarlyFacts, row: ThreadRow, today: str) -> bytes:
-    request, settings, registry = facts.request, facts.settings, facts.registry
-    roots = roots_of(request.workspace, requested_roots(request.add_dirs, settings), settings)
-    prompt = prompt_now(request.workspace, settings, roots.usable, today)
-    agents = load_agents(settings, os.environ, registry.names())
-    register_new_task(registry, request.workspace, agents, may_delegate=settings.max_task_depth > 0)
-    mode = settings.mode if request.names_mode else row.mode
-    tools = build_declarations(registry, mode, denied_tools(registry, rules_of(settings).deny), (), {})
-    messages = [PlainMessage("system", prompt), PlainMessage("human", storable(request.prompt))]
-    return RequestEncoder(settings.model, settings.model.name or "").body(messages, tools, facts.capabilities)
+async def prepare_first_request(facts: EarlyFacts, row: ThreadRow, store: Store) -> FirstRequest | None:
+    """The first request of a new thread; None: it must not leave early, whatever the message is."""
+    model, name = facts.settings.model, facts.settings.model.name or ""
+    learned = CapabilityStore(capabilities_file(facts.settings.database)).load(display_url(model.endpoint), name)
+    facts = replace(facts, capabilities=apply_settings(model, learned))
+    if reason := reason_against(facts):
+        _log.debug("no early request: %s", reason)
+        return None
+    inbox, today = SqliteInbox(store.database, store.clock), store.clock.now()[:10]
+
+    def prepare() -> FirstRequest:
+        request, settings, registry = facts.request, facts.settings, facts.registry
+        roots = roots_of(request.workspace, requested_roots(request.add_dirs, settings), settings)
+        prompt = prompt_now(request.workspace, settings, roots.usable, today)
+        agents = load_agents(settings, os.environ, registry.names())
+        register_new_task(registry, request.workspace, agents, may_delegate=settings.max_task_depth > 0)
+        mode = settings.mode if request.names_mode else row.mode
+        tools = build_declarations(registry, mode, denied_tools(registry, rules_of(settings).deny), (), {})
+        encoder, instructions = RequestEncoder(model, name), PlainMessage("system", prompt)
+        return FirstRequest(facts, row.thread_id, inbox, encoder, instructions, tools, EarlyRequest(model))
+
+    return await asyncio.to_thread(prepare)
+
+
+async def queue_typed(
+    typed: "asyncio.Future[str]", row: ThreadRow, store: Store, first: FirstRequest | None
+) -> None:
+    """Store the message as soon as it is entered, and send its request, if one may leave early."""
+    if first is not None:
+        first.sender.connect_ahead()
+    await asyncio.wait({typed})
+    text = typed.result()
+    if text and first is not None:
+        await first.queue_and_send(text)
+    elif text:
+        await SqliteInbox(store.database, store.clock).queue(row.thread_id, text, f"pid {os.getpid()}")

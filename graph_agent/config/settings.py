@@ -349,7 +349,7 @@ class Settings(Section):
     speculative_reads: bool = True
     """Whether reads in the workspace that need no approval start while the reply is still streaming."""
     early_request: Literal["exact", "off"] = "exact"
-    """Whether the first request of `run` is sent while the program loads, if it is exactly that of the turn."""
+    """Whether the first request of `run` or a chat is sent while the program loads, if it is exactly the turn's."""
     tool_timeout: float | None = Field(default=None, gt=0)
     """Longest time in seconds for one call, even if its tool allows more (usually 600). `new_task` is exempt; each
     call of its sub-agent is limited."""

@@ -1,11 +1,13 @@
-"""The first request of a run leaves while the program loads; started, changed and killed as it happens for real."""
+"""The first request leaves while the program loads; started, changed and killed as it happens for real."""
 
 import contextlib
 import json
 import signal
 import sqlite3
 import subprocess
+import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -46,19 +48,78 @@ def on_import(folder: Path, statement: str) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
-def test_the_request_leaves_before_the_graph_and_the_model_library_are_loaded(tmp_path: Path) -> None:
-    for name in _LIBRARIES:
-        (tmp_path / "path" / name).mkdir(parents=True)
-        (tmp_path / "path" / name / "__init__.py").write_text(_HANGS)
+def loading_forever(folder: Path, *libraries: str) -> dict[str, str]:
+    """The environment of a process that never ends to import these libraries."""
+    for name in libraries:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(_HANGS)
+    return {"PYTHONPATH": str(folder)}
 
+
+def test_the_request_leaves_before_the_graph_and_the_model_library_are_loaded(tmp_path: Path) -> None:
     with scripted(tmp_path, [TXT("too early")]) as command:
-        command.extra_env = {"PYTHONPATH": str(tmp_path / "path")}
+        command.extra_env = loading_forever(tmp_path / "path", *_LIBRARIES)
         process = command.start("run", "hello", "--thread", "t1")
         until(lambda: len(command.server.bodies) == 1)
         command.kill(process)
 
     assert command.said() == ["hello"]
     assert early_tokens(command) != [None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "typed"), [((), "hello"), (("chat", "hello"), "")], ids=["typed", "on the command line"]
+)
+def test_the_first_message_of_a_chat_is_stored_and_sent_while_it_loads_and_is_answered_after_a_kill(
+    tmp_path: Path, arguments: tuple[str, ...], typed: str
+) -> None:
+    with scripted(tmp_path, [DELAY(30, TXT("too early")), TXT("done")]) as command:
+        command.extra_env = loading_forever(tmp_path / "path", *_LIBRARIES)
+        chat = command.chat(*arguments, "--thread", "t1")
+        if typed:
+            chat.plays("> ", f"<{typed}")
+        until(lambda: len(command.server.bodies) == 1)
+        chat.signals(signal.SIGKILL)
+        chat.ends()
+        command.extra_env = {}
+        [thread] = command.json("threads", "list")["threads"]
+        code, result = command.run_json("--resume", "t1")
+
+    assert (thread["status"], thread["queued_messages"], command.said()) == ("resumable", 1, ["hello"])
+    assert (code, result["answer"], result["usage"]["requests"]) == (0, "done", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "settings", "early", "said"),
+    [
+        ("hello", "", [None], ["graph-agent", "AsyncOpenAI"]),
+        ("what is in @notes.txt here", "", [None], ["AsyncOpenAI", "AsyncOpenAI"]),
+        ("hello", 'early_request = "off"', [None], ["AsyncOpenAI", "AsyncOpenAI"]),
+        ("hello", '[[hooks.user_prompt]]\ncommand = "true"', [None], ["AsyncOpenAI", "AsyncOpenAI"]),
+        ("!true", "", [], ["AsyncOpenAI"]),
+        ("   ", "", [], ["AsyncOpenAI"]),
+    ],
+    ids=["message", "file", "off", "hook", "command", "blank"],
+)
+def test_what_is_entered_first_in_a_chat_is_on_the_screen_and_sent_once(
+    tmp_path: Path, line: str, settings: str, early: list[None], said: list[str]
+) -> None:
+    with scripted(tmp_path, [TXT("first answer"), TXT("last answer")][-len(said) :], settings=settings) as command:
+        (command.workspace / "notes.txt").write_text("x")
+        chat = command.chat("chat", "--thread", "t1")
+        chat.plays("> ", f"<{line}", *["first answer"] * bool(early))
+        chat.shows("mode default")
+        shown = [one for one in chat.screen.lines if line.strip() and one.rstrip() == f"> {line}"]
+        chat.plays("<and more", "last answer", "^\x04")
+        ended = chat.ends()
+        [thread] = command.json("threads", "list")["threads"]
+
+    agents = [request.headers["user-agent"].partition("/")[0] for request in command.server.requests]
+    assert (ended, agents, early_tokens(command)[:1]) == (0, said, early)
+    assert (thread["turns"], command.said()[-1]) == (len(said), "and more")
+    assert len(shown) == bool(line.strip()), chat.screen.lines
+    assert of_doctor(command) == "no early request was left unused"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -143,13 +204,25 @@ def test_without_it_every_request_waits_for_its_turn(tmp_path: Path) -> None:
     assert (code, request.headers["user-agent"].partition("/")[0]) == (0, "AsyncOpenAI")
 
 
-def killed_and_resumed(folder: Path, seconds: float) -> str:
-    """Kill a run after this time and resume it; how far it had come."""
+def kill_run(command: Command, seconds: float) -> None:
+    process = command.start("run", "do it", "--thread", "t1")
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(0.1 + seconds)
+    command.kill(process)
+
+
+def kill_chat(command: Command, seconds: float) -> None:
+    chat = command.chat("chat", "--thread", "t1")
+    chat.plays("> ", "<do it")
+    time.sleep(seconds)
+    chat.signals(signal.SIGKILL)
+    chat.ends()
+
+
+def killed_and_resumed(folder: Path, kill: Callable[[Command, float], None], seconds: float) -> str:
+    """Kill it after this time and resume its thread; how far it had come."""
     with scripted(folder, [DELAY(0.1, TXT("hello"))] * 2) as command:
-        process = command.start("run", "do it", "--thread", "t1")
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(seconds)
-        command.kill(process)
+        kill(command, seconds)
         sent, stored = len(command.server.bodies), [*(folder / "home").rglob("*.db")] and waiting(command)
         code, result = command.run_json("--resume", "t1")
         if not stored:
@@ -174,8 +247,11 @@ def waiting(command: Command) -> list[str]:
 
 @pytest.mark.sweep
 @pytest.mark.timeout(900)
-def test_killed_at_any_instant_of_its_start_no_message_is_lost_or_sent_twice(tmp_path: Path) -> None:
-    ends = Counter(killed_and_resumed(tmp_path / str(number), 0.1 + 0.05 * number) for number in range(60))
+@pytest.mark.parametrize("kill", [kill_run, kill_chat])
+def test_killed_at_any_instant_of_its_start_no_message_is_lost_or_sent_twice(
+    tmp_path: Path, kill: Callable[[Command, float], None]
+) -> None:
+    ends = Counter(killed_and_resumed(tmp_path / str(number), kill, 0.05 * number) for number in range(60))
 
     assert {"nothing stored", "sent"} <= {*ends}, ends
 

@@ -9,7 +9,7 @@ import errno
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
@@ -48,7 +48,7 @@ from graph_agent.events import (
     TurnStarted,
 )
 from graph_agent.ports.storage import ANSWER_POLL_S
-from graph_agent.ports.stored_text import plain_text
+from graph_agent.ports.stored_text import plain_text, storable
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.wording import escape, format_count
 
@@ -147,17 +147,7 @@ class Chat:
         return self._turns.exit_code
 
     async def _talk(self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None) -> None:
-        session, typed = await self._open_first(first, loaded)
-        text = self._options.message if self._options.message is not None else typed
-        self._queue.first = message = "" if text is None or is_command(text) else text
-        if typed and text is not typed:
-            await self._queue.enter(session, typed, is_urgent=False)
-        await self._enter(session, self._options.target)
-        if message and not self._queue.first:
-            self._sends_queued = True  # It is queued behind others, and the person wants an answer now.
-        elif text is not None:
-            self._queue.first = ""
-            await self._handle(session, text)
+        await self._begin(first, loaded)
         while (current := self._session) is not None:
             if command := await self._queue.due_command(current, in_order=self._sends_queued):
                 await self._handle(current, command)
@@ -171,6 +161,25 @@ class Chat:
                     # Enter or /now alone sends what is queued.
                     self._sends_queued = self._sends_queued or text.strip() in ("", "/now")
                     await self._handle(current, text)
+
+    async def _begin(self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None) -> None:
+        """Open the first thread, and send the first message."""
+        session, typed = await self._open_first(first, loaded)
+        text = self._options.message if self._options.message is not None else typed
+        message = _message_in(text)
+        waiting = [] if self._options.target.exists else [queued for _, queued in await session.queued()]
+        is_stored = bool(message) and storable(message) in waiting
+        self._queue.first = "" if is_stored else message
+        if typed and text is not typed:
+            await self._queue.enter(session, typed, is_urgent=False)
+        await self._enter(session, self._options.target)
+        if is_stored:
+            await self._send_queued(session, is_shown=True)
+        elif message and not self._queue.first:
+            self._sends_queued = True  # It is queued behind others, and the person wants an answer now.
+        elif text is not None:
+            self._queue.first = ""
+            await self._handle(session, text)
 
     async def _change_elsewhere(self, session: "Session") -> None:
         """Return when another process has queued a message, or answered a question that is left open here."""
@@ -191,7 +200,7 @@ class Chat:
         self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None
     ) -> "tuple[Session, str | None]":
         """The session and what was entered while it was opened, whichever is there sooner."""
-        opening = asyncio.ensure_future(self._open(self._options.target))
+        opening = asyncio.ensure_future(self._open(self._with_first_message(first)))
         try:
             if first is not None:
                 await asyncio.wait({opening, first}, return_when=asyncio.FIRST_COMPLETED)
@@ -212,6 +221,19 @@ class Chat:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _with_first_message(self, first: asyncio.Task[str | None] | None) -> Target:
+        """The first thread; a message for a new one is stored, and its request may leave, while the rest loads."""
+        target, message = self._options.target, self._options.message
+        if target.exists:
+            return target
+        if message is not None:
+            given: dict[str, Any] = {"prompt": _message_in(message)}
+        elif first is not None:
+            given = {"typed": asyncio.ensure_future(_typed_message(first))}
+        else:
+            given = {}
+        return replace(target, flags={**target.flags, **given, "sends_prompt": True})
 
     async def _open(self, target: Target) -> "Session":
         self._servers.clear()
@@ -240,9 +262,12 @@ class Chat:
         self._say(f"{format_count(count, 'message')} queued: Enter to send, Up to edit the last")
         return lambda: self._queue.take_back(session)
 
-    async def _send_queued(self, session: "Session") -> bool:
-        """Send the oldest queued message; False where none is queued and none was entered meanwhile."""
-        self._shows_sent = True
+    async def _send_queued(self, session: "Session", *, is_shown: bool = False) -> bool:
+        """Send the oldest queued message; False where none is queued and none was entered meanwhile.
+
+        With `is_shown` it is on the screen already.
+        """
+        self._shows_sent = not is_shown
         try:
             sent = await self._turns.run(session, session.send_queued(self._programs.shared_output))
         except MessageBlocked as refusal:
@@ -446,6 +471,17 @@ class Chat:
             self._say(f"{format_count(count, 'approval')} {are} still pending; nothing was run.")
         elif count:
             self._say(f"{format_count(count, 'call')} still {'needs' if count == 1 else 'need'} your decision.")
+
+
+def _message_in(text: str | None) -> str:
+    """The text if it is a message, and no command; else empty."""
+    return "" if text is None or not text.strip() or is_command(text) else text
+
+
+async def _typed_message(first: asyncio.Task[str | None]) -> str:
+    """The first message once it is entered; empty if it is none, or the person leaves."""
+    await asyncio.wait({first})
+    return "" if first.cancelled() or first.exception() is not None else _message_in(first.result())
 
 
 def show_recent(database: Path, thread_id: str, display: TurnDisplay) -> None:

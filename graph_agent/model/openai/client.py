@@ -189,7 +189,10 @@ class _EarlyTransport(httpx2.AsyncBaseTransport):
         if early is not None:
             answer = None
             try:
-                if _are_equal(early.request, request, await request.aread()):
+                body = await request.aread()
+                if early.request is None and _are_equal(own := early.encode(body), request, body):
+                    early.send_if_connected(own)
+                if early.request is not None and _are_equal(early.request, request, body):
                     answer = await early.answer()
             finally:
                 if answer is None:

@@ -1,7 +1,7 @@
 """A request that leaves while the program still loads; the model takes its answer over.
 
-It goes out on a connection of its own, with nothing but the standard library. Until it is asked for, the answer
-waits in that connection.
+It goes out on a connection of its own, with nothing but the standard library, which may be opened before there is a
+message. Until it is asked for, the answer waits in that connection.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import os
 import re
 import ssl
 import string
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ _OK = 200
 _REFUSALS = (400, 401, 404, 422, 429, 500, 502, 503)
 """Statuses that depend on the body or the key. Others may depend on headers, which differ from those of a turn."""
 _HOP_BY_HOP = ("connection", "content-length", "keep-alive", "transfer-encoding")
+_MOST_IDLE_S = 30.0
+"""A connection that waited longer may have been forgotten by what lies between, which tells nobody."""
 _FINAL = 200
 """The lowest status of a final response; lower ones are interim responses."""
 
@@ -51,29 +54,60 @@ class EarlyAnswer(NamedTuple):
     """Closing them closes the connection."""
 
 
-class EarlyRequest:
-    """One request, sent at once. The first request of the turn gets its answer, if both are equal."""
+async def _no_record() -> None:
+    """Nothing was sent."""
 
-    def __init__(
-        self, model: ModelSettings, body: bytes, clear_record: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
-        self.request = encode_request(model, body)
-        self.clear_record = clear_record
+
+class EarlyRequest:
+    """The first request of a thread, sent before its turn. The turn's own gets its answer, if both are equal."""
+
+    def __init__(self, model: ModelSettings) -> None:
+        self.request: EncodedRequest | None = None
+        """None until it is sent."""
+        self.clear_record: Callable[[], Coroutine[Any, Any, None]] = _no_record
         """Deletes the record of the request, once its answer is used or if it was never sent."""
+        self._model = model
         self._has_left = False
         self._is_closed = False
-        self._sending = asyncio.create_task(self._send(self.request, model))
+        self._ahead: asyncio.Task[_Connection] | None = None
+        self._connected_at = 0.0
+        self._sending: asyncio.Task[_Connection] | None = None
+
+    def connect_ahead(self) -> None:
+        """Open the connection while a person types, where that takes round trips.
+
+        Without encryption it takes one, and a simple local server may serve nobody else meanwhile.
+        """
+        if urlsplit(self._model.endpoint).scheme == "https":
+            self._connected_at = time.monotonic()
+            self._ahead = asyncio.create_task(_connect(self._model))
+
+    def encode(self, body: bytes) -> EncodedRequest:
+        """The request with this body."""
+        return encode_request(self._model, body)
+
+    def send_if_connected(self, request: EncodedRequest) -> None:
+        """Send the turn's own request on the connection that was opened ahead, if it is unused and still open."""
+        ahead = self._ahead
+        if self.request is None and ahead is not None and ahead.done() and self._is_usable(ahead):
+            self.send(request.body, _no_record)
+
+    def send(self, body: bytes, clear_record: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Send this body, once."""
+        self.request, self.clear_record = self.encode(body), clear_record
+        self._sending = asyncio.create_task(self._send(self.request))
 
     async def sent(self, seconds: float) -> None:
         """Wait until it was sent or has failed, at most for this time."""
-        await asyncio.wait({self._sending}, timeout=seconds)
+        if self._sending is not None:
+            await asyncio.wait({self._sending}, timeout=seconds)
 
     async def answer(self) -> EarlyAnswer | None:
         """The answer, once; None if the request has to be sent again, because none came from the endpoint.
 
         Errors are not reported: whoever sends the request again meets them too.
         """
-        if self._is_closed:
+        if self._is_closed or self._sending is None:
             return None
         with suppress(*_FAULTS):
             reader, writer = await self._sending
@@ -96,25 +130,44 @@ class EarlyRequest:
         if self._is_closed:
             return
         self._is_closed = True
-        self._sending.cancel()
-        with suppress(asyncio.CancelledError, *_FAULTS):
-            _, writer = await self._sending
-            writer.close()
+        for task in filter(None, (self._ahead, self._sending)):
+            task.cancel()
+            with suppress(asyncio.CancelledError, *_FAULTS):
+                _, writer = await task
+                writer.close()
         if not self._has_left:
             await self.clear_record()
 
-    async def _send(self, request: EncodedRequest, model: ModelSettings) -> _Connection:
-        parts, sent = urlsplit(request.url), _head(request) + request.body
-        certificates = None
-        if parts.scheme == "https":
-            certificates = await asyncio.to_thread(trusted_certificates, model)
-            certificates.set_alpn_protocols(["http/1.1"])
-        port = parts.port or _PORTS[parts.scheme]
-        async with asyncio.timeout(model.connect_timeout_s):
-            reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=certificates)
+    async def _send(self, request: EncodedRequest) -> _Connection:
+        reader, writer = await self._opened_ahead() or await _connect(self._model)
         self._has_left = True
-        writer.write(sent)
+        writer.write(_head(request) + request.body)
         return reader, writer
+
+    async def _opened_ahead(self) -> _Connection | None:
+        """The connection that was opened ahead, unless that failed, or it was left or closed meanwhile."""
+        if self._ahead is None:
+            return None
+        await asyncio.wait({self._ahead})
+        if self._is_usable(self._ahead):
+            return self._ahead.result()
+        with suppress(asyncio.CancelledError, *_FAULTS):
+            self._ahead.result()[1].close()
+        return None
+
+    def _is_usable(self, ahead: asyncio.Task[_Connection]) -> bool:
+        is_recent = time.monotonic() - self._connected_at < _MOST_IDLE_S
+        return is_recent and not ahead.cancelled() and not ahead.exception() and not ahead.result()[0].at_eof()
+
+
+async def _connect(model: ModelSettings) -> _Connection:
+    parts = urlsplit(model.endpoint)
+    certificates = None
+    if parts.scheme == "https":
+        certificates = await asyncio.to_thread(trusted_certificates, model)
+        certificates.set_alpn_protocols(["http/1.1"])
+    async with asyncio.timeout(model.connect_timeout_s):
+        return await asyncio.open_connection(parts.hostname, parts.port or _PORTS[parts.scheme], ssl=certificates)
 
 
 def trusted_certificates(model: ModelSettings) -> ssl.SSLContext:

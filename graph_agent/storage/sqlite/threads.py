@@ -247,6 +247,7 @@ SELECT 1 + max(coalesce((SELECT max(id) FROM inbox), 0), coalesce((
         AND length(message_id) <= 18), 0)),
     :thread_id, :text, :by, :at, :urgent
 """
+_NOTE_EARLY_REQUEST = "UPDATE inbox SET early_tokens = ? WHERE thread_id = ? AND id = ?"
 _TAKE_BACK = """
 DELETE FROM inbox WHERE thread_id = ? AND id = ? AND taken_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM transcript WHERE transcript.thread_id = inbox.thread_id AND message_id = 'inbox-' || inbox.id
@@ -261,13 +262,20 @@ class SqliteInbox:
         self._database = database
         self._clock = clock
 
-    async def queue(self, thread_id: str, text: str, by: str, *, is_urgent: bool = False) -> int:
-        """See `Inbox.queue`: durable when this returns."""
+    async def queue(
+        self, thread_id: str, text: str, by: str, *, is_urgent: bool = False, early_tokens: int | None = None
+    ) -> int:
+        """See `Inbox.queue`: durable when this returns; `early_tokens` as in `note_early_request`."""
         row = {"thread_id": thread_id, "text": storable(text), "by": storable(by), "at": self._clock.now()}
         values = {**row, "urgent": int(is_urgent)}
-        return await self._database.write(
-            lambda connection: connection.execute(QUEUE_MESSAGE, values).lastrowid or 0
-        )
+
+        def queue(connection: Connection) -> int:
+            number = connection.execute(QUEUE_MESSAGE, values).lastrowid or 0
+            if early_tokens is not None:
+                connection.execute(_NOTE_EARLY_REQUEST, (early_tokens, thread_id, number))
+            return number
+
+        return await self._database.write(queue)
 
     async def mark_urgent(self, thread_id: str) -> int:
         def mark_urgent(connection: Connection) -> int:
@@ -314,9 +322,8 @@ class SqliteInbox:
 
     async def note_early_request(self, thread_id: str, message_id: int, tokens: int | None) -> None:
         """Note, durably, that a request about a waiting message is sent now; None: nothing was paid in vain."""
-        statement = "UPDATE inbox SET early_tokens = ? WHERE thread_id = ? AND id = ?"
         values = (tokens, thread_id, message_id)
-        await self._database.write(lambda connection: connection.execute(statement, values))
+        await self._database.write(lambda connection: connection.execute(_NOTE_EARLY_REQUEST, values))
 
     async def unused_requests(self, thread_id: str) -> list[int]:
         """See `FindUnusedRequests`."""

@@ -31,9 +31,14 @@ class Cleared:
         self.count += 1
 
 
-def send(settings: ModelSettings, cleared: Cleared, text: str = "hi") -> EarlyRequest:
-    body = RequestEncoder(settings, "m").body([PlainMessage("human", text)], [], Capabilities())
-    return EarlyRequest(settings, body, cleared)
+def body_of(settings: ModelSettings) -> bytes:
+    return RequestEncoder(settings, "m").body([PlainMessage("human", "hi")], [], Capabilities())
+
+
+def send(settings: ModelSettings, cleared: Cleared) -> EarlyRequest:
+    early = EarlyRequest(settings)
+    early.send(body_of(settings), cleared)
+    return early
 
 
 async def ask(client: EndpointClient, text: str = "hi") -> str:
@@ -43,14 +48,20 @@ async def ask(client: EndpointClient, text: str = "hi") -> str:
 
 @contextlib.asynccontextmanager
 async def answering(
-    head: bytes, *pieces: bytes, certificates: ssl.SSLContext | None = None
+    head: bytes, *pieces: bytes, certificates: ssl.SSLContext | None = None, closed: int = 0
 ) -> AsyncIterator[ModelSettings]:
-    """An endpoint that sends these bytes to the first request and a plain answer to each later one."""
-    asked = 0
+    """An endpoint that sends these bytes on the first connection and a plain answer on each later one.
+
+    As many connections as `closed` it closes before that, without an answer.
+    """
+    asked = -closed
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal asked
         asked += 1
+        if asked <= 0:
+            writer.close()
+            return
         head_of_request = await reader.readuntil(b"\r\n\r\n")
         length = next(line for line in head_of_request.lower().split(b"\r\n") if line.startswith(b"content-length"))
         await reader.readexactly(int(length.partition(b":")[2]))
@@ -130,6 +141,40 @@ async def test_an_answer_over_tls_is_taken_over(
 
     # The first one trusts no such server, so it never left.
     assert ("early" in answer, cleared.count) == (True, 2)
+
+
+@pytest.mark.parametrize("closed", [0, 1])
+@pytest.mark.parametrize("is_early", [True, False])
+async def test_a_connection_that_was_opened_ahead_carries_the_request_unless_the_server_closed_it(
+    certificate: tuple[Path, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch, closed: int, is_early: bool
+) -> None:
+    file, own = certificate
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    cleared = Cleared()
+
+    async with answering(OK + b"\r\n", EVENT, certificates=own, closed=closed) as settings:
+        early = EarlyRequest(settings)
+        early.connect_ahead()
+        await asyncio.sleep(0.3)
+        if is_early:
+            early.send(body_of(settings), cleared)
+        client = open_client(settings, "m", early)
+        answer = await ask(client)
+        await client.close()
+
+    # The first connection that the server keeps is the only one that is answered like this.
+    assert ("early" in answer, cleared.count) == (True, int(is_early))
+
+
+async def test_a_connection_is_opened_ahead_only_where_that_takes_round_trips() -> None:
+    with FakeOpenAI([TXT("late")]) as server:
+        settings = ModelSettings(base_url=server.base_url)
+        early = EarlyRequest(settings)
+        early.connect_ahead()
+        early.send_if_connected(early.encode(b"{}"))
+        await early.close()
+
+    assert (early.request, server.requests) == (None, [])
 
 
 Change = Callable[[ModelSettings], tuple[ModelSettings, str]]
