@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["open_chat"]
 
+_SWITCH_S = 0.001
+"""How long a key or an entered message waits at each change of threads while the rest loads; usually 5 ms."""
+
 
 def open_chat(target: Target | Callable[[], Target], message: str | None, *, db: str | None = None) -> int:
     """Chat until the person leaves; returns the exit code.
@@ -55,6 +58,7 @@ def open_chat(target: Target | Callable[[], Target], message: str | None, *, db:
         if not isinstance(target, Target):
             target()  # Its error comes first.
         raise UsageError(f'No terminal found. Run one prompt without a terminal: `{own_command()} run "…"`.')
+    sys.setswitchinterval(_SWITCH_S)
     completer = ChatCompleter(Path.cwd(), database_path(os.environ, db))
     history = data_dir(os.environ) / "history"
     try:
