@@ -54,7 +54,7 @@ def _prompt(ground: Ground) -> Iterator[Figure]:
 def prompt_s(arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> float:
     """From the start of a chat until it can be typed into."""
     began = time.perf_counter()
-    program = PtyProgram(["-m", "graph_agent", *arguments], folder, env)
+    program = PtyProgram(["-m", "graph_agent", *arguments], folder, env, is_cold=True)
     program.sees("> ")
     taken = time.perf_counter() - began
     _leave(program)
@@ -62,7 +62,7 @@ def prompt_s(arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> 
 
 
 def _keys_ms(folder: Path, env: Mapping[str, str]) -> Iterator[float]:
-    program = PtyProgram(["-m", "graph_agent", "chat"], folder, env)
+    program = PtyProgram(["-m", "graph_agent", "chat"], folder, env, is_cold=True)
     program.sees("> ")
     for number in range(_KEYS):
         key = "qxjz"[number % 4]
@@ -152,7 +152,7 @@ def _turn_s(folder: Path, server: FakeOpenAI) -> float:
     environment: Mapping[str, str] = home_of(folder, server)
     before = len(server.requests)
     began = time.monotonic()
-    program = PtyProgram(["-m", "graph_agent", "chat", "hello"], folder, environment)
+    program = PtyProgram(["-m", "graph_agent", "chat", "hello"], folder, environment, is_cold=True)
     program.sees("end")
     program.types(_CTRL_D)
     program.ends()

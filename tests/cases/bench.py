@@ -75,7 +75,7 @@ class Bench:
 
     def chat(self, *arguments: str) -> PtyProgram:
         """The program in a pseudo-terminal."""
-        return PtyProgram(["-m", "graph_agent", *arguments], self.workspace, self.command.env)
+        return self.command.chat(*arguments)
 
     def results(self, number: int) -> list[str]:
         """All tool messages of a request, the first request being 1."""

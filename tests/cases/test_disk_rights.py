@@ -36,7 +36,7 @@ class Somebody:
 
     def types(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         known = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8", **environment}
-        done = run_forked(arguments, self.workspace, known, "", _SOMEBODY)
+        done = run_forked(arguments, self.workspace, known, "", uid=_SOMEBODY)
         assert "Traceback" not in done.stdout + done.stderr
         return done
 

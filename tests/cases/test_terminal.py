@@ -35,7 +35,8 @@ def test_pasted_lines_are_one_message_whatever_they_begin_with(set_up: SetUp) ->
 
 def test_what_is_typed_while_the_chat_starts_comes_after_its_first_message(set_up: SetUp) -> None:
     bench = set_up(TXT("one"), TXT("two"), TXT("three"))
-    chat = bench.chat("chat", "first")
+    command = ["-m", "graph_agent", "chat", "first"]
+    chat = PtyProgram(command, bench.workspace, bench.command.env, is_cold=True)
 
     chat.sees("/help")
     chat.types("second\rthird\r")

@@ -9,7 +9,6 @@ async with Editor.start(command) as editor:
 import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from acp import RequestError, connect_to_agent, schema, text_block
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamEvent
 
-from tests.fakes.forked_command import ForkedProgram, start_forked
+from tests.fakes.forked_command import ForkedProcess, start_forked
 from tests.scenarios.command import Command
 
 __all__ = ["DISMISS", "Editor", "EditorSession", "error_of"]
@@ -78,7 +77,7 @@ class Editor:
     """A client with its agent."""
 
     command: Command
-    program: ForkedProgram
+    program: ForkedProcess
     agent: ClientSideConnection
     updates: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -153,7 +152,7 @@ class Editor:
 
     def kill(self) -> None:
         """Kill -9 the agent."""
-        self.program.send(signal.SIGKILL)
+        self.program.kill()
 
     async def until(self, holds: Callable[[], Any], what: str = "") -> None:
         """Wait until something holds.

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.forked_command import run_forked
+from tests.fakes.forked_command import ForkedProcess, Start, is_forkable, run_forked, start
 from tests.fakes.openai_server import FakeOpenAI, Reply
 from tests.fakes.pty_program import PtyProgram
 
@@ -81,7 +80,7 @@ class Command:
         self, *arguments: str, cwd: Path | None = None, stdin: str = ""
     ) -> "subprocess.CompletedProcess[str]":
         """Run to the end; a run that takes a minute is stuck. It is forked where all is loaded already."""
-        if any(name.startswith("PYTHON") for name in self.extra_env):
+        if not is_forkable(self.extra_env):
             return self.run_cold(*arguments, cwd=cwd, stdin=stdin)
         return run_forked(arguments, cwd or self.workspace, self.env, stdin)
 
@@ -127,20 +126,14 @@ class Command:
         done = self("run", *arguments, "--output", "json")
         return done.returncode, json.loads(done.stdout)
 
-    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+    def start(self, *arguments: str) -> ForkedProcess:
         """Start in the background."""
-        return subprocess.Popen(
-            self.argv(*arguments),
-            cwd=self.workspace,
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        with Path(os.devnull).open("r+b") as nothing:
+            return start(Start(arguments, self.workspace, self.env), [nothing.fileno()] * 3)
 
-    def kill(self, process: "subprocess.Popen[bytes]") -> None:
+    def kill(self, process: ForkedProcess) -> None:
         """Kill -9, and wait until it is gone."""
-        process.send_signal(signal.SIGKILL)
+        process.kill()
         process.wait(timeout=10)
 
 

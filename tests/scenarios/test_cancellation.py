@@ -3,26 +3,23 @@
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.fakes.forked_command import ForkedProcess
 from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI
 from tests.fakes.waiting import is_running
 from tests.scenarios.command import NO_SANDBOX, Command, scripted, until
-
-if TYPE_CHECKING:
-    import subprocess
 
 _CODES = [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
 _STUBBORN = "trap '' TERM; bash -c 'trap \"\" TERM; echo $$ > child; exec sleep 61' & echo half; wait; echo whole"
 
 
-def _run(command: Command, *arguments: str) -> "subprocess.Popen[bytes]":
+def _run(command: Command, *arguments: str) -> ForkedProcess:
     return command.start("run", "go", "--thread", "t1", "--mode", "bypassPermissions", *arguments)
 
 
-def _cut(process: "subprocess.Popen[bytes]", number: signal.Signals) -> int:
+def _cut(process: ForkedProcess, number: signal.Signals) -> int:
     process.send_signal(number)
     return process.wait(timeout=30)
 

@@ -225,12 +225,12 @@ async def test_ctrl_c_stops_the_turns_that_run_and_then_ends_the_agent(tmp_path:
             turn = session.begin("go")
             await editor.until(lambda: command.server.requests, "the request")
 
-            editor.program.send(signal.SIGINT)
+            editor.program.send_signal(signal.SIGINT)
 
             assert await turn == "cancelled"
             assert await session.prompt("next") == "end_turn"
             await asyncio.sleep(0.5)  # Until then there may be something to stop.
-            editor.program.send(signal.SIGINT)
+            editor.program.send_signal(signal.SIGINT)
             await editor.until(lambda: process_started(editor.program.pid) is None, "the end")
         assert editor.exit_code == 128 + signal.SIGINT
 

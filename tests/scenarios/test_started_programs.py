@@ -117,7 +117,8 @@ def test_a_command_of_the_same_user_cannot_read_the_environment_of_its_agent(
     if is_protected:
         before += "from graph_agent.cli.startup import forbid_reading_memory; forbid_reading_memory()"
     with sandboxed_process("none", OTHER_USER) as process:
-        output, _ = process.run(_READ, before=before, environment={"SOME_API_KEY": "sk-of-the-agent"})
+        secret = {"SOME_API_KEY": "sk-of-the-agent"}
+        output, _ = process.run(_READ, before=before, environment=secret, is_cold=True)
 
     assert ("sk-of-the-agent" in output, "Permission denied" in output) == (found, is_protected)
 

@@ -175,7 +175,7 @@ def test_cancelling_a_running_task_stops_its_turn(tmp_path: Path) -> None:
         until(lambda: bool(command.server.requests))
         command("tasks", "cancel", task["task_id"])
         until(lambda: command.json("threads", "list")["threads"][0]["status"] != "running")
-        worker.terminate()
+        worker.send_signal(signal.SIGTERM)
         worker.wait(timeout=20)
 
         assert _statuses(command) == {"go": "cancelled"}

@@ -10,14 +10,12 @@ import pytest
 from graph_agent.config.paths import ServerPath
 from graph_agent.ports import Decisions, FileStates, Inbox, Journal
 from graph_agent.storage import open_database
-from graph_agent.storage.blobs import FileBlobs
-from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.decisions import SqliteDecisions
 from graph_agent.storage.sqlite.journal import SqliteJournal
 from graph_agent.storage.sqlite.threads import SqliteFileStates, SqliteInbox
 from tests.fakes.stepping_clock import SteppingClock
-from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph
+from tests.graph_agent.storage.conftest import blobs, clock, graph, inbox, journal, saver
 
 if TYPE_CHECKING:
     from tests.fakes.postgres_server import PostgresServer
@@ -66,36 +64,6 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 async def database(engine: Engine) -> AsyncIterator[Database]:
     async with await engine.open() as database:
         yield database
-
-
-@pytest.fixture
-def blobs(tmp_path: Path) -> FileBlobs:
-    return FileBlobs(tmp_path / "blobs")
-
-
-@pytest.fixture
-def clock() -> SteppingClock:
-    return SteppingClock()
-
-
-@pytest.fixture
-def saver(database: Database) -> CheckpointSaver:
-    return CheckpointSaver(database)
-
-
-@pytest.fixture
-def graph(saver: CheckpointSaver) -> Graph:
-    return compile_graph(saver)
-
-
-@pytest.fixture
-def journal(database: Database, blobs: FileBlobs, clock: SteppingClock) -> SqliteJournal:
-    return SqliteJournal(database, blobs, clock)
-
-
-@pytest.fixture
-def inbox(database: Database, clock: SteppingClock) -> SqliteInbox:
-    return SqliteInbox(database, clock)
 
 
 @dataclass(frozen=True)

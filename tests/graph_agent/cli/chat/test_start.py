@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 def _chat(folder: Path, *arguments: str, **environment: str) -> PtyProgram:
     home = {"GRAPH_AGENT_HOME": str(folder / "home"), **environment}
-    return PtyProgram(["-m", "graph_agent", *arguments], folder, home)
+    return PtyProgram(["-m", "graph_agent", *arguments], folder, home, is_cold=True)
 
 
 def test_without_a_terminal_there_is_no_chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
