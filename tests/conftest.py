@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,14 @@ from tools import programs
 if TYPE_CHECKING:
     from tests.fakes.postgres_server import PostgresServer
 
-__all__ = ["isolated", "postgres", "postgres_template", "pytest_collection_finish", "pytest_configure"]
+__all__ = [
+    "isolated",
+    "postgres",
+    "postgres_programs",
+    "postgres_template",
+    "pytest_collection_finish",
+    "pytest_configure",
+]
 
 
 def pytest_configure() -> None:
@@ -44,16 +52,24 @@ def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> "Iterator[PostgresServer]":
-    """The PostgreSQL server of this test process."""
-    from tests.fakes.postgres_server import find_programs, running_server  # noqa: PLC0415 - few tests need it
+def postgres_programs() -> Path:
+    """The folder of PostgreSQL's programs, for a test that starts a server of its own."""
+    from tests.fakes.postgres_server import find_programs  # noqa: PLC0415 - few tests need it
 
     found = find_programs()
     if found is None:
         if os.environ.get("TEST_POSTGRES") == "required":
             pytest.fail("no PostgreSQL server was found, and this run requires one")
         pytest.skip("no PostgreSQL server was found (apt install postgresql)")
-    with running_server(found) as server:
+    return found
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_programs: Path) -> "Iterator[PostgresServer]":
+    """The PostgreSQL server of this test process."""
+    from tests.fakes.postgres_server import running_server  # noqa: PLC0415 - as above
+
+    with running_server(postgres_programs) as server:
         yield server
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal
 from graph_agent.app.opening import open_session
 from graph_agent.app.reader import database_stamp, read_database
 from graph_agent.app.threads import run_until_question
-from graph_agent.config.paths import folder_at
+from graph_agent.config.paths import ServerPath, folder_at
 from graph_agent.config.trust import trust_file
-from graph_agent.errors import AgentError, ThreadHeld
+from graph_agent.errors import AgentError, DamagedDatabase, NewerSchema, StorageError, ThreadHeld
 from graph_agent.storage.sqlite.tasks import Task, TaskTable
 from graph_agent.storage.sqlite.threads import Store, open_store
 from graph_agent.wording import format_count
@@ -37,6 +37,8 @@ _POLL_S = 0.5
 _SHOWN_CHARS = 60
 _REREAD_S = 5.0
 """After this time it reads in any case: the file does not change when the holder of a thread dies."""
+_PAUSE_S = 3.0
+"""How long it leaves a task alone that it could not open, and a server that it could not reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,11 @@ class Worker:
         self._report = report
         self._running: dict[str, _Running] = {}
         self._last_read = _LastRead()
+        self._left_alone: dict[str, float] = {}
+        """Until when it does not try a task again, by the clock of the event loop."""
         self._stopping = asyncio.Event()
         self._is_ending = False
+        self._failure: StorageError | None = None
 
     def stop(self) -> None:
         """Start no more tasks and let running turns end within the grace period; a second call interrupts them."""
@@ -98,16 +103,36 @@ class Worker:
         self._report(f"Worker {worker_id} started; it runs up to {most} at a time. Stop it with Ctrl-C or SIGTERM.")
         try:
             while not self._stopping.is_set():
-                started = await self._start_due(store, tasks, worker_id)
+                started = await self._look(store, tasks, worker_id)
                 if self._options.until_idle and not started and not self._running:
                     break
                 await self._wait()
             await self._drain()
             await tasks.end_worker(worker_id)
+            if self._failure is not None:
+                raise self._failure
         finally:
             for one in self._running.values():
                 one.work.cancel()
             await store.database.close()
+
+    async def _look(self, store: Store, tasks: TaskTable, worker_id: str) -> bool:
+        """Do `_start_due`. A server that cannot be reached is asked again until it can; True meanwhile.
+
+        Raises:
+            StorageError: the database is a file, or no more waiting helps.
+        """
+        try:
+            return await self._start_due(store, tasks, worker_id)
+        except (DamagedDatabase, NewerSchema):
+            raise
+        except StorageError as failure:
+            if not isinstance(self._database, ServerPath):
+                raise
+            self._report(f"Waits for the server: {failure}")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
+            return True
 
     async def _wait(self) -> None:
         """Until a running task ends, the worker is stopped, or it is time to look again."""
@@ -135,8 +160,14 @@ class Worker:
         free = self._options.slots - len(self._running)
         if free <= 0:
             return False
-        due = [task for task in await tasks.open_tasks() if task.task_id not in self._running]
-        threads = self._read_threads() if due else {}
+        now = asyncio.get_running_loop().time()
+        due = [
+            task
+            for task in await tasks.open_tasks()
+            if task.task_id not in self._running and self._left_alone.get(task.task_id, now) <= now
+        ]
+        # Beside the event loop, which has to stop commands at the end of a lease while a server is waited for.
+        threads = await asyncio.to_thread(self._read_threads, now) if due else {}
         has_changed = False
         for task in due:
             if free <= 0:
@@ -151,8 +182,8 @@ class Worker:
                 free, has_changed = free - 1, True
         return has_changed
 
-    def _read_threads(self) -> dict[str, "ThreadSummary"]:
-        stamp, now = database_stamp(self._database), asyncio.get_running_loop().time()
+    def _read_threads(self, now: float) -> dict[str, "ThreadSummary"]:
+        stamp = database_stamp(self._database)
         if stamp != self._last_read.stamp or now - self._last_read.at > _REREAD_S:
             with read_database(self._database) as reader:
                 threads = {thread.thread_id: thread for thread in reader.threads()}
@@ -170,18 +201,32 @@ class Worker:
         return await self._record_end(task, tasks, "failed", thread.outcome, _explain(thread.outcome))
 
     async def _run_task(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
+        """Run the task until it ends or waits. What fails is recorded, unless that is the hold on its thread or on
+        the database: then it is still to be done.
+        """
         short = short_id(task.task_id)
         self._report(f"{short}  started in thread {short_id(task.thread_id)}: {_first_line(task.prompt)}")
         try:
-            workspace = await self._workspace(task, store)
-            flags = {**task.flags, "db": self._database, "awaits_servers": True}
-            session = await open_session(workspace=workspace, thread_id=task.thread_id, flags=flags)
-        except ThreadHeld as held:
-            self._report(f"{short}  cannot be continued here: {held}")
-            return
-        except AgentError as failure:
-            await self._record_end(task, tasks, "failed", "failed", str(failure))
-            return
+            try:
+                await self._continue_task(task, store, tasks, is_retry=is_retry)
+            except AgentError as failure:
+                if isinstance(failure, ThreadHeld | StorageError) and not isinstance(failure, DamagedDatabase):
+                    raise
+                await self._record_end(task, tasks, "failed", "failed", str(failure))
+        except (ThreadHeld, StorageError) as failure:
+            self._leave_alone(task, str(failure))
+            if isinstance(failure, NewerSchema):
+                self._failure = failure
+                self.stop()
+
+    def _leave_alone(self, task: Task, reason: str) -> None:
+        self._left_alone[task.task_id] = asyncio.get_running_loop().time() + _PAUSE_S
+        self._report(f"{short_id(task.task_id)}  cannot be continued here: {reason}")
+
+    async def _continue_task(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
+        workspace = await self._workspace(task, store)
+        flags = {**task.flags, "db": self._database, "awaits_servers": True}
+        session = await open_session(workspace=workspace, thread_id=task.thread_id, flags=flags)
         one = self._running[task.task_id]
         one.session = session
         result: TurnResult | None = None
@@ -190,8 +235,6 @@ class Worker:
                 return
             with suppress(asyncio.CancelledError):  # A turn that is interrupted may end by being cancelled.
                 result = await run_until_question(session, lambda: self._is_ending, is_retry=is_retry)
-        except AgentError as failure:
-            await self._record_end(task, tasks, "failed", "failed", str(failure))
         finally:
             one.session = None
             await session.close()
@@ -221,6 +264,8 @@ class Worker:
             self._report(f"{short}  waits for an answer to {calls}")
         elif result.status == "resumable":
             self._report(f"{short}  was interrupted; the next worker continues it")
+        elif result.status == "failed":  # It is another process's now.
+            self._leave_alone(task, result.error or "this process lost its thread")
         elif result.status == "done" and not result.unmet:
             await self._record_end(task, tasks, "done", "done")
         else:
@@ -230,11 +275,12 @@ class Worker:
     async def _record_end(
         self, task: Task, tasks: TaskTable, state: Literal["done", "failed"], outcome: str, error: str = ""
     ) -> bool:
-        ended = await tasks.end(task.task_id, state, outcome, error)
+        # Of a task that another worker has begun meanwhile, only that one knows how it ends.
+        ended = await tasks.end(task.task_id, state, outcome, error, worker=task.worker or "")
         if ended:
             self._report(f"{short_id(task.task_id)}  {state}{f': {error}' if error else ''}")
         else:
-            self._report(f"{short_id(task.task_id)}  cancelled")
+            self._report(f"{short_id(task.task_id)}  cancelled, or another worker's by now")
         return ended
 
     async def _drain(self) -> None:

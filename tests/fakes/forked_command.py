@@ -8,6 +8,7 @@ the folder one stands in, streams of another encoding) is started for real.
 
 import atexit
 import contextlib
+import ctypes
 import fcntl
 import gc
 import importlib
@@ -32,7 +33,7 @@ from typing import Any, NoReturn
 
 from tests.crash.forked_commands import load
 
-__all__ = ["ForkedProcess", "Start", "is_forkable", "run_forked", "start", "start_forked"]
+__all__ = ["ForkedProcess", "Start", "enter_namespace", "is_forkable", "run_forked", "start", "start_forked"]
 
 _ROOT = Path(__file__).parents[2]
 _MORE = (
@@ -53,6 +54,7 @@ _MORE = (
     "graph_agent.cli.views.time_travel",
     "graph_agent.mcp.servers",
     "graph_agent.model.openai.endpoint",
+    "graph_agent.storage.postgres.database",
     "graph_agent.storage.sqlite.read_store",
     "graph_agent.worker.runner",
     "httpcore2",
@@ -88,6 +90,10 @@ class Start:
     is_on_terminal: bool = False
     """Its streams are a terminal, which belongs to it alone."""
     umask: int = field(default_factory=_umask)
+    host: int | None = None
+    """A process whose network and host name it gets, which root alone may ask for."""
+    preloaded: tuple[tuple[str, str], ...] = ()
+    """Environment of a nursery of its own: for a library that has to be there before Python is."""
 
 
 class ForkedProcess:
@@ -177,7 +183,7 @@ def start(asked: Start, streams: Sequence[int]) -> ForkedProcess:
     """Start it with these descriptors as its input, output and errors."""
     body = json.dumps(asdict(asked), default=os.fspath).encode()
     line = socket.socket(socket.AF_UNIX)
-    line.connect(_nursery())
+    line.connect(_nursery(asked.preloaded))
     socket.send_fds(line, [len(body).to_bytes(4, "big")], list(streams))
     line.sendall(body)
     return ForkedProcess(int.from_bytes(line.recv(8), "big"), line)
@@ -188,6 +194,13 @@ def is_forkable(environment: Mapping[str, str]) -> bool:
     return all(not name.startswith("PYTHON") or os.environ.get(name) == text for name, text in environment.items())
 
 
+def enter_namespace(pid: int, kind: str) -> None:
+    """Move the calling thread into a namespace that a process is in, which root alone may do."""
+    with Path(f"/proc/{pid}/ns/{kind}").open("rb") as file:
+        if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), 0):
+            raise OSError(ctypes.get_errno(), f"the {kind} namespace of process {pid} cannot be entered")
+
+
 def _text(file: Any) -> str:
     file.seek(0)
     content: bytes = file.read()
@@ -195,12 +208,16 @@ def _text(file: Any) -> str:
 
 
 @cache
-def _nursery() -> str:
+def _nursery(preloaded: tuple[tuple[str, str], ...] = ()) -> str:
     """Address of the nursery of this process; it ends with it, killed or not."""
     folder = tempfile.mkdtemp(prefix="nursery-")
     address = f"{folder}/socket"
     nursery = subprocess.Popen(
-        [sys.executable, "-m", __name__, address], cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", __name__, address],
+        cwd=_ROOT,
+        env={**os.environ, **dict(preloaded)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert nursery.stdout is not None
     assert nursery.stdout.readline() == b"ready\n"
@@ -289,6 +306,9 @@ def _end_as_a_process_does(code: int) -> NoReturn:
 
 
 def _become(asked: Start, descriptors: Sequence[int]) -> None:
+    if asked.host is not None:
+        enter_namespace(asked.host, "net")
+        enter_namespace(asked.host, "uts")
     os.chdir(asked.cwd)
     os.umask(asked.umask)
     os.environ.clear()

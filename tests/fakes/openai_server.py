@@ -98,14 +98,22 @@ class FakeOpenAI:
         self._log = log
         self._used = 0
         self._lock = threading.Lock()
-        self._http = _Listener(("127.0.0.1", port), self)
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
-        self._thread.start()
+        self._listeners: list[tuple[_Listener, threading.Thread]] = []
+        self.listen(port)
 
     @property
     def base_url(self) -> str:
         """What OPENAI_BASE_URL is set to."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        return f"http://127.0.0.1:{self._listeners[0][0].server_address[1]}/v1"
+
+    def listen(self, port: int = 0) -> None:
+        """Listen also on 127.0.0.1 of the network that the calling thread is in; by default at the same port."""
+        if not port and self._listeners:
+            port = int(self._listeners[0][0].server_address[1])
+        http = _Listener(("127.0.0.1", port), self)
+        thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
+        self._listeners.append((http, thread))
+        thread.start()
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
@@ -133,10 +141,11 @@ class FakeOpenAI:
 
     def close(self) -> None:
         """Stop listening and end every connection."""
-        self._http.shutdown()
-        self._http.end_connections()
-        self._http.server_close()
-        self._thread.join()
+        for http, thread in self._listeners:
+            http.shutdown()
+            http.end_connections()
+            http.server_close()
+            thread.join()
 
     def __enter__(self) -> Self:
         return self

@@ -13,10 +13,12 @@ the folder.
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -57,12 +59,17 @@ def find_programs() -> Path | None:
 
 
 @contextmanager
-def running_server(programs: Path) -> Iterator["PostgresServer"]:
-    """A new server; it and its folder are gone after the block, and after the death of this process."""
+def running_server(
+    programs: Path, addresses: Sequence[str] = (), settings: Mapping[str, str] | None = None
+) -> Iterator["PostgresServer"]:
+    """A new server; it and its folder are gone after the block, and after the death of this process.
+
+    It also listens on these addresses, which all that is in their networks may reach.
+    """
     # Not below the folder of pytest, which its user alone may enter; short, as the path of a socket has to be.
     folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
     server = PostgresServer(folder, programs)
-    server.create()
+    server.create(addresses, settings or {})
     watch = subprocess.Popen(
         ["/bin/sh", "-c", _WATCH, str(programs), str(folder)],
         stdin=subprocess.PIPE,
@@ -92,7 +99,7 @@ class PostgresServer:
         self.process: dict[str, Any] = {"cwd": folder, **(as_account if os.geteuid() == 0 else {})}
         """How its programs are started."""
 
-    def create(self) -> None:
+    def create(self, addresses: Sequence[str], settings: Mapping[str, str]) -> None:
         """Create its files."""
         password = self._folder / "password"
         password.write_text(PASSWORD, encoding="utf-8")
@@ -100,9 +107,14 @@ class PostgresServer:
             os.chown(path, self._account.pw_uid, self._account.pw_gid)
         access = ("--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={password}")
         self._run("initdb", "-D", "data", "-U", _USER, "-E", "UTF8", "--locale=C", "--no-sync", *access)
-        settings = {**_SETTINGS, "port": self.port, "unix_socket_directories": self._folder}
+        place = {"port": self.port, "unix_socket_directories": self._folder}
+        listening = {"listen_addresses": ",".join((_SETTINGS["listen_addresses"], *addresses))}
         with (self._folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+            for name, value in {**_SETTINGS, **place, **listening, **settings}.items():
+                file.write(f"{name} = '{value}'\n")
+        if addresses:
+            with (self._folder / "data" / "pg_hba.conf").open("a", encoding="utf-8") as file:
+                file.write("host all all samenet scram-sha-256\n")
 
     def create_database(self, template: str = "template1") -> str:
         """The URL of a new database: a copy of the template (name or URL), to which nobody may be connected."""
@@ -116,11 +128,11 @@ class PostgresServer:
         """Remove a database and whoever is connected to it."""
         self.execute(f'DROP DATABASE IF EXISTS "{conninfo_to_dict(url)["dbname"]}" WITH (FORCE)')
 
-    def url(self, database: str, *, with_password: bool = False) -> str:
-        """Where a database is: at the socket, or at 127.0.0.1 with a password."""
+    def url(self, database: str, *, with_password: bool = False, address: str = "127.0.0.1") -> str:
+        """Where a database is: at the socket, or at an address with a password."""
         if with_password:
             secret = PASSWORD.replace(" ", "%20")
-            return f"postgresql://{_USER}:{secret}@127.0.0.1:{self.port}/{database}"
+            return f"postgresql://{_USER}:{secret}@{address}:{self.port}/{database}"
         return f"postgresql://{_USER}@/{database}?host={self._folder}&port={self.port}"
 
     def execute(self, statement: str) -> None:
@@ -135,6 +147,22 @@ class PostgresServer:
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
         """Stop the server in this way, until `restart`."""
         self._run("pg_ctl", "-s", "-w", "-D", "data", "-m", mode, "stop")
+
+    def crash(self) -> None:
+        """Kill the server with SIGKILL, until `start`: its other processes notice and end."""
+        first, *_ = (self._folder / "data" / "postmaster.pid").read_text().split()
+        os.kill(int(first), signal.SIGKILL)
+
+    def start(self) -> None:
+        """Start it again after `stop` or `crash`, and wait until it answers."""
+        for attempt in range(20):
+            try:
+                return self._run("pg_ctl", "-s", "-w", "-t", "60", "-D", "data", "-l", "log", "start")
+            except RuntimeError:  # The processes of the one that was killed have not all ended.
+                if attempt == 19:
+                    raise
+                time.sleep(0.2)
+        return None
 
     def _run(self, program: str, *arguments: str) -> None:
         # Not captured: a server that is started would hold the pipes.

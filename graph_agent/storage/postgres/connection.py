@@ -174,7 +174,7 @@ class PostgresConnection:
         """Whether the session has ended."""
         return bool(self.session.closed or self.session.broken)
 
-    def begin(self, thread_id: str, leased: Sequence[str] = (), *, synced: bool) -> dict[str, str]:
+    def begin(self, thread_id: str, leased: Sequence[str] = ()) -> dict[str, str]:
         """Begin a transaction and wait for its lock: on its thread, or without a thread on the whole database.
 
         Returns the token in the lease of each leased thread; nobody can change it until the transaction ends.
@@ -183,8 +183,7 @@ class PostgresConnection:
         if thread_id:  # Transactions of other threads run beside it, those of the whole database do not.
             own = lock_number("turn", thread_id)
             locks = f"pg_advisory_xact_lock_shared({_DATABASE_LOCK}), pg_advisory_xact_lock({own})"
-        level = "" if synced else "SET LOCAL synchronous_commit = off; "
-        statements = f"BEGIN; {level}SELECT {locks}"
+        statements = f"BEGIN; SELECT {locks}"
         if leased:
             # The weaker locks of a row let another process take the lease, and then this one writes all the same.
             ids = ", ".join(sql.Literal(thread).as_string(self.session) for thread in leased)

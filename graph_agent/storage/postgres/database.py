@@ -84,12 +84,19 @@ class PostgresDatabase(Database):
         return await self.run(work)
 
     @contextmanager
-    def transaction(self, connection: Connection, *, synced: bool = True, thread_id: str = "") -> Iterator[None]:
+    def transaction(
+        self,
+        connection: Connection,
+        *,
+        synced: bool = True,  # noqa: ARG002 - a server may crash and this process go on from what it then has lost
+        thread_id: str = "",
+    ) -> Iterator[None]:
+        """See `Database.transaction`. Each is synced."""
         if not isinstance(connection, PostgresConnection):
             raise InternalError("this connection is another database's")
         leases = self.leases.fencing(thread_id)
         try:
-            tokens = connection.begin(thread_id, [lease.thread_id for lease in leases], synced=synced)
+            tokens = connection.begin(thread_id, [lease.thread_id for lease in leases])
             self.leases.require(leases, tokens)
             yield
             connection.commit()

@@ -42,7 +42,7 @@ _AT_CONNECT: tuple[tuple[str, str], ...] = (
     (r'role ".*" does not exist', "the server has no such user. Create it, or name another in the URL"),
     (r'database ".*" does not exist', "create it with `createdb`, or name another in the URL"),
     ("too many clients|remaining connection slots|too many connections", _CONNECTIONS),
-    ("starting up|shutting down|recovery mode|not yet accepting", _STARTING),
+    ("starting up|shutting down|recovery mode|not yet accepting|postmaster exit", _STARTING),
     (r"pg_hba\.conf|SSL", "it refuses such connections. Check its pg_hba.conf, and sslmode in the URL"),
     ("resolve host|translate host name|not known", "check the name of the host in the URL"),
     (r"invalid (integer|port|URI|connection option|percent-encoded)|missing \"=\"|unexpected", "check the URL"),

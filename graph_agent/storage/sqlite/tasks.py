@@ -99,7 +99,7 @@ WHERE task_id = :task_id AND state IN ('queued', 'started')
 """
 _END = """
 UPDATE tasks SET state = :state, outcome = :outcome, error = :error, ended_at = :now
-WHERE task_id = :task_id AND state IN ('queued', 'started')
+WHERE task_id = :task_id AND state IN ('queued', 'started') AND (:worker = '' OR worker = :worker)
 """
 _REOPEN = """
 UPDATE tasks SET state = 'queued', outcome = '', error = '', ended_at = NULL, not_before = :now
@@ -169,16 +169,29 @@ class TaskTable:
         return await self._database.write(begin)
 
     async def end(
-        self, task_id: str, state: Literal["done", "failed", "cancelled"], outcome: str = "", error: str = ""
+        self,
+        task_id: str,
+        state: Literal["done", "failed", "cancelled"],
+        outcome: str = "",
+        error: str = "",
+        *,
+        worker: str = "",
     ) -> bool:
-        """Note how the task ended; False if it has already ended."""
-        values = {"task_id": task_id, "state": state, "outcome": outcome, "error": storable(error)}
+        """Note how the task ended; False if it has already ended, or if not this worker, if given, ran it last."""
+        values = {
+            "task_id": task_id,
+            "state": state,
+            "outcome": outcome,
+            "error": storable(error),
+            "worker": worker,
+        }
         values["now"] = self._clock.now()
         return await self._database.write(lambda connection: connection.execute(_END, values).rowcount == 1)
 
     async def cancel(self, task_id: str) -> bool:
         """Cancel an open task, False if it has ended; a thread in which nothing has happened yet is deleted."""
-        values = {"task_id": task_id, "state": "cancelled", "outcome": "", "error": "", "now": self._clock.now()}
+        values = {"task_id": task_id, "state": "cancelled", "outcome": "", "error": "", "worker": ""}
+        values["now"] = self._clock.now()
 
         def cancel(connection: Connection) -> bool:
             task = _task_of(connection, task_id)

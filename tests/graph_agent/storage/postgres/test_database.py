@@ -195,6 +195,20 @@ async def test_a_process_whose_session_ends_keeps_its_thread(
     await lock.release()
 
 
+async def test_a_crash_of_the_server_loses_nothing_that_a_process_goes_on_from(
+    postgres: PostgresServer, place: ServerPath, database: PostgresDatabase
+) -> None:
+    await add(database, "t")
+    # By default this process would have a fifth of a second to write what a commit did not wait for.
+    postgres.execute("ALTER SYSTEM SET wal_writer_delay = 10000")
+    postgres.restart("fast")
+    await database.write(lambda connection: connection.execute("UPDATE threads SET title = 'new'"), synced=False)
+    postgres.restart("immediate")
+
+    assert await titles(database) == ["new"]
+    postgres.execute("ALTER SYSTEM RESET ALL")
+
+
 async def test_blobs_are_in_the_database_and_what_nobody_names_is_dropped(
     place: ServerPath, database: object
 ) -> None:
