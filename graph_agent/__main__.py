@@ -26,6 +26,7 @@ def main() -> int:
     # Nothing is lost while modules are loaded, and an exception would pass through code of libraries.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     from graph_agent.cli.startup import (  # noqa: PLC0415 - as above
+        find_listing,
         forbid_reading_memory,
         parse_run_options,
         reduce_gc,
@@ -34,6 +35,10 @@ def main() -> int:
 
     reduce_gc()
     forbid_reading_memory()
+    if listing := find_listing(sys.argv[1:]):
+        from graph_agent.cli.exit_codes import run_guarded  # noqa: PLC0415 - as above
+
+        return run_guarded(listing)
     with result_on_signal(*parse_run_options(sys.argv[1:])):
         from graph_agent.cli.main import main as run_command_line  # noqa: PLC0415 - as above
     return run_command_line()

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -48,8 +49,15 @@ _ENGLISH, _SCOTTISH, _WELSH = (
 )
 _EMOJI = f"{_TONED}(?:\u200d{_TONED}){{1,7}}|{_PICTURE}\ufe0f|[0-9#*]\ufe0f\u20e3|{_ENGLISH}|{_SCOTTISH}|{_WELSH}"
 """One picture of several characters: within it a joiner or selector hides nothing."""
-_UNSAFE = re.compile(f"({_EMOJI})|([{_INVISIBLE}])")
-_UNSAFE_IN_LINES = re.compile(f"({_EMOJI})|((?![\\n\\t])[{_INVISIBLE}])")
+
+
+@cache
+def _unsafe(*, multiline: bool) -> re.Pattern[str]:
+    """What `escape` looks for; compiled only for the first text that is not plain."""
+    kept = r"(?![\n\t])" if multiline else ""
+    return re.compile(f"({_EMOJI})|({kept}[{_INVISIBLE}])")
+
+
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -63,8 +71,7 @@ def escape(text: str, *, multiline: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    pattern = _UNSAFE_IN_LINES if multiline else _UNSAFE
-    return pattern.sub(lambda found: found[1] or _written_out(found[2]), text)
+    return _unsafe(multiline=multiline).sub(lambda found: found[1] or _written_out(found[2]), text)
 
 
 def parts(text: str) -> Iterator[tuple[str, bool]]:
@@ -72,7 +79,7 @@ def parts(text: str) -> Iterator[tuple[str, bool]]:
 
     def pieces() -> Iterator[tuple[str, bool]]:
         shown = 0
-        for found in _UNSAFE.finditer(text):
+        for found in _unsafe(multiline=False).finditer(text):
             if found[2] is not None:
                 yield text[shown : found.start()], False
                 yield _written_out(found[2]), True

@@ -4,9 +4,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Loaded at once, as the module of the same name would hide the function otherwise.
-from tools.create_tool import create_tool
-
 if TYPE_CHECKING:
     from tools.base import (
         BaseTool,
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
         failure,
     )
     from tools.built_in import create_default_tools
+    from tools.function_tool import create_tool
     from tools.registry import ToolRegistry
 
 __all__ = [
@@ -51,5 +49,5 @@ def load_on_demand(package: str, modules: Mapping[str, str]) -> Callable[[str], 
 
 
 if not TYPE_CHECKING:  # For a type checker every name would be there.
-    _ELSEWHERE = {"create_default_tools": "built_in", "ToolRegistry": "registry"}
+    _ELSEWHERE = {"create_default_tools": "built_in", "create_tool": "function_tool", "ToolRegistry": "registry"}
     __getattr__ = load_on_demand(__name__, {name: _ELSEWHERE.get(name, "base") for name in __all__})

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from tools.programs import contains
 from tools.result import ToolErrorType, ToolResult, failure
 
 __all__ = [
@@ -203,24 +204,6 @@ def _given_character(escape: str) -> str:
 def containing_root(roots: Iterable[Path], path: Path) -> Path | None:
     """The first of these resolved folders that contains a resolved path."""
     return next((root for root in roots if contains(root, path)), None)
-
-
-def contains(root: Path, path: Path) -> bool:
-    """Whether a resolved path is in a resolved folder: by its parts, else by comparing the folders themselves.
-
-    The comparison finds other spellings of the same folder, which case-insensitive file systems allow.
-    """
-    if path.is_relative_to(root):
-        return True
-    try:
-        wanted = root.stat()
-    except OSError:
-        return False
-    for folder in (path, *path.parents):
-        with suppress(OSError):
-            if os.path.samestat(folder.lstat(), wanted):
-                return True
-    return False
 
 
 @contextmanager

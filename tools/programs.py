@@ -9,11 +9,11 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from tools.paths import contains
-
 __all__ = [
+    "contains",
     "exclude_folders",
     "find_program",
     "first_on_path",
@@ -157,3 +157,21 @@ def _is_open_to_others(path: Path, *, is_inner: bool) -> bool:
     # The group of a folder of root was chosen by who administers the machine.
     trusted_groups = {0, os.getegid(), *((_MACOS_ADMINISTRATORS,) if sys.platform == "darwin" else ())}
     return bool(found.st_mode & stat.S_IWGRP) and found.st_uid != 0 and found.st_gid not in trusted_groups
+
+
+def contains(root: Path, path: Path) -> bool:
+    """Whether a resolved path is in a resolved folder: by its parts, else by comparing the folders themselves.
+
+    The comparison finds other spellings of the same folder, which case-insensitive file systems allow.
+    """
+    if path.is_relative_to(root):
+        return True
+    try:
+        wanted = root.stat()
+    except OSError:
+        return False
+    for folder in (path, *path.parents):
+        with suppress(OSError):
+            if os.path.samestat(folder.lstat(), wanted):
+                return True
+    return False

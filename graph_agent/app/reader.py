@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from graph_agent.config.paths import ServerPath
 from graph_agent.graph.edges import EDGES, END, START
@@ -64,8 +63,7 @@ _MERMAID_STYLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GraphNode:
+class GraphNode(NamedTuple):
     """A node, or one of the two ends."""
 
     name: str
@@ -76,8 +74,7 @@ class GraphNode:
     """Whether this node runs next; END if the thread is idle."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphEdge:
+class GraphEdge(NamedTuple):
     """All outcomes that lead from one node to another."""
 
     source: str
@@ -86,13 +83,12 @@ class GraphEdge:
     visits: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GraphView:
+class GraphView(NamedTuple):
     """The graph, and where one thread is in it."""
 
     nodes: tuple[GraphNode, ...]
     edges: tuple[GraphEdge, ...]
-    facts: Mapping[str, Any] = field(default_factory=lambda: {**dict.fromkeys(_FACTS), "next": []})
+    facts: Mapping[str, Any] = {**dict.fromkeys(_FACTS), "next": ()}
     is_head: bool = True
 
 

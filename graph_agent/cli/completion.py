@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from typer._click.shell_completion import CompletionItem, ShellComplete, split_arg_string
 
-from graph_agent.app.reader import read_database
 from graph_agent.cli.views.table import print_text
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, replace_text
 from graph_agent.errors import AgentError, StorageError, UsageError
-from graph_agent.inspect import CALL_WORDS, CallView, Reader, ThreadStatus, call_name
 from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.config.settings import Settings
+    from graph_agent.inspect import CallView, Reader
 
 
 __all__ = [
@@ -115,15 +114,24 @@ def complete_parameter(context: Any, name: str, typed: str) -> list[CompletionIt
     return matches or [item for item in items if len(typed) > 1 and item.value.endswith(typed)]
 
 
+# What follows imports late: a command is completed without the reader, an id without settings and tools.
+
+
+def _open(database: Path) -> "Reader":
+    from graph_agent.app.reader import read_database
+
+    return read_database(database)
+
+
 def _threads(database: Path, typed: str) -> Iterator[CompletionItem]:
-    with read_database(database) as reader:
+    with _open(database) as reader:
         threads = reader.threads()
     for thread in threads if typed else threads[:_MAX_IDS]:
         yield CompletionItem(thread.thread_id, help=f"{thread.title or 'no title'} ({thread.status})")
 
 
 def _checkpoints(database: Path, typed: str) -> Iterator[CompletionItem]:
-    with read_database(database) as reader:
+    with _open(database) as reader:
         yield from (CompletionItem(one.id, help=one.title) for one in reader.suggest_checkpoints(typed, _MAX_IDS))
 
 
@@ -133,11 +141,13 @@ def _threads_and_checkpoints(database: Path, typed: str) -> Iterator[CompletionI
         yield from _checkpoints(database, typed)
 
 
-def _calls(find: Callable[[Reader], Iterable[CallView]], *more: CompletionItem) -> Source:
+def _calls(find: "Callable[[Reader], Iterable[CallView]]", *more: CompletionItem) -> Source:
     """Offers the calls that the function finds, and these items."""
 
     def offer(database: Path, _: str) -> Iterator[CompletionItem]:
-        with read_database(database) as reader:
+        from graph_agent.inspect import call_name
+
+        with _open(database) as reader:
             shared = reader.shared_call_ids()
             for view in find(reader):
                 name = call_name(view.thread_id, view.record["call_id"], shared)
@@ -147,7 +157,7 @@ def _calls(find: Callable[[Reader], Iterable[CallView]], *more: CompletionItem) 
     return offer
 
 
-def _waiting(reader: Reader) -> Iterator[CallView]:
+def _waiting(reader: "Reader") -> "Iterator[CallView]":
     return (view for view in reader.approvals() if view.is_waiting)
 
 
@@ -170,16 +180,13 @@ def _worktrees(_: Path, __: str) -> Iterator[CompletionItem]:
 
 
 def _grants(database: Path, _: str) -> Iterator[CompletionItem]:
-    with read_database(database) as reader:
+    with _open(database) as reader:
         yield from (CompletionItem(str(grant.id), help=", ".join(grant.rules)) for grant in reader.grants())
 
 
 def _used_tools(database: Path, _: str) -> Iterator[CompletionItem]:
-    with read_database(database) as reader:
+    with _open(database) as reader:
         yield from (CompletionItem(one.tool) for one in reader.statistics())
-
-
-# The functions below import late: completing an id does not need what the settings, the tools and pydantic load.
 
 
 def _settings() -> "Settings":
@@ -195,7 +202,7 @@ def _models(database: Path, _: str) -> Iterator[CompletionItem]:
     yield from (CompletionItem(name, help="profile") for name in settings.models)
     names = [settings.model.name] if settings.model.name else []
     try:
-        with read_database(database) as reader:
+        with _open(database) as reader:
             names += [thread.model.partition(" @ ")[0] for thread in reader.threads() if " @ " in thread.model]
     except (AgentError, OSError):
         pass
@@ -242,6 +249,18 @@ def _servers(_: Path, __: str) -> Iterator[CompletionItem]:
     yield from map(CompletionItem, _settings().mcp_servers)
 
 
+def _call_words(_: Path, __: str) -> Iterator[CompletionItem]:
+    from graph_agent.inspect import CALL_WORDS
+
+    yield from map(CompletionItem, CALL_WORDS)
+
+
+def _thread_words(_: Path, __: str) -> Iterator[CompletionItem]:
+    from graph_agent.inspect import ThreadStatus
+
+    yield from map(CompletionItem, get_args(ThreadStatus))
+
+
 def _words(*words: str) -> Source:
     return lambda _, __: map(CompletionItem, words)
 
@@ -281,8 +300,8 @@ SOURCES: Mapping[str, Source] = {
     "notify": _words("desktop"),
     "mode": _modes,
     "everything": _words("retry", "done", "cancel"),
-    "status": _words(*CALL_WORDS),
-    "until": _words(*get_args(ThreadStatus)),
+    "status": _call_words,
+    "until": _thread_words,
     "risk": _words("low", "medium", "high"),
     "format_name": _words("terminal", "mermaid"),
     "install_completion": _words("bash", "zsh", "fish"),

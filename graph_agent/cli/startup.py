@@ -1,4 +1,6 @@
-"""Process-wide setup: the result of a run that is killed while loading, garbage collection, stdout; the version.
+"""Process-wide setup: the result of a run that is killed while loading, garbage collection, stdout.
+
+And what is answered before the parser is loaded: the version, and the lists that are printed most often.
 
 Imports nothing that is slow: it runs before everything else.
 """
@@ -12,12 +14,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
 from graph_agent.cli.arguments import expand_arguments
 
 __all__ = [
+    "find_listing",
     "forbid_reading_memory",
     "parse_run_options",
     "print_result_on_signal",
@@ -58,6 +62,55 @@ def parse_run_options(arguments: Sequence[str]) -> tuple[str, str | None]:
     }
     output = values.get("--output", "")
     return output if output in ("json", "stream-json") else "text", values.get("--thread")
+
+
+def find_listing(arguments: Sequence[str]) -> Callable[[], None] | None:
+    """What a frequent read-only command does; to load the parser would take as long as all of that.
+
+    None: it is another command, or has options that only the parser knows.
+    """
+    words, database, as_json = list[str](), None, False
+    remaining = iter(arguments)
+    for word in remaining:
+        if word == "--json":
+            as_json = True
+        elif word == "--db":
+            database = next(remaining, "-")
+            if database.startswith("-"):
+                return None
+        elif word.startswith("-"):
+            return None
+        else:
+            words.append(word)
+    match words:
+        case ["threads" | "approvals", "list"] | ["calls" | "inspect"] | ["calls" | "inspect", _]:
+            return partial(_print_listing, words, database, as_json=as_json)
+    return None
+
+
+def _print_listing(words: Sequence[str], db: str | None, *, as_json: bool) -> None:
+    # Each loads what it prints with, and nothing else.
+    from graph_agent.config.paths import database_path
+
+    database = database_path(os.environ, db)
+    match words:
+        case ["threads", _]:
+            from graph_agent.cli.views.threads import list_threads
+
+            list_threads(database, as_json=as_json)
+        case ["approvals", _]:
+            from graph_agent.cli.views.approvals import list_approvals
+
+            list_approvals(database, as_json=as_json)
+        case ["calls", *target]:
+            from graph_agent.cli.views.calls import list_calls
+
+            list_calls(database, target[0] if target else None, status=None, tool=None, as_json=as_json)
+        case [_, *target]:
+            from graph_agent.cli.views.inspection import inspect_state
+
+            workspace = None if db else os.getcwd()  # noqa: PTH109 - pathlib is not loaded yet
+            inspect_state(database, "".join(target), workspace, path=None, as_json=as_json, full=False)
 
 
 @contextlib.contextmanager

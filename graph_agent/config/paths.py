@@ -9,7 +9,6 @@ import re
 import shlex
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PosixPath
@@ -342,6 +341,8 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 def replace_text(path: Path, text: str) -> None:
     """Put a private new file in the place of the old one; a kill leaves one or the other."""
+    import tempfile  # noqa: PLC0415 - commands that only read do without
+
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
 """Calls with the status that the next run would give them, the status of their thread, and statistics of tools."""
 
-import socket
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -9,7 +9,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from graph_agent.calls import FINAL, MAX_AUTOMATIC_RETRIES, OUTCOMES, STATUSES, STOPPED_BY_USER, outcome_of
-from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.read_store import (
     Attempt,
     CallRow,
@@ -117,8 +116,10 @@ def is_alive(lease: Lease) -> bool:
     """
     if lease.ended_at is not None:
         return False
-    if lease.host != socket.gethostname():
+    if lease.host != os.uname().nodename:
         return True
+    from graph_agent.ports.background import boot_id, process_started  # noqa: PLC0415 - few leases are open
+
     return lease.boot_id == boot_id() and process_started(lease.pid) == lease.process_started
 
 
@@ -255,6 +256,8 @@ def thread_status(
 
 def running_shells(store: ReadStore, thread_id: str | None = None) -> tuple[RunningShell, ...]:
     """The background shells that run now, of one thread or of all."""
+    from graph_agent.ports.background import boot_id, process_started  # noqa: PLC0415 - few threads have shells
+
     return tuple(
         shell
         for shell in store.unfinished_shells()

@@ -17,11 +17,7 @@ from graph_agent.inspect.calls import (
     view_attempts,
     view_calls,
 )
-from graph_agent.inspect.consistency import inconsistencies
-from graph_agent.inspect.export import export_thread
-from graph_agent.inspect.history import HistoryEntry, Visits, read_history, read_visits
 from graph_agent.inspect.ids import ALL_KINDS, SuggestedId, Target, resolve, suggested_checkpoints
-from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.inspect.threads import (
     RecentMessages,
     SearchHit,
@@ -36,6 +32,8 @@ from graph_agent.inspect.threads import (
 from graph_agent.ports.read_store import IdKind, ReadStore, RunningShell, StandingAnswer, TranscriptEntry
 
 if TYPE_CHECKING:
+    from graph_agent.inspect.history import HistoryEntry, Visits
+    from graph_agent.inspect.state import CheckpointState
     from graph_agent.ports import ExecutedAttempt, Grant, JournalRow
 
 __all__ = ["Inspection", "Reader"]
@@ -45,7 +43,7 @@ __all__ = ["Inspection", "Reader"]
 class Inspection:
     """A checkpoint's state, with what call log, journal and leases say about its calls."""
 
-    state: CheckpointState
+    state: "CheckpointState"
     status: ThreadStatus
     """Of the thread at its head; of an older checkpoint, what would be left to do from there."""
     calls: tuple[CallView, ...]
@@ -165,6 +163,8 @@ class Reader:
         self, thread_id: str, blob: Callable[[str], bytes], secrets: Sequence[str] = ()
     ) -> Generator[str, None, None]:
         """The lines of a file that holds the complete thread; see `export_thread`."""
+        from graph_agent.inspect.export import export_thread  # noqa: PLC0415 - lists do without
+
         return export_thread(self._store, thread_id, blob, secrets)
 
     def approvals(self) -> list[CallView]:
@@ -214,6 +214,8 @@ class Reader:
         Raises:
             UnknownId: there is no such thread or checkpoint.
         """
+        from graph_agent.inspect.state import read_state  # noqa: PLC0415 - lists do without
+
         store = self._store
         with store.snapshot():
             thread = self.thread(thread_id)
@@ -247,12 +249,14 @@ class Reader:
                 self.shells(thread_id),
             )
 
-    def history(self, thread_id: str, newest: int | None = None) -> list[HistoryEntry]:
+    def history(self, thread_id: str, newest: int | None = None) -> "list[HistoryEntry]":
         """The checkpoints of a thread that exist, or the newest so many, newest first.
 
         Raises:
             UnknownId: there is no such thread.
         """
+        from graph_agent.inspect.history import read_history  # noqa: PLC0415 - lists do without
+
         with self._store.snapshot():
             return read_history(self._store, thread_id, self.thread(thread_id).checkpoint_id or "", newest)
 
@@ -264,8 +268,10 @@ class Reader:
         """The newest checkpoints of all threads whose ids begin or end with what was typed."""
         return suggested_checkpoints(self._store, typed, most)
 
-    def visits(self, thread_id: str, checkpoint_id: str) -> Visits:
+    def visits(self, thread_id: str, checkpoint_id: str) -> "Visits":
         """How often each node ran, and each edge was taken, on the way to a checkpoint."""
+        from graph_agent.inspect.history import read_visits  # noqa: PLC0415 - lists do without
+
         return read_visits(self._store, thread_id, checkpoint_id)
 
     def transcript(self, thread_id: str, *, all_branches: bool = False) -> list[TranscriptEntry]:
@@ -318,4 +324,6 @@ class Reader:
 
     def inconsistencies(self, thread_id: str) -> list[str]:
         """Where list, transcript and call log of a thread differ from its checkpoints; empty: nowhere."""
+        from graph_agent.inspect.consistency import inconsistencies  # noqa: PLC0415 - lists do without
+
         return inconsistencies(self._store, thread_id)

@@ -8,13 +8,15 @@ are left out: the messages that a summary stands for are found themselves.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from graph_agent.inspect.calls import Leases, ThreadStatus, read_leases, thread_status, view_calls
-from graph_agent.inspect.state import CheckpointState, read_state
 from graph_agent.ports.checkpoint_values import is_message, role_of
 from graph_agent.ports.read_store import Lease, ReadStore, ThreadRow, TranscriptEntry
 from graph_agent.ports.stored_text import LONGEST_WORD, searchable
+
+if TYPE_CHECKING:
+    from graph_agent.inspect.state import CheckpointState
 
 __all__ = [
     "RecentMessages",
@@ -145,7 +147,7 @@ def read_recent(store: ReadStore, thread_id: str, most: int, *, turns: int | Non
     return RecentMessages([*entries[::-1], *incoming], total - len(entries))
 
 
-def state_messages(state: CheckpointState) -> list[TranscriptEntry]:
+def state_messages(state: "CheckpointState") -> list[TranscriptEntry]:
     """The conversation as a state holds it, where there is no transcript beside it."""
     messages = state.values.get("messages")
     found = [message for message in messages if is_message(message)] if isinstance(messages, list) else []
@@ -168,6 +170,8 @@ def _incoming(store: ReadStore, thread_id: str) -> Sequence[TranscriptEntry]:
     head = store.head(thread_id)
     if head is None or head.checkpoint_id is None or head.next_nodes != ["__start__"]:
         return []
+    from graph_agent.inspect.state import read_state  # noqa: PLC0415 - lists do without
+
     state = read_state(store, thread_id, head.checkpoint_id, is_head=True)
     given = state.tasks[0].input if state.tasks else None
     sent = replace(state, values=given if isinstance(given, dict) else {})

@@ -1,6 +1,5 @@
 """Records of background shells, what a session needs of them, and how a process is identified across restarts."""
 
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -163,4 +162,6 @@ def _read(name: str) -> str:
 
 
 def _output(*command: str) -> str:
+    import subprocess  # noqa: PLC0415 - commands that only read do without
+
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

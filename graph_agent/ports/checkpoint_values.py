@@ -2,9 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from uuid import UUID
-
-from xxhash import xxh3_128_hexdigest
 
 __all__ = [
     "PlannedTask",
@@ -38,6 +35,10 @@ class PlannedTask(NamedTuple):
 
         Empty where the checkpoint's id is not one of LangGraph's.
         """
+        from uuid import UUID  # noqa: PLC0415 - commands that only read do without
+
+        from xxhash import xxh3_128_hexdigest  # noqa: PLC0415 - likewise
+
         try:
             place = UUID(checkpoint_id).bytes
         except ValueError:

@@ -3,13 +3,11 @@
 import hashlib
 import os
 import re
-import shutil
 import zlib
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_SH, flock
 from pathlib import Path
-from uuid import uuid4
 
 from graph_agent.errors import StorageError
 from graph_agent.storage.private_files import make_private_folder, open_private_file, sync, sync_folder
@@ -80,6 +78,8 @@ class FileBlobs:
 
     def drop_spools(self, thread_id: str) -> None:
         """Remove what the calls of a thread wrote while they ran. Only whoever holds a thread may do that to it."""
+        import shutil  # noqa: PLC0415 - commands that only read do without
+
         shutil.rmtree(self.folder / "spool" / _safe(thread_id), ignore_errors=True)
 
     def remove(self, path: Path, until: float) -> int | None:
@@ -117,7 +117,7 @@ class FileBlobs:
 
     def _write(self, path: Path, content: bytes) -> None:
         """Write under a temporary name first: the blob's name appears with the complete content or not at all."""
-        draft = path.with_name(f"{path.name}.{uuid4().hex}.draft")
+        draft = path.with_name(f"{path.name}.{os.urandom(16).hex()}.draft")
         try:
             with os.fdopen(open_private_file(draft), "wb") as file:
                 file.write(content)

@@ -10,8 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import ormsgpack
-
 from graph_agent.errors import DamagedDatabase
 from graph_agent.storage.legacy_names import (
     current_checkpoint,
@@ -71,6 +69,8 @@ class Decoder(ABC):
 
     def unpack(self, content: bytes) -> Any:
         """Unpack msgpack bytes."""
+        import ormsgpack  # noqa: PLC0415 - lists decode nothing
+
         return ormsgpack.unpackb(content, ext_hook=self.extension, option=ormsgpack.OPT_NON_STR_KEYS)
 
     @staticmethod

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, fcntl, flock
 from pathlib import Path
-from uuid import uuid4
 
 from graph_agent.config.paths import blob_dir, lock_dir, make_private_folder
 from graph_agent.storage.sqlite.database_file import is_own_database
@@ -82,7 +81,7 @@ def draft_file(target: Path) -> Iterator[Path]:
 
     A killed process leaves it as `TARGET.….draft`.
     """
-    draft = target.with_name(f"{target.name}.{uuid4().hex}.draft")
+    draft = target.with_name(f"{target.name}.{os.urandom(16).hex()}.draft")
     try:
         create_private_file(draft)
         yield draft

@@ -115,10 +115,15 @@ def test_the_prompt_waits_for_nothing_but_the_command_line(tmp_path: Path) -> No
 
     floors = {".".join(name.split(".")[:2]) for name in loaded.modules if name.startswith("graph_agent.")}
     assert floors == {"graph_agent.cli", "graph_agent.config", "graph_agent.errors", "graph_agent.wording"}
-    assert {name for name in loaded.modules if name.startswith("tools.")} == {
-        f"tools.{name}" for name in ("create_tool", "paths", "programs", "result")
-    }
+    assert {name for name in loaded.modules if name.startswith("tools.")} <= {"tools.programs"}
     assert loaded.modules & {"policy", "pydantic", "pathspec", "httpx", *MODEL_LIBRARIES} == set()
+
+
+def test_a_command_is_completed_without_what_reads_the_database(tmp_path: Path) -> None:
+    loaded = load(["graph_agent.cli.main", "graph_agent.cli.completion"], tmp_path)
+
+    assert loaded.modules & {"sqlite3", "pydantic", "graph_agent.inspect", "graph_agent.app.reader"} == set()
+    assert len([name for name in loaded.modules if name.startswith("graph_agent.")]) < 30
 
 
 def test_a_request_is_encoded_without_the_model_library(tmp_path: Path) -> None:

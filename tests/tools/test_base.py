@@ -22,7 +22,7 @@ from tools.base import (
     ToolResult,
     ToolRiskLevel,
 )
-from tools.create_tool import create_tool
+from tools.function_tool import create_tool
 from tools.paths import PathRefused
 from tools.plugins import declaration_problems
 from tools.registry import ToolRegistry

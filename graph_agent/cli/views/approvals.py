@@ -10,8 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
 from graph_agent.app.reader import read_database
 from graph_agent.calls import OUTCOMES, question_and_options
 from graph_agent.cli.views.calls import format_block
@@ -85,11 +83,12 @@ def list_approvals(
         views, shared, workspaces = [], frozenset(), {}
     pending = [view for view in views if view.is_waiting]
     answered = [view for view in views if not view.is_waiting]
-    result = {
-        "approvals": [approval_json(view, shared) for view in pending],
-        "answered": [approval_json(view, shared) for view in answered],
-    }
-    print_result(result, _list_lines(pending, answered, shared, workspaces), as_json=as_json)
+
+    def as_object() -> dict[str, Any]:
+        lists = {"approvals": pending, "answered": answered}
+        return {name: [approval_json(view, shared) for view in views] for name, views in lists.items()}
+
+    print_result(as_object, _list_lines(pending, answered, shared, workspaces), as_json=as_json)
 
 
 def approval_json(view: CallView, shared: frozenset[str]) -> dict[str, Any]:
@@ -250,4 +249,4 @@ def _print_answer(
         lines = [f"{_DONE.get(answer.kind, answer.kind)} {answer.call_id} of thread {answer.thread_id}.", next_step]
     print_result({**asdict(answer), **(details or {})}, map(escape, lines), as_json=as_json)
     if not answer.accepted:
-        raise typer.Exit(1)
+        raise SystemExit(1)

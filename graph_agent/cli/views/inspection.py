@@ -5,8 +5,8 @@ nothing is locked, the write-ahead log can be checkpointed, and the file can be 
 """
 
 import json
+import os
 import select
-import shutil
 import signal
 import sys
 import time
@@ -84,7 +84,7 @@ def inspect_state(
         found = read_inspection(reader, text, workspace)
         shared = reader.shared_call_ids()
     if path is None:
-        print_result(_state_json(found), _state_lines(found, shared, full=full), as_json=as_json)
+        print_result(lambda: _state_json(found), _state_lines(found, shared, full=full), as_json=as_json)
         return
     value = find_value(_state_json(found), path)
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
@@ -295,7 +295,7 @@ def _print_snapshot(snapshot: _Snapshot, *, as_json: bool, full: bool) -> None:
     else:
         lines = list(_state_lines(snapshot.found, snapshot.shared, full=full))
         if supports_cursor():
-            rows = shutil.get_terminal_size().lines - 1
+            rows = _terminal_size().lines - 1
             if len(lines) > rows:
                 lines[rows - 1 :] = [f"… {format_count(len(lines) - rows + 1, 'more line')}"]
             # Line wrap is off meanwhile: the terminal itself cuts long lines.
@@ -309,16 +309,22 @@ def _print_snapshot(snapshot: _Snapshot, *, as_json: bool, full: bool) -> None:
 
 def _wait_for_change(database: Path, stamp: tuple[Any, ...], snapshot: _Snapshot) -> bool:
     """Wait until the state may have changed; False if stdout is a pipe that nobody reads any more."""
-    size = shutil.get_terminal_size()
+    size = _terminal_size()
     while True:
         time.sleep(_POLL_SECONDS)
         if _is_stdout_closed():
             return False
         has_holder_died = snapshot.holder is not None and not is_alive(snapshot.holder)
-        if database_stamp(database) != stamp or has_holder_died or shutil.get_terminal_size() != size:
+        if database_stamp(database) != stamp or has_holder_died or _terminal_size() != size:
             return True
         if max((one[2] / 1e9 for one in stamp if one), default=0.0) > time.time() - _SETTLED_SECONDS:
             return True
+
+
+def _terminal_size() -> os.terminal_size:
+    import shutil
+
+    return shutil.get_terminal_size()
 
 
 def _is_stdout_closed() -> bool:
@@ -421,7 +427,7 @@ def show_graph(
     is_mermaid = format_name == "mermaid" or (format_name is None and is_mermaid_file)
     lines = format_mermaid(graph) if is_mermaid else _graph_lines(graph)
     if output is None:
-        nodes, edges = (list(map(asdict, many)) for many in (graph.nodes, graph.edges))
+        nodes, edges = ([one._asdict() for one in many] for many in (graph.nodes, graph.edges))
         print_result({**graph.facts, "nodes": nodes, "edges": edges}, lines, as_json=as_json)
         return
     try:

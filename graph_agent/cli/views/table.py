@@ -7,7 +7,6 @@ Cells and values are data: they are escaped here, and markup in them has no effe
 import json
 import os
 import re
-import shutil
 import sys
 import unicodedata
 from collections import Counter
@@ -83,9 +82,12 @@ _CLUSTER = re.compile(
 
 
 def print_result(value: Any, lines: str | Iterable[str], *, as_json: bool) -> None:
-    """Print what a command found or did: the value as JSON, else the lines. A text is one line, and is escaped."""
+    """Print what a command found or did: the value as JSON, else the lines. A text is one line, and is escaped.
+
+    A value that takes long to make may be a function, which is called if it is printed.
+    """
     if as_json:
-        print_json(value)
+        print_json(value() if callable(value) else value)
     elif isinstance(lines, str):
         print_text(lines)
     else:
@@ -141,7 +143,7 @@ def format_table(
         parts.append(color(truncate(last, widths[-1]), "heading" if number == 0 else last))
         yield (" " * _GAP).join(parts).rstrip()
     if whole and (len(widths) < len(headings) or any(text_width(row[-1]) > widths[-1] for row in cells)):
-        yield color(escape(runnable_hints(f"… shortened; in full: `{whole}`")), "idle")
+        yield color(f"… {escape(runnable_hints(f'shortened; in full: `{whole}`'))}", "idle")
 
 
 def _column_widths(cells: Sequence[Sequence[str]]) -> list[int]:
@@ -293,7 +295,11 @@ def line_width() -> int | None:
     columns = os.environ.get("COLUMNS", "")
     if columns.isdigit() and int(columns) > 0:
         return int(columns)
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def colorize(text: str, meaning: str) -> str:

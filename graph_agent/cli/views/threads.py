@@ -28,7 +28,6 @@ from graph_agent.cli.views.table import (
 from graph_agent.config.paths import own_command
 from graph_agent.errors import DamagedDatabase, NothingYet, UnknownId, UsageError
 from graph_agent.inspect import Reader, SearchHit, Target, ThreadSummary, TranscriptEntry, call_end
-from graph_agent.inspect.transcript import sum_tokens
 from graph_agent.ports.usage import format_usage, usage_report
 from graph_agent.wording import escape, format_age, format_count, format_names
 
@@ -68,7 +67,7 @@ def list_threads(database: Path, *, as_json: bool) -> None:
             "Restore a backup together with its -wal file, or accept the loss with `graph-agent doctor --repair`."
         )
     lines = _thread_table(threads) if threads else "No threads yet. Start one with: graph-agent chat"
-    print_result({"threads": list(map(thread_json, threads))}, lines, as_json=as_json)
+    print_result(lambda: {"threads": list(map(thread_json, threads))}, lines, as_json=as_json)
 
 
 def thread_json(thread: ThreadSummary) -> dict[str, Any]:
@@ -143,6 +142,8 @@ def show_thread(
             print_lines(_thread_lines(reader, thread, full=full, all_branches=all_branches))
             reader.require_intact_head(thread_id)
             return
+        from graph_agent.inspect.transcript import sum_tokens
+
         facts = {"add_dirs": list(reader.roots(thread_id)), "tokens": sum_tokens(transcript())}
         calls = (call_json(call) for call in reader.iter_calls(thread_id))
         messages = (asdict(entry) for entry in transcript())
@@ -160,6 +161,8 @@ def _thread_lines(reader: Reader, thread: ThreadSummary, *, full: bool, all_bran
     usage, outcome = thread.usage, thread.outcome.replace("_", " ")
     if not usage:
         # Threads of old versions have no stored usage: it is the total of their messages.
+        from graph_agent.inspect.transcript import sum_tokens
+
         tokens = sum_tokens(reader.iter_messages(thread.thread_id, all_branches=all_branches))
         usage = {**tokens, "unpriced_requests": 1}
     yield from format_fields(

@@ -1,6 +1,7 @@
 import json
 import logging
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from graph_agent.cli.headless.report import failure_report
 from graph_agent.cli.log_file import log_to_file, log_traceback
-from graph_agent.cli.startup import parse_run_options, reserve_stdout, result_on_signal
+from graph_agent.cli.startup import find_listing, parse_run_options, reserve_stdout, result_on_signal
 from tests.fakes.openai_server import TC, FakeOpenAI
 from tests.scenarios.command import Command
 
@@ -79,6 +80,63 @@ def test_the_previous_signal_handlers_are_restored(output: str) -> None:
 )
 def test_the_output_format_of_a_run_is_parsed_early(line: str, asked: tuple[str, str | None]) -> None:
     assert parse_run_options(line.split()) == asked
+
+
+_PRINTS_LIST = """
+import json, sys
+from graph_agent.__main__ import main
+code = main()
+sys.stdout.flush()
+print("\\n" + json.dumps([code, *sys.modules]), file=sys.stderr)
+"""
+_LISTS = (("threads", "list"), ("approvals", "list"), ("calls",), ("calls", "t1"), ("inspect",), ("inspect", "t1"))
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    with FakeOpenAI([TC("c1", "bash", {"command": "touch x"})], strict=True) as server:
+        command = Command(tmp_path_factory.mktemp("lists"), server.base_url)
+        command("run", "make x", "--thread", "t1")
+    return command
+
+
+@pytest.mark.parametrize("line", _LISTS, ids=" ".join)
+def test_the_frequent_lists_are_printed_as_the_parser_does_it_but_with_few_modules(
+    asking: Command, line: tuple[str, ...]
+) -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", _PRINTS_LIST, *line],
+        cwd=asking.workspace,
+        env={**asking.env, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, *modules = json.loads(printed.stderr.splitlines()[-1])
+    own = [name for name in modules if name.startswith(("graph_agent.", "tools."))]
+    kinds: list[tuple[str, ...]] = [(), ("--json",), ("--db", str(next((asking.folder / "home").rglob("*.db"))))]
+
+    assert find_listing(line) is not None
+    assert find_listing(("--debug", *line)) is None
+    for options in kinds:
+        short, parsed = asking(*line, *options), asking("--debug", *line, *options)
+        ages = [re.sub(r"\d+ s ago|just now", "…", one.stdout) for one in (short, parsed)]
+        assert (short.returncode, ages[0], short.stderr) == (parsed.returncode, ages[1], parsed.stderr)
+    assert (code, "t1" in printed.stdout or "touch x" in printed.stdout) == (0, True)
+    assert {"typer", "rich", "pydantic", "tempfile", "logging"} & {*modules} == set()
+    assert len(own) < 60, own
+    assert len(modules) < 190, modules
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("threads", "threads list x", "threads show t1", "calls a b", "calls --status error", "inspect --path x"),
+        *("inspect --db", "inspect --db --json", "approvals list --help", "threads list -- x", "", "list"),
+    ],
+)
+def test_every_other_line_is_left_to_the_parser(line: str) -> None:
+    assert find_listing(line.split()) is None
 
 
 _OBSERVES_GC = """

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.result import ToolKind, ToolResult, ToolRiskLevel
 
-if TYPE_CHECKING:  # `tools` itself loads this module, and only a call of it needs the others.
+if TYPE_CHECKING:  # Only a call needs these.
     from pydantic import BaseModel
 
     from tools.base import BaseTool, ToolDescription
