@@ -15,6 +15,7 @@ from graph_agent.errors import UsageError
 if TYPE_CHECKING:
     from graph_agent.ports import Clock
     from graph_agent.storage.blobs import FileBlobs
+    from graph_agent.storage.postgres.reader import WorkNotices
     from graph_agent.storage.sqlite.database import Database
     from graph_agent.storage.sqlite.read_store import SqliteReadStore
 
@@ -23,6 +24,7 @@ __all__ = [
     "Cursor",
     "DatabaseLock",
     "ReadSource",
+    "listen_for_work",
     "open_blobs",
     "open_database",
     "open_read_connection",
@@ -162,6 +164,17 @@ def server_stamp(path: ServerPath) -> tuple[int, int, int] | None:
     from graph_agent.storage.postgres.reader import stamp  # noqa: PLC0415 - as above
 
     return stamp(path)
+
+
+def listen_for_work(path: ServerPath) -> "WorkNotices":
+    """Connect to a server for notices that a worker may have something to do.
+
+    Raises:
+        StorageError: it cannot be reached.
+    """
+    from graph_agent.storage.postgres.reader import WorkNotices  # noqa: PLC0415 - as above
+
+    return WorkNotices(path)
 
 
 class DatabaseLock(Protocol):

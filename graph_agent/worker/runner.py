@@ -19,6 +19,7 @@ from graph_agent.app.threads import run_until_question
 from graph_agent.config.paths import ServerPath, folder_at
 from graph_agent.config.trust import trust_file
 from graph_agent.errors import AgentError, DamagedDatabase, NewerSchema, StorageError, ThreadHeld
+from graph_agent.storage import listen_for_work
 from graph_agent.storage.sqlite.tasks import Task, TaskTable
 from graph_agent.storage.sqlite.threads import Store, open_store
 from graph_agent.wording import format_count
@@ -29,14 +30,17 @@ if TYPE_CHECKING:
     from graph_agent.inspect import ThreadSummary
     from graph_agent.session.session import Session
     from graph_agent.session.turn_result import TurnResult
+    from graph_agent.storage.postgres.reader import WorkNotices
 
 __all__ = ["Worker", "WorkerOptions"]
 
 _POLL_S = 0.5
-"""How often the worker looks for new tasks, answers and cancellations; it reads only if the file has changed."""
+"""How often the worker looks for new tasks, answers and cancellations; it reads only if a file has changed."""
 _SHOWN_CHARS = 60
 _REREAD_S = 5.0
 """After this time it reads in any case: the file does not change when the holder of a thread dies."""
+_SERVER_REREAD_S = 2.0
+"""The same for a server, which tells of new work, while tasks are open: nothing tells of the end of a lease."""
 _PAUSE_S = 3.0
 """How long it leaves a task alone that it could not open, and a server that it could not reach."""
 
@@ -80,6 +84,9 @@ class Worker:
         self._last_read = _LastRead()
         self._left_alone: dict[str, float] = {}
         """Until when it does not try a task again, by the clock of the event loop."""
+        self._notices: WorkNotices | None = None
+        self._has_open_tasks = False
+        self._noticed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._is_ending = False
         self._failure: StorageError | None = None
@@ -112,6 +119,7 @@ class Worker:
             if self._failure is not None:
                 raise self._failure
         finally:
+            self._stop_listening()
             for one in self._running.values():
                 one.work.cancel()
             await store.database.close()
@@ -122,7 +130,9 @@ class Worker:
         Raises:
             StorageError: the database is a file, or no more waiting helps.
         """
+        self._noticed.clear()
         try:
+            await self._listen()
             return await self._start_due(store, tasks, worker_id)
         except (DamagedDatabase, NewerSchema):
             raise
@@ -134,12 +144,37 @@ class Worker:
                 await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
             return True
 
+    async def _listen(self) -> None:
+        """Have a server tell of new work, from before it is read.
+
+        Raises:
+            StorageError: it cannot be reached.
+        """
+        if self._notices is None and isinstance(self._database, ServerPath):
+            self._notices = await asyncio.to_thread(listen_for_work, self._database)
+            asyncio.get_running_loop().add_reader(self._notices.fileno(), self._notice)
+
+    def _notice(self) -> None:
+        if self._notices is not None and not self._notices.take():
+            self._stop_listening()
+        self._noticed.set()
+
+    def _stop_listening(self) -> None:
+        if self._notices is not None:
+            asyncio.get_running_loop().remove_reader(self._notices.fileno())
+            self._notices.close()
+            self._notices = None
+
     async def _wait(self) -> None:
         """Until a running task ends, the worker is stopped, or it is time to look again."""
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        waited = {stopping, *(one.work for one in self._running.values())}
-        await asyncio.wait(waited, timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
+        seconds = _POLL_S
+        if self._notices is not None:
+            seconds = _SERVER_REREAD_S if self._has_open_tasks else _REREAD_S
+        events = [asyncio.ensure_future(one.wait()) for one in (self._stopping, self._noticed)]
+        waited = {*events, *(one.work for one in self._running.values())}
+        await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for event in events:
+            event.cancel()
         self._remove_finished()
 
     def _remove_finished(self) -> None:
@@ -161,9 +196,11 @@ class Worker:
         if free <= 0:
             return False
         now = asyncio.get_running_loop().time()
+        open_tasks = await tasks.open_tasks()
+        self._has_open_tasks = len(open_tasks) > len(self._running)
         due = [
             task
-            for task in await tasks.open_tasks()
+            for task in open_tasks
             if task.task_id not in self._running and self._left_alone.get(task.task_id, now) <= now
         ]
         # Beside the event loop, which has to stop commands at the end of a lease while a server is waited for.
@@ -183,8 +220,9 @@ class Worker:
         return has_changed
 
     def _read_threads(self, now: float) -> dict[str, "ThreadSummary"]:
-        stamp = database_stamp(self._database)
-        if stamp != self._last_read.stamp or now - self._last_read.at > _REREAD_S:
+        is_server = isinstance(self._database, ServerPath)
+        stamp = None if is_server else database_stamp(self._database)
+        if is_server or stamp != self._last_read.stamp or now - self._last_read.at > _REREAD_S:
             with read_database(self._database) as reader:
                 threads = {thread.thread_id: thread for thread in reader.threads()}
             self._last_read = _LastRead(stamp, now, threads)

@@ -1,4 +1,4 @@
-"""Functions of SQLite that statements use, for PostgreSQL.
+"""Functions of SQLite that statements use, for PostgreSQL, and the triggers that wake workers.
 
 JSON stays text, as it was written. Where it is read, it is `json` and not `jsonb`, which refuses an escaped NUL and
 changes the order of members.
@@ -6,7 +6,7 @@ changes the order of members.
 
 __all__ = ["FUNCTIONS", "FUNCTIONS_VERSION"]
 
-FUNCTIONS_VERSION = 1
+FUNCTIONS_VERSION = 2
 """Raised with each change of the functions below; whoever opens a database for writing brings it up to date."""
 
 FUNCTIONS = r"""
@@ -74,5 +74,16 @@ CREATE OR REPLACE FUNCTION json_list(json[]) RETURNS json LANGUAGE sql IMMUTABLE
     AS $$ SELECT coalesce(array_to_json($1), '[]') $$;
 CREATE OR REPLACE AGGREGATE json_group_array(json) (
     SFUNC = array_append, STYPE = json[], FINALFUNC = json_list, INITCOND = '{}');
+
+CREATE OR REPLACE FUNCTION notify_workers() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('graph_agent_work', '');
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER question_answered AFTER INSERT ON decisions
+    FOR EACH STATEMENT EXECUTE FUNCTION notify_workers();
+CREATE OR REPLACE TRIGGER task_added AFTER INSERT ON tasks FOR EACH STATEMENT EXECUTE FUNCTION notify_workers();
+CREATE OR REPLACE TRIGGER task_changed AFTER UPDATE OF state ON tasks
+    FOR EACH ROW WHEN (NEW.state IN ('queued', 'cancelled')) EXECUTE FUNCTION notify_workers();
 """
 """Statements, each of which may be repeated."""

@@ -14,7 +14,7 @@ from graph_agent.storage.postgres.connection import PostgresConnection, Values, 
 from graph_agent.storage.postgres.errors import translate_error
 from graph_agent.storage.postgres.schema import require_readable
 
-__all__ = ["PostgresReadConnection", "stamp"]
+__all__ = ["PostgresReadConnection", "WorkNotices", "stamp"]
 
 
 class PostgresReadConnection:
@@ -104,6 +104,42 @@ def stamp(path: ServerPath) -> tuple[int, int, int] | None:
             connection.close()
         return None
     return number, 0, 0
+
+
+class WorkNotices:
+    """Hears on a session of its own that there may be work: a task was added or cancelled, a question answered."""
+
+    def __init__(self, path: ServerPath) -> None:
+        """Connect.
+
+        Raises:
+            StorageError: the server cannot be reached.
+        """
+        self._session = connect(path)
+        try:
+            self._session.execute("LISTEN graph_agent_work")
+            self._descriptor = self._session.fileno()
+        except psycopg.Error as error:
+            self._session.close()
+            raise translate_error(path, error) from error
+
+    def fileno(self) -> int:
+        """The descriptor that can be read from when something was heard, or the session was lost."""
+        return self._descriptor
+
+    def take(self) -> bool:
+        """Take what was heard; False if the session was lost, and nothing more will be."""
+        try:
+            self._session.pgconn.consume_input()
+            while self._session.pgconn.notifies() is not None:
+                continue
+        except psycopg.Error:
+            return False
+        return True
+
+    def close(self) -> None:
+        """End the session."""
+        self._session.close()
 
 
 def _storable(parameters: Values) -> Values:

@@ -1,4 +1,5 @@
 import asyncio
+import select
 import sqlite3
 import threading
 from contextlib import closing
@@ -10,18 +11,32 @@ import pytest
 from graph_agent.config.paths import ServerPath
 from graph_agent.errors import DamagedDatabase, InternalError, NewerSchema, NothingYet, StorageError, ThreadHeld
 from graph_agent.ports import SystemClock
-from graph_agent.storage import Connection, open_blobs, open_database, open_read_store, server_stamp, thread_lock
+from graph_agent.storage import (
+    Connection,
+    listen_for_work,
+    open_blobs,
+    open_database,
+    open_read_store,
+    server_stamp,
+    thread_lock,
+)
 from graph_agent.storage.postgres.database import PostgresDatabase
-from graph_agent.storage.postgres.reader import PostgresReadConnection
+from graph_agent.storage.postgres.reader import PostgresReadConnection, WorkNotices
 from graph_agent.storage.sqlite.journal import SqliteShells
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, Migration, load_migrations
 from graph_agent.storage.sqlite.schema import create_tables
+from graph_agent.storage.sqlite.tasks import NewTask, TaskTable
 from graph_agent.storage.sqlite.threads import SqliteFileStates, ThreadTable
 from tests.fakes.postgres_server import PASSWORD, PostgresServer
+from tests.scenarios.command import until
 
 _COLUMNS = """
 SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'graph_agent'
 AND column_name <> 'rowid'
+"""
+_ANSWER = """
+INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, by, at)
+VALUES ('t', 'c', 1, 'approval', 'd', 'approve', 'me', '2026-01-01T00:00:00Z')
 """
 _OWN_TABLES = {"leases_now", "schema_version", "blobs"}
 
@@ -193,6 +208,48 @@ async def test_a_process_whose_session_ends_keeps_its_thread(
             await thread_lock(other, SystemClock()).acquire("t", "two")
         assert await titles(other) == ["new"]
     await lock.release()
+
+
+async def _hears(notices: WorkNotices) -> bool:
+    if not await asyncio.to_thread(select.select, [notices.fileno()], [], [], 0.3):
+        return False
+    return bool(select.select([notices.fileno()], [], [], 0)[0])
+
+
+async def test_workers_are_told_of_added_and_cancelled_tasks_and_of_answers_and_of_nothing_else(
+    place: ServerPath, database: PostgresDatabase
+) -> None:
+    tasks, notices = TaskTable(database, SystemClock()), listen_for_work(place)
+    heard: dict[str, bool] = {}
+
+    async def listen(event: str) -> None:
+        heard[event] = await _hears(notices)
+        assert notices.take()
+
+    task = await tasks.add(NewTask("go", "/w", "default"), "me")
+    await listen("added")
+    await add(database, "t")
+    await listen("a thread is new")
+    await tasks.begin(task.task_id, "one")
+    await listen("begun")
+    await database.write(lambda connection: connection.execute(_ANSWER))
+    await listen("answered")
+    await tasks.cancel(task.task_id)
+    await listen("cancelled")
+    notices.close()
+
+    assert heard == {"added": True, "a thread is new": False, "begun": False, "answered": True, "cancelled": True}
+
+
+async def test_a_worker_notices_that_it_is_told_nothing_any_more(
+    postgres: PostgresServer, place: ServerPath, database: object
+) -> None:
+    notices = listen_for_work(place)
+    await _end_sessions(postgres, place)
+
+    assert await _hears(notices)
+    await asyncio.to_thread(until, lambda: not notices.take(), 10)
+    notices.close()
 
 
 async def test_a_crash_of_the_server_loses_nothing_that_a_process_goes_on_from(
