@@ -325,6 +325,7 @@ FREE_TEXT = frozenset(
             "grace",
             "header",
             "host",
+            "host_label",
             "max_size",
             "message",
             "number",

@@ -75,7 +75,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "init": ("graph-agent init", "graph-agent init --print"),
     "update": ("graph-agent update", "graph-agent update --print"),
     "doctor": ("graph-agent doctor", "graph-agent doctor --backup threads.db", "graph-agent doctor --repair"),
-    "worker": ("graph-agent worker", "graph-agent worker -j 4", "graph-agent worker --once --grace 5m"),
+    "worker": (
+        "graph-agent worker",
+        "graph-agent worker -j 4",
+        "graph-agent worker --once --grace 5m",
+        "graph-agent worker --host-label build1",
+    ),
     "top": ("graph-agent top", "graph-agent top --once --json"),
     "tasks add": (
         "graph-agent tasks add 'update the dependencies and make the tests pass' --worktree",

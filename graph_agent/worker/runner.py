@@ -7,6 +7,7 @@ occupies no slot: its thread is closed, and opened again once every question has
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from graph_agent.app.threads import run_until_question
 from graph_agent.config.paths import ServerPath, folder_at
 from graph_agent.config.trust import trust_file
 from graph_agent.errors import AgentError, DamagedDatabase, NewerSchema, StorageError, ThreadHeld
+from graph_agent.ports.stored_text import storable
 from graph_agent.storage import listen_for_work
 from graph_agent.storage.sqlite.tasks import Task, TaskTable
 from graph_agent.storage.sqlite.threads import Store, open_store
@@ -53,6 +55,8 @@ class WorkerOptions:
     """Tasks at a time."""
     grace_seconds: float = 30.0
     """How long turns may take to end after the first request to stop; then they are interrupted."""
+    hosts: tuple[str, ...] = ()
+    """Names of other hosts whose workspaces are here too, on a disk that they share or in a container of theirs."""
     until_idle: bool = False
     """End as soon as no task can run, even if some wait for an answer or for their time."""
 
@@ -201,7 +205,9 @@ class Worker:
         due = [
             task
             for task in open_tasks
-            if task.task_id not in self._running and self._left_alone.get(task.task_id, now) <= now
+            if task.task_id not in self._running
+            and self._left_alone.get(task.task_id, now) <= now
+            and self._has_workspace(task)
         ]
         # Beside the event loop, which has to stop commands at the end of a lease while a server is waited for.
         threads = await asyncio.to_thread(self._read_threads, now) if due else {}
@@ -218,6 +224,14 @@ class Worker:
                 self._running[task.task_id] = _Running(work)
                 free, has_changed = free - 1, True
         return has_changed
+
+    def _has_workspace(self, task: Task) -> bool:
+        """Whether the task may run on this host: a folder of the same name on another one is not its workspace."""
+        if not isinstance(self._database, ServerPath):
+            return True
+        if not task.host:
+            return folder_at(task.workspace) is not None
+        return task.host in (storable(socket.gethostname()), *self._options.hosts)
 
     def _read_threads(self, now: float) -> dict[str, "ThreadSummary"]:
         is_server = isinstance(self._database, ServerPath)

@@ -1,6 +1,7 @@
 """Add, list, cancel and retry tasks; `graph_agent.worker.runner` runs them."""
 
 import os
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import Any, Literal, assert_never
 
 from graph_agent.app.project_trust import settings_at
 from graph_agent.app.reader import read_database
-from graph_agent.config.paths import folder_at, own_command
+from graph_agent.config.paths import ServerPath, folder_at, own_command
 from graph_agent.errors import NothingYet, UnknownId, UsageError
 from graph_agent.inspect import ThreadSummary
 from graph_agent.inspect.calls import is_alive
@@ -113,6 +114,7 @@ async def add_task(database: Path, request: TaskRequest) -> Task:
         agent=stored_agent,
         flags=flags,
         branch=branch_for(request.prompt) if request.in_worktree else "",
+        host=socket.gethostname() if isinstance(database, ServerPath) else "",
         not_before=request.not_before.astimezone(UTC).isoformat() if request.not_before else "",
         every=request.every,
     )

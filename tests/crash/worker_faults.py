@@ -9,6 +9,7 @@ import argparse
 import os
 import random
 import signal
+import socket
 import statistics
 import sys
 import tempfile
@@ -232,7 +233,7 @@ class Faults:
     def _start(self, worker: _Worker) -> None:
         command = self.trial.command
         asked = Start(
-            ("worker", "-j", "4"),
+            ("worker", "-j", "4", "--host-label", socket.gethostname()),
             command.workspace,
             worker.environment,
             host=worker.host.pid if worker.host else None,

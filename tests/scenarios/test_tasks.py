@@ -1,14 +1,17 @@
 """Tasks and workers as a person meets them: nothing is lost, run twice or left waiting, whatever dies."""
 
 import signal
+import socket
 import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT
+from tests.fakes.postgres_server import PostgresServer
 from tests.scenarios.command import NO_SANDBOX, Command, Scripted, scripted, until
 
 
@@ -40,6 +43,27 @@ def test_a_worker_runs_what_is_queued_and_the_task_and_its_thread_show_the_end(t
         assert f"threads show {first['thread_id']}" in shown
         assert "one is done" in command("threads", "show", first["thread_id"]).stdout
         assert [body["messages"][-1]["content"] for body in command.server.bodies] == ["do one", "do two"]
+
+
+def test_a_task_waits_for_a_worker_on_the_host_that_has_its_workspace(
+    postgres: PostgresServer, postgres_template: str, tmp_path: Path
+) -> None:
+    url = postgres.create_database(postgres_template)
+    with scripted(tmp_path, [TXT("done")]) as command:
+        command.extra_env = {"GRAPH_AGENT_DB": url}
+        task = _add(command, "go")
+        here = f'"host": "{task["host"]}"'
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "UPDATE graph_agent.tasks SET options = replace(options, %s, %s)", (here, here[:-1] + '2"')
+            )
+        _work(command)
+        waiting, shown = _statuses(command), command("tasks", "show", task["task_id"]).stdout
+        _work(command, "--host-label", f"{task['host']}2")
+
+        assert (task["host"], waiting) == (socket.gethostname(), {"go": "queued"})
+        assert f"waits for a worker on {task['host']}2" in " ".join(shown.split())
+        assert _statuses(command) == {"go": "done"}
 
 
 def test_a_question_waits_in_the_inbox_while_other_tasks_run_and_the_answer_continues_the_task(

@@ -123,13 +123,18 @@ def worker_command(
         str,
         Option("--grace", metavar="SPAN", help="How long running turns may take to end after SIGTERM or Ctrl-C."),
     ] = "30s",
+    host_label: Annotated[
+        list[str] | None,
+        Option("--host-label", metavar="NAME", help="Also run the tasks of this host: its folders are here, too."),
+    ] = None,
     db: Database = None,
 ) -> None:
     """Run queued tasks. While one waits for your answer, the worker runs others."""
     from graph_agent.cli.views.format import parse_duration
     from graph_agent.cli.views.tasks import run_worker
 
-    raise typer.Exit(run_worker(resolve_database(db), jobs, parse_duration(grace, "--grace"), until_idle=once))
+    seconds = parse_duration(grace, "--grace")
+    raise typer.Exit(run_worker(resolve_database(db), jobs, seconds, host_label or (), until_idle=once))
 
 
 def top_command(

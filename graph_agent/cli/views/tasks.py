@@ -4,9 +4,10 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -111,6 +112,7 @@ def _task_json(view: TaskView) -> dict[str, Any]:
         "status": view.status,
         **facts,
         "flags": view.task.flags,
+        "host": view.task.host,
         "pending_approvals": view.thread.pending_approvals if view.thread else 0,
         "interrupted_calls": view.thread.interrupted_calls if view.thread else 0,
     }
@@ -128,6 +130,7 @@ def show_task(database: Path, text: str, *, as_json: bool) -> None:
         "status": view.status,
         "thread": task.thread_id,
         "workspace": view.thread.workspace if view.thread else task.workspace,
+        **({"host": task.host} if task.host else {}),
         **({"branch": task.branch} if task.branch else {}),
         **({"every": f"{task.every} s"} if task.every else {}),
         "added": f"{format_time_and_age(task.added_at)} by {task.added_by}",
@@ -152,6 +155,8 @@ def _next_steps(view: TaskView) -> Iterator[str]:
             yield f"Decide what happens with the interrupted call: {command} recover {task.thread_id}"
         case "failed" | "cancelled":
             yield f"Try again: {command} tasks retry {queue.short_id(task.task_id)}"
+        case "queued" | "paused" if task.host not in ("", socket.gethostname()):
+            yield f"It waits for a worker on {task.host}, where its workspace is. Start there: graph-agent worker"
         case "queued" | "paused":
             yield f"A worker runs it: {command} worker"
         case "done":
@@ -179,7 +184,7 @@ def retry_task(database: Path, text: str, *, as_json: bool) -> None:
     print_result(_task_json(view), line, as_json=as_json)
 
 
-def run_worker(database: Path, jobs: int, grace: float, *, until_idle: bool) -> int:
+def run_worker(database: Path, jobs: int, grace: float, host_labels: Sequence[str], *, until_idle: bool) -> int:
     """Run tasks until a signal, or until no task can run; returns the exit code."""
     from graph_agent.cli.log_file import log_to_file
     from graph_agent.cli.supervisor import catch_signals
@@ -191,7 +196,7 @@ def run_worker(database: Path, jobs: int, grace: float, *, until_idle: bool) -> 
 
     log_to_file()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    worker = Worker(database, WorkerOptions(jobs, grace, until_idle), report)
+    worker = Worker(database, WorkerOptions(jobs, grace, tuple(host_labels), until_idle), report)
     caught: list[ExitCode] = []
 
     async def run() -> None:

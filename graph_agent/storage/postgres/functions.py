@@ -4,10 +4,10 @@ JSON stays text, as it was written. Where it is read, it is `json` and not `json
 changes the order of members.
 """
 
-__all__ = ["FUNCTIONS", "FUNCTIONS_VERSION"]
+__all__ = ["FUNCTIONS", "FUNCTIONS_VERSION", "TRIGGERS"]
 
 FUNCTIONS_VERSION = 2
-"""Raised with each change of the functions below; whoever opens a database for writing brings it up to date."""
+"""Raised with each change of what is below; whoever opens a database for writing brings it up to date."""
 
 FUNCTIONS = r"""
 CREATE OR REPLACE FUNCTION as_bytes(text) RETURNS bytea LANGUAGE sql IMMUTABLE
@@ -74,7 +74,10 @@ CREATE OR REPLACE FUNCTION json_list(json[]) RETURNS json LANGUAGE sql IMMUTABLE
     AS $$ SELECT coalesce(array_to_json($1), '[]') $$;
 CREATE OR REPLACE AGGREGATE json_group_array(json) (
     SFUNC = array_append, STYPE = json[], FINALFUNC = json_list, INITCOND = '{}');
+"""
+"""Statements, each of which may be repeated."""
 
+TRIGGERS = """
 CREATE OR REPLACE FUNCTION notify_workers() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_notify('graph_agent_work', '');
@@ -86,4 +89,4 @@ CREATE OR REPLACE TRIGGER task_added AFTER INSERT ON tasks FOR EACH STATEMENT EX
 CREATE OR REPLACE TRIGGER task_changed AFTER UPDATE OF state ON tasks
     FOR EACH ROW WHEN (NEW.state IN ('queued', 'cancelled')) EXECUTE FUNCTION notify_workers();
 """
-"""Statements, each of which may be repeated."""
+"""The same; they need the table `tasks`."""

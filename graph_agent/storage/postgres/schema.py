@@ -11,7 +11,7 @@ from typing import Any
 from graph_agent.config.paths import ServerPath
 from graph_agent.errors import DamagedDatabase, NewerSchema, NothingYet, StorageError
 from graph_agent.storage.postgres.connection import PostgresConnection
-from graph_agent.storage.postgres.functions import FUNCTIONS, FUNCTIONS_VERSION
+from graph_agent.storage.postgres.functions import FUNCTIONS, FUNCTIONS_VERSION, TRIGGERS
 from graph_agent.storage.postgres.translation import SCHEMA, translate_schema
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, Migration, load_migrations
 from graph_agent.storage.sqlite.schema import create_tables
@@ -20,6 +20,7 @@ __all__ = ["bring_up", "require_readable"]
 
 _FIRST = 16
 """The oldest schema version on servers."""
+_FIRST_WITH_TASKS = 17
 _SERVER_PARTS = f"""
 CREATE TABLE schema_version (version BIGINT NOT NULL, functions BIGINT NOT NULL);
 INSERT INTO schema_version VALUES ({_FIRST}, 0);
@@ -74,6 +75,8 @@ def bring_up(
             _apply(connection, number, migration)
         if functions < FUNCTIONS_VERSION:
             connection.session.execute(FUNCTIONS, prepare=False)
+            if newest >= _FIRST_WITH_TASKS:
+                connection.session.execute(TRIGGERS, prepare=False)
             connection.session.execute("UPDATE schema_version SET functions = %s", (FUNCTIONS_VERSION,))
 
 

@@ -42,6 +42,8 @@ class NewTask:
     """For `open_session`, in each run of it."""
     branch: str = ""
     """The branch, with a worktree of its own, that it works on; empty: in the workspace itself."""
+    host: str = ""
+    """The host that has the workspace, in a database that several hosts share; empty: whichever has the folder."""
     not_before: str = ""
     """ISO-8601 UTC; empty: now."""
     every: int = 0
@@ -58,7 +60,7 @@ class Task:
     workspace: str
     """The folder it was added for; with a branch, the repository."""
     options: str
-    """JSON object with `mode`, `agent` and `flags`, see `NewTask`."""
+    """JSON object with `mode`, `agent`, `flags` and `host`, see `NewTask`."""
     branch: str
     state: TaskState
     outcome: str
@@ -77,6 +79,11 @@ class Task:
     def flags(self) -> dict[str, Any]:
         """See `NewTask.flags`."""
         return dict(load_json(self.options, dict)["flags"])
+
+    @property
+    def host(self) -> str:
+        """See `NewTask.host`."""
+        return str(load_json(self.options, dict).get("host", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +141,9 @@ class TaskTable:
             thread_id=uuid4().hex,
             prompt=storable(new.prompt),
             workspace=storable(new.workspace),
-            options=json.dumps({"mode": new.mode, "agent": new.agent, "flags": dict(new.flags)}),
+            options=json.dumps(
+                {"mode": new.mode, "agent": new.agent, "flags": dict(new.flags), "host": storable(new.host)}
+            ),
             branch=storable(new.branch),
             state="queued",
             outcome="",

@@ -211,9 +211,8 @@ async def test_a_process_whose_session_ends_keeps_its_thread(
 
 
 async def _hears(notices: WorkNotices) -> bool:
-    if not await asyncio.to_thread(select.select, [notices.fileno()], [], [], 0.3):
-        return False
-    return bool(select.select([notices.fileno()], [], [], 0)[0])
+    readable, _, _ = await asyncio.to_thread(select.select, [notices.fileno()], [], [], 0.5)
+    return bool(readable)
 
 
 async def test_workers_are_told_of_added_and_cancelled_tasks_and_of_answers_and_of_nothing_else(
