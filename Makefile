@@ -10,6 +10,9 @@ PY := $(VENV)/bin/python
 # The name of the stamp contains the folder: an editable install does not survive a move.
 READY := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
+# Compiled modules are kept, whatever the shell says: each process of the tests loads a thousand of them.
+export PYTHONDONTWRITEBYTECODE =
+
 .DEFAULT_GOAL := help
 .PHONY: help run demo test test-quick check format docs sweep bench server lock clean
 

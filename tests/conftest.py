@@ -22,7 +22,9 @@ __all__ = [
     "postgres_programs",
     "postgres_template",
     "pytest_collection_finish",
+    "pytest_collection_modifyitems",
     "pytest_configure",
+    "pytest_xdist_auto_num_workers",
 ]
 
 
@@ -31,6 +33,27 @@ def pytest_configure() -> None:
     # A machine that stands still for a second makes no property false.
     settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("unhurried")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`: three for two cores, since tests often wait for disks, terminals and processes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + cores // 2
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long tests first in the share that each worker begins with, so that none runs alone at the end."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    kinds = [
+        [item for item in items if bool(item.get_closest_marker("slow")) is is_long] for is_long in (True, False)
+    ]
+    items[:] = [item for number in range(workers) for kind in kinds for item in _share(kind, number, workers)]
+
+
+def _share(items: list[pytest.Item], number: int, workers: int) -> list[pytest.Item]:
+    return items[len(items) * number // workers : len(items) * (number + 1) // workers]
 
 
 def pytest_collection_finish() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.crash.ablations import ABLATIONS
 from tests.crash.checker import avoidable, violations
-from tests.crash.kill_run import Plan, live
+from tests.crash.kill_run import Plan, live, warm_up
 from tests.crash.scenes import SCENES, Scene
 from tests.crash.services import web_site
 from tests.crash.world import World
@@ -114,6 +114,9 @@ def plans_for(kills: int, points: list[tuple[Scene, int]], seed: int) -> Iterato
 def sweep(kills: int, seed: int, scenes: tuple[Scene, ...] = SCENES) -> Tally:
     """Run the trials, several at once, in throw-away folders; a trial that breaks a promise keeps its folder."""
     root = Path(tempfile.mkdtemp(prefix="kill-sweep-"))
+    world = World(root / "warm-up")
+    world.create()
+    warm_up(world, SCENES[0])
     labels = {scene.name: crash_points(scene, root / f"clean-{number}") for number, scene in enumerate(scenes)}
     points = [(scene, point) for scene in scenes for point in range(1, len(labels[scene.name]) + 1)]
     trials = list(enumerate(plans_for(kills, points, seed)))
