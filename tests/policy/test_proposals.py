@@ -1,6 +1,7 @@
 import json
 import shlex
 from dataclasses import replace
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, get_args
 
@@ -31,6 +32,7 @@ _WS = PurePath("/w/proj")
 _PLAIN = PolicySettings()
 
 
+@cache
 def _bash(command: str, mode: str = "default") -> CallFacts:
     text = parse_shell(command, parse_bash)
     return CallFacts("bash", mode, "high", "execute", _WS, command=command, shell=text)
