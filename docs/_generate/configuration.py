@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docs._generate.markdown import code, note, table
-from graph_agent.config.explain import describe_type
+from graph_agent.config.explain import describe_key, describe_type
 from graph_agent.config.settings import Settings, known_keys
 from graph_agent.config.sources import ENVIRONMENT, FLAGS
 
@@ -81,7 +81,7 @@ def _key_rows() -> Iterator[tuple[str, ...]]:
             describe_type(key),
             "" if default in (None, {}, []) else code(str(default)),
             code(FLAGS.get(key, "")),
-            str(field["description"]),
+            describe_key(key),
         )
 
 

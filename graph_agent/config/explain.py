@@ -1,11 +1,12 @@
 """What each setting is, where its value comes from, and what every other source says. Secrets are never shown."""
 
+import ast
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-
-from pydantic.fields import FieldInfo
 
 from graph_agent.config.model_choice import display_url
 from graph_agent.config.paths import data_dir, named_database
@@ -27,7 +28,7 @@ from graph_agent.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Explanation", "LayerValue", "describe_type", "explain", "explain_all"]
+__all__ = ["Explanation", "LayerValue", "describe_key", "describe_type", "explain", "explain_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def explain(
 
 
 def _explain(key: str, layers: tuple[Layer, ...], places: Mapping[str, str], env: Mapping[str, str]) -> Explanation:
-    field = _field(key)
+    owner, name = _field(key)
+    field = owner.model_fields[name]
     standard = str(data_dir(env) / "graph-agent.db") if key == "database" else _plain(field.default)
     default = LayerValue("default", "", standard, speaks=True)
     values = (*(_layer_value(key, layer, places) for layer in layers), default)
@@ -103,7 +105,7 @@ def _explain(key: str, layers: tuple[Layer, ...], places: Mapping[str, str], env
     if key in ADDITIVE_KEYS and winner.layer == "project":
         project, user = layers[-2:]
         value = _shown(key, merge_project(user.values, project.values)[key])
-    return Explanation(key, value, winner.layer, winner.place, field.description or "", describe_type(key), values)
+    return Explanation(key, value, winner.layer, winner.place, describe_key(key), describe_type(key), values)
 
 
 def _layer_value(key: str, layer: Layer, places: Mapping[str, str]) -> LayerValue:
@@ -163,14 +165,33 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _field(key: str) -> FieldInfo:
+def _field(key: str) -> "tuple[type[BaseModel], str]":
+    """The model that a key belongs to, and its name there."""
     owner: type[BaseModel] = Settings
     *sections, name = key.split(".")
     for section in sections:
         inner = owner.model_fields[section].annotation
         assert isinstance(inner, type)  # noqa: S101 - known_keys made the key out of these very models
         owner = inner
-    return owner.model_fields[name]
+    return owner, name
+
+
+def describe_key(key: str) -> str:
+    """What a key means: the docstring of its field."""
+    owner, name = _field(key)
+    return _docstrings(owner).get(name, "")
+
+
+@cache
+def _docstrings(model: "type[BaseModel]") -> Mapping[str, str]:
+    [found] = ast.parse(inspect.getsource(model)).body
+    assert isinstance(found, ast.ClassDef)  # noqa: S101 - the source of a class
+    return {
+        field.target.id: inspect.cleandoc(text.value.value)
+        for field, text in pairwise(found.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }
 
 
 def describe_type(key: str) -> str:
