@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import re
 import tracemalloc
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -12,6 +13,7 @@ import pytest
 from graph_agent.cli.views.calls import list_calls
 from graph_agent.cli.views.threads import show_thread
 from graph_agent.graph.context_size import request_ceiling
+from tests.architecture.checkout import ROOT
 from tests.scenarios.growing import PER_TURN, RESULT, WINDOW, Growth, grow
 from tests.scenarios.stage import THREAD
 
@@ -69,6 +71,27 @@ def test_a_step_waits_for_the_disk_four_times(growth: Growth) -> None:
 
     # Call marked, call claimed, call finished, results told; and what was typed, twice, and how the turn ended.
     assert (growth.syncs[1:5], of_the_turn) == ([growth.syncs[1]] * 4, 3)
+
+
+def test_the_page_about_performance_says_what_a_turn_costs(growth: Growth) -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    table = page.partition("## What a step costs")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+) \| ([\d,]+) \|$", table, re.MULTILINE)
+    said = {name: int(number.replace(",", "")) for name, number in rows}
+    kept = [rows["checkpoints"] for rows in growth.rows]
+    cuts = [turn for turn in range(1, 60) if kept[turn] < kept[turn - 1]]
+    exact = {f"rows in `{table}`": growth.rows[3][table] - growth.rows[2][table] for table in _TABLES}
+    counted = {
+        **exact,
+        "statements": growth.statements[3],
+        "transactions that wait for the disk": growth.syncs[3],
+        "changes to the thread of the database": growth.handed_over[3],
+        "bytes, until it is pruned": round(growth.bytes_per_step(2, 4) * PER_TURN),
+        "bytes that stay": round(growth.bytes_per_step(cuts[0], cuts[-1]) * PER_TURN),
+    }
+
+    assert {name: said[name] for name in exact} == exact
+    assert said == pytest.approx(counted, rel=0.1)
 
 
 def test_of_a_step_only_what_waits_for_the_disk_changes_threads(growth: Growth) -> None:
