@@ -51,6 +51,27 @@ def _prompt(ground: Ground) -> Iterator[Figure]:
     yield Figure("key to screen while the rest loads, p95", Spread(late, times[0], times[-1]), "ms", 20)
 
 
+def _enter(ground: Ground) -> Iterator[Figure]:
+    for seconds in (0, 0.5, 3):
+        times = [_enter_s(ground, seconds) * 1000 for _ in range(ground.runs)]
+        yield Figure(f"chat, Enter to request, {seconds:g} s after the prompt", Spread.of(times), "ms", 40)
+
+
+def _enter_s(ground: Ground, seconds: float) -> float:
+    """From Enter on the first message to its request; what is behind the prompt loads meanwhile."""
+    folder = ground.fresh("enter")
+    with FakeOpenAI([TXT("hello")]) as server:
+        program = PtyProgram(["-m", "graph_agent", "chat"], folder, home_of(folder, server))
+        program.sees("> ")
+        program.types_at_once("hi")
+        time.sleep(seconds)
+        began = time.monotonic()
+        program.types_at_once("\r")
+        program.sees("hello")
+        _leave(program)
+        return server.requests[0].at - began
+
+
 def prompt_s(arguments: Sequence[str], folder: Path, env: Mapping[str, str]) -> float:
     """From the start of a chat until it can be typed into."""
     began = time.perf_counter()
@@ -167,6 +188,7 @@ ROWS = (
     Row("calls", _against_import("calls", imports=_READER, target=3)),
     Row("approvals", _against_import("approvals", "list", imports=_READER, target=3)),
     Row("prompt", _prompt),
+    Row("enter", _enter),
     Row("first-request", _first_request),
     Row("start", _start),
     Row("mcp", _slow_start),

@@ -5,11 +5,18 @@ from typing import Any
 
 import pytest
 
-from graph_agent.app.thread_start import REASONS_AGAINST, EarlyFacts, OpenRequest, reason_against
+from graph_agent.app.thread_start import (
+    REASONS_AGAINST,
+    EarlyFacts,
+    OpenRequest,
+    prepare_first_request,
+    reason_against,
+)
 from graph_agent.app.toolset import default_registry
 from graph_agent.config.mcp_servers import validate_server
 from graph_agent.config.settings import Settings
 from graph_agent.model.openai.capabilities import Capabilities
+from graph_agent.storage.sqlite.threads import SqliteInbox, open_store
 from tools.agent_ops.completion import AttemptCompletionTool
 
 ENDPOINT = {"base_url": "http://localhost:1/v1", "name": "m"}
@@ -131,6 +138,30 @@ def test_no_request_leaves_early_where_the_endpoint_or_a_tool_needs_more(tmp_pat
 
     long = "the request is long"
     assert found == ["replies are not streamed", "tools are sent as text", long, long, "", "a tool is not built in"]
+
+
+async def test_a_request_that_is_prepared_leaves_with_a_message_that_cannot_change_it_and_is_recorded(
+    tmp_path: Path,
+) -> None:
+    store = await open_store(tmp_path / "agent.db")
+    row, inbox = (
+        await store.threads.create("t1", str(tmp_path), "", "default"),
+        SqliteInbox(store.database, store.clock),
+    )
+    typed = {"prompt": ""}
+    refused = await prepare_first_request(facts(tmp_path, typed, early_request="off"), row, store)
+    first = await prepare_first_request(facts(tmp_path, typed), row, store)
+    assert first is not None
+    leaves = [first.encode(text) is not None for text in ("hello", "see @a.py", " /review", "long " * 20_000)]
+    for text in ("see @a.py", "hello"):
+        await first.queue_and_send(text)
+    unused, waiting = await inbox.unused_requests("t1"), await inbox.waiting("t1")
+    await first.sender.close()  # Nobody listens at the address, so it never left.
+    cleared = await inbox.unused_requests("t1")
+    await store.database.close()
+
+    assert (refused, leaves) == (None, [True, False, False, False])
+    assert ([text for _, text in waiting], len(unused), cleared) == (["hello", "see @a.py"], 1, [])
 
 
 def test_each_reason_is_tested() -> None:
