@@ -33,7 +33,7 @@ from graph_agent.config.paths import ServerPath, blob_dir, data_dir, database_pa
 from graph_agent.config.settings import ModelSettings, SearchSettings, Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSchema, NothingYet, StorageError
-from graph_agent.storage import require_driver
+from graph_agent.storage import require_driver, server_use
 from graph_agent.storage.private_files import exposed_files, files_of_other_users
 from graph_agent.storage.sqlite.database_file import REMEDY
 from graph_agent.storage.sqlite.health import SQLITE_VERSION, Health, back_up, check_database
@@ -318,10 +318,12 @@ def check_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
 
 def _check_server(path: ServerPath, environment: Mapping[str, str]) -> list[Check]:
     """The checks of a database on a server, and of the disk for what stays on this host."""
-    health: Health | None = None
+    health, of_server = None, []
     try:
         with read_database(path) as reader:
             count = len(reader.threads())
+        use = server_use(path)
+        of_server = [Check("server", ok=not use.advice, detail=use.summary, hint=use.advice)]
         health = Health(SCHEMA_VERSION, count, (), has_search_index=True)
         of_database = Check("database", ok=True, detail=f"{path}: can be read, {format_count(count, 'thread')}")
     except NothingYet:
@@ -332,6 +334,7 @@ def _check_server(path: ServerPath, environment: Mapping[str, str]) -> list[Chec
         of_database = Check("database", ok=False, detail=str(error), hint="see docs/scale-out.md")
     return [
         of_database,
+        *of_server,
         _check_schema(health),
         _check_rows(path, health),
         _check_projections(path, health),

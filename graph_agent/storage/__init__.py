@@ -15,7 +15,7 @@ from graph_agent.errors import UsageError
 if TYPE_CHECKING:
     from graph_agent.ports import Clock
     from graph_agent.storage.blobs import FileBlobs
-    from graph_agent.storage.postgres.reader import WorkNotices
+    from graph_agent.storage.postgres.reader import ServerUse, WorkNotices
     from graph_agent.storage.sqlite.database import Database
     from graph_agent.storage.sqlite.read_store import SqliteReadStore
 
@@ -32,6 +32,7 @@ __all__ = [
     "refuse_server",
     "require_driver",
     "server_stamp",
+    "server_use",
     "thread_lock",
 ]
 
@@ -164,6 +165,17 @@ def server_stamp(path: ServerPath) -> tuple[int, int, int] | None:
     from graph_agent.storage.postgres.reader import stamp  # noqa: PLC0415 - as above
 
     return stamp(path)
+
+
+def server_use(path: ServerPath) -> "ServerUse":
+    """How a server with threads is used.
+
+    Raises:
+        StorageError: it cannot be used.
+    """
+    from graph_agent.storage.postgres.reader import server_use  # noqa: PLC0415 - as above
+
+    return server_use(path)
 
 
 def listen_for_work(path: ServerPath) -> "WorkNotices":

@@ -2,7 +2,8 @@
 
 import atexit
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -13,8 +14,9 @@ from graph_agent.ports.stored_text import storable
 from graph_agent.storage.postgres.connection import PostgresConnection, Values, connect
 from graph_agent.storage.postgres.errors import translate_error
 from graph_agent.storage.postgres.schema import require_readable
+from graph_agent.wording import format_count
 
-__all__ = ["PostgresReadConnection", "WorkNotices", "stamp"]
+__all__ = ["PostgresReadConnection", "ServerUse", "WorkNotices", "server_use", "stamp"]
 
 
 class PostgresReadConnection:
@@ -104,6 +106,66 @@ def stamp(path: ServerPath) -> tuple[int, int, int] | None:
             connection.close()
         return None
     return number, 0, 0
+
+
+_OLDEST_SERVER = 15
+_MOST_CONNECTIONS = 0.8
+"""Share of the connections of a server above which it is likely to run out of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUse:
+    """How a server is used."""
+
+    version: str
+    connections: int
+    """Of all programs."""
+    most_connections: int
+    """Those that only a superuser gets are left out."""
+    held: int
+    """Threads whose lease is renewed."""
+    lost: int
+    """Threads whose holder was killed or cut off: the next process takes them over."""
+
+    @property
+    def summary(self) -> str:
+        """All of it in a line."""
+        lost = f" and {self.lost} left by processes that are gone" if self.lost else ""
+        used = f"{self.connections} of {self.most_connections} connections in use"
+        return f"PostgreSQL {self.version}, {used}, {format_count(self.held, 'thread')} held{lost}"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it; empty if it is fine."""
+        if int(self.version.partition(".")[0]) < _OLDEST_SERVER:
+            return f"use PostgreSQL {_OLDEST_SERVER} or later"
+        if self.connections > _MOST_CONNECTIONS * self.most_connections:
+            return "raise max_connections there, or run fewer tasks at a time: see docs/scale-out.md"
+        return ""
+
+
+_USE = """
+SELECT split_part(current_setting('server_version'), ' ', 1),
+    (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+    CAST(current_setting('max_connections') AS bigint)
+        - CAST(current_setting('superuser_reserved_connections') AS bigint),
+    count(*) FILTER (WHERE expires_at >= clock_timestamp()), count(*) FILTER (WHERE expires_at < clock_timestamp())
+FROM leases WHERE ended_at IS NULL
+"""
+
+
+def server_use(path: ServerPath) -> ServerUse:
+    """How the server is used, this connection included; the tables have to be there.
+
+    Raises:
+        StorageError: the server cannot be used.
+    """
+    with closing(connect(path, is_read_only=True)) as session:
+        try:
+            [row] = session.execute(_USE).fetchall()
+        except psycopg.Error as error:
+            raise translate_error(path, error) from error
+        return ServerUse(*row)
 
 
 class WorkNotices:

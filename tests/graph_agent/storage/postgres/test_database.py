@@ -3,6 +3,7 @@ import select
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from graph_agent.storage import (
     open_database,
     open_read_store,
     server_stamp,
+    server_use,
     thread_lock,
 )
 from graph_agent.storage.postgres.database import PostgresDatabase
@@ -38,6 +40,7 @@ _ANSWER = """
 INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind, by, at)
 VALUES ('t', 'c', 1, 'approval', 'd', 'approve', 'me', '2026-01-01T00:00:00Z')
 """
+_LOST = "UPDATE leases SET expires_at = '2026-01-01' WHERE thread_id = 'two'"
 _OWN_TABLES = {"leases_now", "schema_version", "blobs"}
 
 
@@ -238,6 +241,22 @@ async def test_workers_are_told_of_added_and_cancelled_tasks_and_of_answers_and_
     notices.close()
 
     assert heard == {"added": True, "a thread is new": False, "begun": False, "answered": True, "cancelled": True}
+
+
+async def test_the_use_of_a_server_counts_connections_and_leases(
+    place: ServerPath, database: PostgresDatabase
+) -> None:
+    for thread_id in ("one", "two"):
+        await add(database, thread_id)
+        await thread_lock(database, SystemClock()).acquire(thread_id, thread_id)
+    await database.write(lambda connection: connection.execute(_LOST))
+
+    use = server_use(place)
+
+    assert (use.held, use.lost, use.connections >= 3, use.advice) == (1, 1, True, "")
+    assert use.summary.endswith("connections in use, 1 thread held and 1 left by processes that are gone")
+    assert "max_connections" in replace(use, connections=99).advice
+    assert "or later" in replace(use, version="14.9").advice
 
 
 async def test_a_worker_notices_that_it_is_told_nothing_any_more(
