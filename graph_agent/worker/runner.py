@@ -193,9 +193,10 @@ class Worker:
     async def _start_due(self, store: Store, tasks: TaskTable, worker_id: str) -> bool:
         """Start the tasks that can run and stop those that were cancelled. Returns whether any started or ended."""
         for task_id, one in self._running.items():
-            if one.session is not None and not one.is_cancelled and not await tasks.is_open(task_id):
+            session = one.session
+            if session is not None and not one.is_cancelled and not await tasks.is_open(task_id):
                 one.is_cancelled = True
-                await one.session.stop()
+                await session.stop()
         free = self._options.slots - len(self._running)
         if free <= 0:
             return False
@@ -218,7 +219,7 @@ class Worker:
             thread = threads.get(task.thread_id)
             if task.state == "started" and await self._has_ended(task, thread, tasks):
                 has_changed = True
-            elif _can_run(thread) and (begun := await tasks.begin(task.task_id, worker_id)):
+            elif _can_run(thread) and (begun := await tasks.begin(task.task_id, worker_id, task.thread_id)):
                 is_retry = task.state == "queued" and thread is not None and thread.checkpoint_id is not None
                 work = asyncio.create_task(self._run_task(begun, store, tasks, is_retry=is_retry))
                 self._running[task.task_id] = _Running(work)
@@ -328,7 +329,9 @@ class Worker:
         self, task: Task, tasks: TaskTable, state: Literal["done", "failed"], outcome: str, error: str = ""
     ) -> bool:
         # Of a task that another worker has begun meanwhile, only that one knows how it ends.
-        ended = await tasks.end(task.task_id, state, outcome, error, worker=task.worker or "")
+        ended = await tasks.end(
+            task.task_id, state, outcome, error, worker=task.worker or "", thread_id=task.thread_id
+        )
         if ended:
             self._report(f"{short_id(task.task_id)}  {state}{f': {error}' if error else ''}")
         else:

@@ -36,7 +36,8 @@ _SESSION: Mapping[str, Any] = {
     "search_path": SCHEMA,
     "statement_timeout": f"{TIMEOUT_S}s",
     "lock_timeout": f"{TIMEOUT_S}s",
-    "idle_in_transaction_session_timeout": "10s",
+    # What a paused process has locked, and what it waits to lock, others cannot use for so long.
+    "idle_in_transaction_session_timeout": "3s",
     "standard_conforming_strings": "on",
     "client_min_messages": "warning",
     "tcp_keepalives_idle": 5,
@@ -218,14 +219,23 @@ class PostgresConnection:
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> PostgresCursor:
         statement = translate(sql)
         self.is_uncertain = self.is_uncertain or not self.in_transaction
+        rows = [bind(statement, one) for one in parameters]
         cursor = self.session.cursor()
-        cursor.executemany(statement.query, [bind(statement, one) for one in parameters])
+        if len(rows) > _FEW_ROWS:
+            cursor.executemany(statement.query, rows)
+            self.session.execute("")  # Starts the time of `idle_in_transaction_session_timeout`, see below.
+        else:
+            for row in rows:
+                cursor.execute(statement.query, row, binary=True)
         return PostgresCursor(cursor)
 
     def close(self) -> None:
         self.session.close()
 
 
+_FEW_ROWS = 16
+"""So many are sent one by one. The driver ends a batch with a flush, after which the server waits without end for a
+process that was paused there, and for as long nobody can take its thread over."""
 _DATABASE_LOCK = int.from_bytes(b"gagent", "big")
 
 

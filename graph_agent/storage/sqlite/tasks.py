@@ -127,7 +127,10 @@ WHERE ended_at IS NULL ORDER BY started_at, worker_id
 
 
 class TaskTable:
-    """The tasks and workers of one database. Every method is durable when it returns."""
+    """The tasks and workers of one database. Every method is durable when it returns.
+
+    What names the thread of its task makes no other thread of a server wait for it.
+    """
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -159,7 +162,7 @@ class TaskTable:
         await self._database.write(lambda connection: _insert(connection, task))
         return task
 
-    async def begin(self, task_id: str, worker: str) -> Task | None:
+    async def begin(self, task_id: str, worker: str, thread_id: str = "") -> Task | None:
         """Note that a worker starts or continues the task; None if it is no longer open.
 
         With the first start of a repeated task the next one is added, for the first time that has not yet passed.
@@ -175,7 +178,7 @@ class TaskTable:
                 _insert(connection, following)
             return _task_of(connection, task_id)
 
-        return await self._database.write(begin)
+        return await self._database.write(begin, thread_id=thread_id)
 
     async def end(
         self,
@@ -185,6 +188,7 @@ class TaskTable:
         error: str = "",
         *,
         worker: str = "",
+        thread_id: str = "",
     ) -> bool:
         """Note how the task ended; False if it has already ended, or if not this worker, if given, ran it last."""
         values = {
@@ -195,7 +199,9 @@ class TaskTable:
             "worker": worker,
         }
         values["now"] = self._clock.now()
-        return await self._database.write(lambda connection: connection.execute(_END, values).rowcount == 1)
+        return await self._database.write(
+            lambda connection: connection.execute(_END, values).rowcount == 1, thread_id=thread_id
+        )
 
     async def cancel(self, task_id: str) -> bool:
         """Cancel an open task, False if it has ended; a thread in which nothing has happened yet is deleted."""

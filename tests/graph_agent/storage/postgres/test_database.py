@@ -2,6 +2,7 @@ import asyncio
 import select
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,7 @@ INSERT INTO decisions (thread_id, call_id, attempt, question, args_digest, kind,
 VALUES ('t', 'c', 1, 'approval', 'd', 'approve', 'me', '2026-01-01T00:00:00Z')
 """
 _LOST = "UPDATE leases SET expires_at = '2026-01-01' WHERE thread_id = 'two'"
+_THREAD = "thread_id, workspace, model, mode, created_at, updated_at"
 _OWN_TABLES = {"leases_now", "schema_version", "blobs"}
 
 
@@ -241,6 +243,21 @@ async def test_workers_are_told_of_added_and_cancelled_tasks_and_of_answers_and_
     notices.close()
 
     assert heard == {"added": True, "a thread is new": False, "begun": False, "answered": True, "cancelled": True}
+
+
+@pytest.mark.parametrize("rows", [2, 40])
+async def test_a_transaction_in_which_a_process_pauses_soon_keeps_nobody_waiting(
+    place: ServerPath, database: PostgresDatabase, rows: int
+) -> None:
+    def pause(connection: Connection) -> None:
+        statement = f"INSERT INTO threads ({_THREAD}) VALUES (?, '', '', '', '', '')"  # noqa: S608 - names only
+        connection.executemany(statement, [(f"t{number}",) for number in range(rows)])
+        time.sleep(6)
+
+    with pytest.raises(StorageError, match="paused within a transaction"):
+        await database.write(pause)
+
+    assert await titles(database) == []
 
 
 async def test_the_use_of_a_server_counts_connections_and_leases(
