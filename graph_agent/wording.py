@@ -158,48 +158,46 @@ class Choice(NamedTuple):
 
     key: str
     label: str
-    """Behind the key, where there is room."""
-    short: str
-    """The same in a narrow terminal."""
+    """Behind the key, where there is room: the same in every terminal."""
     explanation: str
     words: tuple[str, ...] = ()
     """Accepted too when typed in full."""
     rank: int = 0
-    """0 is always on the line; the higher, the sooner it is left out where there is no room."""
+    """0 always has its label; the higher, the sooner the key is named without it where there is no room."""
 
 
 APPROVAL = (
-    Choice("y", "run", "run", "run it once", ("yes",)),
-    Choice("a", "always", "always", "allow it from now on; the rule is shown first", (), 3),
-    Choice("d", "always deny", "deny", "do not run it, now or later; the rule is shown first", (), 6),
-    Choice("e", "edit", "edit", "change the arguments in your editor; you are asked again", (), 3),
-    Choice("n", "reject", "no", "do not run it", ("no",)),
-    Choice("r", "feedback", "reply", "do not run it, and tell the model why", ("reason",), 3),
-    Choice("s", "stop", "stop", "stop the turn; nothing that is pending runs", (), 5),
+    Choice("y", "run", "run it once", ("yes",)),
+    Choice("a", "always", "allow it from now on; the rule is shown first", (), 3),
+    Choice("d", "deny", "do not run it, now or later; the rule is shown first", ("always deny",), 6),
+    Choice("e", "edit", "change the arguments in your editor; you are asked again", (), 3),
+    Choice("n", "reject", "do not run it", ("no",)),
+    Choice("r", "feedback", "do not run it, and tell the model why", ("reason",), 3),
+    Choice("s", "stop", "stop the turn; nothing that is pending runs", (), 5),
 )
-OUTSIDE = Choice("o", "outside", "outside", "run it once outside the sandbox, with all your rights", (), 4)
+OUTSIDE = Choice("o", "outside", "run it once outside the sandbox, with all your rights", (), 4)
 """Offered for a command while a sandbox is on."""
 RECOVERY = (
-    Choice("r", "retry", "retry", "run it again as a new attempt; processes of it that still run are ended first"),
-    Choice("d", "mark as done", "done", "it happened; you may tell the model what", ("done",)),
-    Choice("c", "cancel", "cancel", "do not run it again; the model learns that its outcome is unknown"),
+    Choice("r", "retry", "run it again as a new attempt; processes of it that still run are ended first"),
+    Choice("d", "mark as done", "it happened; you may tell the model what", ("done",)),
+    Choice("c", "cancel", "do not run it again; the model learns that its outcome is unknown"),
 )
 PLAN = (
-    Choice("y", "start, ask before changes", "start, ask", "leave plan mode; changes need approval"),
-    Choice("a", "start, accept edits", "start, edit", "leave plan mode; edits in the workspace run unasked"),
-    Choice("n", "keep planning", "keep planning", "stay in plan mode; any other text says what to change"),
+    Choice("y", "start", "leave plan mode; changes need approval"),
+    Choice("a", "start, accept edits", "leave plan mode; edits in the workspace run unasked"),
+    Choice("n", "keep planning", "stay in plan mode; any other text says what to change"),
 )
-BACK = Choice("b", "back (esc)", "back (esc)", "return to the question", ("back", "esc", "n", "no", "q"))
+BACK = Choice("b", "back (esc)", "return to the question", ("back", "esc", "n", "no", "q"))
 RULES = (
-    Choice("1", "exactly", "exactly", "this very call", ("exact",)),
-    Choice("2", "any arguments", "any arguments", "every command that begins the same", ("prefix",)),
+    Choice("1", "exactly", "this very call", ("exact",)),
+    Choice("2", "any arguments", "every command that begins the same", ("prefix",)),
     BACK,
 )
 """Which rules an "always" or "always deny" stores, where there is a choice."""
 SCOPES = (
-    Choice("t", "this thread", "thread", "in this conversation", ("thread",)),
-    Choice("p", "project", "project", "in this folder, also in later conversations"),
-    Choice("u", "user", "user", "everywhere"),
+    Choice("t", "this thread", "in this conversation", ("thread",)),
+    Choice("p", "project", "in this folder, also in later conversations"),
+    Choice("u", "user", "everywhere"),
     BACK,
 )
 """The scope of an "always" or "always deny"."""

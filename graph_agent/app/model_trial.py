@@ -168,13 +168,14 @@ async def _probe_chat(model: OpenedModel, settings: Settings) -> list[ProbeResul
     except ModelError as failure:
         return [ProbeResult("answers", ok=False, detail=str(failure))]
     texts, usage = sum(piece.kind == "text" for piece in pieces), reply.usage_metadata
+    name = model.label.partition(" @ ")[0]
     used = f"{usage['total_tokens']} tokens reported" if usage else "not reported: tokens are estimated"
     tools = await _probe_tools(model)
     window = await ModelWindows(settings, model)(_LARGE_REQUEST)
     length = [await _probe_length(model)] if window.tokens >= _LONG_REQUEST else []
     size = ("context_window", window.tokens) if window.source in ("endpoint", "table") else None
     return [
-        ProbeResult("answers", ok=True, detail=f"{model.label}, at {display_url(settings.model.endpoint)}"),
+        ProbeResult("answers", ok=True, detail=f"{name}, at {display_url(settings.model.endpoint)}"),
         ProbeResult("streams", texts > 1, f"{texts} pieces" if texts > 1 else "whole replies", matters=False),
         *tools,
         ProbeResult("usage", usage is not None, used, matters=False),

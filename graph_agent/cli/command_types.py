@@ -193,7 +193,7 @@ def _describe_error(error: UsageError) -> str:
             near = sorted(error.possibilities or (), key=lambda one: sorted(one) != slip)[:1]
             if message.startswith("No such option"):
                 message = f"Unknown option {error.option_name}."
-            message += f" Did you mean {near[0]}?" if near else ""
+            message += f" Did you mean {near[0]}?" if near else _known_options(context)
             shows_usage = False
         case BadOptionUsage(message=message):
             needs = "takes no value" if "does not take" in message else "needs a value"
@@ -205,6 +205,14 @@ def _describe_error(error: UsageError) -> str:
         lines += [context.get_usage()] if shows_usage else []
         lines.append(f"Help: {context.command_path} --help")
     return escape("\n".join(lines), multiline=True)
+
+
+def _known_options(context: Any) -> str:
+    """The options of a command whose option nobody can guess, as a group lists its commands."""
+    if context is None or not isinstance(context.command, PlainCommand):
+        return ""
+    names = [max(one.opts, key=len) for one in context.command.get_params(context) if isinstance(one, _PlainOption)]
+    return f" Options: {', '.join(name for name in names if name != '--help')}."
 
 
 def command_group(help_text: str) -> Typer:

@@ -131,15 +131,12 @@ def remove_worktree(
     """Remove a worktree, and its branch unless it has commits of its own. Returns whether the branch is gone.
 
     Raises:
-        UnknownId: there is none of this name, branch or path.
+        UnknownId: there is none of this name, branch or path, and none or several whose name begins like this.
         UsageError: it has changes that are not committed, a thread of the database has work to do in it, or git
             refuses.
     """
     root = _repository_of(folder)
-    found = [one for one in _parse(root) if name in (one.branch, one.branch.removeprefix(_PREFIX), str(one.path))]
-    if not found:
-        raise UnknownId(f"No worktree is called {name!r}. List them with `{own_command()} worktrees list`.")
-    one = found[0]
+    one = _find(_parse(root), name)
     is_half_made = any(_is_half_made(entry) for entry in _entries(root) if entry["worktree"] == str(one.path))
     if one.changed_files and not is_half_made:
         raise UsageError(
@@ -155,6 +152,19 @@ def remove_worktree(
             trust.forget_folder(Path(known))
     is_gone = one.commits == 0 and _git(root, "branch", "--quiet", "-D", one.branch) is not None
     return one, is_gone
+
+
+def _find(worktrees: Sequence[Worktree], name: str) -> Worktree:
+    named, begin = {one.branch.removeprefix(_PREFIX): one for one in worktrees}, name.removeprefix(_PREFIX)
+    exact = [one for one in worktrees if name in (one.branch, one.branch.removeprefix(_PREFIX), str(one.path))]
+    match exact or [one for own, one in named.items() if begin and own.startswith(begin)]:
+        case [one]:
+            return one
+        case []:
+            raise UnknownId(f"No worktree is called {name!r}. List them with `{own_command()} worktrees list`.")
+        case several:
+            names = ", ".join(one.branch.removeprefix(_PREFIX) for one in several)
+            raise UnknownId(f"{name!r} matches several worktrees: {names}. Type more of the name.")
 
 
 def _refuse_while_in_use(one: Worktree, database: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_plan_survives_a_kill_at_the_question_and_right_after_the_decision(tmp
         chat.signals(9)
         chat.ends()
         again = command.chat("resume", "t1")
-        again.plays("> ", "mode acceptEdits", "</mode", "mode: acceptEdits")
+        again.plays("loading …", "</mode", "mode: acceptEdits")
         again.signals(9)
         again.ends()
 

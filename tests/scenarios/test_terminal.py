@@ -233,7 +233,7 @@ def test_plain_terminals_get_what_they_understand(
 _QUESTIONS = (
     ("HIGH · deletes build, uses the network: curl", "y run", "\x1b[C\r"),
     ("edit_file prices.py  +1 −1", "y run", "y\r"),
-    ("1. add shipping to total()", "y start, a", "a\r"),
+    ("1. add shipping to total()", "y start · a", "a\r"),
     ("outcome unknown", "r retry", "c\r"),
 )
 """A line of each page, how its keys begin, and the keys that answer it."""

@@ -74,8 +74,6 @@ class ChatOptions:
     open: "Callable[[Target, EventBus], Awaitable[Session]]"
     """Opens a thread with a bus that gets all its events."""
     database: Path
-    message: str | None = None
-    """The first message, given on the command line."""
     introduction: Callable[[], Sequence[str]] = tuple
     """Lines about the model, computed once everything is loaded."""
     status_items: Callable[[], Sequence[str]] = tuple
@@ -101,6 +99,8 @@ class Chat:
         """The newest state of each MCP server of the present session."""
         self._exit_code: ExitCode | None = None
         """Set by the signal that ends the chat."""
+        self._on_screen = ""
+        """The first line, if it was entered at the prompt of the open session, where it stays."""
         self._sends_queued = True
         """Whether the last turn ended so that the next queued message is sent."""
         self._shows_sent = False
@@ -114,8 +114,8 @@ class Chat:
     ) -> int:
         """Chat until the person leaves or a signal ends it; `first` is a message that is being typed already.
 
-        Where something else comes first (the questions of an existing thread, the message of the command line), it
-        is typed until `loaded` is set.
+        Where something else comes first (what was entered while the chat loaded, the questions of an existing
+        thread), it is typed until `loaded` is set.
         """
         talking = asyncio.create_task(self._talk(first, loaded))
 
@@ -149,7 +149,14 @@ class Chat:
     async def _talk(self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None) -> None:
         await self._begin(first, loaded)
         while (current := self._session) is not None:
-            if command := await self._queue.due_command(current, in_order=self._sends_queued):
+            if self._queue.first:
+                line = self._queue.first.pop(0)
+                if line != self._on_screen:
+                    self._show_entered(line)
+                    self._terminal.remember(line)
+                await self._handle(current, line)
+            elif command := await self._queue.due_command(current, in_order=self._sends_queued):
+                self._show_entered(command)
                 await self._handle(current, command)
             elif self._turns.pending or not (self._sends_queued and await self._send_queued(current)):
                 take_back = await self._announce_queued(current)
@@ -163,23 +170,19 @@ class Chat:
                     await self._handle(current, text)
 
     async def _begin(self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None) -> None:
-        """Open the first thread, and send the first message."""
-        session, typed = await self._open_first(first, loaded)
-        text = self._options.message if self._options.message is not None else typed
-        message = _message_in(text)
+        """Open the first thread, and send a first message that is stored by now."""
+        session, lines = await self._open_first(first, loaded)
+        message = _message_in(lines[:1])
         waiting = [] if self._options.target.exists else [queued for _, queued in await session.queued()]
         is_stored = bool(message) and storable(message) in waiting
-        self._queue.first = "" if is_stored else message
-        if typed and text is not typed:
-            await self._queue.enter(session, typed, is_urgent=False)
+        self._queue.first = lines[is_stored:]
         await self._enter(session, self._options.target)
         if is_stored:
-            await self._send_queued(session, is_shown=True)
-        elif message and not self._queue.first:
-            self._sends_queued = True  # It is queued behind others, and the person wants an answer now.
-        elif text is not None:
-            self._queue.first = ""
-            await self._handle(session, text)
+            if message != self._on_screen:
+                self._terminal.remember(message)
+            await self._send_queued(session, is_shown=message == self._on_screen)
+        elif not self._queue.first and not all(map(is_command, lines)):
+            self._sends_queued = True  # A message is queued behind others, and the person wants an answer now.
 
     async def _change_elsewhere(self, session: "Session") -> None:
         """Return when another process has queued a message, or answered a question that is left open here."""
@@ -198,8 +201,8 @@ class Chat:
 
     async def _open_first(
         self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None
-    ) -> "tuple[Session, str | None]":
-        """The session and what was entered while it was opened, whichever is there sooner."""
+    ) -> "tuple[Session, list[str]]":
+        """The session, and the lines that were entered until it was open or, in a new thread, are entered next."""
         opening = asyncio.ensure_future(self._open(self._with_first_message(first)))
         try:
             if first is not None:
@@ -213,9 +216,11 @@ class Chat:
             self._terminal.status = self._status
             self._terminal.cycle_mode = self._cycle_mode
             self._terminal.show(self._introduce)
-            if loaded is not None and not loaded.done():
+            lines, self._terminal.early = self._terminal.early or [], None
+            if loaded is not None and not loaded.done() and (lines or self._options.target.exists):
                 loaded.set_result(None)
-            return session, None if first is None else await first
+            self._on_screen = (None if first is None else await first) or ""
+            return session, [*lines, *filter(None, (self._on_screen,))]
         finally:
             tasks = [task for task in (opening, first) if task is not None]
             for task in tasks:
@@ -224,13 +229,13 @@ class Chat:
 
     def _with_first_message(self, first: asyncio.Task[str | None] | None) -> Target:
         """The first thread; a message for a new one is stored, and its request may leave, while the rest loads."""
-        target, message = self._options.target, self._options.message
+        target, lines = self._options.target, self._terminal.early
         if target.exists:
             return target
-        if message is not None:
-            given: dict[str, Any] = {"prompt": _message_in(message)}
+        if lines:
+            given: dict[str, Any] = {"prompt": _message_in(lines[:1])}
         elif first is not None:
-            given = {"typed": asyncio.ensure_future(_typed_message(first))}
+            given = {"typed": asyncio.ensure_future(_typed_message(first, self._terminal))}
         else:
             given = {}
         return replace(target, flags={**target.flags, **given, "sends_prompt": True})
@@ -411,9 +416,13 @@ class Chat:
             self._turn_count += 1
             if event.text:
                 self._programs.forget_shared()
-            if self._shows_sent and event.text:
-                self._say(f"> {event.text.split(chr(10))[0]}", "cyan")
-            self._shows_sent = False
+            if self._shows_sent and event.text not in ("", self._on_screen):
+                self._show_entered(event.text)
+            self._shows_sent, self._on_screen = False, ""
+
+    def _show_entered(self, line: str) -> None:
+        """Show a line whose turn has come as it was entered."""
+        self._display(0, MessageAdded(line))
 
     async def _show_tasks(self, session: "Session") -> str:
         # with the views of a command of its own
@@ -473,15 +482,20 @@ class Chat:
             self._say(f"{format_count(count, 'call')} still {'needs' if count == 1 else 'need'} your decision.")
 
 
-def _message_in(text: str | None) -> str:
-    """The text if it is a message, and no command; else empty."""
-    return "" if text is None or not text.strip() or is_command(text) else text
+def _message_in(lines: Sequence[str]) -> str:
+    """The first line that is a message, and no command; empty for none."""
+    return next((line for line in lines if line.strip() and not is_command(line)), "")
 
 
-async def _typed_message(first: asyncio.Task[str | None]) -> str:
-    """The first message once it is entered; empty if it is none, or the person leaves."""
-    await asyncio.wait({first})
-    return "" if first.cancelled() or first.exception() is not None else _message_in(first.result())
+async def _typed_message(first: asyncio.Task[str | None], terminal: Terminal) -> str:
+    """The first line once it is entered, if it is a message; empty if not, or the person leaves."""
+    entering = asyncio.create_task(terminal.entered_early.wait())
+    await asyncio.wait({first, entering}, return_when=asyncio.FIRST_COMPLETED)
+    entering.cancel()
+    if terminal.early:
+        return _message_in(terminal.early[:1])
+    is_left = not first.done() or first.cancelled() or first.exception() is not None
+    return "" if is_left else _message_in([first.result() or ""])
 
 
 def show_recent(database: Path, thread_id: str, display: TurnDisplay) -> None:

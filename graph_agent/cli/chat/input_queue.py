@@ -35,38 +35,18 @@ class InputQueue:
         """What was typed for each of these messages: a custom command expands to other words."""
         self._lock = asyncio.Lock()
         """Lines are processed one by one, however long each takes."""
-        self.first = ""
-        """The message that this chat starts with, until it is queued or sent."""
+        self.first: list[str] = []
+        """Lines that this chat starts with, until they are queued or handled."""
 
     async def enter(self, session: "Session", line: str, *, is_urgent: bool = False) -> None:
         """Take in a line; a message is durable before it is shown as queued. An urgent one is for the next step."""
         async with self._lock:
             await self._keep_first(session)
-            name, rest = parse_command(line) or ("", "")
-            if name == "now":
-                if not rest:
-                    count = await session.mark_queued_urgent()
-                    self._say(f"{format_count(count, 'message')} for the next step" if count else NOTHING_QUEUED)
-                    return
-                line, is_urgent = rest, True
-                name, _ = parse_command(line) or ("", "")
-            message = line
-            try:
-                if is_command(line) and not line.startswith("!") and name not in _BUILT_IN:
-                    message = await asyncio.to_thread(expand_command, line, session.workspace)
-            except AgentError as refusal:
-                self._remember(line)
-                self._say(str(refusal))
-                return
-            if is_command(line) and message == line:
-                self._entries.append(line)
-                self._say(f"after this turn: {line}")
-            else:
-                await self._queue(session, message, line, is_urgent=is_urgent)
-                self._say(f"{'for the next step' if is_urgent else 'queued'}: {_shown(line)}  (Up to edit)")
+            if taken := await self._enter(session, line, is_urgent=is_urgent):
+                self._say(taken)
 
     async def keep_first(self, session: "Session") -> None:
-        """Queue the first message behind those that are queued already."""
+        """Queue the first lines behind what is queued already."""
         async with self._lock:
             await self._keep_first(session)
 
@@ -125,9 +105,31 @@ class InputQueue:
                 self._remember(self._typed_as.pop(sent, ""))
 
     async def _keep_first(self, session: "Session") -> None:
-        first, self.first = self.first, ""
-        if first:
-            await self._queue(session, first, first)
+        while self.first:
+            await self._enter(session, self.first.pop(0))
+
+    async def _enter(self, session: "Session", line: str, *, is_urgent: bool = False) -> str:
+        """Take in a line; returns what becomes of it, empty if it is refused, which is said here."""
+        name, rest = parse_command(line) or ("", "")
+        if name == "now":
+            if not rest:
+                count = await session.mark_queued_urgent()
+                return f"{format_count(count, 'message')} for the next step" if count else NOTHING_QUEUED
+            line, is_urgent = rest, True
+            name, _ = parse_command(line) or ("", "")
+        message = line
+        try:
+            if is_command(line) and not line.startswith("!") and name not in _BUILT_IN:
+                message = await asyncio.to_thread(expand_command, line, session.workspace)
+        except AgentError as refusal:
+            self._remember(line)
+            self._say(str(refusal))
+            return ""
+        if is_command(line) and message == line:
+            self._entries.append(line)
+            return f"after this turn: {line}"
+        await self._queue(session, message, line, is_urgent=is_urgent)
+        return f"{'for the next step' if is_urgent else 'queued'}: {_shown(line)}  (Up to edit)"
 
     async def _queue(self, session: "Session", message: str, line: str, *, is_urgent: bool = False) -> None:
         number = await session.queue(message, is_urgent=is_urgent)

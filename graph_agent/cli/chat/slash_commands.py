@@ -50,9 +50,12 @@ class ChatAction(NamedTuple):
     where the person is to choose."""
 
 
+_FAREWELLS = ("exit", "quit")
+
+
 def is_command(text: str) -> bool:
-    """Whether a line is a slash command or a shell line."""
-    return text.startswith("!") or parse_command(text) is not None
+    """Whether a line is a slash command, a shell line, or a word that leaves every other program."""
+    return text.startswith("!") or text.strip().lower() in _FAREWELLS or parse_command(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +80,8 @@ class SlashCommands:
         if text.startswith("!"):
             await self.programs.run(text[1:].strip(), self.session.workspace)
             return None
-        name, argument = parse_command(text) or ("", "")
-        if name in ("quit", "exit"):
+        name, argument = parse_command(text) or (text.strip().lower(), "")
+        if name in _FAREWELLS:
             raise QuitChat
         if name == "now" and argument:  # No turn runs: it begins one.
             return await self.run(argument) if is_command(argument) else ChatAction("send", argument)

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.session_target import Target, open_target
-from graph_agent.cli.views.table import is_plain_terminal
+from graph_agent.cli.views.table import is_plain_terminal, truncate
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, own_command
 from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
@@ -83,23 +83,31 @@ def _print_head(target: Target) -> None:
 async def _chat(
     terminal: Terminal, completer: ChatCompleter, target: Target | Callable[[], Target], message: str | None
 ) -> int:
+    terminal.early = [] if message is None else [message]
+    terminal.status = lambda: _loading_status(terminal.early or ())
+    if is_plain_terminal():
+        sys.stdout.write("loading …\n")  # There is no line below the prompt that says it.
     try:
         if not isinstance(target, Target):
             finding = asyncio.create_task(asyncio.to_thread(target))
-            if not is_plain_terminal():
-                # Cancelled with the prompt; the search is not.
-                message = await terminal.message(gone=asyncio.ensure_future(asyncio.wait({finding})))
+            # Cancelled with the prompt; the search is not.
+            await terminal.message(gone=asyncio.ensure_future(asyncio.wait({finding})))
             target = await finding
             _print_head(target)
         await _ask_trust(target.workspace, terminal)
     except (InputInterrupted, InputCancelled, InputClosed):
         return ExitCode.DONE
-    loaded = asyncio.get_running_loop().create_future() if target.exists else None
-    types_now = message is None if loaded is None else not is_plain_terminal()
-    first = asyncio.create_task(terminal.message(gone=loaded)) if types_now else None
+    loaded = asyncio.get_running_loop().create_future()
+    first = asyncio.create_task(terminal.message(gone=loaded))
     await asyncio.sleep(0)
-    chat = await asyncio.to_thread(_build_chat, terminal, completer, target, message)
+    chat = await asyncio.to_thread(_build_chat, terminal, completer, target)
     return await chat.run(first, loaded)
+
+
+def _loading_status(entered: Sequence[str]) -> str:
+    queued = (f"queued: {line.partition(chr(10))[0]}" for line in entered)
+    text = escape(" · ".join(("loading …", *queued)))
+    return truncate(text, shutil.get_terminal_size().columns - 1)
 
 
 async def _ask_trust(workspace: Path, terminal: Terminal) -> None:
@@ -108,7 +116,7 @@ async def _ask_trust(workspace: Path, terminal: Terminal) -> None:
         await dialogs.ask_trust(workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
 
 
-def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, message: str | None) -> "Chat":
+def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target) -> "Chat":
     # These load what the prompt must not wait for.
     from graph_agent.app.project_trust import settings_at
     from graph_agent.cli.chat.chat import Chat, ChatOptions
@@ -148,7 +156,6 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target, me
         target,
         open_session,
         database,
-        message,
         introduction=lambda: _introduction(target),
         status_items=lambda: settings_at(target.workspace).status_line,
         set_theme=colors.choose,

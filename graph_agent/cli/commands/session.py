@@ -150,8 +150,8 @@ def chat(
     files = {"add_dirs": add_dir, "attached": image}
     resumed = _resumed_id(resume, continues)
     find = partial(_resolve, flags, files, workspace=workspace, thread=thread, resume=resumed)
-    if message is None and not (image or worktree) and (thread, resumed) != (None, None):
-        _open_chat(find, None, db)
+    if not (image or worktree) and (thread, resumed) != (None, None):
+        _open_chat(find, message, db)
     target = _in_worktree(find(), message) if worktree else find()
     _open_chat(target, attach_files(message, target), db)
 
@@ -242,8 +242,10 @@ def _in_worktree(target: "Target", prompt: str | None) -> "Target":
         BadParameter: the thread exists already.
         UsageError: there is no repository, or git refuses.
     """
+    from graph_agent.cli.views.table import wrap_message
     from graph_agent.config.sources import load_settings
     from graph_agent.config.trust import trust_file
+    from graph_agent.wording import escape
     from graph_agent.worker.worktrees import branch_for, create_worktree
 
     if target.exists:
@@ -251,7 +253,8 @@ def _in_worktree(target: "Target", prompt: str | None) -> "Target":
     # A wrong value ends the command before anything is made.
     load_settings(os.environ, flags={"model.name": target.flags.get("model"), "mode": target.flags.get("mode")})
     folder = create_worktree(target.workspace, branch_for(prompt or "chat"), trust_file(os.environ))
-    sys.stderr.write(f"Working in {folder}\n")
+    shown = min(str(folder), os.path.relpath(folder), key=len)
+    sys.stderr.write(f"{wrap_message(f'Working in {escape(shown)}')}\n")
     return replace(target, workspace=folder)
 
 

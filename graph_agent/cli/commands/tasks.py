@@ -32,7 +32,7 @@ _Task = Annotated[
 _InRepository = Annotated[
     str | None, Option("--workspace", metavar="DIR", help="A folder of the repository. Default: this folder.")
 ]
-_Name = Annotated[str, Argument(metavar="NAME", help="Name, branch or path of the worktree.")]
+_Name = Annotated[str, Argument(metavar="NAME", help="Name or branch of the worktree, its beginning, or its path.")]
 
 
 _LONGEST_INTERVAL_S = 520 * 7 * 24 * 3600
@@ -143,7 +143,7 @@ def top_command(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Watch workers, tasks, and the threads that run or wait for you. Ctrl-C exits."""
+    """Watch workers, tasks, and the threads that run or wait for you. q or Ctrl-C exits."""
     from graph_agent.cli.views.tasks import show_overview
 
     show_overview(resolve_database(db), once=once, as_json=as_json)

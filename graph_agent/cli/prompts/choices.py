@@ -4,7 +4,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
 from operator import attrgetter
 
 from prompt_toolkit.application import get_app
@@ -44,30 +43,27 @@ _TYPED = 3
 _SEPARATOR, _PROMPT = " · ", " › "
 
 
-VIEW = Choice("v", "view all", "view", "show all of it in $PAGER, or page by page", ("view",), 1)
-OTHERS = Choice("↑↓", "choose", "choose", "show another of the calls; its number does too", (), 2)
-HELP = Choice("?", "help", "help", "explain the keys", ("help",))
-END = Choice(
-    "e", "end processes", "end", "end the processes of it that still run, and decide afterwards", ("end",), 4
-)
+VIEW = Choice("v", "view all", "show all of it in $PAGER, or page by page", ("view",), 1)
+OTHERS = Choice("↑↓", "choose", "show another of the calls, as its number does; then answer it", (), 2)
+HELP = Choice("?", "help", "explain the keys", ("help",))
+END = Choice("e", "end processes", "end the processes of it that still run, and decide afterwards", ("end",), 4)
 """Offered while processes of the earlier attempt are alive."""
 HIDDEN = 9
 """The rank of a key that is understood and never on the line."""
 
 
-def for_all(choices: Sequence[Choice], count: int, words: Mapping[str, tuple[str, str]]) -> list[Choice]:
+def for_all(choices: Sequence[Choice], count: int, words: Mapping[str, str]) -> list[Choice]:
     """Each choice with the one beside it that answers all questions of the kind: its capital letter.
 
     Args:
-        words: for a key the label, in which `{}` is how many there are, and the short label of the one for all.
+        words: for a key the label of the one for all, in which `{}` is how many there are.
     """
     found = []
     for choice in choices:
         found.append(choice)
         if choice.key in words:
-            label, short = words[choice.key]
             every = f"the same for all {count}; those not shown yet are shown first"
-            found.append(Choice(choice.key.upper(), label.format(count), short, every, (), 1))
+            found.append(Choice(choice.key.upper(), words[choice.key].format(count), every, (), 1))
     return found
 
 
@@ -126,31 +122,28 @@ class KeyLine:
     def _fitting(self, width: int) -> list[list[tuple[str, str]]]:
         """The keys with their labels, in the groups that are set apart on the line.
 
-        Where there is no room the rarest keys get short labels, then none and are named together before the help;
-        where that is too long, too, they are left to the help.
+        Where there is no room the rarest keys lose their labels and are named together before the help; where that
+        is too long, too, they are left to the help.
         """
         shown = [one for one in self.choices if one.rank < HIDDEN]
         rarest = sorted(shown, key=attrgetter("rank"))[::-1]
-        rare = [one for one in rarest if one.rank > (1 if self.rows else 2)]
+        rare = [one for one in rarest if one.rank > (1 if self.rows else 0)]
         last = [one for one in rarest if one.rank > 0]
-        usual = rare if self.rows else rarest
         room = width - cell_len(self.text) - len(_PROMPT) - _TYPED
         groups: list[list[tuple[str, str]]] = []
-        for optional, shortened, names_all in ((rare, usual, True), (rare, usual, False), (last, rarest, False)):
-            for bare, short in product(range(len(optional) + 1), range(len(shortened) + 1)):
-                groups = _groups(shown, optional[:bare], shortened[:short], names_all=names_all)
+        for optional, names_all in ((rare, True), (rare, False), (last, False)):
+            for bare in range(len(optional) + 1):
+                groups = _groups(shown, optional[:bare], names_all=names_all)
                 sizes = [len(" ".join(f"{key} {label}".rstrip() for key, label in group)) for group in groups]
                 if sum(sizes) + len(_SEPARATOR) * (len(groups) - 1) <= room:
                     return groups
         return groups
 
 
-def _groups(
-    shown: Sequence[Choice], bare: Sequence[Choice], short: Sequence[Choice], *, names_all: bool
-) -> list[list[tuple[str, str]]]:
+def _groups(shown: Sequence[Choice], bare: Sequence[Choice], *, names_all: bool) -> list[list[tuple[str, str]]]:
     """A group of its own for each choice with a label, and if `names_all` one for the others, before the help."""
     labelled = [one for one in shown if one not in bare]
-    groups = [[(one.key, one.short if one in short else one.label)] for one in labelled]
+    groups = [[(one.key, one.label)] for one in labelled]
     if bare and names_all:
         groups.insert(len(groups) - (HELP in labelled), [(one.key, "") for one in shown if one in bare])
     return groups

@@ -36,9 +36,9 @@ _MAX_LISTED = 40
 _PREVIEWED = 3
 _USUAL_WIDTH = 80
 _ANSWERS = (
-    Choice("y", "trust it", "trust", "use its settings, instructions, hooks and servers", ("yes", "trust")),
-    Choice("n", "ignore these files", "ignore", "work without them", ("no", "ignore")),
-    Choice("s", "show the files", "show", "print the files", ("show",)),
+    Choice("y", "trust", "use its settings, instructions, hooks and servers", ("yes",)),
+    Choice("n", "ignore", "work without them", ("no",)),
+    Choice("s", "show files", "print the files", ("show",)),
 )
 
 

@@ -1,7 +1,8 @@
 """A menu: one of several rows is chosen with the arrows, by its number, or by typing a part of it."""
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 from prompt_toolkit.output import Output
 
+from graph_agent.cli.prompts.keyboard import InputCancelled, InputClosed
 from graph_agent.cli.prompts.terminal_output import prompt_style
 from graph_agent.cli.views.table import text_width, truncate
 from graph_agent.wording import escape
@@ -142,23 +144,46 @@ class Menu:
         self._typed, self._selected = self._typed[:-1], 0 if self._has_filter else self._selected
 
     def pick(self, typed: str) -> Picked | None:
-        """What a line chooses where no keys are read: the number of a row, with the key of an action behind it."""
-        found = re.fullmatch(r"(\d{1,9})\s*(\S?)", typed)
-        if found is None or not 0 < int(found[1]) <= len(self.rows) or found[2] not in ("", *self.actions):
+        """What a line chooses where no keys are read: a number, with the key of an action or variant behind it."""
+        found = re.fullmatch(r"0*(\d{1,9})\s*(\S?)", typed)
+        keys = {"": self._variant, **self.actions, **self.variants}
+        if found is None or found[1] not in self._numbers or found[2] not in keys:
             return None
-        return Picked(self.rows[int(found[1]) - 1].key, self.actions.get(found[2], self._variant))
+        return Picked(self.rows[self._numbers.index(found[1])].key, keys[found[2]])
+
+    @property
+    def _numbers(self) -> list[str]:
+        """What the rows are called where no keys are read: their own numbers, if keys choose them by those."""
+        if self._has_filter or self.actions:
+            return [str(number) for number in range(1, len(self.rows) + 1)]
+        return [row.columns[0] for row in self.rows]
 
     def as_text(self, width: int) -> str:
         """All rows with their numbers, for where no keys are read."""
-        rows = (f"{number:>3}  {text}" for number, text in enumerate(format_rows(self.rows, width - 6), 1))
+        numbers = self._numbers
+        has_own = numbers == [row.columns[0] for row in self.rows]
+        texts = format_rows(self.rows, width - 6)
+        rows = (f"{'' if has_own else number:>3}  {text}" for number, text in zip(numbers, texts, strict=True))
         return "\n".join([self.title, *rows, ""])
 
     @property
     def question(self) -> str:
         """What is asked below that."""
-        actions = "".join(f", NUMBER {key} to {does}" for key, does in self.actions.items())
+        choices = {key: f"for {name} only" for key, name in self.variants.items() if name != self._variant}
+        actions = "".join(f", NUMBER {key} {does}" for key, does in {**choices, **self.actions}.items())
         details = f", {_DETAILS} NUMBER to show its diff" if self.details else ""
         return f"Number{actions}{details}, empty to leave > "
+
+    async def choose_in_words(
+        self, answer: Callable[[str], Awaitable[str | None]], write: Callable[[str], object]
+    ) -> Picked | None:
+        """Ask until a row is chosen; None if the person leaves."""
+        with contextlib.suppress(InputCancelled, InputClosed):
+            while typed := (await answer(self.question) or "").strip():
+                if (picked := self.pick(typed)) is not None:
+                    return picked
+                write(self.details_of(typed) or f"{escape(typed)} is none of these numbers.\n")
+        return None
 
     def details_of(self, typed: str) -> str:
         """What a line asks for that names a row and the key d."""

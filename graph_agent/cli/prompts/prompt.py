@@ -4,6 +4,7 @@ A question that another process answers meanwhile disappears, saying by whom.
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,9 @@ class Prompt:
                 return line.strip()
             if (key := match_choice(line, keys.choices)) is not None:
                 return key
+            if (found := re.match(r"\s*(\d+)\s*\S", line)) is not None and found[1] in keys.rows:
+                self.say(f"Call {found[1]} comes first; then answer it with a key.", "yellow")
+                return found[1]
             if line.lstrip().startswith(("/", "!")):
                 self.say("Press Esc first: the question stays open, and the prompt takes commands.", "yellow")
                 continue

@@ -33,11 +33,11 @@ _EFFECTS: Mapping[str, GrantEffect] = {"a": "allow", "d": "deny"}
 _SKIP, _STOP = "/skip", "/stop"
 _LABEL = 15
 """Columns of what each choice of rules is called."""
-_FOR_ALL: Mapping[str, Mapping[str, tuple[str, str]]] = {
-    "approval": {"y": ("run all {}", "all"), "n": ("reject all", "none")},
-    "recovery": {"r": ("retry all {}", "all"), "d": ("done all", "all"), "c": ("cancel all", "none")},
+_FOR_ALL: Mapping[str, Mapping[str, str]] = {
+    "approval": {"y": "run all {}", "n": "reject all"},
+    "recovery": {"r": "retry all {}", "d": "done all", "c": "cancel all"},
 }
-"""The keys that also have one for all questions of the kind, with its labels."""
+"""The keys that also have one for all questions of the kind, with its label."""
 
 
 class StopTurn(Exception):
@@ -65,7 +65,8 @@ class PendingQuestions:
         self._questions = questions
         if len(questions) > 1:
             display, workspace = self._prompt.display, self._prompt.session.workspace
-            display.line(Text(f"{len(questions)} calls need {_needed(questions)}", "bold"))
+            how = Text(" · ↑↓ or a number shows another", "dim")
+            display.line(Text(f"{len(questions)} calls need {_needed(questions)}", "bold").append_text(how))
             display.lines(call_rows(questions, workspace, display.width))
         number = 0
         while pending := [other for other, item in enumerate(questions) if _id(item) not in self.answered]:
@@ -138,7 +139,7 @@ class PendingQuestions:
         self._prompt.say(f"One answer for the {format_count(len(items), 'call')} shown{risky}:", "bold")
         self._prompt.terminal.drop_typed_ahead()
         [choice] = [one for one in (*APPROVAL, *RECOVERY) if one.key == key and one in _CHOICES[kind]]
-        everything = choice._replace(label=f"{choice.label} all", short=f"{choice.label} all")
+        everything = choice._replace(label=f"{choice.label} all")
         return await self._prompt.pick(KeyLine((everything, BACK))) == key
 
 
@@ -376,6 +377,6 @@ async def _ask_model_question(prompt: Prompt, item: OpenQuestion, position: str)
 
 
 _QUESTION = (
-    Choice(_SKIP, "", "", "answer nothing; the model carries on without"),
-    Choice(_STOP, "the turn", "", "stop the turn"),
+    Choice(_SKIP, "", "answer nothing; the model carries on without"),
+    Choice(_STOP, "the turn", "stop the turn"),
 )

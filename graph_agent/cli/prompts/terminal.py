@@ -76,8 +76,6 @@ _ESCAPE_S = 0.1
 """A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
 _ALT_S = 0.05
 """How long the key Esc waits for another one that makes it Alt."""
-
-
 _MENU_LINES = 6
 
 
@@ -87,8 +85,11 @@ class Terminal:
     def __init__(
         self, history: History | None = None, completer: Completer | None = None, source: Input | None = None
     ) -> None:
-        self.status: Callable[[], str] = lambda: "loading …"
+        self.status: Callable[[], str] = str
         """The line below the prompt."""
+        self.early: list[str] | None = None
+        """While the chat loads, the lines that were entered at the prompt, which stays; None otherwise."""
+        self.entered_early = asyncio.Event()
         self.say: Callable[[str], None] = lambda text: print(escape(text))  # noqa: T201 - the screen is all there is
         """Shows a line; the chat has a way of its own."""
         self.cycle_mode: Callable[[], None] = lambda: None
@@ -236,8 +237,9 @@ class Terminal:
         reading = asyncio.create_task(self._read(session, prompt))
         try:
             await asyncio.wait({reading, *filter(None, (gone,))}, return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                return reading.result()
+            # After Enter, the session still waits for a completion that is under way.
+            if reading.done() or session.app.is_done:
+                return await reading
             self._unfinished = session.default_buffer.document if session is self._typing else self._unfinished
             return None
         finally:
@@ -265,12 +267,7 @@ class Terminal:
                 self._drawn = None
                 self._show_above()
         sys.stdout.write(menu.as_text(terminal_output().get_size().columns))
-        with contextlib.suppress(InputCancelled, InputClosed):
-            while typed := (await self.answer(menu.question) or "").strip():
-                if (picked := menu.pick(typed)) is not None:
-                    return picked
-                sys.stdout.write(menu.details_of(typed))
-        return None
+        return await menu.choose_in_words(self.answer, sys.stdout.write)
 
     @contextlib.asynccontextmanager
     async def during_turn(self, keys: TurnKeys) -> AsyncIterator[None]:
@@ -400,21 +397,27 @@ class Terminal:
     @cached_property
     def _messages(self) -> PromptSession[str]:
         keys = self._line_keys()
-
-        rewinds = keys.add("escape", "escape", filter=~is_searching & is_empty & ~vi_insert_mode)
+        is_loading, has_pastes = Condition(lambda: self.early is not None), Condition(self._pastes.are_on_line)
+        rewinds = keys.add("escape", "escape", filter=~is_searching & is_empty & ~vi_insert_mode & ~is_loading)
         rewinds(lambda event: event.app.exit(result="/rewind"))
         keys.add("c-x", "c-e")(lambda event: event.app.create_background_task(self._edit(event.current_buffer)))
-
         tab = keys.add("c-i", filter=~has_completions & ~is_searching)
         tab(lambda event: event.app.create_background_task(complete_soon(event.current_buffer)))
 
-        @keys.add(
-            "enter",
-            filter=~is_searching & ~ends_with_backslash & Condition(self._pastes.are_on_line),
-        )
-        def _enter_pastes(event: KeyPressEvent) -> None:
-            self.remember(self._pastes.complete(event.current_buffer.text))
-            event.app.exit(result=event.current_buffer.text)
+        @keys.add("c-d", filter=is_empty & Condition(lambda: bool(self.early)))
+        def _leave_afterwards(_: KeyPressEvent) -> None:
+            self.early = [*(self.early or ()), "/quit"]
+
+        @keys.add("enter", filter=~is_searching & ~ends_with_backslash & (is_loading | has_pastes))
+        def _enter_early_or_pastes(event: KeyPressEvent) -> None:
+            line = self._pastes.complete(event.current_buffer.text)
+            if self.early is None:
+                self.remember(line)
+                event.app.exit(result=event.current_buffer.text)
+            else:
+                clear(event.current_buffer)
+                self.early += [line] if line.strip() else []
+                self.entered_early.set()
 
         @keys.add("c-c", filter=~is_searching)
         def _clear_or_leave(event: KeyPressEvent) -> None:
@@ -423,11 +426,8 @@ class Terminal:
             else:
                 event.app.exit(exception=InputInterrupted, style="class:aborting")
 
-        def format_status() -> str:
-            return self.status()  # Another function is set once the session is open.
-
         completing: dict[str, Any] = {"complete_while_typing": is_completed, "reserve_space_for_menu": _MENU_LINES}
-        toolbar = None if self._is_plain else format_status
+        toolbar = None if self._is_plain else lambda: self.status()  # noqa: PLW0108 - another one is set later
         return self._session(keys, bottom_toolbar=toolbar, **self._editing, **completing)
 
     @cached_property
@@ -507,6 +507,7 @@ class Terminal:
     def _line_keys(self) -> KeyBindings:
         """The keys of a message, at the prompt and while a turn runs, beside those of prompt_toolkit."""
         keys = self._common_keys()
+        self._pastes.bind(keys)
 
         @keys.add("up", filter=~is_searching & is_empty)
         def _take_back_or_up(event: KeyPressEvent) -> None:
@@ -515,8 +516,6 @@ class Terminal:
             elif self._taking_back is None or self._taking_back.done():
                 # Not a task of the line's: if it ended with the line, the message would be lost.
                 self._taking_back = asyncio.ensure_future(self._take(self._take_back))
-
-        self._pastes.bind(keys)
 
         @keys.add("s-tab", filter=~has_completions)
         def _cycle_mode(event: KeyPressEvent) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Literal, Self
@@ -127,15 +128,26 @@ class EchoedLine:
         self._buffer.on_text_changed += self._update
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._buffer.on_text_changed -= self._update
-        _write("\n")
+        if kind is CancelledError:
+            self._erase()  # What is typed is on the next line again.
+        else:
+            _write("\n")
 
     def interrupt(self, show: Callable[[], None]) -> None:
         """Print something; the line continues below it."""
-        _write("\n")
+        self._erase()
         show()
         _write(f"{self._prompt}{self._shown}")
+
+    def _erase(self) -> None:
+        """Erase prompt and line; where they take more than one line of the terminal, leave them above."""
+        cells = cell_len(f"{self._prompt}{self._shown}")
+        if "\n" in self._shown or cells >= _size().columns:
+            _write("\n")
+        else:
+            _write("\b" * cells + " " * cells + "\b" * cells)
 
     def _update(self, buffer: Buffer) -> None:
         """Erase what differs at the end and write the rest; lines above the last are out of reach."""

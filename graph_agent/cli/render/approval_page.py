@@ -26,7 +26,7 @@ __all__ = ["Page", "approval_page", "call_rows", "question_page", "recovery_page
 
 _QUOTES = re.compile(r"[\'\"\\]")
 _RISKS = {"low": ("LOW", "green"), "medium": ("MEDIUM", "yellow"), "high": ("HIGH", "bold white on red")}
-_KINDS = {"write": "writes", "readonly": "only reads"}
+_KINDS = {"write": "has side effects", "readonly": "only reads"}
 """What a call does if no reason is known."""
 _STATES = {
     "never_started": ("never started", "It was approved and never started: a retry is safe."),
@@ -83,7 +83,8 @@ def approval_page(
     change = _change(call, workspace)
     name = _name(call, change)
     risk, style = _RISKS.get(call.get("risk", "medium"), _RISKS["medium"])
-    why = call.get("risk_reason") or _KINDS.get(call.get("kind", ""), "")
+    change_kind = "" if change is None else "creates a file" if change.note else "changes a file"
+    why = call.get("risk_reason") or change_kind or _KINDS.get(call.get("kind", ""), "")
     head = [*_asker(item, width), *_title(name, place, _SEPARATOR.join(filter(None, (risk, why))), style, width)]
     body = []
     if not _is_about_risk(item):

@@ -137,8 +137,8 @@ def find_update(prefix: Path, origin: Mapping[str, Any]) -> tuple[str, list[str]
     if origin.get("dir_info", {}).get("editable"):
         return "a checkout", ["git", "-C", source, "pull", "--ff-only"]
     if (prefix / "uv-receipt.toml").is_file():
-        again = ["uv", "tool", "install", "--reinstall", source]
-        return "uv", again if "dir_info" in origin else ["uv", "tool", "upgrade", _PACKAGE]
+        # The receipt knows the extras and the packages beside this one. A folder has the same version again.
+        return "uv", ["uv", "tool", "upgrade", *(["--reinstall"] if "dir_info" in origin else []), _PACKAGE]
     if (prefix / "pipx_metadata.json").is_file():
         return "pipx", ["pipx", "upgrade", _PACKAGE]
     return "pip", [sys.executable, "-m", "pip", "install", "--upgrade", source or _PACKAGE]

@@ -1,9 +1,14 @@
 """Text for values that several views show: times, counts, tokens, cost, messages, todo items, shells."""
 
+import contextlib
 import json
 import os
 import re
+import select
 import sys
+import termios
+import time
+import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,6 +39,7 @@ __all__ = [
     "open_reader",
     "parse_duration",
     "read_list",
+    "unechoed_keys",
 ]
 
 T = TypeVar("T")
@@ -50,6 +56,36 @@ _COMPACTION_METHODS = {
     "summary": "model summary",
     "outline": "no model summary",
 }
+
+
+_LEAVING_KEYS = (b"q", b"Q", b"\x04")
+_ESCAPE = b"\x1b"
+
+
+@contextlib.contextmanager
+def unechoed_keys() -> Iterator[Callable[[float], bool]]:
+    """For a view that is drawn again and again: what waits so many seconds, and says whether q or Esc was pressed.
+
+    Keys are neither shown nor left to the shell. Where stdin is no terminal, or another job's, none are read.
+    """
+    terminals = [sys.stdin.fileno()] if sys.stdin.isatty() else []
+    modes = {one: termios.tcgetattr(one) for one in terminals if os.tcgetpgrp(one) == os.getpgrp()}
+
+    def is_left(seconds: float) -> bool:
+        if not modes:
+            time.sleep(seconds)
+            return False
+        pressed = [os.read(one, 1024) for one in select.select([*modes], [], [], seconds)[0]]
+        return any(not keys or keys == _ESCAPE or keys.endswith(_LEAVING_KEYS) for keys in pressed)
+
+    for terminal in modes:
+        tty.setcbreak(terminal, termios.TCSADRAIN)  # A key that was pressed while the program loaded counts.
+    try:
+        yield is_left
+    finally:
+        for terminal, mode in modes.items():
+            with contextlib.suppress(termios.error):  # It is gone.
+                termios.tcsetattr(terminal, termios.TCSADRAIN, mode)
 
 
 def ended_call(event: "ToolCallFinished") -> CallEnd:

@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from graph_agent.app.reader import GraphView, build_graph, database_stamp, format_mermaid, read_database
 from graph_agent.calls import FINAL
 from graph_agent.cli.views.calls import call_json, call_table
-from graph_agent.cli.views.format import format_message, format_omitted, format_todo, open_reader
+from graph_agent.cli.views.format import format_message, format_omitted, format_todo, open_reader, unechoed_keys
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
@@ -247,7 +247,7 @@ class _Snapshot:
 def watch_state(
     database: Path, text: str, workspace: str | None, *, until: str | None, as_json: bool, full: bool
 ) -> None:
-    """Print the newest state of a thread on each change: until it has a status, stdout is closed, or Ctrl-C.
+    """Print the newest state of a thread on each change: until it has a status, stdout is closed, or q or Ctrl-C.
 
     Raises:
         UsageError: the status is unknown.
@@ -260,18 +260,19 @@ def watch_state(
     with open_reader(database) as reader:
         thread_id = reader.resolve(text, workspace).thread_id
     shown: _Snapshot | None = None
-    while True:
-        stamp = database_stamp(database)
-        snapshot = _read_snapshot(database, thread_id)
-        if snapshot.is_deleted:
-            raise UnknownId(f"Thread {thread_id!r} was deleted.")
-        if shown is None or (snapshot.found, snapshot.error) != (shown.found, shown.error):
-            _print_snapshot(snapshot, as_json=as_json, full=full)
-            shown = snapshot
-        if snapshot.found is not None and snapshot.found.status == until:
-            return
-        if not _wait_for_change(database, stamp, snapshot):
-            return
+    with unechoed_keys() as is_left:
+        while True:
+            stamp = database_stamp(database)
+            snapshot = _read_snapshot(database, thread_id)
+            if snapshot.is_deleted:
+                raise UnknownId(f"Thread {thread_id!r} was deleted.")
+            if shown is None or (snapshot.found, snapshot.error) != (shown.found, shown.error):
+                _print_snapshot(snapshot, as_json=as_json, full=full)
+                shown = snapshot
+            if snapshot.found is not None and snapshot.found.status == until:
+                return
+            if not _wait_for_change(database, stamp, snapshot, is_left):
+                return
 
 
 def _read_snapshot(database: Path, thread_id: str) -> _Snapshot:
@@ -307,12 +308,13 @@ def _print_snapshot(snapshot: _Snapshot, *, as_json: bool, full: bool) -> None:
     sys.stdout.flush()
 
 
-def _wait_for_change(database: Path, stamp: tuple[Any, ...], snapshot: _Snapshot) -> bool:
-    """Wait until the state may have changed; False if stdout is a pipe that nobody reads any more."""
+def _wait_for_change(
+    database: Path, stamp: tuple[Any, ...], snapshot: _Snapshot, is_left: Callable[[float], bool]
+) -> bool:
+    """Wait until the state may have changed; False if the person leaves, or nobody reads stdout any more."""
     size = _terminal_size()
     while True:
-        time.sleep(_POLL_SECONDS)
-        if _is_stdout_closed():
+        if is_left(_POLL_SECONDS) or _is_stdout_closed():
             return False
         has_holder_died = snapshot.holder is not None and not is_alive(snapshot.holder)
         if database_stamp(database) != stamp or has_holder_died or _terminal_size() != size:

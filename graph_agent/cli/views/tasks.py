@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph_agent.app.reader import database_stamp
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.views.format import format_time_and_age
+from graph_agent.cli.views.format import format_time_and_age, unechoed_keys
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
@@ -212,21 +212,23 @@ def run_worker(database: Path, jobs: int, grace: float, host_labels: Sequence[st
 
 
 def show_overview(database: Path, *, once: bool, as_json: bool) -> None:
-    """Print workers, tasks and threads; unless `once`, again after each change, until Ctrl-C or a closed stdout."""
+    """Print workers, tasks and threads; unless `once`, after each change, until q, Ctrl-C or a closed stdout."""
     if once:
         found = queue.overview(database)
         print_result(_overview_json(found), _overview_lines(found), as_json=as_json)
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Ends with 130 and without a message.
     shown: Any = None
-    while True:
-        stamp, until = database_stamp(database), time.monotonic() + _REREAD_S
-        found = queue.overview(database)
-        if found != shown:
-            _print_overview(found, as_json=as_json)
-            shown = found
-        while database_stamp(database) == stamp and time.monotonic() < until:
-            time.sleep(_REFRESH_S)
+    with unechoed_keys() as is_left:
+        while True:
+            stamp, until = database_stamp(database), time.monotonic() + _REREAD_S
+            found = queue.overview(database)
+            if found != shown:
+                _print_overview(found, as_json=as_json)
+                shown = found
+            while database_stamp(database) == stamp and time.monotonic() < until:
+                if is_left(_REFRESH_S):
+                    return
 
 
 def _print_overview(found: Overview, *, as_json: bool) -> None:
@@ -234,7 +236,7 @@ def _print_overview(found: Overview, *, as_json: bool) -> None:
         print_json_line(_overview_json(found))
     elif supports_cursor():
         lines = list(_overview_lines(found))[: shutil.get_terminal_size().lines - 3]
-        lines += ["", colorize("Ctrl-C ends this view.", "idle")]
+        lines += ["", colorize("q or Ctrl-C ends this view.", "idle")]
         # Line wrap is off meanwhile: the terminal itself cuts long lines.
         sys.stdout.write("\x1b[?7l\x1b[H\x1b[2J")
         print_lines(lines)

@@ -94,9 +94,9 @@ def _thread_table(threads: list[ThreadSummary]) -> Iterator[str]:
     columns: dict[str, Callable[[tuple[int, ThreadSummary]], str]] = {
         "THREAD": lambda row: short(row[1].thread_id),
         "STATUS": lambda row: row[1].status,
+        "PENDING": lambda row: format_pending(row[1]),
         "UPDATED": lambda row: format_age(row[1].updated_at),
         "TURNS": lambda row: str(row[1].turns),
-        "PENDING": lambda row: format_pending(row[1]),
         "WORKSPACE": lambda row: row[1].workspace,
         "TITLE": lambda row: f"{'  ' * (row[0] - 1)}└ {row[1].title}" if row[0] else row[1].title,
     }

@@ -99,12 +99,13 @@ async def test_what_an_earlier_life_queued_is_taken_back_last(scene: Scene) -> N
 
 
 async def test_the_first_message_of_a_chat_goes_before_what_is_typed_while_it_waits(scene: Scene) -> None:
-    scene.meanwhile.first = "first"
+    scene.meanwhile.first = ["first", "/status", "next"]
 
     await scene.enter("second")
     await scene.meanwhile.keep_first(scene.session)
 
-    assert [text for _, text in await scene.session.queued()] == ["first", "second"]
+    assert [text for _, text in await scene.session.queued()] == ["first", "next", "second"]
+    assert await scene.due(in_order=False) == "/status"
 
 
 async def test_what_was_typed_behind_a_command_that_leaves_the_thread_is_taken_along_and_nothing_else(

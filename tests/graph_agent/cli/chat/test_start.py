@@ -71,6 +71,32 @@ def test_a_resumed_chat_shows_the_last_turns_first(tmp_path: Path) -> None:
     assert second.ends() == 0
 
 
+@pytest.mark.parametrize("environment", [{}, {"TERM": "dumb"}])
+@pytest.mark.parametrize(
+    ("arguments", "typed", "shown"),
+    [
+        (("resume", "t1"), "/mode plan\r\x04", ["> list", "✓ ls", "> /mode plan", "mode: plan", "> /quit"]),
+        (("-c",), "read notes.txt\r\x04", ["> list", "✓ ls", "> read notes.txt", "✓ read", "> /quit"]),
+        (("-c", "/mode plan"), "exit\r", ["> list", "✓ ls", "> /mode plan", "mode: plan", "> exit"]),
+        ((), "/mode plan\rlist\r\x04", ["> /mode plan", "mode: plan", "> list", "✓ ls", "> /quit"]),
+        (("chat", "list"), "/mode plan\r/quit\r", ["> list", "✓ ls", "> /mode plan", "mode: plan", "> /quit"]),
+    ],
+)
+def test_what_is_entered_while_the_chat_loads_is_done_in_order_and_shown_once(
+    tmp_path: Path, arguments: tuple[str, ...], typed: str, shown: list[str], environment: dict[str, str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    command = Command(tmp_path, extra_env={"GRAPH_AGENT_HOME": str(tmp_path / "home")})
+    command("run", "list", "--thread", "t1", cwd=tmp_path)
+
+    chat = _chat(tmp_path, *arguments, **environment)
+    chat.plays("loading …", f"^{typed}")
+
+    assert chat.ends() == 0
+    lines = [line for line in chat.screen.lines if line.startswith((">", "✓", "mode:"))]
+    assert [line[: len(step)] for line, step in zip(lines, shown, strict=True)] == shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "typed", "answers", "left"),
     [

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 else:
     _Terminal = object
 
-KEYS = "y run · a always · d deny · e edit · n reject · r reply · s stop · ? help › "
+KEYS = "y run · a always · e edit · n reject · r feedback · s stop · d · ? help › "
 FIRST_OF_TWO = "y run · Y run all 2 · n reject · N reject all · a d e r s ↑↓ · ? help › "
-OUTSIDE_KEYS = "y run · a always · e edit · n reject · r reply · o outside · d s · ? help › "
+OUTSIDE_KEYS = "y run · a always · e edit · n reject · r feedback · d s o · ? help › "
 SCOPE_KEYS = "t this thread · p project · u user · b back (esc) › "
 TYPO = "Type one of these keys, or choose one with the arrows; ? explains them."
 A = approval("call-a", "bash", {"command": "echo a"})
@@ -256,7 +256,7 @@ async def test_several_questions_are_listed_before_the_first_and_the_last_offers
     shown = await Scene(tmp_path, listed, B).ask("y", "y")
 
     assert [line.split() for line in shown[:3]] == [
-        ["2", "calls", "need", "approval"],
+        ["2", "calls", "need", "approval", "·", "↑↓", "or", "a", "number", "shows", "another"],
         ["1", "bash", "ls\\x1b[2J", "HIGH"],
         ["2", "bash", "MEDIUM"],
     ]
@@ -557,7 +557,7 @@ async def test_a_question_of_the_model_is_shown_with_its_options_and_never_answe
         "1-2, or your own words · /skip · /stop the turn · ? help › ",
     ]
     assert [line for line in beside if line.endswith("› ")] == [
-        "y run · a always · e edit · n reject · r reply · ↑↓ choose · d s · ? help › ",
+        "y run · a always · e edit · n reject · ↑↓ choose · d r s · ? help › ",
         "1-2, or your own words · /skip · /stop the turn · ? help › ",
     ]
 

@@ -310,7 +310,7 @@ async def test_on_a_plain_terminal_up_and_down_go_through_the_history(
 
 
 @pytest.mark.usefixtures("plain")
-async def test_on_a_plain_terminal_output_comes_between_the_line_and_its_continuation(
+async def test_on_a_plain_terminal_output_comes_above_the_line_as_elsewhere(
     keys: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def write() -> None:
@@ -323,7 +323,7 @@ async def test_on_a_plain_terminal_output_comes_between_the_line_and_its_continu
     terminal.show(write)
     keys.send_text(" whole\r")
 
-    assert (await message, _seen(capsys)) == ("half whole", ["> half", "output", "> half whole"])
+    assert (await message, _seen(capsys)) == ("half whole", ["output", "> half whole"])
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ _CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
             preview=_diff(_OLD, _NEW),
         ),
         [
-            "edit_file a.txt  +1 −1                                          MEDIUM · writes",
+            "edit_file a.txt  +1 −1                                  MEDIUM · changes a file",
             "    19  line 19",
             "    20 -line 20",
             "    20 +line twenty",
@@ -117,7 +117,7 @@ _CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
             preview=_diff(_OLD, _NEW),
         ),
         [
-            "edit_file a.txt  +1 −1                                          MEDIUM · writes",
+            "edit_file a.txt  +1 −1                                  MEDIUM · changes a file",
             "  file_path: ./a.txt",
             "    18  line 18",
             "    19  line 19",
@@ -136,7 +136,7 @@ _CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
             preview=_diff(_OLD, _NEW.replace("line 30\n", "")),
         ),
         [
-            "write_file a.txt  +1 −2                                         MEDIUM · writes",
+            "write_file a.txt  +1 −2                                 MEDIUM · changes a file",
             "    19  line 19",
             "    20 -line 20",
             "    20 +line twenty",
@@ -156,7 +156,7 @@ _CALLS: dict[str, tuple[OpenQuestion, list[str]]] = {
             preview=_diff(None, "x\ny", "/w/a"),
         ),
         [
-            "write_file a                                                    MEDIUM · writes",
+            "write_file a                                            MEDIUM · creates a file",
             "  new file, 2 lines, 3 bytes",
             "     1 +x",
             "     2 +y",

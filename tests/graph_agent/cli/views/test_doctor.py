@@ -45,7 +45,7 @@ _FOLDER = {"url": f"file://{_SOURCE}", "dir_info": {}}
             ["git", "-C", _SOURCE, "pull", "--ff-only"],
         ),
         ("uv-receipt.toml", _GIT, "uv", ["uv", "tool", "upgrade", "graph-agent"]),
-        ("uv-receipt.toml", _FOLDER, "uv", ["uv", "tool", "install", "--reinstall", _SOURCE]),
+        ("uv-receipt.toml", _FOLDER, "uv", ["uv", "tool", "upgrade", "--reinstall", "graph-agent"]),
         ("pipx_metadata.json", _FOLDER, "pipx", ["pipx", "upgrade", "graph-agent"]),
     ],
 )

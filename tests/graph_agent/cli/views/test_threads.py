@@ -24,10 +24,10 @@ def test_the_list_is_newest_first_aligned_with_wide_characters_and_cut_at_the_wi
     rows.thread("def", updated_at="2")
 
     assert text_of(rows, "threads", "list", COLUMNS="60").splitlines() == [
-        "THREAD  STATUS  UPDATED  TURNS  PENDING  TITLE",
-        "日本語  idle    3        0      -        修复 the build, wh…",
-        "def     idle    2        0      -",
-        "abc     idle    1        0      -        short",
+        "THREAD  STATUS  PENDING  UPDATED  TITLE",
+        "日本語  idle    -        3        修复 the build, which is …",
+        "def     idle    -        2",
+        "abc     idle    -        1        short",
         "… shortened; in full: `graph-agent threads show THREAD`",
     ]
 
