@@ -200,6 +200,7 @@ def _given(prefixes: tuple[str, ...]) -> PolicySettings:
     return PolicySettings(grants=(Grant("grant 1 (this thread)", "default", rules),))
 
 
+@pytest.mark.slow
 def test_what_an_offered_beginning_covers_is_harmless() -> None:
     commands = tuple(dict.fromkeys(_LABELLED))
     calls = {command: _bash(command) for command in (*commands, *_HARMFUL, *_PARTLY_HARMFUL, *_OFFERED)}

@@ -26,6 +26,7 @@ def growth(tmp_path_factory: pytest.TempPathFactory) -> Growth:
     return asyncio.run(grow(tmp_path_factory.mktemp("growth") / "agent.db", _STEPS, _KEEP_TURNS))
 
 
+@pytest.mark.slow
 def test_until_it_is_pruned_a_step_adds_as_many_rows_late_as_early(growth: Growth) -> None:
     first, then = (
         {table: growth.rows[end][table] - growth.rows[end - 2][table] for table in _TABLES} for end in (2, 4)

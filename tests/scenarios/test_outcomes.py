@@ -2,14 +2,14 @@
 
 import io
 import json
+import os
 import re
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 from rich.console import Console
@@ -18,6 +18,7 @@ from graph_agent.calls import OUTCOMES
 from graph_agent.cli.headless.report import ProgressReporter
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.events import Subscriber, event_from_json
+from tests.fakes.forked_command import ForkedProcess, start_forked
 from tests.fakes.openai_server import TC, TCS, TXT, Reply
 from tests.scenarios.command import NO_SANDBOX, Scripted, scripted, until
 
@@ -51,33 +52,27 @@ def _asked(*options: str) -> Callable[[Scripted], _Events]:
 
 
 @contextmanager
-def _running(command: Scripted) -> Iterator["subprocess.Popen[str]"]:
-    """A headless run whose command runs."""
-    process = subprocess.Popen(
-        command.argv("run", "go", "--thread", "t1", *_BYPASS, "--output", "stream-json"),
-        cwd=command.workspace,
-        env=command.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    until((command.workspace / "begun").exists)
-    yield process
+def _running(command: Scripted) -> Iterator[tuple[ForkedProcess, TextIO]]:
+    """A headless run whose command runs, and what it prints."""
+    arguments = ("run", "go", "--thread", "t1", *_BYPASS, "--output", "stream-json")
+    process = start_forked(arguments, command.workspace, command.env, command.folder / "stderr")
+    os.close(process.stdin)
+    with os.fdopen(process.stdout) as printed:
+        until((command.workspace / "begun").exists)
+        yield process, printed
+        process.wait()
 
 
 def _interrupted(command: Scripted) -> _Events:
-    with _running(command) as process:
+    with _running(command) as (process, printed):
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
-    return [json.loads(line) for line in out.splitlines()]
+        return [json.loads(line) for line in printed]
 
 
 def _recovered(*decision: str) -> Callable[[Scripted], _Events]:
     def end(command: Scripted) -> _Events:
-        with _running(command) as process:
+        with _running(command) as (process, _):
             process.kill()
-            process.communicate(timeout=30)
         command("recover", *decision)
         return _run(command, "--resume", "t1")
 

@@ -252,6 +252,7 @@ def test_one_line_says_all_the_time_what_a_turn_does(
     assert seen.looks() == ["words"]
 
 
+@pytest.mark.slow
 def test_there_is_no_frame_but_for_each_tick_however_fast_text_comes() -> None:
     seen, frames = _Seen(80, 24), 0
     seen.story.begin(lambda: ["default"])
