@@ -58,19 +58,34 @@ def _chosen(whole: Path, *, is_long: bool) -> Iterator[Damage]:
             yield damage
 
 
+def _wrong(
+    whole: Path,
+    folder: Path,
+    fits: Callable[[Damage], bool],
+    allowed: Callable[[Damage, str], bool],
+    *,
+    is_long: bool,
+) -> tuple[int, dict[str, list[str]]]:
+    """How many damages that fit were done, and what is wrong after each and not allowed."""
+    count, wrong = 0, {}
+    for damage in _chosen(whole, is_long=is_long):
+        target = folder / str(count) / "data" / whole.name
+        if fits(damage) and hurt(whole, damage, target):
+            count += 1
+            found = [one for one in _met(target, damage) if not allowed(damage, one)]
+            if found:
+                wrong[str(damage)] = found
+            shutil.rmtree(target.parent.parent)
+    return count, wrong
+
+
 @pytest.mark.parametrize("is_long", [False, pytest.param(True, marks=_LONG)])
 def test_no_damage_of_checkpoints_is_silent_or_raw_and_repair_keeps_every_call(
     whole: Path, tmp_path: Path, is_long: bool
 ) -> None:
-    wrong: dict[str, list[str]] = {}
-    count = 0
-    for damage in _chosen(whole, is_long=is_long):
-        target = tmp_path / str(count) / "data" / whole.name
-        if damage.table in _TABLES and hurt(whole, damage, target):
-            count += 1
-            if found := _met(target, damage):
-                wrong[str(damage)] = found
-            shutil.rmtree(target.parent.parent)
+    count, wrong = _wrong(
+        whole, tmp_path, lambda damage: damage.table in _TABLES, lambda _damage, _found: False, is_long=is_long
+    )
 
     assert count > 8
     assert wrong == {}, "\n".join(f"{name}: {found}" for name, found in wrong.items())
@@ -80,17 +95,10 @@ def test_no_damage_of_checkpoints_is_silent_or_raw_and_repair_keeps_every_call(
 def test_no_damage_of_other_tables_is_raw_or_hides_a_thread_and_repair_keeps_every_call(
     whole: Path, tmp_path: Path, is_long: bool
 ) -> None:
-    wrong: dict[str, list[str]] = {}
-    count = 0
-    for damage in _chosen(whole, is_long=is_long):
-        target = tmp_path / str(count) / "data" / whole.name
-        if damage.table not in _TABLES and hurt(whole, damage, target):
-            count += 1
-            is_plain = not str(damage).endswith("bytes")
-            found = [one for one in _met(target, damage) if not (is_plain and one == _SILENT)]
-            if found:
-                wrong[str(damage)] = found
-            shutil.rmtree(target.parent.parent)
+    def is_plain(damage: Damage, found: str) -> bool:
+        return found == _SILENT and not str(damage).endswith("bytes")
+
+    count, wrong = _wrong(whole, tmp_path, lambda damage: damage.table not in _TABLES, is_plain, is_long=is_long)
 
     assert count > 50
     assert wrong == {}, "\n".join(f"{name}: {found}" for name, found in wrong.items())

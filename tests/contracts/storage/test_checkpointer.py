@@ -15,7 +15,14 @@ from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarri
 from graph_agent.storage.sqlite.database import Database
 from tests.contracts.storage.conftest import Engine
 from tests.graph_agent.storage.sqlite.looking import content_of, execute, rows
-from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
+from tests.graph_agent.storage.sqlite.small_graph import (
+    Graph,
+    compile_graph,
+    config_of,
+    empty_checkpoint,
+    play_turn,
+    put_checkpoint,
+)
 
 
 async def test_every_capability_of_the_conformance_kit_is_offered_and_passes(engine: Engine) -> None:
@@ -32,17 +39,6 @@ async def test_every_capability_of_the_conformance_kit_is_offered_and_passes(eng
     assert outcomes == dict.fromkeys(outcomes, (True, 0, []))
     assert len(outcomes) == 8
     assert report.passed_all_base()
-
-
-def _checkpoint(number: int) -> Any:
-    maps: Any = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}
-    return {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", **maps}
-
-
-async def _put(saver: CheckpointSaver, parent: Any = None) -> Any:
-    number = 1 if parent is None else int(parent["configurable"]["checkpoint_id"]) + 1
-    metadata: Any = {"source": "loop", "step": number}
-    return await saver.aput(parent or config_of("t"), _checkpoint(number), metadata, {})
 
 
 async def test_another_process_resumes_a_thread_where_it_stopped(database: Database, graph: Graph) -> None:
@@ -67,7 +63,7 @@ async def test_writes_of_parallel_tasks_are_read_in_the_order_they_were_applied_
 
 
 async def test_a_value_the_state_may_not_hold_changes_nothing(database: Database, saver: CheckpointSaver) -> None:
-    config = await _put(saver)
+    config = await put_checkpoint(saver)
     before = await content_of(database, "checkpoints", "writes")
 
     with pytest.raises(InternalError):
@@ -77,7 +73,7 @@ async def test_a_value_the_state_may_not_hold_changes_nothing(database: Database
 
 
 async def test_a_crafted_checkpoint_is_refused(database: Database, saver: CheckpointSaver) -> None:
-    await _put(saver)
+    await put_checkpoint(saver)
     await execute(database, "UPDATE checkpoints SET type = 'pickle'")
 
     with pytest.raises(DamagedDatabase, match="'pickle'"):
@@ -172,7 +168,7 @@ async def test_the_barrier_waits_for_a_checkpoint_that_is_on_its_way(
     await asyncio.sleep(0.03)
     was_early = waiting.done()
 
-    await saver.aput(config_of("t"), _checkpoint(1), {}, {})
+    await saver.aput(config_of("t"), empty_checkpoint(1), {}, {})
 
     assert (was_early, await waiting) == (False, True)
 
@@ -200,6 +196,6 @@ async def test_a_listing_holds_what_was_asked_for_newest_first(
 ) -> None:
     for number in range(1, 5):
         metadata: Any = {"step": number, "source": "loop" if number % 2 else "input", "o'dd \"name": [number]}
-        await saver.aput(config_of("odd" if number % 2 else "even"), _checkpoint(number), metadata, {})
+        await saver.aput(config_of("odd" if number % 2 else "even"), empty_checkpoint(number), metadata, {})
 
     assert [found.checkpoint["id"] async for found in saver.alist(config, **options)] == list(expected)

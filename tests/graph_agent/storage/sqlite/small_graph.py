@@ -12,7 +12,7 @@ from graph_agent.calls import NEW_MESSAGE
 from graph_agent.graph.state import AgentState, CallTask
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 
-__all__ = ["Graph", "compile_graph", "config_of", "play_turn"]
+__all__ = ["Graph", "compile_graph", "config_of", "empty_checkpoint", "play_turn", "put_checkpoint"]
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -90,3 +90,16 @@ async def play_turn(graph: Graph, thread_id: str, text: str, *, answer: bool = T
     await graph.ainvoke({"messages": [message]}, config, durability="sync")
     if answer:
         await graph.ainvoke(Command(resume={"by": "test"}), config, durability="sync")
+
+
+def empty_checkpoint(number: int) -> Any:
+    """A checkpoint of nothing, which sorts by its number."""
+    maps: Any = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}
+    return {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", **maps}
+
+
+async def put_checkpoint(saver: CheckpointSaver, parent: Any = None) -> Any:
+    """Store an empty one behind its parent, the first of thread `t` without one; returns its configuration."""
+    number = 1 if parent is None else int(parent["configurable"]["checkpoint_id"]) + 1
+    metadata: Any = {"source": "loop", "step": number}
+    return await saver.aput(parent or config_of("t"), empty_checkpoint(number), metadata, {})

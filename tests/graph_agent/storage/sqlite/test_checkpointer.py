@@ -3,7 +3,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,30 +10,26 @@ from graph_agent.storage.sqlite.checkpointer import CheckpointSaver, SqliteBarri
 from graph_agent.storage.sqlite.database import Database
 from tests.graph_agent.storage.sqlite.looking import opened, statements_of
 from tests.graph_agent.storage.sqlite.process import ROOT
-from tests.graph_agent.storage.sqlite.small_graph import Graph, compile_graph, config_of, play_turn
-
-
-def _checkpoint(number: int) -> Any:
-    maps: Any = {"channel_values": {}, "channel_versions": {}, "versions_seen": {}}
-    return {"v": 4, "id": str(number), "ts": "2026-01-01T00:00:00+00:00", **maps}
-
-
-async def _put(saver: CheckpointSaver, parent: Any = None) -> Any:
-    number = 1 if parent is None else int(parent["configurable"]["checkpoint_id"]) + 1
-    metadata: Any = {"source": "loop", "step": number}
-    return await saver.aput(parent or config_of("t"), _checkpoint(number), metadata, {})
+from tests.graph_agent.storage.sqlite.small_graph import (
+    Graph,
+    compile_graph,
+    config_of,
+    empty_checkpoint,
+    play_turn,
+    put_checkpoint,
+)
 
 
 async def test_a_write_and_a_checkpoint_take_one_short_transaction(
     database: Database, saver: CheckpointSaver
 ) -> None:
-    config = await _put(saver)
+    config = await put_checkpoint(saver)
     seen = await statements_of(database)
 
     await saver.aput_writes(config, [("a", 1), ("b", 2)], "task")
     of_writes = seen.copy()
     seen.clear()
-    await _put(saver, config)
+    await put_checkpoint(saver, config)
 
     assert of_writes == ["BEGIN", "INSERT", "INSERT", "COMMIT"]
     assert seen == ["BEGIN", "SELECT", "INSERT", "UPDATE", "COMMIT"]
@@ -73,7 +68,7 @@ async def test_statements_per_turn_do_not_grow_with_the_thread(database: Databas
 async def test_the_barrier_proves_a_checkpoint_with_one_statement(
     database: Database, saver: CheckpointSaver
 ) -> None:
-    await saver.aput(config_of("t"), _checkpoint(1), {}, {})
+    await saver.aput(config_of("t"), empty_checkpoint(1), {}, {})
     seen = await statements_of(database)
 
     assert await SqliteBarrier(database).wait("t", "1") is True
