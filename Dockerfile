@@ -11,7 +11,10 @@ COPY pyproject.toml README.md LICENSE ./
 COPY graph_agent graph_agent
 COPY tools tools
 COPY policy policy
+# EXTRAS=postgres,web adds what a shared database and the inbox need.
+ARG EXTRAS=
 RUN /opt/graph-agent/bin/pip install --no-cache-dir --no-deps . \
+    && if [ -n "$EXTRAS" ]; then /opt/graph-agent/bin/pip install --no-cache-dir ".[$EXTRAS]"; fi \
     && /opt/graph-agent/bin/python -m compileall -q /opt/graph-agent/lib
 
 FROM python:3.13-slim

@@ -193,10 +193,11 @@ class Worker:
     async def _start_due(self, store: Store, tasks: TaskTable, worker_id: str) -> bool:
         """Start the tasks that can run and stop those that were cancelled. Returns whether any started or ended."""
         for task_id, one in self._running.items():
-            session = one.session
-            if session is not None and not one.is_cancelled and not await tasks.is_open(task_id):
+            if one.session is None or one.is_cancelled or await tasks.is_open(task_id):
+                continue
+            if one.session is not None:  # It may have been closed meanwhile.
                 one.is_cancelled = True
-                await session.stop()
+                await one.session.stop()
         free = self._options.slots - len(self._running)
         if free <= 0:
             return False
