@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.cli.prompts.menu import Menu, Picked, Row
 from tests.fakes.openai_server import TC, TXT
 from tests.fakes.pty_program import PtyProgram
 from tests.scenarios.command import Scripted, scripted
@@ -146,3 +147,29 @@ def test_a_thread_to_resume_is_chosen_by_typing_and_shows_what_it_waits_for(tmp_
         chat.shows("world", "thread more")
         chat.plays(f"^{_CTRL_D}")
         assert chat.ends() == 0
+
+
+def test_where_no_keys_are_read_a_menu_with_scopes_has_the_numbers_of_its_rows() -> None:
+    rows = [Row("c3", ("3", "now"), "third"), Row("c1", ("1", "1 h ago"), "first")]
+    menu = Menu("Rewind to before", rows, {"b": "chat and files", "c": "chat"})
+
+    shown = [line.split()[:2] for line in menu.as_text(40).splitlines()[1:]]
+    picked = [menu.pick(typed) for typed in ("1", "3 c", "2")]
+    assert shown == [["3", "now"], ["1", "1"]]
+    assert picked == [Picked("c1", "chat and files"), Picked("c3", "chat"), None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "shown"), [(("top",), "q or Ctrl-C"), (("inspect", "shop", "--watch"), "idle")]
+)
+def test_a_view_that_is_drawn_again_shows_no_keys_and_q_ends_it(
+    command: Scripted, arguments: list[str], shown: str
+) -> None:
+    view = _program(command, *arguments)
+
+    view.shows(shown)
+    view.types("zzz")
+    view.types("q")
+
+    assert (view.ends(), "zzz" in view.output) == (0, False)

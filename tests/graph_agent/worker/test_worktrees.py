@@ -59,7 +59,7 @@ def test_git_starts_no_program_that_the_repository_names(
             create_worktree(repository, "graph-agent/two")
     else:
         create_worktree(repository, "graph-agent/two")
-    assert remove_worktree(repository, "one", repository / "no.db") == (one, True)
+    assert remove_worktree(repository, "on", repository / "no.db") == (one, True)
     assert not sprung.exists()
 
 

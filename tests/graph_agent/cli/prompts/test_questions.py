@@ -609,3 +609,12 @@ async def test_interrupted_calls_are_decided_together_and_approvals_stay_apart(t
     assert scene.session.log == _decided(
         ("call-a", "approve", ""), ("call-1", "done", "all done"), ("call-2", "done", "all done")
     )
+
+
+async def test_a_number_with_a_key_behind_it_shows_the_call_and_answers_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, A, B)
+
+    shown = await scene.ask("2y", "n", "n")
+
+    assert "Call 2 comes first; then answer it with a key." in shown
+    assert scene.session.log == _decided(("call-b", "reject", ""), ("call-a", "reject", ""))
