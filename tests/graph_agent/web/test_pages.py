@@ -343,6 +343,7 @@ def test_nothing_is_stopped_that_does_not_run_on_this_machine(
 def test_the_turn_of_a_chat_is_stopped_and_the_chat_goes_on(tmp_path: Path) -> None:
     with scripted(tmp_path, [DELAY(60, TXT("late")), TXT("after")]) as command:
         chat = command.chat("chat", "go", "--thread", "t1")
+        chat.shows("esc to interrupt")
         until(lambda: bool(command.server.requests))
         pages = open_pages(tmp_path / "home" / "data" / "graph-agent.db")
 
