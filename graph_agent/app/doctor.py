@@ -29,13 +29,14 @@ from graph_agent.app.toolset import (
     unenforced_rules,
 )
 from graph_agent.config.model_choice import CONNECT_HELP, choose_model, display_url
-from graph_agent.config.paths import ServerPath, blob_dir, data_dir, database_path, lock_dir
-from graph_agent.config.settings import ModelSettings, SearchSettings, Settings
+from graph_agent.config.paths import ServerPath, blob_dir, capabilities_file, data_dir, database_path, lock_dir
+from graph_agent.config.settings import SearchSettings, Settings
 from graph_agent.config.sources import load_settings
 from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSchema, NothingYet, StorageError
+from graph_agent.model.openai.capabilities import CapabilityStore
 from graph_agent.storage import require_driver, server_use
 from graph_agent.storage.private_files import exposed_files, files_of_other_users
-from graph_agent.storage.sqlite.database_file import REMEDY
+from graph_agent.storage.sqlite.database_file import NOTHING_LEFT, REMEDY
 from graph_agent.storage.sqlite.health import SQLITE_VERSION, Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.wording import format_count
@@ -166,7 +167,7 @@ def _check_model(settings: Settings | None) -> Check:
     choice = choose_model(settings)
     match choice.kind:
         case "endpoint":
-            return _check_endpoint(settings.model)
+            return _check_endpoint(settings)
         case "offline":
             is_ok = not choice.obstacle
             return Check("model", ok=is_ok, detail=choice.reason, hint=CONNECT_HELP, matters=False)
@@ -174,8 +175,9 @@ def _check_model(settings: Settings | None) -> Check:
             return Check("model", ok=True, detail=choice.reason)
 
 
-def _check_endpoint(model: ModelSettings) -> Check:
+def _check_endpoint(settings: Settings) -> Check:
     """Request the list of models, which costs nothing; the key is sent only to this address."""
+    model = settings.model
     headers = {name: value.get_secret_value() for name, value in model.headers.items()}
     if model.api_key is not None:
         headers["Authorization"] = f"Bearer {model.api_key.get_secret_value()}"
@@ -193,14 +195,22 @@ def _check_endpoint(model: ModelSettings) -> Check:
             status = answer.status_code
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         hint = "is the server running? Its address is set by model.base_url (GRAPH_AGENT_BASE_URL)"
-        return Check("model", ok=False, detail=f"{address} cannot be reached: {type(error).__name__}", hint=hint)
+        through = f" through the proxy {display_url(proxy)}" if proxy else ""
+        reason = str(error) or type(error).__name__
+        return Check("model", ok=False, detail=f"{address} cannot be reached{through}: {reason}", hint=hint)
     if status in (401, 403):
         hint = "the key is set by model.api_key (OPENAI_API_KEY)"
         return Check("model", ok=False, detail=f"{address} rejects the key ({status})", hint=hint)
     if status >= 500:
         return Check("model", ok=False, detail=f"{address} fails ({status})", hint="check the server")
     name = model.name or "no model named"
-    return Check("model", ok=True, detail=f"{name} at {address}, answered {status}")
+    detail = f"{name} at {address}, answered {status}"
+    learned = CapabilityStore(capabilities_file(settings.database))
+    if not learned.load(model.endpoint, model.name or "").whole_requests:
+        detail += ", but drops the beginning of long requests"
+        hint = "raise its context length (Ollama: OLLAMA_CONTEXT_LENGTH), or set context_window under [model]"
+        return Check("model", ok=False, detail=detail, hint=hint, matters=False)
+    return Check("model", ok=True, detail=detail)
 
 
 def _check_program(name: str, wanted: str, program: str | None, without: str) -> Check:
@@ -281,6 +291,7 @@ def _check_servers() -> Check:
     except (ConfigError, StorageError):
         return Check("mcp servers", ok=False, detail=_UNKNOWN, matters=False)
     problems = [f"{server.name}: {server.problem or 'not trusted'}" for server in servers if server.needs_attention]
+    problems += [server.refusal for server in servers if server.refusal]
     ready = sum(server.state == "will_start" for server in servers)
     detail = "; ".join([f"{ready} of {len(servers)} can start" if servers else "none configured", *problems])
     hint = "graph-agent mcp test NAME tests one; graph-agent mcp trust NAME trusts it" if problems else ""
@@ -375,6 +386,8 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
         match error:
             case NewerSchema():
                 hint = "update graph-agent"
+            case DamagedDatabase() if NOTHING_LEFT in str(error):
+                hint = NOTHING_LEFT
             case DamagedDatabase() if path.exists():
                 hint = f"{_REPAIR} copies what is readable to a new file and keeps this one; or {_BACKUP}"
             case DamagedDatabase():
@@ -383,7 +396,7 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
                 hint = (
                     "check the owner and permissions of the file and its folder, or choose another file with --db"
                 )
-        detail = str(error).removesuffix(f"; {REMEDY}.")
+        detail = str(error).removesuffix(f"; {REMEDY}.").removesuffix(f"; {NOTHING_LEFT}.")
         return None, Check("database", ok=False, detail=detail, hint=hint)
     place = _existing(path.parent)
     if not os.access(place, os.W_OK | os.X_OK):

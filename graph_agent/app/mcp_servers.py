@@ -23,8 +23,10 @@ from graph_agent.errors import UsageError
 from graph_agent.events import EventBus, ServerChanged, WarningIssued
 from graph_agent.mcp.settings import (
     ServerUnreachable,
+    explain_refused_tools,
     fingerprint,
     package_runner,
+    read_refused_tools,
     server_environment,
     server_headers,
     server_program,
@@ -49,6 +51,7 @@ __all__ = [
     "log_out_at",
     "remove_server",
     "revoke_server_trust",
+    "server_views",
     "trust_added_servers",
     "trust_server",
     "try_server",
@@ -80,11 +83,18 @@ class ServerView:
     network: bool
     fetches_first: str
     """Its command, if that fetches from the network that the sandbox keeps closed; else empty."""
+    refused_tools: dict[str, str]
+    """What is wrong with the schemas of tools that were left out when it was started last, by their names."""
 
     @property
     def needs_attention(self) -> bool:
         """Whether it is enabled and would not be started."""
         return self.state in ("untrusted", "unusable")
+
+    @property
+    def refusal(self) -> str:
+        """What to say of its refused tools; empty if there are none."""
+        return f"MCP server {self.name!r} {explain_refused_tools(self.refused_tools)}" if self.refused_tools else ""
 
 
 def configured_servers() -> list[ServerView]:
@@ -95,6 +105,11 @@ def configured_servers() -> list[ServerView]:
     """
     settings = settings_at(Path.cwd())
     exclude_writable_folders(settings, Path.cwd())
+    return server_views(settings)
+
+
+def server_views(settings: Settings) -> list[ServerView]:
+    """The servers of these settings, in their order."""
     return [_view(name, server, settings) for name, server in settings.mcp_servers.items()]
 
 
@@ -124,6 +139,7 @@ def _view(name: str, server: McpServer, settings: Settings) -> ServerView:
         sandbox=server.sandbox,
         network=server.network,
         fetches_first="" if server.network or not server.sandbox else package_runner(server),
+        refused_tools=read_refused_tools(data_dir(os.environ) / "logs", name, server),
     )
 
 

@@ -134,12 +134,14 @@ async def try_model(settings: Settings) -> tuple[ProbeResult, ...]:
     choice, setting = choose_model(settings), settings.model
     if choice.kind != "endpoint":
         raise UsageError(f"{choice.reason} There is nothing to test.")
+    store = CapabilityStore(capabilities_file(settings.database))
+    store.learn_truncation_again(setting.endpoint, setting.name or "")
     async with _open(settings) as model:
         found = await _probe_chat(model, settings)
         name = model.chosen.get("name", "")
     if len(found) == 1:
         return tuple(found)
-    known = CapabilityStore(capabilities_file(settings.database)).load(setting.endpoint, name)
+    known = store.load(setting.endpoint, name)
     fails_to_call = any(one.name == "calls a tool" and not one.ok for one in found)
     if fails_to_call and setting.tool_protocol == "auto" and known.function_calling:
         await _retry_as_text(settings, found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graph_agent.app.mcp_servers import SessionServers
+from graph_agent.app.mcp_servers import SessionServers, server_views
 from graph_agent.app.toolset import full_registry, policy_of
 from graph_agent.config.settings import Settings
 from graph_agent.events import Event, EventBus, WarningIssued
@@ -126,7 +126,7 @@ async def registry_for(
     """
     registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
     if not name.strip().casefold().startswith(MCP_PREFIX):
-        yield registry, unusable
+        yield registry, [*unusable, *(one.refusal for one in server_views(settings) if one.refusal)]
         return
     bus, problems = EventBus(), list(unusable)
 

@@ -21,7 +21,7 @@ from graph_agent.config.settings import McpServer
 from graph_agent.events import ServerStage
 from graph_agent.mcp.client import MAX_TOOLS, InvalidResult, McpSession, Signals, open_mcp_session
 from graph_agent.mcp.errors import ServerNotReady, explain_error, is_connection_closed, sandbox_hint
-from graph_agent.mcp.settings import ServerUnreachable
+from graph_agent.mcp.settings import ServerUnreachable, server_file
 from graph_agent.mcp.transport import ServerLog
 from tools.sandbox import Sandbox
 
@@ -82,8 +82,7 @@ class ManagedServer:
     ) -> None:
         self.name = name
         self.server = server
-        file_name = "".join(char if char.isalnum() or char in "-_" else "_" for char in name)
-        self.log = ServerLog(environment.logs / f"mcp-{file_name}.log")
+        self.log = ServerLog(server_file(environment.logs, name, ".log"))
         self.failure = ""
         """Why it no longer runs; empty while it starts or runs."""
         self._environment = environment

@@ -8,6 +8,7 @@ from mcp.types import Tool
 
 from graph_agent.config.settings import McpServer
 from graph_agent.mcp.server import ManagedServer, McpEnvironment
+from graph_agent.mcp.settings import explain_refused_tools, record_refused_tools
 from graph_agent.mcp.tools import McpTool, ambiguous_servers, is_tool_of, offered_name, usable_schema
 from tools.base import ToolContext
 from tools.registry import ToolRegistry
@@ -91,12 +92,10 @@ class McpServerGroup:
         """The tools that a provider accepts; with one of the others it would refuse every request."""
         problems = {tool.name: schema_problem(usable_schema(tool.inputSchema)) for tool in tools}
         refused = {name: problem for name, problem in problems.items() if problem}
-        if refused and refused != self._refused.get(server.name):
-            number = "1 tool" if len(refused) == 1 else f"{len(refused)} tools"
-            listed = "; ".join(f"{name} ({problem})" for name, problem in refused.items())
-            self._environment.warn(
-                f"MCP server {server.name!r} lists {number} with an invalid schema, left out: {listed}"
-            )
+        if refused != self._refused.get(server.name):
+            record_refused_tools(self._environment.logs, server.name, server.server, refused)
+            if refused:
+                self._environment.warn(f"MCP server {server.name!r} {explain_refused_tools(refused)}")
         self._refused[server.name] = refused
         return [tool for tool in tools if not problems[tool.name]]
 

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graph_agent.config.paths import read_plain_text, replace_text
 from graph_agent.config.settings import McpServer
 from tools.programs import find_program, missing_reason
 from tools.shell_ops.shell_command import child_environment
@@ -15,13 +17,18 @@ from tools.shell_ops.shell_command import child_environment
 __all__ = [
     "ServerUnreachable",
     "expand_variables",
+    "explain_refused_tools",
     "fingerprint",
     "package_runner",
+    "read_refused_tools",
+    "record_refused_tools",
     "server_environment",
+    "server_file",
     "server_headers",
     "server_program",
 ]
 
+_log = logging.getLogger(__name__)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SOURCES = {
     "npx": "it comes with Node.js",
@@ -109,3 +116,43 @@ def fingerprint(server: McpServer) -> str:
     if not server.sandbox or server.network:
         decisive["outside"] = [not server.sandbox, server.network]
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
+
+
+def server_file(folder: Path, name: str, ending: str) -> Path:
+    """A server's own file in the folder of the logs."""
+    safe = "".join(char if char.isalnum() or char in "-_" else "_" for char in name)
+    return folder / f"mcp-{safe}{ending}"
+
+
+_REFUSED = ".refused.json"
+
+
+def record_refused_tools(folder: Path, name: str, server: McpServer, refused: Mapping[str, str]) -> None:
+    """Keep which tools a server listed last with a schema that no provider accepts, and why, for `doctor`."""
+    path = server_file(folder, name, _REFUSED)
+    try:
+        if refused:
+            replace_text(path, json.dumps({"server": fingerprint(server), "refused": dict(refused)}))
+        else:
+            path.unlink(missing_ok=True)
+    except OSError:
+        _log.warning("the refused tools could not be written to %s", path, exc_info=True)
+
+
+def explain_refused_tools(refused: Mapping[str, str]) -> str:
+    """What is said of a server after its name."""
+    number = "1 tool" if len(refused) == 1 else f"{len(refused)} tools"
+    listed = "; ".join(f"{name} ({problem})" for name, problem in refused.items())
+    return f"lists {number} with an invalid schema, left out: {listed}"
+
+
+def read_refused_tools(folder: Path, name: str, server: McpServer) -> dict[str, str]:
+    """What was recorded when this server, as it is configured now, was started last."""
+    try:
+        found = json.loads(read_plain_text(server_file(folder, name, _REFUSED)))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict) or found.get("server") != fingerprint(server):
+        return {}
+    refused = found.get("refused")
+    return {str(tool): str(reason) for tool, reason in refused.items()} if isinstance(refused, dict) else {}

@@ -133,6 +133,10 @@ def _unknown(number: int) -> Reply:
     return TC(f"u{number}", "no_such_tool", {"number": number})
 
 
+def _unknown_again(number: int) -> Reply:
+    return TC(f"u{number}", "no_such_tool", {"number": 1})
+
+
 @pytest.mark.parametrize(
     ("asking", "times", "why"),
     [
@@ -143,6 +147,7 @@ def _unknown(number: int) -> Reply:
             5,
             "5 calls of no_such_tool in a row could not run: the tool is unknown or its arguments were invalid",
         ),
+        (_unknown_again, 3, "the same call was refused 3 times"),
     ],
 )
 def test_a_run_that_goes_wrong_again_and_again_ends_at_a_limit_and_can_be_gone_on_with(

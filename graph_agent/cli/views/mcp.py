@@ -89,6 +89,8 @@ def list_servers(*, as_json: bool, live: Mapping[str, ServerChanged] = MappingPr
         for one in servers:
             if problem := live[one.name].reason if one.name in live else one.problem:
                 print_text(f"{one.name}: {problem}")
+            if one.refused_tools:
+                print_text(one.refusal)
 
 
 def trust(name: str, *, withdraw: bool, as_json: bool) -> None:

@@ -137,6 +137,7 @@ _LEARNED = {
     "needs_reasoning": "reasoning is sent back",
     "needs_signatures": "signatures are sent back",
     "images": "no images",
+    "whole_requests": "drops the beginning of long requests",
 }
 
 

@@ -52,6 +52,8 @@ class Capabilities:
     images: bool = True
     response_schema: bool = True
     """Accepts `response_format` with a JSON Schema."""
+    whole_requests: bool = True
+    """Reads long requests whole; else it silently drops their beginning, which its token counts show."""
 
 
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))
@@ -234,6 +236,11 @@ class CapabilityStore:
         self._change(lambda entries: entries.pop(_key(url, model), None))
         return len(known)
 
+    def learn_truncation_again(self, url: str, model: str) -> None:
+        """Forget whether it drops the beginning of long requests, before that is tested."""
+        if not self.load(url, model).whole_requests:
+            self.save(url, model, {"whole_requests": True})
+
     def _change(self, change: Callable[[dict[str, Any]], object]) -> None:
         if self.path is None:
             return
@@ -268,7 +275,8 @@ def _learned(entry: Any, now: datetime) -> Iterator[Learned]:
             at = datetime.fromisoformat(str(one.get("at"))).astimezone(UTC)
         except (ValueError, OverflowError):
             continue
-        if timedelta(0) <= now - at + _CLOCK_SKEW and now - at < _KEPT_FOR:
+        is_news = one["value"] != getattr(Capabilities(), name)
+        if is_news and timedelta(0) <= now - at + _CLOCK_SKEW and now - at < _KEPT_FOR:
             yield Learned(name, one["value"], at)
 
 

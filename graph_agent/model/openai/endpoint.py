@@ -239,8 +239,15 @@ class OpenAIModel:
             # The exception itself goes no further, because it holds the request, and with it the key.
             return classify_error(error, self._target)
         if not sees and (note := self._truncation.note(len(body), message)):
-            on_delta(Delta("note", note))
+            await self._learn_truncation(capabilities, note, on_delta)
         return message
+
+    async def _learn_truncation(self, capabilities: Capabilities, note: str, on_delta: OnDelta) -> None:
+        """Tell the user once a day; meanwhile `model show` and `doctor` know it."""
+        if capabilities.whole_requests:
+            on_delta(Delta("note", note))
+            store, target = self._options.capabilities, self._target
+            await asyncio.to_thread(store.save, target.url, target.model, {"whole_requests": False})
 
 
 class _Form(NamedTuple):

@@ -21,6 +21,7 @@ from graph_agent.errors import AgentError, DamagedDatabase, InternalError, Stora
 __all__ = [
     "APPLICATION_ID",
     "BUSY_TIMEOUT_S",
+    "NOTHING_LEFT",
     "REMEDY",
     "UNREADABLE",
     "Header",
@@ -42,6 +43,8 @@ APPLICATION_ID = 0x47414754
 """`PRAGMA application_id` of our databases: "GAGT"."""
 REMEDY = "`graph-agent doctor --repair` copies what is readable, or restore a backup, or name another with --db"
 """What to do about a damaged file."""
+NOTHING_LEFT = "restore a backup, or move it away to start again, or name another with --db"
+"""What to do about a file without content."""
 
 BUSY_TIMEOUT_S = 30.0
 """How long a statement waits for other processes."""
@@ -227,7 +230,9 @@ def has_content(path: Path) -> bool:
         return path.exists() and path.stat().st_size > 0
     if path.stat().st_size == 0:
         if (trace := trace_of_threads(path) or log_of(path)) and path.stat().st_size == 0:
-            raise DamagedDatabase(f"{path} is empty, though threads were kept in it, as {trace} shows; {REMEDY}.")
+            raise DamagedDatabase(
+                f"{path} is empty, though threads were kept in it, as {trace} shows; {NOTHING_LEFT}."
+            )
         return path.stat().st_size > 0
     return True
 

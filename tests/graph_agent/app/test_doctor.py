@@ -6,6 +6,11 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.doctor import Check, Mount, check_disk, mount_of, own_folders, run_checks
+from graph_agent.app.mcp_servers import configured_servers
+from graph_agent.config.paths import capabilities_file
+from graph_agent.config.settings import McpServer
+from graph_agent.mcp.settings import record_refused_tools
+from graph_agent.model.openai.capabilities import CapabilityStore
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.storage.sqlite.database import Database
 from tests.fakes.openai_server import FakeOpenAI
@@ -50,7 +55,7 @@ def test_a_server_that_answers_is_told_from_one_that_is_down_and_the_key_is_neve
     down = _checked(tmp_path, OPENAI_BASE_URL="http://127.0.0.1:9/v1", OPENAI_API_KEY="sk-hidden")["model"]
 
     assert (up.ok, up.detail, down.ok) == (True, f"m at {url}, answered 200", False)
-    assert "cannot be reached: ConnectError" in down.detail
+    assert down.detail == "http://127.0.0.1:9/v1 cannot be reached: [Errno 111] Connection refused"
     assert "sk-hidden" not in f"{up}{down}"
 
 
@@ -119,6 +124,35 @@ def test_servers_that_would_not_be_started_are_named_with_the_reason(
     found = _checked(tmp_path)["mcp servers"]
 
     assert (found.ok, found.matters, found.detail) == (False, False, "0 of 2 can start; new: not trusted")
+
+
+def test_tools_that_a_server_listed_with_an_invalid_schema_are_named_until_the_server_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPH_AGENT_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text("[mcp_servers.odd]\ncommand = 'sleep'\n")
+    logs = tmp_path / "data" / "logs"
+    logs.mkdir(parents=True)
+    record_refused_tools(logs, "odd", McpServer(command="sleep"), {"bad": "no type"})
+    said = "MCP server 'odd' lists 1 tool with an invalid schema, left out: bad (no type)"
+
+    assert said in _checked(tmp_path)["mcp servers"].detail
+    assert said in {server.refusal for server in configured_servers()}
+    record_refused_tools(logs, "odd", McpServer(command="another"), {"bad": "no type"})
+    assert said not in _checked(tmp_path)["mcp servers"].detail
+
+
+def test_a_server_that_drops_the_beginning_of_requests_is_named_for_a_day(tmp_path: Path) -> None:
+    with FakeOpenAI() as server:
+        known = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk", "GRAPH_AGENT_MODEL": "m"}
+        store = CapabilityStore(capabilities_file(tmp_path / "data" / "graph-agent.db"))
+        (tmp_path / "data").mkdir()
+        store.save(server.base_url, "m", {"whole_requests": False})
+        found = _checked(tmp_path, **known)["model"]
+        store.learn_truncation_again(server.base_url, "m")
+        later = _checked(tmp_path, **known)["model"]
+
+    assert (found.ok, "drops the beginning of long requests" in found.detail, later.ok) == (False, True, True)
 
 
 def _checks(path: Path) -> dict[str, Check]:

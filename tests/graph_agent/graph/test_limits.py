@@ -103,6 +103,8 @@ _FAILED, _OK = call("error", started=True), call("success", started=True)
 _LATE = call("error", started=True, metadata={"error_type": "timeout"})
 _LATE_TOO = call("error", started=True, command="other", metadata={"error_type": "timeout"})
 _UNKNOWN = call("error", tool="no_tool", started=False)
+_UNREADABLE = {**_UNKNOWN, "arguments": {}}
+"""A call whose arguments were cut off or malformed."""
 _DENIED = call("cancelled", decision="deny", rule="deny bash(make)")
 _REFUSED = call("cancelled", decision="reject")
 _AGAIN, _OTHER = call("pending"), call("awaiting_approval", command="ls")
@@ -137,7 +139,7 @@ def test_a_call_waits_for_a_person_after_three_time_outs_of_its_tool_or_three_fa
     ("calls", "reason"),
     [
         (
-            [_UNKNOWN] * 5,
+            [call("error", tool="no_tool", started=False, command=str(number)) for number in range(5)],
             "5 calls of no_tool in a row could not run: the tool is unknown or its arguments were invalid",
         ),
         ([_DENIED] * 3, "the same call was refused 3 times"),
@@ -146,9 +148,10 @@ def test_a_call_waits_for_a_person_after_three_time_outs_of_its_tool_or_three_fa
             [call("cancelled", decision="deny", rule="deny bash(make)", command=f"make {n}") for n in range(5)],
             "5 calls of bash in a row could not run: denied by deny bash(make)",
         ),
-        ([_UNKNOWN] * 4, ""),
-        ([_UNKNOWN, _UNKNOWN, _DENIED, _UNKNOWN, _UNKNOWN, _UNKNOWN], ""),
-        ([_UNKNOWN, _UNKNOWN, _UNKNOWN, _OK, _UNKNOWN, _UNKNOWN], ""),
+        ([_UNKNOWN] * 3, "the same call was refused 3 times"),
+        ([_UNREADABLE] * 4, ""),
+        ([_UNREADABLE, _UNREADABLE, _DENIED, _UNREADABLE, _UNREADABLE, _UNREADABLE], ""),
+        ([_UNREADABLE, _UNREADABLE, _UNREADABLE, _OK, _UNREADABLE, _UNREADABLE], ""),
         ([_REFUSED, _OK, _REFUSED, _UNKNOWN, _REFUSED], "the same call was refused 3 times"),
         ([_REFUSED, _REFUSED, call("cancelled", decision="reject", command="other")], ""),
         ([_FAILED] * 9, ""),

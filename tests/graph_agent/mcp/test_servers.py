@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from graph_agent.mcp.settings import read_refused_tools
 from tests.fakes.mcp_odd import TOOLS
 from tests.fakes.mcp_servers import McpTestServers, demo, odd
 from tests.fakes.waiting import until
@@ -42,6 +43,8 @@ async def test_a_tool_that_providers_would_refuse_is_left_out_with_one_warning(t
     assert warning.startswith(
         "MCP server 'odd' lists 1 tool with an invalid schema, left out: broken (properties.a"
     )
+    assert list(read_refused_tools(tmp_path, "odd", odd("--broken"))) == ["broken"]
+    assert read_refused_tools(tmp_path, "odd", odd()) == {}
 
 
 async def test_tools_are_in_the_order_of_the_configuration_whichever_server_was_quicker(tmp_path: Path) -> None:
