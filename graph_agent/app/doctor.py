@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import httpx
 
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Check",
     "Mount",
-    "RepairMessage",
     "back_up",
     "check_disk",
     "check_web_search",
@@ -87,16 +86,6 @@ class Check:
     """What to do; empty if there is nothing to do."""
     matters: bool = True
     """Whether the agent needs it in order to work."""
-
-
-@dataclass(frozen=True, slots=True)
-class RepairMessage:
-    """What a step of the repair reports."""
-
-    step: str
-    stage: Literal["will", "done", "left"]
-    """`left`: why the step could not be done."""
-    text: str
 
 
 def run_checks(database: Path, environment: Mapping[str, str]) -> list[Check]:

@@ -4,11 +4,13 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
-from graph_agent.app.doctor import RepairMessage, own_folders
+from graph_agent.app.doctor import own_folders
 from graph_agent.app.reader import read_database
 from graph_agent.config.paths import blob_dir
 from graph_agent.config.sources import load_settings
@@ -35,9 +37,20 @@ from graph_agent.storage.sqlite.pruning import collect_garbage, find_garbage, sh
 from graph_agent.storage.sqlite.repair import salvage
 from graph_agent.storage.sqlite.thread_lock import FlockThreadLock, lost_threads
 
-__all__ = ["repair"]
+__all__ = ["RepairMessage", "repair"]
 
 _ALL_TURNS = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class RepairMessage:
+    """What a step of the repair reports."""
+
+    step: str
+    stage: Literal["will", "done", "left"]
+    """`left`: why the step could not be done."""
+    text: str
+
 
 Messages = AsyncIterator[RepairMessage]
 

@@ -9,16 +9,19 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graph_agent.app.doctor import Check, RepairMessage, back_up, copy_database, run_checks, run_update
+from graph_agent.app.doctor import Check, back_up, copy_database, run_checks, run_update
 from graph_agent.cli.views.format import confirm
 from graph_agent.cli.views.table import line_width, print_lines, print_result, print_text
 from graph_agent.config.paths import runnable_hints
 from graph_agent.errors import UsageError
 from graph_agent.wording import escape, format_count
+
+if TYPE_CHECKING:
+    from graph_agent.app.repair import RepairMessage
 
 __all__ = [
     "back_up_database",
@@ -30,12 +33,12 @@ __all__ = [
     "update_program",
 ]
 
-Repair = Callable[[Path, Mapping[str, str]], AsyncIterator[RepairMessage]]
+Repair = Callable[[Path, Mapping[str, str]], AsyncIterator["RepairMessage"]]
 _MARGIN = 19
 """Width of the mark and the name of a check."""
 
 
-def print_checks(database: Path, *, as_json: bool, repairs: Sequence[RepairMessage] | None = None) -> None:
+def print_checks(database: Path, *, as_json: bool, repairs: "Sequence[RepairMessage] | None" = None) -> None:
     """Run and print every check. Exit code 1 if an important one fails. The JSON also holds what was repaired."""
     checks = run_checks(database, os.environ)
     result: dict[str, Any] = {
@@ -85,7 +88,7 @@ def copy_to_database(source: str, target: str, *, as_json: bool) -> None:
 def repair_installation(database: Path, repair: Repair, *, as_json: bool) -> None:
     """Repair, then run the checks. Exit code 1 if an important one still fails."""
 
-    async def run_repair() -> list[RepairMessage]:
+    async def run_repair() -> "list[RepairMessage]":
         steps = []
         async for one in repair(database, os.environ):
             steps.append(one)

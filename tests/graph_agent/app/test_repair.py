@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.app.doctor import RepairMessage
 from graph_agent.app.reader import read_database
-from graph_agent.app.repair import repair
+from graph_agent.app.repair import RepairMessage, repair
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import DamagedDatabase
 from graph_agent.ports import SystemClock
