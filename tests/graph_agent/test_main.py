@@ -39,7 +39,7 @@ class Interrupting:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupting())
-sys.argv = ["graph-agent", "threads", "list"]
+sys.argv = ["graph-agent", "config", "path"]
 sys.exit(main())
 """
 

@@ -43,7 +43,7 @@ BAD_VALUES = {
 FREE = {
     *("model", "add_dir", "thread", "reason", "title", "tool", "env", "header", "url", "as_id", "path", "result"),
     *("output", "backup", "resume", "image", "db", "retry", "done", "cancel", "approve", "reject", "host"),
-    "allow_host",
+    *("allow_host", "host_label"),
 }
 """Options that take any text, and ids: those are tried with unknown ones in test_main.py."""
 
