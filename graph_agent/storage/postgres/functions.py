@@ -1,4 +1,4 @@
-"""Functions of SQLite that statements use, for PostgreSQL, and the triggers that wake workers.
+"""Functions of SQLite that statements use, for PostgreSQL, the view of live leases, and the triggers that wake workers.
 
 JSON stays text, as it was written. Where it is read, it is `json` and not `jsonb`, which refuses an escaped NUL and
 changes the order of members.
@@ -6,10 +6,12 @@ changes the order of members.
 
 __all__ = ["FUNCTIONS", "FUNCTIONS_VERSION", "TRIGGERS"]
 
-FUNCTIONS_VERSION = 2
+FUNCTIONS_VERSION = 3
 """Raised with each change of what is below; whoever opens a database for writing brings it up to date."""
 
 FUNCTIONS = r"""
+CREATE OR REPLACE VIEW leases_now AS SELECT thread_id, owner_token, pid, process_started, boot_id, host, since,
+    coalesce(ended_at, CASE WHEN expires_at < clock_timestamp() THEN since END) AS ended_at, rowid FROM leases;
 CREATE OR REPLACE FUNCTION as_bytes(text) RETURNS bytea LANGUAGE sql IMMUTABLE
     AS $$ SELECT convert_to($1, 'UTF8') $$;
 CREATE OR REPLACE FUNCTION as_bytes(bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT $1 $$;

@@ -27,8 +27,6 @@ INSERT INTO schema_version VALUES ({_FIRST}, 0);
 ALTER TABLE leases ADD COLUMN pid_namespace TEXT COLLATE "C" NOT NULL DEFAULT '';
 ALTER TABLE leases ADD COLUMN expires_at TIMESTAMPTZ NOT NULL DEFAULT '-infinity';
 ALTER TABLE leases SET (fillfactor = 50);
-CREATE VIEW leases_now AS SELECT thread_id, owner_token, pid, process_started, boot_id, host, since,
-    coalesce(ended_at, CASE WHEN expires_at < clock_timestamp() THEN since END) AS ended_at FROM leases;
 CREATE TABLE blobs (
     digest TEXT COLLATE "C" PRIMARY KEY,
     content BYTEA NOT NULL,

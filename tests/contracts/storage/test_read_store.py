@@ -33,6 +33,7 @@ async def test_a_thread_that_waits_is_shown_with_its_line_its_calls_and_its_ques
     await SqliteInbox(database, SteppingClock()).queue("t", "and then", "chat")
 
     with read_database(database.path) as reader:
+        assert reader.damaged_rows() == []
         (line,) = reader.threads()
         inspection = reader.inspection("t")
         waiting = [(view.record["call_id"], view.is_waiting) for view in reader.approvals()]
