@@ -1,4 +1,4 @@
-"""Functions of SQLite that statements use, for PostgreSQL, the view of live leases, and the triggers that wake workers.
+"""For PostgreSQL: the functions of SQLite that statements use, live leases, and the triggers that wake workers.
 
 JSON stays text, as it was written. Where it is read, it is `json` and not `jsonb`, which refuses an escaped NUL and
 changes the order of members.
