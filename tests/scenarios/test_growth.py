@@ -70,7 +70,7 @@ def test_a_step_waits_for_the_disk_four_times(growth: Growth) -> None:
     of_the_steps = 4 * PER_TURN
     of_the_turn = growth.syncs[1] - of_the_steps
 
-    # Call marked, call claimed, call finished, results told; and what was typed, twice, and how the turn ended.
+    # Call marked, claimed and finished, results passed to the model; and what was typed, twice, and how the turn ended.
     assert (growth.syncs[1:5], of_the_turn) == ([growth.syncs[1]] * 4, 3)
 
 
@@ -86,7 +86,7 @@ def test_the_page_about_performance_says_what_a_turn_costs(growth: Growth) -> No
         **exact,
         "statements": growth.statements[3],
         "transactions that wait for the disk": growth.syncs[3],
-        "changes to the thread of the database": growth.handed_over[3],
+        "switches to the database's thread": growth.handed_over[3],
         "bytes, until it is pruned": round(growth.bytes_per_step(2, 4) * PER_TURN),
         "bytes that stay": round(growth.bytes_per_step(cuts[0], cuts[-1]) * PER_TURN),
     }
