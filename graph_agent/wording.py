@@ -178,7 +178,7 @@ APPROVAL = (
 OUTSIDE = Choice("o", "outside", "run it once outside the sandbox, with all your rights", (), 4)
 """Offered for a command while a sandbox is on."""
 RECOVERY = (
-    Choice("r", "retry", "run it again as a new attempt; processes of it that still run are ended first"),
+    Choice("r", "retry", "run it again as a new attempt; those of its processes that still run are ended first"),
     Choice("d", "mark as done", "it happened; you may tell the model what", ("done",)),
     Choice("c", "cancel", "do not run it again; the model learns that its outcome is unknown"),
 )

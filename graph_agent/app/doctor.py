@@ -36,7 +36,7 @@ from graph_agent.errors import AgentError, ConfigError, DamagedDatabase, NewerSc
 from graph_agent.model.openai.capabilities import CapabilityStore
 from graph_agent.storage import require_driver, server_use
 from graph_agent.storage.private_files import exposed_files, files_of_other_users
-from graph_agent.storage.sqlite.database_file import NOTHING_LEFT, REMEDY
+from graph_agent.storage.sqlite.database_file import REMEDY, REMEDY_IF_EMPTY
 from graph_agent.storage.sqlite.health import SQLITE_VERSION, Health, back_up, check_database
 from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION
 from graph_agent.wording import format_count
@@ -318,12 +318,12 @@ def check_disk(path: Path, environment: Mapping[str, str]) -> list[Check]:
 
 def _check_server(path: ServerPath, environment: Mapping[str, str]) -> list[Check]:
     """The checks of a database on a server, and of the disk for what stays on this host."""
-    health, of_server = None, []
+    health, server_checks = None, []
     try:
         with read_database(path) as reader:
             count = len(reader.threads())
         use = server_use(path)
-        of_server = [Check("server", ok=not use.advice, detail=use.summary, hint=use.advice)]
+        server_checks = [Check("server", ok=not use.advice, detail=use.summary, hint=use.advice)]
         health = Health(SCHEMA_VERSION, count, (), has_search_index=True)
         of_database = Check("database", ok=True, detail=f"{path}: can be read, {format_count(count, 'thread')}")
     except NothingYet:
@@ -334,7 +334,7 @@ def _check_server(path: ServerPath, environment: Mapping[str, str]) -> list[Chec
         of_database = Check("database", ok=False, detail=str(error), hint="see docs/scale-out.md")
     return [
         of_database,
-        *of_server,
+        *server_checks,
         _check_schema(health),
         _check_rows(path, health),
         _check_projections(path, health),
@@ -375,8 +375,8 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
         match error:
             case NewerSchema():
                 hint = "update graph-agent"
-            case DamagedDatabase() if NOTHING_LEFT in str(error):
-                hint = NOTHING_LEFT
+            case DamagedDatabase() if REMEDY_IF_EMPTY in str(error):
+                hint = REMEDY_IF_EMPTY
             case DamagedDatabase() if path.exists():
                 hint = f"{_REPAIR} copies what is readable to a new file and keeps this one; or {_BACKUP}"
             case DamagedDatabase():
@@ -385,7 +385,7 @@ def _check_database(path: Path) -> tuple[Health | None, Check]:
                 hint = (
                     "check the owner and permissions of the file and its folder, or choose another file with --db"
                 )
-        detail = str(error).removesuffix(f"; {REMEDY}.").removesuffix(f"; {NOTHING_LEFT}.")
+        detail = str(error).removesuffix(f"; {REMEDY}.").removesuffix(f"; {REMEDY_IF_EMPTY}.")
         return None, Check("database", ok=False, detail=detail, hint=hint)
     place = _existing(path.parent)
     if not os.access(place, os.W_OK | os.X_OK):

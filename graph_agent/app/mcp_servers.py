@@ -84,7 +84,7 @@ class ServerView:
     fetches_first: str
     """Its command, if that fetches from the network that the sandbox keeps closed; else empty."""
     refused_tools: dict[str, str]
-    """What is wrong with the schemas of tools that were left out when it was started last, by their names."""
+    """The tools that were left out when it last started, by name, and what is wrong with their schemas."""
 
     @property
     def needs_attention(self) -> bool:
@@ -93,7 +93,7 @@ class ServerView:
 
     @property
     def refusal(self) -> str:
-        """What to say of its refused tools; empty if there are none."""
+        """A sentence about its refused tools; empty if there are none."""
         return f"MCP server {self.name!r} {explain_refused_tools(self.refused_tools)}" if self.refused_tools else ""
 
 

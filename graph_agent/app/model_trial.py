@@ -135,7 +135,7 @@ async def try_model(settings: Settings) -> tuple[ProbeResult, ...]:
     if choice.kind != "endpoint":
         raise UsageError(f"{choice.reason} There is nothing to test.")
     store = CapabilityStore(capabilities_file(settings.database))
-    store.learn_truncation_again(setting.endpoint, setting.name or "")
+    store.forget_truncation(setting.endpoint, setting.name or "")
     async with _open(settings) as model:
         found = await _probe_chat(model, settings)
         name = model.chosen.get("name", "")

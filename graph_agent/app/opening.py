@@ -74,8 +74,8 @@ async def open_session(
             the `thread` that a chat leaves, and the `name` of its model for the new one. `awaits_servers` waits for
             MCP servers, at most `mcp_wait`; `mcp_servers` adds tables of them. `notify` is "desktop" or a webhook's
             address. `trust` trusts the project here. `attached` files may be read anywhere, `prompt` comes first;
-            with `sends_prompt` nothing else is done before it is sent. `typed` is a future of a new thread's first
-            message, empty for none. `read_buffer` asks the user's editor.
+            with `sends_prompt` nothing else is done before it is sent. `typed` is a future of the first message
+            of a new thread, empty for none. `read_buffer` asks the user's editor.
         bus: receives the session's events.
 
     Raises:
@@ -182,7 +182,7 @@ async def _open(request: OpenRequest, settings: Settings, bus: EventBus, opened:
 
 
 async def _end_queueing(queued: asyncio.Task[None], typed: asyncio.Future[str]) -> None:
-    """Wait until an entered message is stored; one that is entered later is none of the opening."""
+    """Wait until the message is stored, if one was entered; the session takes what is entered later."""
     if not typed.done():
         queued.cancel()
     with contextlib.suppress(asyncio.CancelledError):

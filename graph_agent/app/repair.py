@@ -22,7 +22,7 @@ from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.private_files import exposed_files, restrict_permissions
 from graph_agent.storage.sqlite.checkpointer import CheckpointSaver
 from graph_agent.storage.sqlite.database import Database, release_free_pages
-from graph_agent.storage.sqlite.database_file import NOTHING_LEFT, REMEDY, connect_read_only
+from graph_agent.storage.sqlite.database_file import REMEDY, REMEDY_IF_EMPTY, connect_read_only
 from graph_agent.storage.sqlite.health import (
     DamagedRow,
     back_up,
@@ -112,7 +112,7 @@ async def _salvage(path: Path) -> Messages:
     try:
         check_database(path)
     except DamagedDatabase as damage:
-        if NOTHING_LEFT in str(damage):
+        if REMEDY_IF_EMPTY in str(damage):
             raise
         what = str(damage).removesuffix(f"; {REMEDY}.")
         yield RepairMessage("database", "will", f"{what}; copy what is readable to a new file, and keep this one")

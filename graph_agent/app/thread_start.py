@@ -86,7 +86,7 @@ class OpenRequest:
     prompt: str
     """The first message, to be queued before anything that takes time; empty for none."""
     typed: "asyncio.Future[str] | None"
-    """The first message of a new thread where a person types it meanwhile; empty: nothing to be queued."""
+    """The first message of a new thread, where a person types it while this opens; empty: nothing is queued."""
     sends_prompt: bool
     """Whether the caller sends exactly that message next, whatever it finds when the session is open."""
     servers: Mapping[str, McpServer]
@@ -274,7 +274,7 @@ def reason_against(facts: EarlyFacts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FirstRequest:
-    """The first request of a new thread, all but its message."""
+    """The first request of a new thread, prepared but for its message."""
 
     facts: EarlyFacts
     thread_id: str
@@ -285,7 +285,7 @@ class FirstRequest:
     sender: EarlyRequest
 
     def encode(self, text: str) -> tuple[bytes, int] | None:
-        """Its body with this message, and an estimate of its tokens; None: it must not leave early."""
+        """Its body with this message, and an estimate of its tokens; None if it must not leave early."""
         messages = [self.instructions, PlainMessage("human", storable(text))]
         body = self.encoder.body(messages, self.tools, self.facts.capabilities)
         request = replace(self.facts.request, prompt=text)
@@ -296,14 +296,14 @@ class FirstRequest:
         return body, facts.tokens
 
     async def send(self, number: int) -> None:
-        """Send it with the prompt, which has this number in the inbox, unless that forbids it."""
+        """Send it with the prompt, if that may leave early; the number is that of the prompt in the inbox."""
         encoded = self.encode(self.facts.request.prompt)
         if encoded is None:
             return
         body, tokens = encoded
         await self.inbox.note_early_request(self.thread_id, number, tokens)
         self._send(body, number)
-        # Then all that is imported does not keep it waiting.
+        # Imports would keep it waiting.
         await self.sender.sent(_SEND_S)
 
     async def queue_and_send(self, text: str) -> None:
@@ -323,7 +323,7 @@ _SEND_S = 0.02
 
 
 async def prepare_first_request(facts: EarlyFacts, row: ThreadRow, store: Store) -> FirstRequest | None:
-    """The first request of a new thread; None: it must not leave early, whatever the message is."""
+    """The first request of a new thread; None if it must not leave early, whatever the message is."""
     model, name = facts.settings.model, facts.settings.model.name or ""
     learned = CapabilityStore(capabilities_file(facts.settings.database)).load(display_url(model.endpoint), name)
     facts = replace(facts, capabilities=apply_settings(model, learned))

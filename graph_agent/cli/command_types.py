@@ -208,7 +208,7 @@ def _describe_error(error: UsageError) -> str:
 
 
 def _known_options(context: Any) -> str:
-    """The options of a command whose option nobody can guess, as a group lists its commands."""
+    """The options of a command, where none resembles what was typed; a group lists its commands likewise."""
     if context is None or not isinstance(context.command, PlainCommand):
         return ""
     names = [max(one.opts, key=len) for one in context.command.get_params(context) if isinstance(one, _PlainOption)]

@@ -249,13 +249,13 @@ def _servers(_: Path, __: str) -> Iterator[CompletionItem]:
     yield from map(CompletionItem, _settings().mcp_servers)
 
 
-def _call_words(_: Path, __: str) -> Iterator[CompletionItem]:
+def _call_statuses(_: Path, __: str) -> Iterator[CompletionItem]:
     from graph_agent.inspect import CALL_WORDS
 
     yield from map(CompletionItem, CALL_WORDS)
 
 
-def _thread_words(_: Path, __: str) -> Iterator[CompletionItem]:
+def _thread_statuses(_: Path, __: str) -> Iterator[CompletionItem]:
     from graph_agent.inspect import ThreadStatus
 
     yield from map(CompletionItem, get_args(ThreadStatus))
@@ -300,8 +300,8 @@ SOURCES: Mapping[str, Source] = {
     "notify": _words("desktop"),
     "mode": _modes,
     "everything": _words("retry", "done", "cancel"),
-    "status": _call_words,
-    "until": _thread_words,
+    "status": _call_statuses,
+    "until": _thread_statuses,
     "risk": _words("low", "medium", "high"),
     "format_name": _words("terminal", "mermaid"),
     "install_completion": _words("bash", "zsh", "fish"),

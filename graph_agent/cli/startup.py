@@ -65,9 +65,9 @@ def parse_run_options(arguments: Sequence[str]) -> tuple[str, str | None]:
 
 
 def find_listing(arguments: Sequence[str]) -> Callable[[], None] | None:
-    """What a frequent read-only command does; to load the parser would take as long as all of that.
+    """What a frequent read-only command does: loading the parser would take as long as the command itself.
 
-    None: it is another command, or has options that only the parser knows.
+    None if it is another command, or has options that only the parser knows.
     """
     words, database, as_json = list[str](), None, False
     remaining = iter(arguments)
@@ -89,7 +89,7 @@ def find_listing(arguments: Sequence[str]) -> Callable[[], None] | None:
 
 
 def _print_listing(words: Sequence[str], db: str | None, *, as_json: bool) -> None:
-    # Each loads what it prints with, and nothing else.
+    # Each imports only what it needs.
     from graph_agent.config.paths import database_path
 
     database = database_path(os.environ, db)

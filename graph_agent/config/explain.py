@@ -97,8 +97,8 @@ def explain(
 def _explain(key: str, layers: tuple[Layer, ...], places: Mapping[str, str], env: Mapping[str, str]) -> Explanation:
     owner, name = _field(key)
     field = owner.model_fields[name]
-    standard = str(data_dir(env) / "graph-agent.db") if key == "database" else _plain(field.default)
-    default = LayerValue("default", "", standard, speaks=True)
+    default_value = str(data_dir(env) / "graph-agent.db") if key == "database" else _plain(field.default)
+    default = LayerValue("default", "", default_value, speaks=True)
     values = (*(_layer_value(key, layer, places) for layer in layers), default)
     winner = next(one for one in values if one.speaks)
     value = winner.value
@@ -137,7 +137,7 @@ def _shown(key: str, found: Sourced) -> Any:
 def _without_password(database: Any) -> Any:
     try:
         return str(named_database(database, {}))
-    except ConfigError:  # A project's, which does not count.
+    except ConfigError:  # A project's value, which does not count.
         return _plain(database)
 
 

@@ -171,8 +171,8 @@ def named_database(named: object, env: Mapping[str, str], file: Path | None = No
     and the blobs are beside the file itself, so the link and the file lead to the same ones.
 
     Raises:
-        ConfigError: it is a URL of another kind, which taken as a file name would create folders; or `file` names
-            what is no place, or one that depends on the current folder.
+        ConfigError: it is a URL of another kind, which as a file name would create folders; or the value in `file`
+            is neither a path nor a URL, or is a relative path.
     """
     if isinstance(named, ServerPath):
         return named
@@ -204,10 +204,10 @@ def named_database(named: object, env: Mapping[str, str], file: Path | None = No
 
 
 def _setting(file: Path, key: str) -> Any:
-    """One top-level value of a file with settings, which is not parsed where it does not name the key."""
+    """A top-level value of a settings file, which is parsed only if it contains the key."""
     try:
         text = read_plain_text(file)
-    except (OSError, ValueError):  # Whoever loads all settings reports it.
+    except (OSError, ValueError):  # It is reported when all settings are loaded.
         return None
     if key not in text:
         return None

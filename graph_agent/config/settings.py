@@ -111,7 +111,7 @@ HeaderValue = Annotated[SecretStr, AfterValidator(_header_value)]
 class Section(BaseModel):
     """Settings that belong together: frozen, and with no field that is not known."""
 
-    # Docstrings are no descriptions here: every start would parse this source for them; see `explain.describe_key`.
+    # Without `use_attribute_docstrings`, for which every start would parse this source; see `explain.describe_key`.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @field_validator("*", mode="before")

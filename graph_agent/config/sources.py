@@ -119,7 +119,7 @@ def load_settings(
     origins: dict[str, str] = {}
     names: list[Any] = []
     layers = read_layers(env, given, project, user_text)
-    database = _database_of(layers, env)
+    database = _chosen_database(layers, env)
     for layer in reversed(layers):
         if layer.name == "project":
             # Checked alone first, so that a wrong value is reported with its own place.
@@ -144,7 +144,7 @@ def load_settings(
     return with_model(settings.model_copy(update={"model": general}), str(settings.model.name))
 
 
-def _database_of(layers: Sequence[Layer], env: Mapping[str, str]) -> Sourced:
+def _chosen_database(layers: Sequence[Layer], env: Mapping[str, str]) -> Sourced:
     for layer in layers:
         if (found := layer.values.get("database")) is not None:
             file = Path(found.origin) if layer.name == "user" else None

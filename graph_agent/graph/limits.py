@@ -138,7 +138,7 @@ def count_failures(before: Mapping[str, Any], calls: Iterable[ToolCallInfo]) -> 
                 earlier = counted.pop(name, 0)
                 if happened:
                     counted[name] = earlier + 1
-        # Where arguments could not be read, the record has none: such calls need not be the same.
+        # Arguments that could not be read are not in the record: such calls need not be the same.
         if call.get("decision") in ("reject", "deny") or (cause and call["arguments"]):
             rejections[key] = rejections.get(key, 0) + 1
         count = never_ran.get("count", 0) + 1 if never_ran.get("key") == [tool, cause] else 1

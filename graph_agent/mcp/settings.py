@@ -1,4 +1,7 @@
-"""Resolves a server's settings on this machine: program, environment, headers; and what trust in it is bound to."""
+"""Resolves a server's settings on this machine: program, environment, headers; and what trust in it is bound to.
+
+And its files in the folder of the logs, among them the record of the tools that were refused.
+"""
 
 import hashlib
 import json
@@ -11,6 +14,7 @@ from typing import Any
 
 from graph_agent.config.paths import read_plain_text, replace_text
 from graph_agent.config.settings import McpServer
+from graph_agent.wording import format_count
 from tools.programs import find_program, missing_reason
 from tools.shell_ops.shell_command import child_environment
 
@@ -128,7 +132,7 @@ _REFUSED = ".refused.json"
 
 
 def record_refused_tools(folder: Path, name: str, server: McpServer, refused: Mapping[str, str]) -> None:
-    """Keep which tools a server listed last with a schema that no provider accepts, and why, for `doctor`."""
+    """Record, for `doctor`, the tools that a server listed last with a schema that no provider accepts, and why."""
     path = server_file(folder, name, _REFUSED)
     try:
         if refused:
@@ -140,14 +144,13 @@ def record_refused_tools(folder: Path, name: str, server: McpServer, refused: Ma
 
 
 def explain_refused_tools(refused: Mapping[str, str]) -> str:
-    """What is said of a server after its name."""
-    number = "1 tool" if len(refused) == 1 else f"{len(refused)} tools"
+    """The rest of a sentence that begins with the server's name."""
     listed = "; ".join(f"{name} ({problem})" for name, problem in refused.items())
-    return f"lists {number} with an invalid schema, left out: {listed}"
+    return f"lists {format_count(len(refused), 'tool')} with an invalid schema, left out: {listed}"
 
 
 def read_refused_tools(folder: Path, name: str, server: McpServer) -> dict[str, str]:
-    """What was recorded when this server, as it is configured now, was started last."""
+    """What was recorded when this server last started, if it was configured as it is now."""
     try:
         found = json.loads(read_plain_text(server_file(folder, name, _REFUSED)))
     except (OSError, ValueError, RecursionError):

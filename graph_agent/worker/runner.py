@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["Worker", "WorkerOptions"]
 
 _POLL_S = 0.5
-"""How often the worker looks for new tasks, answers and cancellations; it reads only if a file has changed."""
+"""How often the worker looks for new tasks, answers and cancellations; it reads the file only if it has changed."""
 _SHOWN_CHARS = 60
 _REREAD_S = 5.0
 """After this time it reads in any case: the file does not change when the holder of a thread dies."""
 _SERVER_REREAD_S = 2.0
-"""The same for a server, which tells of new work, while tasks are open: nothing tells of the end of a lease."""
+"""The same for a server while tasks are open: it sends notices of new work, but none when a lease ends."""
 _PAUSE_S = 3.0
-"""How long it leaves a task alone that it could not open, and a server that it could not reach."""
+"""How long it waits before it tries again to open a task, or to reach a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class WorkerOptions:
     grace_seconds: float = 30.0
     """How long turns may take to end after the first request to stop; then they are interrupted."""
     hosts: tuple[str, ...] = ()
-    """Names of other hosts whose workspaces are here too, on a disk that they share or in a container of theirs."""
+    """Names of other hosts or containers whose workspaces are here too, because they share the disk."""
     until_idle: bool = False
     """End as soon as no task can run, even if some wait for an answer or for their time."""
 
@@ -86,8 +86,8 @@ class Worker:
         self._report = report
         self._running: dict[str, _Running] = {}
         self._last_read = _LastRead()
-        self._left_alone: dict[str, float] = {}
-        """Until when it does not try a task again, by the clock of the event loop."""
+        self._retry_at: dict[str, float] = {}
+        """The earliest time to try a task again, by the clock of the event loop."""
         self._notices: WorkNotices | None = None
         self._has_open_tasks = False
         self._noticed = asyncio.Event()
@@ -129,10 +129,10 @@ class Worker:
             await store.database.close()
 
     async def _look(self, store: Store, tasks: TaskTable, worker_id: str) -> bool:
-        """Do `_start_due`. A server that cannot be reached is asked again until it can; True meanwhile.
+        """Do `_start_due`. If a server cannot be reached, wait a little; True then.
 
         Raises:
-            StorageError: the database is a file, or no more waiting helps.
+            StorageError: the database is a file, or waiting does not help.
         """
         self._noticed.clear()
         try:
@@ -143,13 +143,13 @@ class Worker:
         except StorageError as failure:
             if not isinstance(self._database, ServerPath):
                 raise
-            self._report(f"Waits for the server: {failure}")
+            self._report(f"Waiting for the server: {failure}")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
             return True
 
     async def _listen(self) -> None:
-        """Have a server tell of new work, from before it is read.
+        """Listen for notices of a server; begun before tasks are read, so that none is missed.
 
         Raises:
             StorageError: it cannot be reached.
@@ -208,10 +208,10 @@ class Worker:
             task
             for task in open_tasks
             if task.task_id not in self._running
-            and self._left_alone.get(task.task_id, now) <= now
+            and self._retry_at.get(task.task_id, now) <= now
             and self._has_workspace(task)
         ]
-        # Beside the event loop, which has to stop commands at the end of a lease while a server is waited for.
+        # On a thread: while a server is slow, the event loop has to stop commands whose lease ends.
         threads = await asyncio.to_thread(self._read_threads, now) if due else {}
         has_changed = False
         for task in due:
@@ -255,8 +255,8 @@ class Worker:
         return await self._record_end(task, tasks, "failed", thread.outcome, _explain(thread.outcome))
 
     async def _run_task(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
-        """Run the task until it ends or waits. What fails is recorded, unless that is the hold on its thread or on
-        the database: then it is still to be done.
+        """Run the task until it ends or waits. A failure ends it, unless its thread or the database was lost: then
+        it stays open.
         """
         short = short_id(task.task_id)
         self._report(f"{short}  started in thread {short_id(task.thread_id)}: {_first_line(task.prompt)}")
@@ -268,13 +268,13 @@ class Worker:
                     raise
                 await self._record_end(task, tasks, "failed", "failed", str(failure))
         except (ThreadHeld, StorageError) as failure:
-            self._leave_alone(task, str(failure))
+            self._postpone(task, str(failure))
             if isinstance(failure, NewerSchema):
                 self._failure = failure
                 self.stop()
 
-    def _leave_alone(self, task: Task, reason: str) -> None:
-        self._left_alone[task.task_id] = asyncio.get_running_loop().time() + _PAUSE_S
+    def _postpone(self, task: Task, reason: str) -> None:
+        self._retry_at[task.task_id] = asyncio.get_running_loop().time() + _PAUSE_S
         self._report(f"{short_id(task.task_id)}  cannot be continued here: {reason}")
 
     async def _continue_task(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
@@ -318,8 +318,8 @@ class Worker:
             self._report(f"{short}  waits for an answer to {calls}")
         elif result.status == "resumable":
             self._report(f"{short}  was interrupted; the next worker continues it")
-        elif result.status == "failed":  # It is another process's now.
-            self._leave_alone(task, result.error or "this process lost its thread")
+        elif result.status == "failed":  # Another process has the thread now.
+            self._postpone(task, result.error or "this process lost its thread")
         elif result.status == "done" and not result.unmet:
             await self._record_end(task, tasks, "done", "done")
         else:
@@ -329,14 +329,14 @@ class Worker:
     async def _record_end(
         self, task: Task, tasks: TaskTable, state: Literal["done", "failed"], outcome: str, error: str = ""
     ) -> bool:
-        # Of a task that another worker has begun meanwhile, only that one knows how it ends.
+        # If another worker has begun the task meanwhile, only that one knows how it ends.
         ended = await tasks.end(
             task.task_id, state, outcome, error, worker=task.worker or "", thread_id=task.thread_id
         )
         if ended:
             self._report(f"{short_id(task.task_id)}  {state}{f': {error}' if error else ''}")
         else:
-            self._report(f"{short_id(task.task_id)}  cancelled, or another worker's by now")
+            self._report(f"{short_id(task.task_id)}  was cancelled, or another worker continues it")
         return ended
 
     async def _drain(self) -> None:

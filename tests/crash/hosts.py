@@ -18,11 +18,11 @@ __all__ = ["Host", "hosts", "hosts_missing"]
 
 @dataclass(frozen=True)
 class Host:
-    """One of them; it lasts as long as the process that holds it."""
+    """A host; it lasts as long as the process that holds its namespaces."""
 
     name: str
     pid: int
-    """The process that holds it."""
+    """The process that holds them."""
     address: str
     """Where it reaches this machine."""
     link: str
@@ -33,7 +33,7 @@ class Host:
         _ip("link", "set", self.link, "down")
 
     def heal(self) -> None:
-        """Carry again what is sent."""
+        """Undo `cut`."""
         _ip("link", "set", self.link, "up")
 
     def within(self, work: Callable[[], None]) -> None:
@@ -66,7 +66,7 @@ def hosts_missing() -> str:
 
 @contextmanager
 def hosts(count: int) -> Iterator[list[Host]]:
-    """So many new hosts; they are gone after the block, and after the death of this process."""
+    """So many new hosts; they end with the block, or with this process."""
     with ExitStack() as stack:
         yield [stack.enter_context(_host(number)) for number in range(1, count + 1)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.hosts import hosts_missing
-from tests.crash.worker_faults import KINDS, OF_HOSTS, clocks_missing, play_faults, report
+from tests.crash.worker_faults import HOST_FAULTS, KINDS, clocks_missing, play_faults, report
 from tests.crash.worker_trial import REPLIES, Trial
 from tests.fakes.openai_server import FakeOpenAI
 from tests.scenarios.command import Command
@@ -21,7 +21,7 @@ def play(folder: Path, seed: int, *, tasks: int, kills: int, workers: int) -> Tr
         for _ in range(tasks):
             trial.add()
         trial.run(kills, workers)
-        trial.violations += trial.told(server)
+        trial.violations += trial.wrong_requests(server)
         return trial
 
 
@@ -38,7 +38,7 @@ _QUICK = (
 
 
 @pytest.mark.timeout(170)
-def test_workers_on_several_hosts_to_whom_ten_faults_happen_end_their_tasks_and_run_nothing_twice(
+def test_workers_on_several_hosts_end_their_tasks_despite_ten_faults_and_run_nothing_twice(
     postgres_programs: Path, tmp_path: Path
 ) -> None:
     faults = play_faults(tmp_path, postgres_programs, _possible(_QUICK), 1, workers=4, tasks=5)
@@ -50,7 +50,7 @@ def test_workers_on_several_hosts_to_whom_ten_faults_happen_end_their_tasks_and_
 @pytest.mark.sweep
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("kind", [*KINDS, "wrong clocks"])
-def test_workers_on_several_hosts_to_whom_the_same_happens_again_and_again_run_nothing_twice(
+def test_workers_on_several_hosts_run_nothing_twice_however_often_a_fault_recurs(
     postgres_programs: Path, tmp_path: Path, kind: str
 ) -> None:
     clocks, planned = [0], [kind] * 40
@@ -67,11 +67,11 @@ def test_workers_on_several_hosts_to_whom_the_same_happens_again_and_again_run_n
 
 
 def _possible(planned: Sequence[str]) -> list[str]:
-    """Without what befalls hosts, where this machine can make none; that is printed."""
+    """Without the faults of hosts, where this machine can make none; that is printed."""
     missing = hosts_missing()
     if missing:
-        sys.stdout.write(f"\nNothing befalls hosts here: {missing}.\n")
-    return [kind for kind in planned if not missing or kind not in OF_HOSTS]
+        sys.stdout.write(f"\nNo faults of hosts here: {missing}.\n")
+    return [kind for kind in planned if not missing or kind not in HOST_FAULTS]
 
 
 @pytest.mark.sweep

@@ -1,4 +1,4 @@
-"""Workers on several hosts and one PostgreSQL server, what befalls them, and how soon others take their work over.
+"""Faults of workers on several hosts and of their PostgreSQL server, and how soon others take the work over.
 
 python -m tests.crash.worker_faults --each N [--kind KIND]... [--seed N]
 
@@ -32,16 +32,16 @@ from tests.fakes.postgres_server import PostgresServer, find_programs, running_s
 from tests.isolation import clean_environment
 from tests.scenarios.command import NO_SANDBOX, Command
 
-__all__ = ["KINDS", "OF_HOSTS", "Faults", "clocks_missing", "main", "play_faults", "report"]
+__all__ = ["HOST_FAULTS", "KINDS", "Faults", "clocks_missing", "main", "play_faults", "report"]
 
-OF_HOSTS = ("host gone", "pause", "cut")
-"""What only befalls a host: another host has to wait for the lease."""
-OF_SERVER = ("server killed", "server killed in a commit", "server restarted", "no connections")
-KINDS = ("kill", *OF_HOSTS, "short pause", *OF_SERVER)
+HOST_FAULTS = ("host gone", "pause", "cut")
+"""After these another host has to wait for the lease."""
+SERVER_FAULTS = ("server killed", "server killed in a commit", "server restarted", "no connections")
+KINDS = ("kill", *HOST_FAULTS, "short pause", *SERVER_FAULTS)
 _LONG = (12.5, 14.5)
 """Seconds: longer than a lease."""
 _GRACE_S = 150.0
-"""In which all is done after the last fault."""
+"""Within which all tasks end after the last fault."""
 _CLOCK_LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 _IN_COMMIT = "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'"
 _HELD = """
@@ -57,7 +57,7 @@ def clocks_missing() -> str:
 
 @dataclass
 class Fault:
-    """One of them, and the threads that its workers held."""
+    """A fault, and the threads that its worker held."""
 
     kind: str
     at: float
@@ -91,7 +91,7 @@ class Faults:
         self.ended_alone = 0
         """Workers that ended by themselves, and were started again as a supervisor would."""
         self._server = server
-        self._words = trial.command.folder / "words"
+        self._output = trial.command.folder / "output"
         """What the workers print."""
         self._monitor_url = server.url(database)
         self._workers = [
@@ -112,7 +112,7 @@ class Faults:
         return _Worker(host, {**environment, **dict(preloaded), "GRAPH_AGENT_HOME": str(home)}, preloaded)
 
     def run(self, planned: Sequence[str], tasks: int) -> None:
-        """Let these happen, in order, while so many tasks are open; then all comes to its end and is checked."""
+        """Inject these faults, in order, while so many tasks are open; then let all tasks end, and check them."""
         left = list(planned)
         for worker in self._workers:
             self._start(worker)
@@ -122,7 +122,7 @@ class Faults:
                 self._end_due()
                 self._restart_ended()
                 open_tasks = self._look()
-                if left and open_tasks and self._happen(left[0]):
+                if left and open_tasks and self._inject(left[0]):
                     left.pop(0)
                 if left:
                     until = time.monotonic() + _GRACE_S
@@ -137,7 +137,7 @@ class Faults:
         self.trial.check()
 
     def _look(self) -> int:
-        """Be the person, and see who has what; the number of open tasks."""
+        """Answer as the person does, and see who holds which thread; returns the number of open tasks."""
         asked: set[str] = set()
         with suppress(AgentError):
             asked = self.trial.answer()
@@ -146,11 +146,11 @@ class Faults:
             return sum(view.status not in ENDED for view in self.trial.views())
         return 1
 
-    # -- what happens --------------------------------------------------------------------------------------------
+    # -- faults --------------------------------------------------------------------------------------------------
 
-    def _happen(self, kind: str) -> bool:
-        if kind in OF_SERVER:
-            return -1 not in self._due and self._befall_server(kind)
+    def _inject(self, kind: str) -> bool:
+        if kind in SERVER_FAULTS:
+            return -1 not in self._due and self._fail_server(kind)
         rows = self._leases()
         ready = [number for number in range(len(self._workers)) if number not in self._due]
         held = {number: self._held_by(self._workers[number], rows) for number in ready}
@@ -160,11 +160,11 @@ class Faults:
             return False
         number = self.trial.chance.choice(busy)
         fault = Fault(kind, time.monotonic(), held[number])
-        self._befall_worker(number, kind)
+        self._fail_worker(number, kind)
         self.done.append(fault)
         return True
 
-    def _befall_worker(self, number: int, kind: str) -> None:
+    def _fail_worker(self, number: int, kind: str) -> None:
         worker, now = self._workers[number], time.monotonic()
         assert worker.program is not None
         program, long = worker.program, self.trial.chance.uniform(*_LONG)
@@ -188,7 +188,7 @@ class Faults:
             case _:
                 raise ValueError(kind)
 
-    def _befall_server(self, kind: str) -> bool:
+    def _fail_server(self, kind: str) -> bool:
         chance, server = self.trial.chance, self._server
         match kind:
             case "server killed":
@@ -212,7 +212,7 @@ class Faults:
         return True
 
     def _crash_in_commit(self) -> bool:
-        """Kill the server while a commit is under way, which takes a tenth of a second meanwhile."""
+        """Kill the server while a commit is under way; until then, each is slowed down to a tenth of a second."""
         slow = ("ALTER SYSTEM SET commit_delay = 100000", "ALTER SYSTEM SET commit_siblings = 0")
         for statement in (*slow, "SELECT pg_reload_conf()"):
             self._server.execute(statement)
@@ -239,8 +239,8 @@ class Faults:
             host=worker.host.pid if worker.host else None,
             preloaded=worker.preloaded,
         )
-        with Path(os.devnull).open("rb") as nothing, self._words.open("ab") as words:
-            worker.program = start(asked, [nothing.fileno(), words.fileno(), words.fileno()])
+        with Path(os.devnull).open("rb") as nothing, self._output.open("ab") as output:
+            worker.program = start(asked, [nothing.fileno(), output.fileno(), output.fileno()])
 
     def _end_due(self) -> None:
         for number, (at, end) in list(self._due.items()):
@@ -264,10 +264,10 @@ class Faults:
         for program in programs:
             program.wait()
         self._close_monitor()
-        words = self._words.read_text(errors="replace")
+        output = self._output.read_text(errors="replace")
         for own in ("closed the connection unexpectedly", "unexpected postmaster exit"):  # PostgreSQL's words.
-            words = words.replace(own, "")
-        self.trial.violations += [f"a worker said {word!r}" for word in NEVER_SAID if word in words]
+            output = output.replace(own, "")
+        self.trial.violations += [f"a worker said {word!r}" for word in NEVER_SAID if word in output]
 
     # -- leases ----------------------------------------------------------------------------------------------------
 
@@ -336,7 +336,7 @@ def play_faults(
             trial.add()
         faults = Faults(trial, server, str(conninfo_to_dict(url)["dbname"]), places, clocks)
         faults.run(planned, tasks)
-        trial.violations += trial.told(model)
+        trial.violations += trial.wrong_requests(model)
         return faults
 
 
@@ -370,7 +370,7 @@ def main(arguments: list[str]) -> int:
     for number, kind in enumerate(options.kind or KINDS):
         root = Path(tempfile.mkdtemp(prefix="faults-"))
         chance = random.Random(options.seed)
-        every = [kind for kind in KINDS if not missing or kind not in OF_HOSTS]
+        every = [kind for kind in KINDS if not missing or kind not in HOST_FAULTS]
         planned = [chance.choice(every) if kind == "all at once" else kind for _ in range(options.each)]
         with clean_environment(root):
             found = play_faults(

@@ -1,4 +1,4 @@
-"""Tasks that workers run while something befalls them, a person who answers, and what must hold afterwards.
+"""Tasks that workers run under faults, a person who answers, and the checks of what must hold afterwards.
 
 Checked from outside: commands append to a file in their workspace; what the product itself says is read through
 its storage, from a file and from a server alike.
@@ -39,7 +39,7 @@ REPLIES = [
 _CALLS = ("c1", "c2", "c4")
 _MOST_SECONDS = 400.0
 _EARLY = 0.03
-"""How likely a worker is killed, at each look, while none is at work."""
+"""How likely a worker is killed, at each round, while none is at work."""
 ENDED = {"done", "failed", "cancelled"}
 
 
@@ -99,7 +99,7 @@ class Trial:
         return list_tasks(self.database)
 
     def answer(self) -> set[str]:
-        """Answer every open question, after looking at the world; returns the threads with an interrupted call.
+        """Answer every open question, after a look at the files; returns the threads with an interrupted call.
 
         Raises:
             StorageError: the database cannot be reached; what was answered until then stands.
@@ -163,8 +163,8 @@ class Trial:
         with closing(open_read_connection(self.database)) as connection:
             return Counter((thread, call) for thread, call in connection.rows(sql))
 
-    def told(self, server: FakeOpenAI) -> Iterator[str]:
-        """What the model was told that it should not have been."""
+    def wrong_requests(self, server: FakeOpenAI) -> Iterator[str]:
+        """What the model was sent and should not have been."""
         yield from (f"I6: refused by the server: {fault}" for fault in server.faults)
         said = Counter(
             tuple(message["content"] for message in body["messages"] if message["role"] == "user")

@@ -70,7 +70,7 @@ def test_a_step_waits_for_the_disk_four_times(growth: Growth) -> None:
     of_the_steps = 4 * PER_TURN
     of_the_turn = growth.syncs[1] - of_the_steps
 
-    # Call marked, claimed and finished, results passed to the model; and what was typed, twice, and how the turn ended.
+    # Call marked, claimed and finished, results passed to the model; what was typed, twice; how the turn ended.
     assert (growth.syncs[1:5], of_the_turn) == ([growth.syncs[1]] * 4, 3)
 
 

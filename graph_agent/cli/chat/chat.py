@@ -101,7 +101,7 @@ class Chat:
         self._exit_code: ExitCode | None = None
         """Set by the signal that ends the chat."""
         self._on_screen = ""
-        """The first line, if it was entered at the prompt of the open session, where it stays."""
+        """The first line, if it was entered after the session was open: the prompt has shown it already."""
         self._sends_queued = True
         """Whether the last turn ended so that the next queued message is sent."""
         self._shows_sent = False
@@ -175,7 +175,7 @@ class Chat:
         message = _message_in(lines[:1])
         waiting = [] if self._options.target.exists else [queued for _, queued in await session.queued()]
         is_stored = bool(message) and storable(message) in waiting
-        self._queue.first = lines[is_stored:]
+        self._queue.first = lines[1:] if is_stored else lines
         await self._enter(session, self._options.target)
         if is_stored:
             if message != self._on_screen:
@@ -494,8 +494,8 @@ async def _typed_message(first: asyncio.Task[str | None], terminal: Terminal) ->
     entering.cancel()
     if terminal.early:
         return _message_in(terminal.early[:1])
-    is_left = not first.done() or first.cancelled() or first.exception() is not None
-    return "" if is_left else _message_in([first.result() or ""])
+    has_left = not first.done() or first.cancelled() or first.exception() is not None
+    return "" if has_left else _message_in([first.result() or ""])
 
 
 def show_recent(database: Path, thread_id: str, display: TurnDisplay) -> None:

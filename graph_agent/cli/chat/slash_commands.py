@@ -50,12 +50,12 @@ class ChatAction(NamedTuple):
     where the person is to choose."""
 
 
-_FAREWELLS = ("exit", "quit")
+_QUIT_WORDS = ("exit", "quit")
 
 
 def is_command(text: str) -> bool:
-    """Whether a line is a slash command, a shell line, or a word that leaves every other program."""
-    return text.startswith("!") or text.strip().lower() in _FAREWELLS or parse_command(text) is not None
+    """Whether a line is a slash command, a shell line, or one of the words that leave most programs."""
+    return text.startswith("!") or text.strip().lower() in _QUIT_WORDS or parse_command(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class SlashCommands:
             await self.programs.run(text[1:].strip(), self.session.workspace)
             return None
         name, argument = parse_command(text) or (text.strip().lower(), "")
-        if name in _FAREWELLS:
+        if name in _QUIT_WORDS:
             raise QuitChat
         if name == "now" and argument:  # No turn runs: it begins one.
             return await self.run(argument) if is_command(argument) else ChatAction("send", argument)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["open_chat"]
 
 _SWITCH_S = 0.001
-"""How long a key or an entered message waits at each change of threads while the rest loads; usually 5 ms."""
+"""How long a thread that loads modules may keep a key waiting; Python's default is 5 ms."""
 
 
 def open_chat(target: Target | Callable[[], Target], message: str | None, *, db: str | None = None) -> int:

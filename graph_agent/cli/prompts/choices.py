@@ -46,7 +46,7 @@ _SEPARATOR, _PROMPT = " · ", " › "
 VIEW = Choice("v", "view all", "show all of it in $PAGER, or page by page", ("view",), 1)
 OTHERS = Choice("↑↓", "choose", "show another of the calls, as its number does; then answer it", (), 2)
 HELP = Choice("?", "help", "explain the keys", ("help",))
-END = Choice("e", "end processes", "end the processes of it that still run, and decide afterwards", ("end",), 4)
+END = Choice("e", "end processes", "end those of its processes that still run, then decide", ("end",), 4)
 """Offered while processes of the earlier attempt are alive."""
 HIDDEN = 9
 """The rank of a key that is understood and never on the line."""

@@ -153,7 +153,7 @@ class Menu:
 
     @property
     def _numbers(self) -> list[str]:
-        """What the rows are called where no keys are read: their own numbers, if keys choose them by those."""
+        """What a typed line calls the rows: the numbers that keys choose them by, else their positions."""
         if self._has_filter or self.actions:
             return [str(number) for number in range(1, len(self.rows) + 1)]
         return [row.columns[0] for row in self.rows]
@@ -174,10 +174,10 @@ class Menu:
         details = f", {_DETAILS} NUMBER to show its diff" if self.details else ""
         return f"Number{actions}{details}, empty to leave > "
 
-    async def choose_in_words(
+    async def choose_by_number(
         self, answer: Callable[[str], Awaitable[str | None]], write: Callable[[str], object]
     ) -> Picked | None:
-        """Ask until a row is chosen; None if the person leaves."""
+        """Ask for a number until it is that of a row; None if the person leaves."""
         with contextlib.suppress(InputCancelled, InputClosed):
             while typed := (await answer(self.question) or "").strip():
                 if (picked := self.pick(typed)) is not None:

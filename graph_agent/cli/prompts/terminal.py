@@ -88,8 +88,9 @@ class Terminal:
         self.status: Callable[[], str] = str
         """The line below the prompt."""
         self.early: list[str] | None = None
-        """While the chat loads, the lines that were entered at the prompt, which stays; None otherwise."""
+        """The lines that were entered while the chat loads; None once it has loaded."""
         self.entered_early = asyncio.Event()
+        """Set with the first of them."""
         self.say: Callable[[str], None] = lambda text: print(escape(text))  # noqa: T201 - the screen is all there is
         """Shows a line; the chat has a way of its own."""
         self.cycle_mode: Callable[[], None] = lambda: None
@@ -267,7 +268,7 @@ class Terminal:
                 self._drawn = None
                 self._show_above()
         sys.stdout.write(menu.as_text(terminal_output().get_size().columns))
-        return await menu.choose_in_words(self.answer, sys.stdout.write)
+        return await menu.choose_by_number(self.answer, sys.stdout.write)
 
     @contextlib.asynccontextmanager
     async def during_turn(self, keys: TurnKeys) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Text for values that several views show: times, counts, tokens, cost, messages, todo items, shells."""
+"""What several views share: text for times, counts, tokens, cost, messages, todo items, shells; questions; keys."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ __all__ = [
     "open_reader",
     "parse_duration",
     "read_list",
-    "unechoed_keys",
+    "without_echo",
 ]
 
 T = TypeVar("T")
@@ -63,15 +63,15 @@ _ESCAPE = b"\x1b"
 
 
 @contextlib.contextmanager
-def unechoed_keys() -> Iterator[Callable[[float], bool]]:
-    """For a view that is drawn again and again: what waits so many seconds, and says whether q or Esc was pressed.
+def without_echo() -> Iterator[Callable[[float], bool]]:
+    """For a view that is redrawn: gives a function that waits so many seconds and says whether q or Esc was hit.
 
-    Keys are neither shown nor left to the shell. Where stdin is no terminal, or another job's, none are read.
+    Keys are neither shown nor left to the shell. If stdin is not a terminal, or another job has it, none are read.
     """
     terminals = [sys.stdin.fileno()] if sys.stdin.isatty() else []
     modes = {one: termios.tcgetattr(one) for one in terminals if os.tcgetpgrp(one) == os.getpgrp()}
 
-    def is_left(seconds: float) -> bool:
+    def leaves_within(seconds: float) -> bool:
         if not modes:
             time.sleep(seconds)
             return False
@@ -81,7 +81,7 @@ def unechoed_keys() -> Iterator[Callable[[float], bool]]:
     for terminal in modes:
         tty.setcbreak(terminal, termios.TCSADRAIN)  # A key that was pressed while the program loaded counts.
     try:
-        yield is_left
+        yield leaves_within
     finally:
         for terminal, mode in modes.items():
             with contextlib.suppress(termios.error):  # It is gone.

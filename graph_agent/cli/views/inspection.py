@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from graph_agent.app.reader import GraphView, build_graph, database_stamp, format_mermaid, read_database
 from graph_agent.calls import FINAL
 from graph_agent.cli.views.calls import call_json, call_table
-from graph_agent.cli.views.format import format_message, format_omitted, format_todo, open_reader, unechoed_keys
+from graph_agent.cli.views.format import format_message, format_omitted, format_todo, open_reader, without_echo
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
@@ -260,7 +260,7 @@ def watch_state(
     with open_reader(database) as reader:
         thread_id = reader.resolve(text, workspace).thread_id
     shown: _Snapshot | None = None
-    with unechoed_keys() as is_left:
+    with without_echo() as leaves_within:
         while True:
             stamp = database_stamp(database)
             snapshot = _read_snapshot(database, thread_id)
@@ -271,7 +271,7 @@ def watch_state(
                 shown = snapshot
             if snapshot.found is not None and snapshot.found.status == until:
                 return
-            if not _wait_for_change(database, stamp, snapshot, is_left):
+            if not _wait_for_change(database, stamp, snapshot, leaves_within):
                 return
 
 
@@ -309,12 +309,12 @@ def _print_snapshot(snapshot: _Snapshot, *, as_json: bool, full: bool) -> None:
 
 
 def _wait_for_change(
-    database: Path, stamp: tuple[Any, ...], snapshot: _Snapshot, is_left: Callable[[float], bool]
+    database: Path, stamp: tuple[Any, ...], snapshot: _Snapshot, leaves_within: Callable[[float], bool]
 ) -> bool:
     """Wait until the state may have changed; False if the person leaves, or nobody reads stdout any more."""
     size = _terminal_size()
     while True:
-        if is_left(_POLL_SECONDS) or _is_stdout_closed():
+        if leaves_within(_POLL_SECONDS) or _is_stdout_closed():
             return False
         has_holder_died = snapshot.holder is not None and not is_alive(snapshot.holder)
         if database_stamp(database) != stamp or has_holder_died or _terminal_size() != size:

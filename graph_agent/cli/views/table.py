@@ -84,7 +84,7 @@ _CLUSTER = re.compile(
 def print_result(value: Any, lines: str | Iterable[str], *, as_json: bool) -> None:
     """Print what a command found or did: the value as JSON, else the lines. A text is one line, and is escaped.
 
-    A value that takes long to make may be a function, which is called if it is printed.
+    A value that takes long to compute may be given as a function, which is called only for JSON.
     """
     if as_json:
         print_json(value() if callable(value) else value)

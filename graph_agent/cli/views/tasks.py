@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from graph_agent.app.reader import database_stamp
 from graph_agent.cli.exit_codes import ExitCode
-from graph_agent.cli.views.format import format_time_and_age, unechoed_keys
+from graph_agent.cli.views.format import format_time_and_age, without_echo
 from graph_agent.cli.views.table import (
     colorize,
     format_columns,
@@ -219,7 +219,7 @@ def show_overview(database: Path, *, once: bool, as_json: bool) -> None:
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)  # Ends with 130 and without a message.
     shown: Any = None
-    with unechoed_keys() as is_left:
+    with without_echo() as leaves_within:
         while True:
             stamp, until = database_stamp(database), time.monotonic() + _REREAD_S
             found = queue.overview(database)
@@ -227,7 +227,7 @@ def show_overview(database: Path, *, once: bool, as_json: bool) -> None:
                 _print_overview(found, as_json=as_json)
                 shown = found
             while database_stamp(database) == stamp and time.monotonic() < until:
-                if is_left(_REFRESH_S):
+                if leaves_within(_REFRESH_S):
                     return
 
 

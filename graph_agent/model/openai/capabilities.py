@@ -53,7 +53,7 @@ class Capabilities:
     response_schema: bool = True
     """Accepts `response_format` with a JSON Schema."""
     whole_requests: bool = True
-    """Reads long requests whole; else it silently drops their beginning, which its token counts show."""
+    """Reads long requests whole. If not, its token counts show that it silently drops their beginning."""
 
 
 _STATUSES = frozenset((400, 404, 405, 422, 500, 501))
@@ -236,8 +236,8 @@ class CapabilityStore:
         self._change(lambda entries: entries.pop(_key(url, model), None))
         return len(known)
 
-    def learn_truncation_again(self, url: str, model: str) -> None:
-        """Forget whether it drops the beginning of long requests, before that is tested."""
+    def forget_truncation(self, url: str, model: str) -> None:
+        """Forget that a model drops the beginning of long requests, so that a test finds out again."""
         if not self.load(url, model).whole_requests:
             self.save(url, model, {"whole_requests": True})
 
@@ -275,8 +275,8 @@ def _learned(entry: Any, now: datetime) -> Iterator[Learned]:
             at = datetime.fromisoformat(str(one.get("at"))).astimezone(UTC)
         except (ValueError, OverflowError):
             continue
-        is_news = one["value"] != getattr(Capabilities(), name)
-        if is_news and timedelta(0) <= now - at + _CLOCK_SKEW and now - at < _KEPT_FOR:
+        is_learned = one["value"] != getattr(Capabilities(), name)
+        if is_learned and timedelta(0) <= now - at + _CLOCK_SKEW and now - at < _KEPT_FOR:
             yield Learned(name, one["value"], at)
 
 

@@ -1,7 +1,7 @@
 """A request that leaves while the program still loads; the model takes its answer over.
 
-It goes out on a connection of its own, with nothing but the standard library, which may be opened before there is a
-message. Until it is asked for, the answer waits in that connection.
+It goes out on a connection of its own, with nothing but the standard library. The connection may be opened before
+there is a message. Until it is asked for, the answer waits in it.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _REFUSALS = (400, 401, 404, 422, 429, 500, 502, 503)
 """Statuses that depend on the body or the key. Others may depend on headers, which differ from those of a turn."""
 _HOP_BY_HOP = ("connection", "content-length", "keep-alive", "transfer-encoding")
 _MOST_IDLE_S = 30.0
-"""A connection that waited longer may have been forgotten by what lies between, which tells nobody."""
+"""A connection that is idle for longer may have been dropped on the way, by a proxy or a router, without notice."""
 _FINAL = 200
 """The lowest status of a final response; lower ones are interim responses."""
 
@@ -55,7 +55,7 @@ class EarlyAnswer(NamedTuple):
 
 
 async def _no_record() -> None:
-    """Nothing was sent."""
+    """For a request that has no record."""
 
 
 class EarlyRequest:
@@ -145,7 +145,7 @@ class EarlyRequest:
         return reader, writer
 
     async def _opened_ahead(self) -> _Connection | None:
-        """The connection that was opened ahead, unless that failed, or it was left or closed meanwhile."""
+        """The connection that was opened ahead, unless that failed, or it was closed or idle for too long."""
         if self._ahead is None:
             return None
         await asyncio.wait({self._ahead})

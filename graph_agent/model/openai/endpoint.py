@@ -243,7 +243,7 @@ class OpenAIModel:
         return message
 
     async def _learn_truncation(self, capabilities: Capabilities, note: str, on_delta: OnDelta) -> None:
-        """Tell the user once a day; meanwhile `model show` and `doctor` know it."""
+        """Tell the user and remember it, for `model show` and `doctor`; until it is forgotten, say no more."""
         if capabilities.whole_requests:
             on_delta(Delta("note", note))
             store, target = self._options.capabilities, self._target

@@ -36,7 +36,7 @@ _SESSION: Mapping[str, Any] = {
     "search_path": SCHEMA,
     "statement_timeout": f"{TIMEOUT_S}s",
     "lock_timeout": f"{TIMEOUT_S}s",
-    # What a paused process has locked, and what it waits to lock, others cannot use for so long.
+    # For so long, at most, others wait for the locks of a process that was paused.
     "idle_in_transaction_session_timeout": "3s",
     "standard_conforming_strings": "on",
     "client_min_messages": "warning",
@@ -234,8 +234,8 @@ class PostgresConnection:
 
 
 _FEW_ROWS = 16
-"""So many are sent one by one. The driver ends a batch with a flush, after which the server waits without end for a
-process that was paused there, and for as long nobody can take its thread over."""
+"""Up to so many are sent one by one. The driver ends a batch with a flush: if the process is paused there, the
+server waits for it without a limit, and nobody can take its thread over."""
 _DATABASE_LOCK = int.from_bytes(b"gagent", "big")
 
 

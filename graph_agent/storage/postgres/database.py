@@ -88,10 +88,10 @@ class PostgresDatabase(Database):
         self,
         connection: Connection,
         *,
-        synced: bool = True,  # noqa: ARG002 - a server may crash and this process go on from what it then has lost
+        synced: bool = True,  # noqa: ARG002 - a server may crash alone, and this process would go on without what it lost
         thread_id: str = "",
     ) -> Iterator[None]:
-        """See `Database.transaction`. Each is synced."""
+        """See `Database.transaction`; each one is synced."""
         if not isinstance(connection, PostgresConnection):
             raise InternalError("this connection is another database's")
         leases = self.leases.fencing(thread_id)

@@ -1,4 +1,7 @@
-"""The database on a server, read only: it works beside processes that write, and on a standby."""
+"""The database on a server, read only: it works beside processes that write, and on a standby.
+
+Also how the server is used, and its notices that there may be work.
+"""
 
 import atexit
 from collections.abc import Generator, Iterator, Mapping
@@ -109,8 +112,8 @@ def stamp(path: ServerPath) -> tuple[int, int, int] | None:
 
 
 _OLDEST_SERVER = 15
-_MOST_CONNECTIONS = 0.8
-"""Share of the connections of a server above which it is likely to run out of them."""
+_CROWDED_FROM = 0.8
+"""The share of its connections above which a server is likely to run out of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ class ServerUse:
     connections: int
     """Of all programs."""
     most_connections: int
-    """Those that only a superuser gets are left out."""
+    """Without those that are reserved for superusers."""
     held: int
     """Threads whose lease is renewed."""
     lost: int
@@ -129,7 +132,7 @@ class ServerUse:
 
     @property
     def summary(self) -> str:
-        """All of it in a line."""
+        """All of it in one line."""
         lost = f" and {self.lost} left by processes that are gone" if self.lost else ""
         used = f"{self.connections} of {self.most_connections} connections in use"
         return f"PostgreSQL {self.version}, {used}, {format_count(self.held, 'thread')} held{lost}"
@@ -139,7 +142,7 @@ class ServerUse:
         """What to do about it; empty if it is fine."""
         if int(self.version.partition(".")[0]) < _OLDEST_SERVER:
             return f"use PostgreSQL {_OLDEST_SERVER} or later"
-        if self.connections > _MOST_CONNECTIONS * self.most_connections:
+        if self.connections > _CROWDED_FROM * self.most_connections:
             return "raise max_connections there, or run fewer tasks at a time: see docs/scale-out.md"
         return ""
 
@@ -169,7 +172,7 @@ def server_use(path: ServerPath) -> ServerUse:
 
 
 class WorkNotices:
-    """Hears on a session of its own that there may be work: a task was added or cancelled, a question answered."""
+    """Listens, on a session of its own, for added, retried and cancelled tasks and for answered questions."""
 
     def __init__(self, path: ServerPath) -> None:
         """Connect.

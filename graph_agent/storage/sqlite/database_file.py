@@ -21,8 +21,8 @@ from graph_agent.errors import AgentError, DamagedDatabase, InternalError, Stora
 __all__ = [
     "APPLICATION_ID",
     "BUSY_TIMEOUT_S",
-    "NOTHING_LEFT",
     "REMEDY",
+    "REMEDY_IF_EMPTY",
     "UNREADABLE",
     "Header",
     "connect_read_only",
@@ -43,8 +43,8 @@ APPLICATION_ID = 0x47414754
 """`PRAGMA application_id` of our databases: "GAGT"."""
 REMEDY = "`graph-agent doctor --repair` copies what is readable, or restore a backup, or name another with --db"
 """What to do about a damaged file."""
-NOTHING_LEFT = "restore a backup, or move it away to start again, or name another with --db"
-"""What to do about a file without content."""
+REMEDY_IF_EMPTY = "restore a backup, or move it away to start again, or name another with --db"
+"""What to do about an empty file, from which nothing can be copied."""
 
 BUSY_TIMEOUT_S = 30.0
 """How long a statement waits for other processes."""
@@ -231,7 +231,7 @@ def has_content(path: Path) -> bool:
     if path.stat().st_size == 0:
         if (trace := trace_of_threads(path) or log_of(path)) and path.stat().st_size == 0:
             raise DamagedDatabase(
-                f"{path} is empty, though threads were kept in it, as {trace} shows; {NOTHING_LEFT}."
+                f"{path} is empty, though threads were kept in it, as {trace} shows; {REMEDY_IF_EMPTY}."
             )
         return path.stat().st_size > 0
     return True

@@ -129,7 +129,7 @@ WHERE ended_at IS NULL ORDER BY started_at, worker_id
 class TaskTable:
     """The tasks and workers of one database. Every method is durable when it returns.
 
-    What names the thread of its task makes no other thread of a server wait for it.
+    On a server, a write that names the thread of its task keeps no other thread waiting.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -190,7 +190,7 @@ class TaskTable:
         worker: str = "",
         thread_id: str = "",
     ) -> bool:
-        """Note how the task ended; False if it has already ended, or if not this worker, if given, ran it last."""
+        """Note how the task ended; False if it has ended already, or another worker than this has it."""
         values = {
             "task_id": task_id,
             "state": state,

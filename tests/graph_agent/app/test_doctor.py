@@ -149,7 +149,7 @@ def test_a_server_that_drops_the_beginning_of_requests_is_named_for_a_day(tmp_pa
         (tmp_path / "data").mkdir()
         store.save(server.base_url, "m", {"whole_requests": False})
         found = _checked(tmp_path, **known)["model"]
-        store.learn_truncation_again(server.base_url, "m")
+        store.forget_truncation(server.base_url, "m")
         later = _checked(tmp_path, **known)["model"]
 
     assert (found.ok, "drops the beginning of long requests" in found.detail, later.ok) == (False, True, True)
