@@ -58,7 +58,7 @@ def _enter(ground: Ground) -> Iterator[Figure]:
 
 
 def _enter_s(ground: Ground, seconds: float) -> float:
-    """From Enter on the first message to its request; what is behind the prompt loads meanwhile."""
+    """From Enter on the first message to its request; the rest of the chat loads meanwhile."""
     folder = ground.fresh("enter")
     with FakeOpenAI([TXT("hello")]) as server:
         program = PtyProgram(["-m", "graph_agent", "chat"], folder, home_of(folder, server))

@@ -66,7 +66,7 @@ def _wrong(
     *,
     is_long: bool,
 ) -> tuple[int, dict[str, list[str]]]:
-    """How many damages that fit were done, and what is wrong after each and not allowed."""
+    """How often the file was damaged as `fits` says, and by damage what was found that is not allowed."""
     count, wrong = 0, {}
     for damage in _chosen(whole, is_long=is_long):
         target = folder / str(count) / "data" / whole.name

@@ -1,9 +1,9 @@
 """The real command in a process of its own that need not load its modules: it begins in milliseconds.
 
-A nursery process has loaded everything and forks for each command; it has one thread and keeps nothing, so a
+A fork server has loaded everything and forks for each command; it has one thread and keeps nothing, so a
 command is as new as one that was started by hand, but for the state of modules that were only imported. It has its
 own streams, environment and session, and dies by signals like any other. What is about starting itself (imports,
-the folder one stands in, streams of another encoding) is started for real.
+the current folder, streams of another encoding) is started for real.
 """
 
 import atexit
@@ -86,14 +86,14 @@ class Start:
     environment: Mapping[str, str]
     module: str = "graph_agent"
     uid: int | None = None
-    """Another user, which root alone may become."""
+    """Another user; only root may become one."""
     is_on_terminal: bool = False
-    """Its streams are a terminal, which belongs to it alone."""
+    """Its streams are a terminal of its own."""
     umask: int = field(default_factory=_umask)
     host: int | None = None
-    """A process whose network and host name it gets, which root alone may ask for."""
+    """A process whose network and host name it gets; only root may ask for that."""
     preloaded: tuple[tuple[str, str], ...] = ()
-    """Environment of a nursery of its own: for a library that has to be there before Python is."""
+    """Environment of a fork server of its own: for a library that has to be there before Python is."""
 
 
 class ForkedProcess:
@@ -183,7 +183,7 @@ def start(asked: Start, streams: Sequence[int]) -> ForkedProcess:
     """Start it with these descriptors as its input, output and errors."""
     body = json.dumps(asdict(asked), default=os.fspath).encode()
     line = socket.socket(socket.AF_UNIX)
-    line.connect(_nursery(asked.preloaded))
+    line.connect(_fork_server(asked.preloaded))
     socket.send_fds(line, [len(body).to_bytes(4, "big")], list(streams))
     line.sendall(body)
     return ForkedProcess(int.from_bytes(line.recv(8), "big"), line)
@@ -195,7 +195,7 @@ def is_forkable(environment: Mapping[str, str]) -> bool:
 
 
 def enter_namespace(pid: int, kind: str) -> None:
-    """Move the calling thread into a namespace that a process is in, which root alone may do."""
+    """Move the calling thread into a namespace that a process is in; only root may do that."""
     with Path(f"/proc/{pid}/ns/{kind}").open("rb") as file:
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), 0):
             raise OSError(ctypes.get_errno(), f"the {kind} namespace of process {pid} cannot be entered")
@@ -208,26 +208,26 @@ def _text(file: Any) -> str:
 
 
 @cache
-def _nursery(preloaded: tuple[tuple[str, str], ...] = ()) -> str:
-    """Address of the nursery of this process; it ends with it, killed or not."""
-    folder = tempfile.mkdtemp(prefix="nursery-")
+def _fork_server(preloaded: tuple[tuple[str, str], ...] = ()) -> str:
+    """Address of the fork server of this process; it ends with it, killed or not."""
+    folder = tempfile.mkdtemp(prefix="fork-server-")
     address = f"{folder}/socket"
-    nursery = subprocess.Popen(
+    server = subprocess.Popen(
         [sys.executable, "-m", __name__, address],
         cwd=_ROOT,
         env={**os.environ, **dict(preloaded)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert nursery.stdout is not None
-    assert nursery.stdout.readline() == b"ready\n"
-    atexit.register(_end, nursery, folder)
+    assert server.stdout is not None
+    assert server.stdout.readline() == b"ready\n"
+    atexit.register(_end, server, folder)
     return address
 
 
-def _end(nursery: "subprocess.Popen[bytes]", folder: str) -> None:
-    nursery.kill()
-    nursery.communicate()
+def _end(server: "subprocess.Popen[bytes]", folder: str) -> None:
+    server.kill()
+    server.communicate()
     Path(folder, "socket").unlink(missing_ok=True)
     Path(folder).rmdir()
 

@@ -21,8 +21,8 @@ __all__ = ["PtyProgram"]
 
 _ROWS, _COLUMNS = 40, 100
 _LOOK_S = 0.05
-_HAND_S = 0.05
-"""What a person takes to look and to type."""
+_REACTION_S = 0.05
+"""The time a person takes to look and to type."""
 _TIMEOUT_S = 60
 """For machines that are busy, or stand still for a while; what has its own limit is measured by its test."""
 
@@ -123,7 +123,7 @@ class PtyProgram:
         self._child.send(keys)
 
     def types(self, keys: str) -> None:
-        time.sleep(_HAND_S)
+        time.sleep(_REACTION_S)
         self._child.send(keys)
 
     def enters(self, line: str) -> None:

@@ -49,7 +49,7 @@ def on_import(folder: Path, statement: str) -> dict[str, str]:
 
 
 def loading_forever(folder: Path, *libraries: str) -> dict[str, str]:
-    """The environment of a process that never ends to import these libraries."""
+    """The environment of a process that never finishes importing these libraries."""
     for name in libraries:
         (folder / name).mkdir(parents=True)
         (folder / name / "__init__.py").write_text(_HANGS)
@@ -220,7 +220,7 @@ def kill_chat(command: Command, seconds: float) -> None:
 
 
 def killed_and_resumed(folder: Path, kill: Callable[[Command, float], None], seconds: float) -> str:
-    """Kill it after this time and resume its thread; how far it had come."""
+    """Kill it after this time and resume its thread; returns how far it had come."""
     with scripted(folder, [DELAY(0.1, TXT("hello"))] * 2) as command:
         kill(command, seconds)
         sent, stored = len(command.server.bodies), [*(folder / "home").rglob("*.db")] and waiting(command)

@@ -163,7 +163,7 @@ def test_where_no_keys_are_read_a_menu_with_scopes_has_the_numbers_of_its_rows()
 @pytest.mark.parametrize(
     ("arguments", "shown"), [(("top",), "q or Ctrl-C"), (("inspect", "shop", "--watch"), "idle")]
 )
-def test_a_view_that_is_drawn_again_shows_no_keys_and_q_ends_it(
+def test_a_view_that_is_redrawn_shows_no_keys_and_q_ends_it(
     command: Scripted, arguments: list[str], shown: str
 ) -> None:
     view = _program(command, *arguments)

@@ -32,7 +32,9 @@ _Task = Annotated[
 _InRepository = Annotated[
     str | None, Option("--workspace", metavar="DIR", help="A folder of the repository. Default: this folder.")
 ]
-_Name = Annotated[str, Argument(metavar="NAME", help="Name or branch of the worktree, its beginning, or its path.")]
+_Name = Annotated[
+    str, Argument(metavar="NAME", help="Name, branch or path of the worktree. The beginning of the name is enough.")
+]
 
 
 _LONGEST_INTERVAL_S = 520 * 7 * 24 * 3600
@@ -125,7 +127,11 @@ def worker_command(
     ] = "30s",
     host_label: Annotated[
         list[str] | None,
-        Option("--host-label", metavar="NAME", help="Also run the tasks of this host: its folders are here, too."),
+        Option(
+            "--host-label",
+            metavar="NAME",
+            help="Also run tasks added on host NAME, whose folders are here too.",
+        ),
     ] = None,
     db: Database = None,
 ) -> None:

@@ -182,7 +182,7 @@ class Menu:
             while typed := (await answer(self.question) or "").strip():
                 if (picked := self.pick(typed)) is not None:
                     return picked
-                write(self.details_of(typed) or f"{escape(typed)} is none of these numbers.\n")
+                write(self.details_of(typed) or f"{escape(typed)} is not one of these numbers.\n")
         return None
 
     def details_of(self, typed: str) -> str:

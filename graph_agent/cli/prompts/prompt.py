@@ -88,7 +88,7 @@ class Prompt:
             if (key := match_choice(line, keys.choices)) is not None:
                 return key
             if (found := re.match(r"\s*(\d+)\s*\S", line)) is not None and found[1] in keys.rows:
-                self.say(f"Call {found[1]} comes first; then answer it with a key.", "yellow")
+                self.say(f"Call {found[1]} is shown first. Answer it with a key.", "yellow")
                 return found[1]
             if line.lstrip().startswith(("/", "!")):
                 self.say("Press Esc first: the question stays open, and the prompt takes commands.", "yellow")

@@ -190,7 +190,7 @@ class TaskTable:
         worker: str = "",
         thread_id: str = "",
     ) -> bool:
-        """Note how the task ended; False if it has ended already, or another worker than this has it."""
+        """Note how the task ended; False if it has ended already, or another worker has begun it."""
         values = {
             "task_id": task_id,
             "state": state,

@@ -616,5 +616,5 @@ async def test_a_number_with_a_key_behind_it_shows_the_call_and_answers_nothing(
 
     shown = await scene.ask("2y", "n", "n")
 
-    assert "Call 2 comes first; then answer it with a key." in shown
+    assert "Call 2 is shown first. Answer it with a key." in shown
     assert scene.session.log == _decided(("call-b", "reject", ""), ("call-a", "reject", ""))

@@ -15,7 +15,7 @@ SELECT (SELECT sum(calls) FROM public.pg_stat_statements WHERE query !~* 'pg_sta
 FROM pg_stat_user_tables WHERE schemaname = 'graph_agent'
 """
 _MOST = (85, 19, 8)
-"""Statements, inserted and updated rows of a call with its model request; docs/scale-out.md counts with these."""
+"""Statements, inserted and updated rows that a step may take; docs/scale-out.md says how many it takes."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def _cost(server: PostgresServer, folder: Path, calls: int, turns: int = 1) -> l
         return [now - then for now, then in zip(_counts(connection), before, strict=True)]
 
 
-def test_a_call_costs_as_many_statements_and_rows_however_long_its_thread_is(
+def test_a_step_costs_as_many_statements_and_rows_however_long_its_thread_is(
     counting: PostgresServer, tmp_path: Path
 ) -> None:
     few, many = _cost(counting, tmp_path / "few", 4), _cost(counting, tmp_path / "many", 24)

@@ -220,7 +220,7 @@ async def _hears(notices: WorkNotices) -> bool:
     return bool(readable)
 
 
-async def test_workers_are_told_of_added_and_cancelled_tasks_and_of_answers_and_of_nothing_else(
+async def test_workers_are_notified_of_added_and_cancelled_tasks_and_of_answers_and_of_nothing_else(
     place: ServerPath, database: PostgresDatabase
 ) -> None:
     tasks, notices = TaskTable(database, SystemClock()), listen_for_work(place)
@@ -246,7 +246,7 @@ async def test_workers_are_told_of_added_and_cancelled_tasks_and_of_answers_and_
 
 
 @pytest.mark.parametrize("rows", [2, 40])
-async def test_a_transaction_in_which_a_process_pauses_soon_keeps_nobody_waiting(
+async def test_a_process_that_pauses_within_a_transaction_does_not_keep_others_waiting_for_long(
     place: ServerPath, database: PostgresDatabase, rows: int
 ) -> None:
     def pause(connection: Connection) -> None:
@@ -276,7 +276,7 @@ async def test_the_use_of_a_server_counts_connections_and_leases(
     assert "or later" in replace(use, version="14.9").advice
 
 
-async def test_a_worker_notices_that_it_is_told_nothing_any_more(
+async def test_a_worker_notices_that_it_no_longer_gets_notices(
     postgres: PostgresServer, place: ServerPath, database: object
 ) -> None:
     notices = listen_for_work(place)
