@@ -44,7 +44,7 @@ APPLICATION_ID = 0x47414754
 REMEDY = "`graph-agent doctor --repair` copies what is readable, or restore a backup, or name another with --db"
 """What to do about a damaged file."""
 REMEDY_IF_EMPTY = "restore a backup, or move it away to start again, or name another with --db"
-"""What to do about an empty file, from which nothing can be copied."""
+"""What to do about an empty file without a log, which could still hold something to copy."""
 
 BUSY_TIMEOUT_S = 30.0
 """How long a statement waits for other processes."""
@@ -230,9 +230,8 @@ def has_content(path: Path) -> bool:
         return path.exists() and path.stat().st_size > 0
     if path.stat().st_size == 0:
         if (trace := trace_of_threads(path) or log_of(path)) and path.stat().st_size == 0:
-            raise DamagedDatabase(
-                f"{path} is empty, though threads were kept in it, as {trace} shows; {REMEDY_IF_EMPTY}."
-            )
+            remedy = REMEDY if log_of(path) else REMEDY_IF_EMPTY
+            raise DamagedDatabase(f"{path} is empty, though threads were kept in it, as {trace} shows; {remedy}.")
         return path.stat().st_size > 0
     return True
 
