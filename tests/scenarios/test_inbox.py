@@ -61,7 +61,7 @@ def test_a_message_typed_while_a_turn_runs_is_sent_when_it_ends_with_what_was_sh
 ) -> None:
     with scripted(tmp_path, [TXT("a slow one", pace_s=0.5), TXT("the next one")]) as command:
         chat = command.chat("chat", "go")
-        until(lambda: len(command.server.bodies) == 1)
+        chat.shows("esc to interrupt")
         chat.plays("<!echo of my own", "after this turn: !echo", "</share", "after this turn: /share", "<more")
         chat.plays("queued: more", "the next one", "^\x04")
         code = chat.ends()

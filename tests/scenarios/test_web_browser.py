@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect, s
 from docs._generate.web_pictures import start_browser
 from graph_agent.ports.storage import ANSWER_POLL_S
 from tests.fakes.openai_server import DELAY, TC, TXT
-from tests.scenarios.command import Command, scripted
+from tests.scenarios.command import Command, scripted, until
 
 pytestmark = pytest.mark.slow
 
@@ -262,6 +262,7 @@ def test_a_turn_is_steered_and_stopped_from_the_browser(tmp_path: Path, browser:
         with _served(command, "--run") as server, _signed_in(browser, server) as page:
             page.goto(f"{server.base}/thread?id=t1")
             page.get_by_role("button", name="Run", exact=True).click()
+            until(lambda: len(command.server.bodies) == 2)
             page.get_by_role("button", name="Stop the turn").click()
             expect(page.locator(".notice")).to_contain_text("The turn was stopped")
             expect(page.locator("#facts")).to_contain_text("stopped", timeout=_SOON_MS)
