@@ -36,7 +36,6 @@ from graph_agent.cli.render.console import safe_text
 from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.session_target import Target, resolve_target
 from graph_agent.cli.supervisor import catch_signals
-from graph_agent.cli.views.table import wrap_message
 from graph_agent.config.paths import own_command, runnable_hints
 from graph_agent.errors import AgentError, MessageBlocked, NothingYet, UnknownId, UsageError
 from graph_agent.events import (
@@ -141,8 +140,9 @@ class Chat:
                 if self._session is not None:
                     if self._turns.running is not None:
                         with contextlib.suppress(OSError):
+                            # Not folded: a terminal copies a line that it wraps itself as one.
                             lines = map(escape, resume_lines(self._session.thread_id))
-                            sys.stderr.writelines(f"{wrap_message(line)}\n" for line in lines)
+                            sys.stderr.writelines(f"{line}\n" for line in lines)
                     await self._session.close()
         return self._turns.exit_code
 

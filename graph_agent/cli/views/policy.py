@@ -141,7 +141,7 @@ def _report_lines(report: Report) -> Iterator[str]:
     if report.note:
         yield report.note
     for thread_id in report.allowed_in:
-        yield f"Allowed by a saved permission of thread {thread_id}; see graph-agent policy list"
+        yield f"Allowed by a saved permission of thread {thread_id}; see {own_command()} policy list"
     yield from (f"! Not available: {problem}" for problem in report.problems)
 
 

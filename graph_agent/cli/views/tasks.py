@@ -156,7 +156,7 @@ def _next_steps(view: TaskView) -> Iterator[str]:
         case "failed" | "cancelled":
             yield f"Try again: {command} tasks retry {queue.short_id(task.task_id)}"
         case "queued" | "paused" if task.host not in ("", socket.gethostname()):
-            yield f"It waits for a worker on {task.host}, which has its workspace. Start one: graph-agent worker"
+            yield f"It waits for a worker on {task.host}, which has its workspace. Start one: {command} worker"
         case "queued" | "paused":
             yield f"A worker runs it: {command} worker"
         case "done":

@@ -223,7 +223,7 @@ def _result_lines(done: "RewindOutcome", *, is_dry: bool, was_shown: bool) -> It
     if done.is_done:
         yield escape(f"Done. The thread is at checkpoint {done.head}.")
         if done.plan.rewind.reverts is None:
-            yield escape(f"Undo with: graph-agent rewind --undo {done.plan.rewind.thread_id}")
+            yield escape(f"Undo with: {own_command()} rewind --undo {done.plan.rewind.thread_id}")
     elif is_dry:
         yield "Dry run: nothing was changed."
     elif done.plan.conflicts and not was_shown:
