@@ -52,6 +52,7 @@ _ODD_KINDS = {
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SERVER_SCHEMES = ("postgresql", "postgres")
+_SERVER_LIKE = re.compile(r"\s*postgres(?:ql)?:", re.IGNORECASE)
 
 
 class ServerPath(PosixPath):
@@ -65,10 +66,17 @@ class ServerPath(PosixPath):
 
     @classmethod
     def from_url(cls, url: str, folder: Path) -> "ServerPath":
-        """The database with this URL; `folder` is for this host's own files about databases on servers."""
+        """The database with this URL; `folder` is for this host's own files about databases on servers.
+
+        Raises:
+            ValueError: it is no URL, or a part of it has to be percent-encoded; the message quotes nothing of it.
+        """
         import hashlib  # noqa: PLC0415 - a file needs no digest
 
         parts = urlsplit(url)
+        behind = parts.path + parts.fragment + ("" if "@" in parts.netloc else parts.query)
+        if "@" in behind:  # What stands before it would be shown, and may be part of a password.
+            raise ValueError("in a user or password, write @ as %40, / as %2F, ? as %3F and # as %23")
         given = dict(parse_qsl(parts.query))
         place = (
             parts.netloc.rpartition("@")[2],
@@ -92,7 +100,7 @@ class ServerPath(PosixPath):
             return self.__fspath__()
         parts = urlsplit(self.url)
         user, at, host = parts.netloc.rpartition("@")
-        query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != "password"], safe="/")
+        query = urlencode([pair for pair in parse_qsl(parts.query) if "password" not in pair[0]], safe="/")
         return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}{'?' if query else ''}{query}"
 
     def __fspath__(self) -> str:
@@ -181,6 +189,9 @@ def named_database(named: object, env: Mapping[str, str], file: Path | None = No
         raise ConfigError(
             f"{source}database = {named!r}: should be a file or a URL such as postgresql://HOST/NAME."
         )
+    if isinstance(named, str) and _SERVER_LIKE.match(named) and not _URL.match(named):
+        # As a file name it would show its password.
+        raise ConfigError(f"{source}The database is not a valid URL. Write postgresql://USER@HOST/NAME.")
     if isinstance(named, str) and (url := _URL.match(named)):
         if url[1] not in _SERVER_SCHEMES:
             raise ConfigError(

@@ -129,6 +129,8 @@ def server_file(folder: Path, name: str, ending: str) -> Path:
 
 
 _REFUSED = ".refused.json"
+_MAX_NAMED = 10
+"""Refused tools that a message names."""
 
 
 def record_refused_tools(folder: Path, name: str, server: McpServer, refused: Mapping[str, str]) -> None:
@@ -145,7 +147,9 @@ def record_refused_tools(folder: Path, name: str, server: McpServer, refused: Ma
 
 def explain_refused_tools(refused: Mapping[str, str]) -> str:
     """The rest of a sentence that begins with the server's name."""
-    listed = "; ".join(f"{name} ({problem})" for name, problem in refused.items())
+    listed = "; ".join(f"{name:.64} ({problem:.200})" for name, problem in [*refused.items()][:_MAX_NAMED])
+    if len(refused) > _MAX_NAMED:
+        listed += f"; and {len(refused) - _MAX_NAMED} more"
     return f"lists {format_count(len(refused), 'tool')} with an invalid schema, left out: {listed}"
 
 

@@ -105,8 +105,9 @@ async def _chat(
 
 
 def _loading_status(entered: Sequence[str]) -> str:
-    queued = (f"queued: {line.partition(chr(10))[0]}" for line in entered)
-    text = escape(" · ".join(("loading …", *queued)))
+    # Not "queued", which means stored: of these, only a first message that was typed may be.
+    typed = (f"typed: {line.partition(chr(10))[0]}" for line in entered)
+    text = escape(" · ".join(("loading …", *typed)))
     return truncate(text, shutil.get_terminal_size().columns - 1)
 
 

@@ -74,6 +74,11 @@ def test_the_database_is_named_by_the_flag_before_the_environment_and_that_befor
     [
         ('database = "mysql://db/agents"', "The database mysql://… is a URL of a kind that is not supported"),
         ('database = "postgresql://[db/agents"', "is not a valid URL"),
+        ('database = "postgresql://ada:s3/cret@db/agents"', "write @ as %40, / as %2F"),
+        ('database = "postgresql://ada:s3#cret@db/agents"', "write @ as %40, / as %2F"),
+        ('database = "postgresql://ada:s3?cret@db/agents"', "write @ as %40, / as %2F"),
+        ('database = "postgresql:/ada:s3cret@db/agents"', "is not a valid URL. Write postgresql://"),
+        ('database = " postgresql://ada:s3cret@db/agents"', "is not a valid URL. Write postgresql://"),
         ('database = "agents.db"', "database = 'agents.db': should be an absolute path"),
         ('database = ""', "database = '': should be a file or a URL"),
         ("database = 3", "database = 3: should be a file or a URL"),
@@ -89,6 +94,7 @@ def test_settings_that_name_no_usable_database_are_refused_and_the_file_is_named
         database_path({"GRAPH_AGENT_HOME": str(tmp_path)})
 
     assert str(refused.value).startswith(str(tmp_path / "config.toml"))
+    assert not re.search("s3|cret", str(refused.value))
 
 
 @pytest.mark.parametrize(

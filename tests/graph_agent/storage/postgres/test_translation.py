@@ -162,7 +162,10 @@ def test_values_that_are_used_by_number_are_given_in_order() -> None:
 
 
 def test_the_place_is_shown_without_its_password() -> None:
-    for url in ("postgresql://ada:s3cret@db/agents", "postgresql://ada@db/agents?password=s3cret&port=5"):
+    for url in (
+        "postgresql://ada:s3cret@db/agents",
+        "postgresql://ada@db/agents?password=s3cret&port=5&sslpassword=s3cret",
+    ):
         path = ServerPath.from_url(url, Path("/srv"))
         assert path.password == "s3cret"  # noqa: S105 - of nobody
         assert "s3cret" not in f"{path} {path!r}"
