@@ -121,8 +121,8 @@ _KNOWN_VALUE = re.compile(r"^(?:\$HOME\b|\$\{HOME\}|\$PWD\b|\$\{PWD\}|\$\(pwd\)|
 
 def _holds_value(word: str) -> bool:
     """Whether a word, other than a sentence, holds the value of a variable or what a command prints."""
-    rest = _KNOWN_VALUE.sub("", word)
-    return _VALUE.search(rest) is not None and " " not in _VALUE.sub("", rest)
+    unresolved = _KNOWN_VALUE.sub("", word)
+    return _VALUE.search(unresolved) is not None and " " not in _VALUE.sub("", unresolved)
 
 
 def _uses_unknown_name(text: ShellText, *, reads: bool, writes: bool) -> bool:

@@ -161,8 +161,8 @@ def literal_prefix(pattern: str) -> str:
 def enter_literal_folders(place: RootedPattern) -> RootedPattern:
     """The same search, started in the folder that the pattern names before its first wildcard or its last part."""
     named = literal_prefix(place.pattern.rpartition("/")[0])
-    rest = place.pattern[len(named) :].removeprefix("/") or "**"
-    return RootedPattern(f"{place.folder.rstrip('/')}/{named}", f"./{rest}") if named not in ("", ".") else place
+    below = place.pattern[len(named) :].removeprefix("/") or "**"
+    return RootedPattern(f"{place.folder.rstrip('/')}/{named}", f"./{below}") if named not in ("", ".") else place
 
 
 def _relative(text: str) -> str:

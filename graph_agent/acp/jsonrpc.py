@@ -270,15 +270,15 @@ async def read_lines(descriptor: int) -> AsyncIterator[tuple[_LineKind, bytes]]:
     pieces: list[bytes] = []
     size, is_skipping = 0, False
     while data := await arrived.get():
-        *complete, rest = data.split(b"\n")
+        *complete, unfinished = data.split(b"\n")
         for part in complete:
             if is_skipping or size + len(part) > _MAX_LINE_BYTES:
                 yield "long", b""
             else:
                 yield "line", b"".join((*pieces, part))
             pieces, size, is_skipping = [], 0, False
-        pieces.append(rest)
-        size += len(rest)
+        pieces.append(unfinished)
+        size += len(unfinished)
         if size > _MAX_LINE_BYTES:
             pieces, size, is_skipping = [], 0, True
     if size:

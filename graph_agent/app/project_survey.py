@@ -268,10 +268,10 @@ def _ci_steps(text: str) -> Iterator[str]:
         if indent >= 0 and step and depth <= indent and not (step.startswith("- ") and depth == indent):
             indent = -1
         if found := re.match(r"(\s*(?:- )?)(?:run|script):\s*(.*)$", line):
-            rest = found[2].strip()
-            indent = len(found[1]) if rest in ("", "|", ">", "|-", ">-") else -1
+            value = found[2].strip()
+            indent = len(found[1]) if value in ("", "|", ">", "|-", ">-") else -1
             if indent < 0:
-                yield rest.strip("\"'")
+                yield value.strip("\"'")
         elif indent >= 0 and step and not step.startswith("#"):
             yield step.removeprefix("- ").strip("\"'")
 

@@ -108,7 +108,7 @@ class _Line:
     """Options of the session before any command."""
     words: list[str] = field(default_factory=list)
     """The prompt; more than one word if it was not quoted."""
-    rest: list[str] | None = None
+    remaining: list[str] | None = None
     """From the command on, if there is one."""
     others: list[str] = field(default_factory=list)
     """From the first option on that only the parser can answer: an unknown one, or one of the program itself."""
@@ -125,11 +125,11 @@ def expand_arguments(arguments: Sequence[str]) -> list[str]:
     result expands to itself.
     """
     line = _take_apart(arguments)
-    if line.others or not (line.rest or line.options or line.words or line.is_printing):
+    if line.others or not (line.remaining or line.options or line.words or line.is_printing):
         # The parser does not know the options before the other either, and would blame the first of them.
         return [*line.others, *arguments[: len(arguments) - len(line.others)]]
-    if line.rest is not None:
-        return [*line.own, *_insert_options(line.rest, line.options)]
+    if line.remaining is not None:
+        return [*line.own, *_insert_options(line.remaining, line.options)]
     if not (line.is_printing or line.is_literal) and line.words:
         if line.words[0] == "help":
             return [*line.own, *line.words[1:], "--help"]
@@ -165,38 +165,38 @@ def is_piped_input() -> bool:
 
 
 def _take_apart(arguments: Sequence[str]) -> _Line:
-    line, rest = _Line(), list(arguments)
-    while rest:
-        word = rest.pop(0)
+    line, remaining = _Line(), list(arguments)
+    while remaining:
+        word = remaining.pop(0)
         if word == "--":
-            line.words, line.is_literal = [*line.words, *rest], True
+            line.words, line.is_literal = [*line.words, *remaining], True
             break
         if word == "-" or not word.startswith("-"):
             if not line.words and word in COMMANDS:
-                if word == "run" and (printing := _take_apart([*line.own, *line.options, *rest])).is_printing:
+                if word == "run" and (printing := _take_apart([*line.own, *line.options, *remaining])).is_printing:
                     return printing  # `run -p TEXT`, as other agents spell it
-                line.rest = [word, *rest]
+                line.remaining = [word, *remaining]
                 break
             line.words.append(word)
-        elif not _take_option(line, word, rest):
-            line.others = [word, *rest]
+        elif not _take_option(line, word, remaining):
+            line.others = [word, *remaining]
             break
     return line
 
 
-def _take_option(line: _Line, word: str, rest: list[str]) -> bool:
+def _take_option(line: _Line, word: str, remaining: list[str]) -> bool:
     """Add an option to the line, with its value from the rest; False if it is unknown here."""
     is_long = word.startswith("--")
     name = word.partition("=")[0] if is_long else word[:2]
     if name in _PRINT:
         line.is_printing = True
         joined = word.removeprefix("--print=") if is_long else word[2:]
-        line.words += _optional_value(rest) if word == name else [joined]
+        line.words += _optional_value(remaining) if word == name else [joined]
     elif name in _RESUME:
-        line.options += [word, *(_optional_value(rest) if word == name else ())]
+        line.options += [word, *(_optional_value(remaining) if word == name else ())]
     elif name in VALUE_OPTIONS:
-        line.options += [word, *(rest[:1] if word == name else ())]
-        del rest[: word == name]
+        line.options += [word, *(remaining[:1] if word == name else ())]
+        del remaining[: word == name]
     elif word in SESSION_FLAGS:
         line.options.append(word)
     elif word in _OWN_FLAGS:
@@ -206,17 +206,17 @@ def _take_option(line: _Line, word: str, rest: list[str]) -> bool:
     return True
 
 
-def _optional_value(rest: list[str]) -> list[str]:
+def _optional_value(remaining: list[str]) -> list[str]:
     """Remove and return the next word unless it is an option or there is none."""
-    if not rest or (rest[0].startswith("-") and rest[0] != "-"):
+    if not remaining or (remaining[0].startswith("-") and remaining[0] != "-"):
         return []
-    return [rest.pop(0)]
+    return [remaining.pop(0)]
 
 
-def _insert_options(rest: Sequence[str], options: Sequence[str]) -> list[str]:
+def _insert_options(remaining: Sequence[str], options: Sequence[str]) -> list[str]:
     """The options behind the command and its sub-command, before `--`."""
-    end = rest.index("--") if "--" in rest else len(rest)
-    return [*rest[:end], *options, *rest[end:]]
+    end = remaining.index("--") if "--" in remaining else len(remaining)
+    return [*remaining[:end], *options, *remaining[end:]]
 
 
 def find_similar(word: str) -> list[str]:

@@ -123,17 +123,17 @@ _PER_BLOCK: Final = 1_000
 
 def estimate_tokens(text: str) -> int:
     """About how many tokens the text is; at least 1 unless it is empty. Takes about a millisecond a megabyte."""
-    rest = text.encode("utf-8", "replace").translate(None, _CONTINUATION)
+    other = text.encode("utf-8", "replace").translate(None, _CONTINUATION)
     total = 0.0
     counts = []
     for kind, weight in _WEIGHTS:
-        fewer = rest.translate(None, kind)
-        counts.append(len(rest) - len(fewer))
+        fewer = other.translate(None, kind)
+        counts.append(len(other) - len(fewer))
         total += weight * counts[-1]
-        rest = fewer
+        other = fewer
     small, capital, _, blank, line_end, *_ = counts
-    breaks = blank + line_end + len(rest)
-    total += _PUNCTUATION * len(rest) + _LONG_RUN * max(0, small + capital - 12 * (breaks + 1))
+    breaks = blank + line_end + len(other)
+    total += _PUNCTUATION * len(other) + _LONG_RUN * max(0, small + capital - 12 * (breaks + 1))
     return max(round(total), 1) if text else 0
 
 

@@ -100,13 +100,13 @@ def _read(words: tuple[str, ...]) -> Reading:
     at = _subcommand_position(name, arguments)
     row = subcommand_named(name, arguments[at]) if at is not None else None
     if at is None or row is None:
-        parts, rest = _split((program,), arguments)
-        return Reading(name, program, program, arguments, parts, passed_on=rest)
+        parts, remaining = _split((program,), arguments)
+        return Reading(name, program, program, arguments, parts, passed_on=remaining)
     # Git has options of its own; other programs take theirs on either side of the subcommand.
     own, _ = _split((program,), arguments[:at])
     following = arguments[at + 1 :]
-    parts, rest = _split((row,) if name == "git" else (row, program), following)
-    return Reading(f"{name} {arguments[at]}", row, program, following, parts, own, rest)
+    parts, remaining = _split((row,) if name == "git" else (row, program), following)
+    return Reading(f"{name} {arguments[at]}", row, program, following, parts, own, remaining)
 
 
 GIT_VALUED = frozenset(
@@ -132,14 +132,14 @@ def _split(rows: tuple[Program, ...], arguments: tuple[str, ...]) -> tuple[tuple
     if any(one.passes_on for one in rows) or not any(one.is_listed for one in rows):
         rows = (*rows, USUAL)
     parts: list[Option] = []
-    at, ends, only_operands, rest = 0, row.options_first, not row.has_options, len(arguments)
+    at, ends, only_operands, split_at = 0, row.options_first, not row.has_options, len(arguments)
     while at < len(arguments):
         word = arguments[at]
         if only_operands or not word.startswith("-") or word == "-":
             is_bundle = at == 0 and row.bundle_first and word.isalpha()
             part = _bundle(rows, f"-{word}", arguments[1:2]) if is_bundle else Option((), (word,))
             if ends and not only_operands:
-                only_operands, rest = True, at
+                only_operands, split_at = True, at
             ends = ends or word in row.wraps_after
         elif word == "--":
             # Only what is known to end its options here does.
@@ -153,7 +153,7 @@ def _split(rows: tuple[Program, ...], arguments: tuple[str, ...]) -> tuple[tuple
             part = _option(rows, word, arguments[at + 1 : at + 2])
         parts += [part] if part.words else []
         at += len(part.words)
-    return tuple(parts), arguments[rest:]
+    return tuple(parts), arguments[split_at:]
 
 
 _OUTPUTS = frozenset(("-o", "-O", "--output", "--output-document", "--output-file"))

@@ -157,8 +157,10 @@ def _slow_start(ground: Ground) -> Iterator[Figure]:
     slow, none = ground.fresh("servers"), ground.fresh("servers")
     settings = {"command": PYTHON, "args": [str(_DEMO), "--wait", str(_START_S)]}
     table = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
-    (slow / "home").mkdir()
-    (slow / "home" / "config.toml").write_text(f"[mcp_servers.slow]\n{table}", encoding="utf-8")
+    # A chat with servers makes no early request: what a server costs is seen beside a chat that makes none either.
+    for folder, servers in ((slow, f"[mcp_servers.slow]\n{table}"), (none, "")):
+        (folder / "home").mkdir()
+        (folder / "home" / "config.toml").write_text(f'early_request = "off"\n{servers}', encoding="utf-8")
     trusted = subprocess.run(
         [*AGENT, "mcp", "trust", "slow"], env=home_of(slow), cwd=slow, check=False, capture_output=True, text=True
     )
@@ -166,7 +168,8 @@ def _slow_start(ground: Ground) -> Iterator[Figure]:
         raise RuntimeError(f"the server was not trusted: {trusted.stderr}")
     with FakeOpenAI() as server:
         ours, reference = pairs(partial(_turn_s, slow, server), partial(_turn_s, none, server), ground.runs)
-    yield Figure("chat, first request, an MCP server takes 5 s", ours, "s", 1.25, reference, "without a server")
+    plain = "without a server or an early request"
+    yield Figure("chat, first request, an MCP server takes 5 s", ours, "s", 1.25, reference, plain)
 
 
 def _turn_s(folder: Path, server: FakeOpenAI) -> float:

@@ -261,9 +261,9 @@ def _reindent_after(before: str, old: list[str], found: list[str], new: list[str
     # The first line may have been given without its indentation, the others with theirs.
     if not before or old[0][:1] in _BLANKS or new[0][:1] in _BLANKS:
         return None
-    rest = reindent([before, *old[1:]], [before, *found[1:]], new[1:])
+    following = reindent([before, *old[1:]], [before, *found[1:]], new[1:])
     mixes = any(set(_indent_of(line)) - set(before) for line in new[1:] if line.strip())
-    return None if rest is None or mixes else [before + new[0], *rest]
+    return None if following is None or mixes else [before + new[0], *following]
 
 
 def split_lines(text: str) -> list[tuple[str, str]]:

@@ -41,16 +41,16 @@ def _similar_paths(path: Path, context: ToolContext) -> Iterator[Path]:
     folder = next(above for above in path.parents if above.is_dir())
     if containing_root((context.workspace, *context.roots), folder) is None:
         return
-    first, *rest = path.relative_to(folder).parts
+    first, *parts_below = path.relative_to(folder).parts
     for name in _similar_names(folder, first):
-        found = folder.joinpath(name, *rest)
+        found = folder.joinpath(name, *parts_below)
         if found.exists():
             yield found
-        elif rest and (folder / name).is_dir():
+        elif parts_below and (folder / name).is_dir():
             yield from _similar_paths(found, context)
-    if rest:
-        last = rest[-1].casefold()
-        yield from (folder / name for name in _similar_names(folder, rest[-1]) if name.casefold() == last)
+    if parts_below:
+        last = parts_below[-1].casefold()
+        yield from (folder / name for name in _similar_names(folder, parts_below[-1]) if name.casefold() == last)
 
 
 def _similar_names(folder: Path, wanted: str) -> list[str]:

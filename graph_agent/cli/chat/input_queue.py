@@ -110,12 +110,12 @@ class InputQueue:
 
     async def _enter(self, session: "Session", line: str, *, is_urgent: bool = False) -> str:
         """Take in a line; returns what becomes of it, empty if it is refused, which is said here."""
-        name, rest = parse_command(line) or ("", "")
+        name, words = parse_command(line) or ("", "")
         if name == "now":
-            if not rest:
+            if not words:
                 count = await session.mark_queued_urgent()
                 return f"{format_count(count, 'message')} for the next step" if count else NOTHING_QUEUED
-            line, is_urgent = rest, True
+            line, is_urgent = words, True
             name, _ = parse_command(line) or ("", "")
         message = line
         try:

@@ -182,14 +182,14 @@ class KeyDecoder(Vt100Parser):
     def _take(self, *, is_last: bool) -> bool:
         """Decode the next piece; False where it is not complete."""
         if self._is_pasting:
-            text, end, rest = self._kept.partition(_PASTE_END)
+            text, end, after = self._kept.partition(_PASTE_END)
             if end:
-                self._is_pasting, self._kept = False, rest
+                self._is_pasting, self._kept = False, after
                 self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
             return bool(end)
         if not self._kept.startswith(_ESC):
-            text, escape, rest = self._kept.partition(_ESC)
-            self._kept = escape + rest
+            text, escape, after = self._kept.partition(_ESC)
+            self._kept = escape + after
             for character in text:
                 self._press(character)
         elif self._kept.startswith(_PASTE_BEGIN):

@@ -221,8 +221,8 @@ async def _ask_approval(
                 changed = replace(changed, question=item.question)
                 with contextlib.suppress(InputCancelled):
                     # One answer for all would be about the model's arguments.
-                    alone = offer._replace(alike=1)
-                    return await _ask_approval(prompt, changed, page, alone, changed.call["arguments"])
+                    single = offer._replace(alike=1)
+                    return await _ask_approval(prompt, changed, page, single, changed.call["arguments"])
             shown.is_on_screen = False
         elif key in ("n", "r"):
             reason = await prompt.words("Feedback: ") if key == "r" else ""

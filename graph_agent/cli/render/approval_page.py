@@ -352,13 +352,13 @@ def _effects(call: Mapping[str, Any], workspace: Path) -> Iterator[str]:
     given = [one for one in call["arguments"].values() if isinstance(one, str)]
     given = [_bare(one) for one in ([command] if isinstance(command, str) else given)]
     for line in str(preview.get("text", "")).splitlines():
-        label, _, rest = line.partition(" ")
-        rest = rest.strip()
-        is_said = rest == str(workspace) or (
+        label, _, value = line.partition(" ")
+        value = value.strip()
+        is_said = value == str(workspace) or (
             label in ("runs", "writes", "unclear")
             and (
-                any(_bare(rest.removeprefix(f"{workspace}/")) in text for text in given)
-                or rest in call.get("risk_reason", "")
+                any(_bare(value.removeprefix(f"{workspace}/")) in text for text in given)
+                or value in call.get("risk_reason", "")
             )
         )
         if line.strip() and not is_said and not any(_bare(line) in text for text in given):

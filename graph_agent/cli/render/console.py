@@ -59,13 +59,13 @@ def fold(
     """
     following = gutter if indent is None else indent
     room = max(_NARROWEST, width - max(cell_len(gutter), cell_len(following)))
-    offsets, position, rest = [], 0, line.plain
+    offsets, position, remainder = [], 0, line.plain
     # Of characters that take no cells, such as lone accents, rich returns no piece: they stay together.
-    while len(piece := next(filter(None, chop_cells(rest, room)), rest)) < len(rest):
+    while len(piece := next(filter(None, chop_cells(remainder, room)), remainder)) < len(remainder):
         size = len(piece)
         if by_words:
-            size = size + 1 if rest[size] == " " else piece.rfind(" ") + 1 or size
-        position, rest = position + size, rest[size:]
+            size = size + 1 if remainder[size] == " " else piece.rfind(" ") + 1 or size
+        position, remainder = position + size, remainder[size:]
         offsets.append(position)
     pieces = line.divide(offsets)
     if by_words:

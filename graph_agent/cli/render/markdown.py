@@ -66,8 +66,8 @@ class MarkdownStream:
         self._pieces.append(text)
         if "\n" not in text:
             return []
-        *lines, rest = "".join(self._pieces).replace("\r\n", "\n").split("\n")
-        self._pieces = [rest]
+        *lines, partial = "".join(self._pieces).replace("\r\n", "\n").split("\n")
+        self._pieces = [partial]
         shown: list[Text] = []
         for line in lines:
             self._lines.append(_printable(line))
@@ -89,8 +89,8 @@ class MarkdownStream:
 
     def end(self) -> list[Text]:
         """The text is over: the lines that are left."""
-        if rest := "".join(self._pieces):
-            self._lines.append(_printable(rest))
+        if partial := "".join(self._pieces):
+            self._lines.append(_printable(partial))
         lines, self._lines, self._pieces = self._lines, [], []
         return self._draw(_blocks(lines), lines)
 

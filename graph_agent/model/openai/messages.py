@@ -128,16 +128,16 @@ class ThinkingFilter:
 
     def flush(self) -> list[Piece]:
         """What is still buffered when the reply ends."""
-        rest, self._buffer = self._buffer, ""
+        text, self._buffer = self._buffer, ""
         kind: Literal["text", "reasoning"] = "reasoning" if self._state == "thinking" else "text"
-        return [Piece(kind, rest)] if rest else []
+        return [Piece(kind, text)] if text else []
 
     def _find_end(self, pieces: list[Piece]) -> bool:
         """Whether the block of reasoning has ended."""
         end = self._end_tag
-        reasoning, tag, rest = self._buffer.partition(end)
+        reasoning, tag, following = self._buffer.partition(end)
         if tag:
-            self._state, self._buffer = "beginning", rest
+            self._state, self._buffer = "beginning", following
         else:
             keep = next((size for size in range(len(end) - 1, 0, -1) if reasoning.endswith(end[:size])), 0)
             split = len(reasoning) - keep

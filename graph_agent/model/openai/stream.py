@@ -181,8 +181,8 @@ class ReplyStream:
                 parsed = parse_text_tool_calls(self._final_text, self._tool_names)
                 self._final_text = parsed.text
                 self._final_calls += [_Call(call.name, "", call.arguments, {}) for call in parsed.calls]
-            if rest := self._text_buffer.remaining(self._final_text):
-                yield Delta("text", rest)
+            if remaining := self._text_buffer.remaining(self._final_text):
+                yield Delta("text", remaining)
         cause = truncation_cause(self._finish_reason)
         if cause and self._final_text and not self._final_calls:
             yield Delta("note", f"The reply was cut off by {cause}; the text above is incomplete.")
@@ -419,14 +419,14 @@ async def _iter_events(start: bytes, blocks: AsyncIterator[bytes]) -> AsyncItera
         yield "\n".join(begun)
 
 
-async def _iter_lines(rest: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+async def _iter_lines(partial: bytes, blocks: AsyncIterator[bytes]) -> AsyncIterator[str]:
     block: bytes | None = b""
     while block is not None:
-        *lines, rest = _LINE_END.split(rest + block)
+        *lines, partial = _LINE_END.split(partial + block)
         for line in lines:
             yield line.decode("utf-8-sig", "replace").strip()
         block = await anext(blocks, None)
-    yield rest.decode("utf-8-sig", "replace").strip()
+    yield partial.decode("utf-8-sig", "replace").strip()
 
 
 def _payload(line: str) -> str:

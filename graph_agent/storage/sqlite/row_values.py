@@ -50,15 +50,15 @@ _REQUIRED: Mapping[str, Any] = {"call_id": "", "tool_name": "", "arguments": {},
 
 def grant_of(row: Sequence[Any]) -> "ports.Grant":
     """A saved permission; one of an earlier version has one folder for all its rules."""
-    scope, text, *rest = row
+    scope, text, *fields = row
     rules = load_json(text)
     if not isinstance(rules, list) or not all(isinstance(rule, dict) and "text" in rule for rule in rules):
         raise damaged_value(f"A saved permission holds {text!r:.60}")
     folders = tuple(tuple(map(str, rule["folders"])) for rule in rules if "folders" in rule)
     prefixes = tuple(str(rule["text"]) for rule in rules if rule.get("exact") is False)
-    if scope not in get_args(ports.GrantScope) or rest[-2] not in get_args(ports.GrantEffect):
-        raise damaged_value(f"A saved permission has the scope {scope!r:.60} and the effect {rest[-2]!r:.60}")
-    grant = ports.Grant(scope, tuple(str(rule["text"]) for rule in rules), *rest)
+    if scope not in get_args(ports.GrantScope) or fields[-2] not in get_args(ports.GrantEffect):
+        raise damaged_value(f"A saved permission has the scope {scope!r:.60} and the effect {fields[-2]!r:.60}")
+    grant = ports.Grant(scope, tuple(str(rule["text"]) for rule in rules), *fields)
     return replace(grant, folders=folders, prefixes=prefixes)
 
 
