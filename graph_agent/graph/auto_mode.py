@@ -16,10 +16,12 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from graph_agent.errors import ModelError
 from graph_agent.graph.compaction import is_summary
+from graph_agent.graph.context_size import request_ceiling
 from graph_agent.graph.history import words_of
 from graph_agent.ports import ChatModel, ModelRequest, PreparedCall, Scope, Toolbox
+from graph_agent.ports.model import FindContextWindow, assumed_context_window
 from graph_agent.ports.stored_text import storable
-from graph_agent.ports.usage import UNPRICED, Meter, add_usage
+from graph_agent.ports.usage import UNPRICED, Meter, add_usage, estimate_request_tokens
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, AnyMessage
@@ -62,6 +64,7 @@ class CallReviewer:
     model: ChatModel
     toolbox: Toolbox
     meter: Meter = UNPRICED
+    find_context_window: FindContextWindow = assumed_context_window
     seconds: float = _SECONDS
 
     async def review(
@@ -90,6 +93,9 @@ class CallReviewer:
             return _no("it is too long"), {}
         question = json.dumps({"user": list(said)}, ensure_ascii=False) + "\n" + call
         request = ModelRequest([SystemMessage(_PROMPT), HumanMessage(storable(question))], ())
+        tokens = estimate_request_tokens(request.messages)
+        if tokens > request_ceiling(await self.find_context_window(tokens)):
+            return _no("it is too long for the model's context window"), {}
         try:
             async with asyncio.timeout(self.seconds):
                 answer = await self.model.reply(request, lambda _: None)

@@ -99,7 +99,9 @@ def build_graph(parts: GraphDependencies, checkpointer: Saver | None = None) -> 
             meter=parts.meter,
             early_reads=parts.early_reads,
             unused_requests=parts.unused_requests,
-            reviewer=CallReviewer(model, toolbox, parts.meter) if parts.has_auto_mode else None,
+            reviewer=CallReviewer(model, toolbox, parts.meter, parts.find_context_window)
+            if parts.has_auto_mode
+            else None,
             shells=parts.shells,
             is_sub_agent=parts.is_sub_agent,
         ),

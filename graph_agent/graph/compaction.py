@@ -10,6 +10,7 @@ wrote, the plan. Only what was done and decided is described by the model.
 """
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,14 @@ from graph_agent.graph.history import words_of
 from graph_agent.ports import Blobs, ChatModel, Delta, Journal, ModelRequest
 from graph_agent.ports.model import ContextWindow, FindContextWindow, assumed_context_window
 from graph_agent.ports.stored_text import storable
-from graph_agent.ports.usage import UNPRICED, EstimateCache, Meter, estimate_message_tokens
+from graph_agent.ports.usage import (
+    UNPRICED,
+    EstimateCache,
+    Meter,
+    estimate_message_tokens,
+    estimate_request_tokens,
+    estimate_tokens,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import AnyMessage, BaseMessage
@@ -183,7 +191,12 @@ def summary_request(messages: "Sequence[AnyMessage]", room: int, length: int) ->
     mark = f"=={uuid4().hex[:8]}=="
     ask = _ASK.format(words=max(length // 2, 50), mark=mark)
     chars = max(room * _CHARS_PER_TOKEN - len(ask), _QUOTE_CHARS[-1])
-    return [SystemMessage(ask), HumanMessage(storable(_quoted(messages, mark, chars)))]
+    quoted = _quoted(messages, mark, chars)
+    while chars > _QUOTE_CHARS[-1] and (tokens := estimate_tokens(ask) + estimate_tokens(quoted)) > room:
+        # Numbers, or Chinese, have fewer characters to the token.
+        chars = max(chars * room // tokens * 9 // 10, _QUOTE_CHARS[-1])
+        quoted = _quoted(messages, mark, chars)
+    return [SystemMessage(ask), HumanMessage(storable(quoted))]
 
 
 def _quoted(messages: "Sequence[AnyMessage]", mark: str, room: int) -> str:
@@ -299,14 +312,32 @@ class RequestSize(NamedTuple):
     configured: ContextWindow
     """Without regard to what the model refused."""
 
-    def is_hopeless(self, compactions: int) -> bool:
-        """Whether it stays too long, after this many compactions since the last reply.
+    def reason_against(self, compactions: int) -> str:
+        """Why it must not be sent, after this many compactions since the last reply; empty if it may.
 
-        An estimate can be wrong: where nothing was compacted, only by much, and never against a window that is
-        only assumed. The model itself says then.
+        A window from the settings or the endpoint is kept. The table of models may be outdated, and an estimate
+        wrong: until something was compacted, a request exceeds such a window only if it is far beyond it, and one
+        that is merely assumed never. The model itself says then.
         """
-        most = self.window.tokens if compactions else _FAR_BEYOND * self.window.tokens
-        return self.window.source != "assumed" and self.size.total > most
+        for window in (self.window, self.configured):
+            is_kept = bool(compactions) or window.source in ("set", "endpoint")
+            most = window.tokens if is_kept else _FAR_BEYOND * window.tokens
+            if window.source != "assumed" and self.size.total > most:
+                return self._reason(window)
+        return ""
+
+    def _reason(self, window: ContextWindow) -> str:
+        raises = "raise context_window under [model] if the model takes more"
+        fixed = round(self.size.fixed * self.size.scale)
+        if fixed >= window.tokens:
+            return (
+                f"instructions and tools alone take about {fixed:,} of the {window.tokens:,} tokens of the context "
+                f"window (/context shows which): {raises}, choose a larger one, or turn off tools and MCP servers"
+            )
+        return (
+            f"the next request would take about {self.size.total:,} tokens, and the context window has "
+            f"{window.tokens:,}: {raises}, choose a larger one, or send a shorter message or start a new thread"
+        )
 
 
 async def measure_request(
@@ -318,7 +349,11 @@ async def measure_request(
 ) -> RequestSize:
     """The size of the next request, and the window of the model with this label, which it should fit."""
     context = state.get("context") or {}
-    size = size_of(request.messages, request.tools, str(context.get("counted_from") or ""), known)
+    counted_from, factor = str(context.get("counted_from") or ""), float(context.get("token_factor") or 1)
+    size = size_of(request.messages, request.tools, counted_from, known, factor)
+    if request.notices or request.response_schema:
+        schema = json.dumps(request.response_schema or {}, ensure_ascii=False)
+        size = size.with_fixed(estimate_tokens("\n".join((schema, *request.notices))))
     configured = await find_context_window(size.total)
     learned = learned_from(context, model)
     return RequestSize(size, configured if learned is None else learned.within(configured), configured)
@@ -408,6 +443,8 @@ class Compaction:
             return None
         work = _Work(state, thread_id, request, size, window)
         compacted = await self._compact(work, allowed.goal // (compactions + 1), is_deep=compactions > 0)
+        if compacted is None and not compactions and size.total > window.tokens:
+            compacted = await self._compact(work, allowed.goal, is_deep=True)
         learned = learned_from(state.get("context") or {}, self.model.label)
         if compacted is None or learned is None or window == configured:
             return compacted
@@ -461,7 +498,8 @@ class Compaction:
             return None
         saved = sum(map(estimate_message_tokens, gone)) - sum(map(estimate_message_tokens, new))
         self.bus.publish(Compacted(size.total, round((size.estimated - saved) * size.scale), method))
-        context = {**(work.state.get("context") or {}), "counted_from": talk[-1].id}
+        known = {"counted_from": talk[-1].id, "token_factor": round(size.scale, 3)}
+        context = {**(work.state.get("context") or {}), **known}
         return CompactedContext(new, context, usage)
 
     async def _summary(
@@ -469,10 +507,10 @@ class Compaction:
     ) -> tuple[HumanMessage, dict[str, Any], Literal["summary", "outline"]]:
         """The message that replaces others, by the model, or an outline where the model gives no summary."""
         text, usage = "", {}
-        if work.window.can_summarize:
-            ceiling = allowance_of(work.size, work.window).ceiling
-            room = min(ceiling - 2 * plan.summary_tokens, work.size.estimated // 2)
-            request = ModelRequest(summary_request(plan.replaced, room, plan.summary_tokens), ())
+        ceiling = allowance_of(work.size, work.window).ceiling
+        room = min(ceiling - 2 * plan.summary_tokens, work.size.estimated // 2)
+        request = ModelRequest(summary_request(plan.replaced, room, plan.summary_tokens), ())
+        if work.window.can_summarize and estimate_request_tokens(request.messages) <= ceiling:
             try:
                 reply = await self.model.reply(request, self._show_retry)
             except ModelError as failure:
@@ -501,8 +539,13 @@ class Compaction:
         except StorageError as failure:
             self.bus.publish(WarningIssued(f"A result of {message.name} stays in the conversation: {failure}"))
             return None
-        content = f"[result of {message.name}, {len(text):,} characters, kept as {reference}; read_file reads it]"
+        kwargs = {name: value for name, value in message.additional_kwargs.items() if name != "images"}
+        images = ", ".join(str(image.get("name")) for image in message.additional_kwargs.get("images") or ())
+        advice = f"read_file reads it{f'; no longer shown: {images}' if images else ''}"
+        content = f"[result of {message.name}, {len(text):,} characters, kept as {reference}; {advice}]"
         if with_excerpt and len(text) > 2 * _EXCERPT_CHARS:
             content = f"{text[:_EXCERPT_CHARS]}\n{content}\n{text[-_EXCERPT_CHARS:]}"
         metadata = {**message.response_metadata, SHORTENED: True}
-        return message.model_copy(update={"content": content, "response_metadata": metadata})
+        return message.model_copy(
+            update={"content": content, "additional_kwargs": kwargs, "response_metadata": metadata}
+        )

@@ -31,6 +31,9 @@ __all__ = [
 
 _PLAUSIBLE = 3
 """A reported count that is more than so many times off the estimate is taken for an error of the provider."""
+_MEASURABLE = 1_000
+"""Estimated tokens between two counts of the provider that say how far its tokens differ from estimated ones."""
+_MOST_FACTOR = 2.0
 _MIN_TALK_SHARE = 8
 """However long instructions and tools are: one part in so many of the window is allowed for the conversation."""
 _MIN_TALK = 512
@@ -48,6 +51,8 @@ class Size:
     """Each message of the conversation, in order. As estimated."""
     reported: int | None = None
     """The whole of it by the provider's count of the last request, as far as that goes."""
+    factor: float = 1.0
+    """Tokens of the provider for each that is estimated, as they were before a compaction."""
 
     @property
     def estimated(self) -> int:
@@ -57,12 +62,17 @@ class Size:
     @property
     def total(self) -> int:
         """The whole, as the provider is likely to count it."""
-        return self.estimated if self.reported is None else self.reported
+        return round(self.estimated * self.factor) if self.reported is None else self.reported
 
     @property
     def scale(self) -> float:
         """Tokens of the provider for each that is estimated."""
         return self.total / max(self.estimated, 1)
+
+    def with_fixed(self, tokens: int) -> "Size":
+        """The same with so many more tokens, estimated, that no compaction changes."""
+        reported = None if self.reported is None else self.reported + tokens
+        return replace(self, fixed=self.fixed + tokens, reported=reported)
 
 
 def size_of(
@@ -70,6 +80,7 @@ def size_of(
     tools: Sequence[Mapping[str, Any]],
     uncounted: str = "",
     known: EstimateCache | None = None,
+    factor: float = 1.0,
 ) -> Size:
     """Measure a request.
 
@@ -79,20 +90,41 @@ def size_of(
         uncounted: id of the newest message before which the provider's counts are outdated, because the messages
             before it have been compacted since.
         known: estimates from earlier requests; those of this one are added.
+        factor: what the provider counted for each estimated token before the last compaction.
     """
     cache = known or EstimateCache()
     costs = [*map(cache.message_tokens, messages)]
     leading = next((at for at, message in enumerate(messages) if message.type != "system"), len(messages))
-    size = Size(cache.declarations_tokens(tools) + sum(costs[:leading]), tuple(costs[leading:]))
+    fixed = cache.declarations_tokens(tools) + sum(costs[:leading])
+    size = Size(fixed, tuple(costs[leading:]), factor=factor)
+    counts = _reported_counts(messages, uncounted)
+    if not counts:
+        return size
+    at, reported = counts[0]
+    counted = size.estimated - sum(costs[at:])
+    if not counted / _PLAUSIBLE <= reported <= counted * _PLAUSIBLE:
+        return size
+    return replace(size, reported=reported + round(sum(costs[at:]) * _measured_factor(counts, costs)))
+
+
+def _reported_counts(messages: "Sequence[BaseMessage]", uncounted: str) -> list[tuple[int, int]]:
+    """What the provider counted before the message at each position, newest first."""
+    counts: list[tuple[int, int]] = []
     for position in range(len(messages) - 1, -1, -1):
-        if messages[position].id == uncounted and uncounted:
-            return size
-        reported = (getattr(messages[position], "usage_metadata", None) or {}).get("input_tokens")
-        if reported:
-            total = int(reported) + sum(costs[position:])
-            is_plausible = size.estimated <= total * _PLAUSIBLE and total <= size.estimated * _PLAUSIBLE
-            return replace(size, reported=total) if is_plausible else size
-    return size
+        if uncounted and messages[position].id == uncounted:
+            break
+        if reported := (getattr(messages[position], "usage_metadata", None) or {}).get("input_tokens"):
+            counts.append((position, int(reported)))
+    return counts
+
+
+def _measured_factor(counts: Sequence[tuple[int, int]], costs: Sequence[int]) -> float:
+    """Tokens of the provider for each that is estimated, in the messages between its newest and an older count."""
+    (newest, total), (oldest, before) = counts[0], counts[-1]
+    estimated = sum(costs[oldest:newest])
+    if estimated < _MEASURABLE:
+        return 1.0
+    return min(max((total - before) / estimated, 1 / _MOST_FACTOR), _MOST_FACTOR)
 
 
 @dataclass(frozen=True, slots=True)

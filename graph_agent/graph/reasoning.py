@@ -136,30 +136,30 @@ class Reasoning:
         self, state: "AgentState", turn: "TurnState", request: ModelRequest, scope: Scope
     ) -> Step:
         count = int(turn.get("compactions", 0))
+        ended = await ended_shells(self.shells, state, scope.thread_id)
+        request = replace(request, notices=shell_notices(ended) if ended else ())
         size = await self.compaction.measure(state, request)
         compacted = await self.compaction.before_request(state, scope.thread_id, request, size, count)
         if compacted is not None:
             return Step("compacted", _compaction_update(state, {**turn, "compactions": count + 1}, compacted))
-        if not size.is_hopeless(count):
-            return await self._send(state, turn, request, scope, size)
-        reason = (
-            f"even compacted, the conversation is longer than the {size.window.tokens:,} tokens that the model "
-            "takes: choose a larger model, raise context_window under [model] if it takes more, or start a new "
-            "thread"
-        )
-        return Step("limit", {"turn": {**turn, "outcome": "limit", "reason": reason}})
+        if reason := size.reason_against(count):
+            return Step("limit", {"turn": {**turn, "outcome": "limit", "reason": reason}})
+        return await self._send(state, turn, request, scope, size, ended)
 
     async def _send(
-        self, state: "AgentState", turn: "TurnState", request: ModelRequest, scope: Scope, size: RequestSize
+        self,
+        state: "AgentState",
+        turn: "TurnState",
+        request: ModelRequest,
+        scope: Scope,
+        size: RequestSize,
+        ended: Mapping[str, str],
     ) -> Step:
         number = int(turn.get("steps", 0)) + 1
         self.bus.publish(StepStarted(number, round(100 * size.size.total / size.window.tokens)))
-        ended = await ended_shells(self.shells, state, scope.thread_id)
         starts_turn = number == 1 and not self.is_sub_agent and not turn.get("overflowed")
         try:
-            reply = await self._reply(
-                replace(request, notices=shell_notices(ended) if ended else (), starts_turn=starts_turn), scope
-            )
+            reply = await self._reply(replace(request, starts_turn=starts_turn), scope)
         except ContextOverflow as overflow:
             if turn.get("overflowed"):
                 raise

@@ -117,8 +117,8 @@ _PUNCTUATION: Final = 0.58
 _LONG_RUN: Final = 0.5
 """More of each letter beyond twelve for each blank, line end or mark: bytes in base64 hold no words."""
 _PER_MESSAGE: Final = 4
-_PER_BLOCK: Final = 1_000
-"""Of a part of a message that is not text, such as an image."""
+_PER_IMAGE: Final = 1_600
+"""What providers count at most for an image of the size to which they reduce it; some models count more."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -142,7 +142,8 @@ def estimate_message_tokens(message: "BaseMessage") -> int:
     total = _PER_MESSAGE
     for block in [message.content] if isinstance(message.content, str) else message.content:
         text = block if isinstance(block, str) else block.get("text")
-        total += estimate_tokens(text) if isinstance(text, str) else _PER_BLOCK
+        total += estimate_tokens(text) if isinstance(text, str) else _PER_IMAGE
+    total += _PER_IMAGE * len(message.additional_kwargs.get("images") or ())
     for call in getattr(message, "tool_calls", ()):
         arguments = json.dumps(call["args"], ensure_ascii=False)
         total += _PER_MESSAGE + estimate_tokens(call["name"]) + estimate_tokens(arguments)

@@ -7,6 +7,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from graph_agent.errors import ModelError
 from graph_agent.graph.auto_mode import CallReviewer, Review, with_verdict
 from graph_agent.ports import ModelRequest, OnDelta, PreparedCall, Scope
+from graph_agent.ports.model import ContextWindow, FindContextWindow, assumed_context_window
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.scripted_toolbox import ScriptedToolbox
 
@@ -19,10 +20,18 @@ _MESSAGES: list[AnyMessage] = [
 _YES = '{"allow": true, "reason": "it is what was asked for"}'
 
 
+async def small_window(_tokens: int) -> ContextWindow:
+    return ContextWindow(1_000, "set")
+
+
 async def review(
-    model: ScriptedModel, asked: AIMessage | None = None, messages: list[AnyMessage] = _MESSAGES, known: Any = None
+    model: ScriptedModel,
+    asked: AIMessage | None = None,
+    messages: list[AnyMessage] = _MESSAGES,
+    known: Any = None,
+    window: FindContextWindow = assumed_context_window,
 ) -> Review:
-    reviewer = CallReviewer(model, ScriptedToolbox(), seconds=0.01)
+    reviewer = CallReviewer(model, ScriptedToolbox(), find_context_window=window, seconds=0.01)
     return await reviewer.review(asked or calls(("c", "write_a")), messages, known or {}, _AUTO)
 
 
@@ -41,6 +50,16 @@ async def test_the_reviewer_sees_the_users_words_and_the_call_and_nothing_else()
     assert model.sent() == [("human", question)]
     assert model.requests[0].tools == ()
     assert reviewed.usage["requests"] == 1
+
+
+async def test_a_call_that_is_too_long_for_the_window_is_not_reviewed() -> None:
+    model = ScriptedModel(text(_YES), text(_YES))
+    long: list[AnyMessage] = [HumanMessage("change a " * 400)]
+
+    reviews = [await review(model, messages=said, window=small_window) for said in (long, _MESSAGES)]
+
+    allowed = [verdict["allow"] for one in reviews for verdict in one.verdicts.values()]
+    assert (allowed, len(model.requests)) == ([False, True], 1)
 
 
 @pytest.mark.parametrize(

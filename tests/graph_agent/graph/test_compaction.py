@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
@@ -156,13 +157,18 @@ def test_a_summary_stays_within_its_length_however_much_there_is_to_say() -> Non
     assert 500 < estimate_request_tokens([message]) < 1_300
 
 
-def test_what_is_asked_fits_the_room_and_keeps_beginning_and_end() -> None:
-    talk: list[AnyMessage] = [HumanMessage(f"message {number} " * 200, id=f"h{number}") for number in range(50)]
+@pytest.mark.parametrize(
+    "words", ["message {} ", "代理在运行{}命令之前", "{}77,{}31;"], ids=["words", "chinese", "numbers"]
+)
+def test_what_is_asked_fits_the_room_and_keeps_beginning_and_end(words: str) -> None:
+    talk: list[AnyMessage] = [
+        HumanMessage(words.format(number, number) * 200, id=f"h{number}") for number in range(50)
+    ]
 
     asked = summary_request(talk, 2_000, 300)
 
-    assert estimate_request_tokens(asked) < 2_600
-    assert ("message 0 " in asked[1].text, "message 49 " in asked[1].text) == (True, True)
+    assert estimate_request_tokens(asked) < 2_020
+    assert [words.format(number, number) in asked[1].text for number in (0, 49)] == [True, True]
 
 
 def test_lone_surrogates_reach_neither_request_nor_summary() -> None:

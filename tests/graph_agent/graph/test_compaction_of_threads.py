@@ -1,15 +1,20 @@
 import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
 
 from graph_agent.app.reader import read_database
+from graph_agent.calls import ToolCallInfo
 from graph_agent.errors import ModelError
 from graph_agent.events import WarningIssued
 from graph_agent.graph.context_size import request_ceiling
+from graph_agent.ports import Outcome, Scope
 from graph_agent.ports.model import ContextWindow
 from tests.fakes.scripted_model import calls, text
+from tests.fakes.scripted_toolbox import ScriptedToolbox
 from tests.scenarios.outgrowing import (
     RESULT,
     SUMMARY,
@@ -106,7 +111,7 @@ async def test_a_refusal_as_too_long_is_followed_by_smaller_requests_and_is_reme
     ends = await play(stage, 12)
 
     assert ends == ["done"] * 12
-    assert (len(model.refused), max(sizes(model.requests)) <= 3_000) == (3, True)
+    assert (len(model.refused), max(sizes(model.requests)) <= 3_000) == (2, True)
 
 
 @pytest.mark.parametrize("stated", [None, 600])
@@ -177,3 +182,50 @@ def test_reading_commands_see_the_context_that_the_graph_has(long_thread: Stage)
         seen = [message["id"] for message in reader.inspection(THREAD).state.values["messages"]]
     known = [message.id for message in long_thread.model.requests[-1].messages]
     assert [known, seen[:1]] == [seen[: len(known)], known[:1]]
+
+
+_TINY = ContextWindow(2_000, "set")
+_PICTURE = {"images": [{"blob": "b", "media_type": "image/png", "name": "a.png"}]}
+
+
+class _Returning(ScriptedToolbox):
+    """Every call gives this result; the declarations are of this many words."""
+
+    def __init__(self, outcome: Outcome | None = None, declared: int = 10) -> None:
+        super().__init__()
+        self.outcome = outcome or Outcome("success", "fine")
+        self.declared = declared
+
+    def declarations(self, mode: str, loaded: Sequence[str] = ()) -> Sequence[Mapping[str, Any]]:
+        return [{"type": "function", "function": {"name": f"in_{mode}", "description": "word " * self.declared}}]
+
+    async def run(self, call: ToolCallInfo, scope: Scope) -> Outcome:
+        return self.outcome
+
+
+_READS = [calls((f"c{number}", "read_a")) for number in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("script", "toolbox", "messages", "ends"),
+    [
+        ([text("hi")], _Returning(declared=3_000), ["go"], ["limit"]),
+        ([text("hi")], _Returning(), ["word " * 3_000, "go"], ["limit", "done"]),
+        ([text("hi"), text("ho")], _Returning(), ["词" * 1_200, "字" * 1_200], ["done", "done"]),
+        ([*_READS[:1], text("hi")], _Returning(Outcome("success", "word " * 3_000)), ["go"], ["done"]),
+        ([*_READS[:6], text("hi")], _Returning(Outcome("success", "7" * 900)), ["go"], ["done"]),
+        ([*_READS[:3], text("hi")], _Returning(Outcome("success", "shown", metadata=_PICTURE)), ["go"], ["done"]),
+    ],
+    ids=["tools", "message", "chinese", "one result", "many results", "pictures"],
+)
+async def test_no_request_is_longer_than_the_window_that_is_set(
+    tmp_path: Path, script: list[AIMessage], toolbox: _Returning, messages: list[str], ends: list[str]
+) -> None:
+    model = SummarizingModel(*script)
+    stage = Stage(tmp_path / "a.db", model, toolbox, window=_TINY)
+
+    async with stage.open_session() as session:
+        said = [(await session.send(message)).status for message in messages]
+
+    assert said == ends
+    assert max(sizes([*model.requests, *model.summaries]), default=0) <= _TINY.tokens

