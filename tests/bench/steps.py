@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from tests.bench.figures import AGENT, PYTHON, Figure, Row, Spread
@@ -122,6 +123,22 @@ def _late(ground: Ground) -> Iterator[Figure]:
     yield Figure(f"own time of a step, step {late}", ours, "ms", 1.5, early, f"step {_EARLY}")
 
 
+def _stable(ground: Ground) -> Iterator[Figure]:
+    """How much of each request the next one begins with: what a provider need not read again."""
+    folder, steps = ground.fresh("steps"), 20
+    _book(folder, steps)
+    with _Clock(_reads(steps), frozenset(range(steps))) as server:
+        _run(_ours(server, folder, steps), folder, server)
+        bodies = [server.kept[number] for number in range(steps)]
+    shares = [100 * _common(one, later) / len(one) for one, later in pairwise(bodies)]
+    yield Figure("bytes of a request that the next one begins with", Spread.of(shares), "%", 99.9, is_least=True)
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next((at for at, both in enumerate(zip(one, other, strict=False)) if both[0] != both[1]), len(one))
+
+
 class _Meeting(FakeOpenAI):
     """Answers nobody before all have asked once, so that nobody's start is measured."""
 
@@ -172,4 +189,9 @@ def _start_session(folder: Path, server: FakeOpenAI, number: int) -> subprocess.
     )
 
 
-ROWS = (Row("step", _against_plain), Row("late-step", _late), Row("sessions", _at_once))
+ROWS = (
+    Row("step", _against_plain),
+    Row("late-step", _late),
+    Row("stable", _stable),
+    Row("sessions", _at_once),
+)

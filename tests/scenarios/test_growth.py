@@ -2,10 +2,12 @@
 
 import asyncio
 import io
+import json
 import re
 import tracemalloc
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ from graph_agent.cli.views.calls import list_calls
 from graph_agent.cli.views.threads import show_thread
 from graph_agent.graph.context_size import request_ceiling
 from tests.architecture.checkout import ROOT
+from tests.fakes.openai_server import TC, TCS, TXT
+from tests.scenarios.command import scripted
 from tests.scenarios.growing import PER_TURN, RESULT, WINDOW, Growth, grow
 from tests.scenarios.stage import THREAD
 
@@ -121,6 +125,29 @@ def test_a_request_has_as_much_to_write_out_late_as_early(growth: Growth) -> Non
     assert (early[len(early) // 2], late[len(late) // 2]) == (2, 2)
     assert late[len(late) * 9 // 10] <= 4 * PER_TURN
     assert sum(late) / len(late) <= 1.5 * sum(early) / len(early)
+
+
+def test_each_request_begins_with_the_bytes_of_the_one_before_but_not_in_another_mode_with_other_tools(
+    tmp_path: Path,
+) -> None:
+    reads = (("c1", "ls", {"path": "."}), ("c2", "grep", {"pattern": "x"}))
+    touch, write = (
+        TC("c3", "bash", {"command": "touch made"}),
+        TC("c4", "write_file", {"file_path": "a", "content": "x"}),
+    )
+    script = [TCS(*reads), touch, TXT("made"), write, TXT("written"), TXT("read"), TXT("planned")]
+    with scripted(tmp_path, script) as command:
+        for arguments in (
+            ("go", "--thread", "t1"),
+            ("--resume", "t1", "--approve", "all"),
+            ("write", "--resume", "t1", "--mode", "acceptEdits"),
+            ("more", "--resume", "t1", "--model", "fake"),
+            ("plan", "--resume", "t1", "--mode", "plan"),
+        ):
+            command.run_json(*arguments)
+    bodies = [json.dumps(body) for body in command.server.bodies]
+
+    assert [later.startswith(one.removesuffix("]}")) for one, later in pairwise(bodies)] == [True] * 5 + [False]
 
 
 class _Sink(io.TextIOBase):
