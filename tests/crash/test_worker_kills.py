@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.hosts import hosts_missing
+from tests.crash.plain_workers import PlainTrial
 from tests.crash.worker_faults import HOST_FAULTS, KINDS, clocks_missing, play_faults, report
 from tests.crash.worker_trial import REPLIES, Trial
 from tests.fakes.openai_server import FakeOpenAI
@@ -72,6 +73,15 @@ def _possible(planned: Sequence[str]) -> list[str]:
     if missing:
         sys.stdout.write(f"\nNo faults of hosts here: {missing}.\n")
     return [kind for kind in planned if not missing or kind not in HOST_FAULTS]
+
+
+@pytest.mark.sweep
+@pytest.mark.timeout(1800)
+def test_plain_langgraph_runs_calls_twice_in_the_same_sweep(postgres_programs: Path, tmp_path: Path) -> None:
+    faults = play_faults(tmp_path, postgres_programs, ["kill"] * 40, 1, workers=4, tasks=8, kind=PlainTrial)
+
+    sys.stdout.write(f"{report('kill, plain LangGraph', faults)}\n")
+    assert [line for line in faults.trial.violations if "ran 2 times, allowed 1" in line]
 
 
 @pytest.mark.sweep

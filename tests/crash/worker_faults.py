@@ -1,15 +1,15 @@
 """Faults of workers on several hosts and of their PostgreSQL server, and how soon others take the work over.
 
-python -m tests.crash.worker_faults --each N [--kind KIND]... [--seed N]
+python -m tests.crash.worker_faults --each N [--kind KIND]... [--seed N] [--plain]
 
-prints for each kind a row with what happened, and every promise that was broken.
+prints for each kind a row with what happened, and every promise that was broken. With --plain the tasks are run by
+plain LangGraph (`plain_workers`).
 """
 
 import argparse
 import os
 import random
 import signal
-import socket
 import statistics
 import sys
 import tempfile
@@ -24,6 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from graph_agent.errors import AgentError
 from tests.crash.hosts import Host, hosts, hosts_missing
+from tests.crash.plain_workers import PlainTrial
 from tests.crash.races import NEVER_SAID
 from tests.crash.worker_trial import ENDED, REPLIES, Trial
 from tests.fakes.forked_command import ForkedProcess, Start, start
@@ -44,10 +45,6 @@ _GRACE_S = 150.0
 """Within which all tasks end after the last fault."""
 _CLOCK_LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 _IN_COMMIT = "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'"
-_HELD = """
-SELECT thread_id, owner_token, host, pid, ended_at IS NULL AND expires_at > clock_timestamp()
-FROM graph_agent.leases
-"""
 
 
 def clocks_missing() -> str:
@@ -143,7 +140,7 @@ class Faults:
             asked = self.trial.answer()
         self._watch(asked)
         with suppress(AgentError):
-            return sum(view.status not in ENDED for view in self.trial.views())
+            return sum(status not in ENDED for status, _ in self.trial.ends().values())
         return 1
 
     # -- faults --------------------------------------------------------------------------------------------------
@@ -233,9 +230,10 @@ class Faults:
     def _start(self, worker: _Worker) -> None:
         command = self.trial.command
         asked = Start(
-            ("worker", "-j", "4", "--host-label", socket.gethostname()),
+            self.trial.arguments,
             command.workspace,
             worker.environment,
+            self.trial.module,
             host=worker.host.pid if worker.host else None,
             preloaded=worker.preloaded,
         )
@@ -275,7 +273,7 @@ class Faults:
         try:
             if self._monitor is None:
                 self._monitor = psycopg.connect(self._monitor_url, autocommit=True)
-            rows: list[tuple[str, str, str, int, bool]] = self._monitor.execute(_HELD).fetchall()  # type: ignore[assignment]  # as the statement says
+            rows: list[tuple[str, str, str, int, bool]] = self._monitor.execute(self.trial.held.encode()).fetchall()  # type: ignore[assignment]  # as the statement says
         except psycopg.Error:
             self._close_monitor()
             return []
@@ -317,6 +315,7 @@ def play_faults(
     workers: int,
     tasks: int,
     clocks: Sequence[int] = (0,),
+    kind: type[Trial] = Trial,
 ) -> Faults:
     """One trial, on a server of its own; on hosts, where this machine can make them."""
     with ExitStack() as stack:
@@ -331,7 +330,7 @@ def play_faults(
             if place is not None:
                 place.within(model.listen)
         command = Command(folder, model.base_url, extra_env={"GRAPH_AGENT_DB": url})
-        trial = Trial(command, random.Random(seed))
+        trial = kind(command, random.Random(seed))
         for _ in range(tasks):
             trial.add()
         faults = Faults(trial, server, str(conninfo_to_dict(url)["dbname"]), places, clocks)
@@ -362,6 +361,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--tasks", type=int, default=8)
     parser.add_argument("--skew", type=int, default=0, help="seconds by which the clocks of two workers are wrong")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    parser.add_argument("--plain", action="store_true", help="by plain LangGraph, without graph-agent")
     options = parser.parse_args(arguments)
     broken, programs, missing = 0, find_programs(), hosts_missing()
     if programs is None:
@@ -381,6 +381,7 @@ def main(arguments: list[str]) -> int:
                 workers=options.workers,
                 tasks=options.tasks,
                 clocks=clocks,
+                kind=PlainTrial if options.plain else Trial,
             )
         broken += len(found.trial.violations)
         sys.stdout.write("\n".join([report(kind, found), *found.trial.violations[:20], str(root), ""]))

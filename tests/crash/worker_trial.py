@@ -7,13 +7,14 @@ its storage, from a file and from a server alike.
 import asyncio
 import random
 import signal
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from graph_agent.app.approvals import answer_approval
 from graph_agent.app.reader import read_database
@@ -21,7 +22,7 @@ from graph_agent.app.recovery import Decision, decide_calls
 from graph_agent.config.paths import database_path
 from graph_agent.errors import AgentError, StorageError
 from graph_agent.storage import open_read_connection
-from graph_agent.worker.tasks import TaskRequest, TaskView, add_task, list_tasks
+from graph_agent.worker.tasks import TaskRequest, add_task, list_tasks
 from tests.fakes.openai_server import TC, TCS, TXT, FakeOpenAI
 from tests.scenarios.command import Command
 
@@ -36,7 +37,6 @@ REPLIES = [
     TC("c4", "bash", {"command": "echo c4 >> ledger; sleep 0.15"}),
     TXT("all done"),
 ]
-_CALLS = ("c1", "c2", "c4")
 _MOST_SECONDS = 400.0
 _EARLY = 0.03
 """How likely a worker is killed, at each round, while none is at work."""
@@ -47,6 +47,16 @@ ENDED = {"done", "failed", "cancelled"}
 class Trial:
     """Some tasks, the workers that run them, and what the person has answered."""
 
+    module: ClassVar[str] = "graph_agent"
+    """Workers are `python -m MODULE ARGUMENTS`."""
+    arguments: ClassVar[tuple[str, ...]] = ("worker", "-j", "4", "--host-label", socket.gethostname())
+    held: ClassVar[str] = """
+SELECT thread_id, owner_token, host, pid, ended_at IS NULL AND expires_at > clock_timestamp()
+FROM graph_agent.leases
+"""
+    """Who holds which thread, on a server."""
+    calls: ClassVar[tuple[str, ...]] = ("c1", "c2", "c4")
+    """Those that append to the ledger."""
     command: Command
     chance: random.Random
     tasks: dict[str, Path] = field(default_factory=dict)
@@ -73,7 +83,7 @@ class Trial:
         """Kill so often, then let the workers come to their end; check."""
         running = [self.command.start("worker", "-j", "2") for _ in range(workers)]
         until = time.monotonic() + _MOST_SECONDS
-        while (statuses := {view.status for view in self.views()}) - ENDED and time.monotonic() < until:
+        while (statuses := {one for one, _ in self.ends().values()}) - ENDED and time.monotonic() < until:
             self.answer()
             # A worker loads for a second; most kills come when one of them is at work.
             if self.kills < kills and ("running" in statuses or self.chance.random() < _EARLY):
@@ -94,9 +104,13 @@ class Trial:
         """Where everything is stored."""
         return database_path(self.command.env)
 
-    def views(self) -> list[TaskView]:
-        """All tasks."""
-        return list_tasks(self.database)
+    def ends(self) -> dict[str, tuple[str, str]]:
+        """The status of each task, and its error, by thread.
+
+        Raises:
+            StorageError: the database cannot be reached.
+        """
+        return {view.task.thread_id: (view.status, view.task.error) for view in list_tasks(self.database)}
 
     def answer(self) -> set[str]:
         """Answer every open question, after a look at the files; returns the threads with an interrupted call.
@@ -137,23 +151,31 @@ class Trial:
 
     def check(self) -> None:
         """Add what is broken to the violations."""
-        for view in self.views():
-            thread = view.task.thread_id
-            if view.status != "done":
-                self.violations.append(f"{thread} is {view.status} in the end: {view.task.error}")
-            if not (self.tasks[thread] / "a.txt").exists():
-                self.violations.append(f"I1: c3 of {thread} did not write its file")
-        self.violations += self._ran_too_often()
+        self.violations += [*self.unfinished(), *self.against_files(), *self._against_journal()]
 
-    def _ran_too_often(self) -> Iterator[str]:
+    def unfinished(self) -> Iterator[str]:
+        """The tasks that did not come to their end."""
+        for thread, (status, error) in self.ends().items():
+            if status != "done":
+                yield f"{thread} is {status} in the end: {error}"
+
+    def against_files(self) -> Iterator[str]:
+        """What the files say about each call."""
+        for thread, folder in self.tasks.items():
+            if not (folder / "a.txt").exists():
+                yield f"I1: c3 of {thread} did not write its file"
+            for call_id in self.calls:
+                count, allowed = _ledger(folder).count(call_id), self.allowed[thread, call_id]
+                if not 1 <= count <= allowed:
+                    yield f"I1: {call_id} of {thread} ran {count} times, allowed {allowed} times"
+
+    def _against_journal(self) -> Iterator[str]:
         begun = self._count("SELECT thread_id, call_id FROM journal WHERE status <> 'not_started'")
         approved = self._count("SELECT thread_id, call_id FROM decisions WHERE kind = 'approve'")
         retried = self._count("SELECT thread_id, call_id FROM decisions WHERE kind = 'retry'")
         for thread, folder in self.tasks.items():
-            for call_id in _CALLS:
+            for call_id in self.calls:
                 key, count = (thread, call_id), _ledger(folder).count(call_id)
-                if not 1 <= count <= self.allowed[key]:
-                    yield f"I1: {call_id} of {thread} ran {count} times, allowed {self.allowed[key]} times"
                 if count > begun[key]:
                     yield f"I2: {call_id} of {thread} ran {count} times, and began {begun[key]} times"
                 if count > 1 + retried[key] or (count and not approved[key]):
