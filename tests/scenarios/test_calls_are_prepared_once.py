@@ -1,14 +1,21 @@
-"""A call is parsed, its facts collected, its change planned and compared once, however it is decided."""
+"""A call is parsed, its facts collected, its change planned and compared once, and little code runs for it."""
 
+import sys
+import threading
+import time
 from collections import Counter
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 
 import graph_agent.toolbox.call_preparation as preparation
+from graph_agent import open_session
 from graph_agent.session.session import Session
 from graph_agent.session.turn_result import TurnResult
+from tests.architecture.checkout import ROOT
+from tests.fakes.openai_server import TC, TXT, FakeOpenAI
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.fakes.toolbox_world import World
 from tests.scenarios.stage import Stage
@@ -103,3 +110,39 @@ async def test_an_edit_at_the_prompt_is_prepared_once(tmp_path: Path, counts: Co
 
     assert (world.workspace / "a.txt").read_text() == "two\n"
     assert counts == {"parse_arguments": 1, "call_facts": 1, "plan": 1, "diff_texts": 1}
+
+
+_MODULES, _FUNCTIONS = 70, 450
+"""As docs/architecture.md says; before the modules were rewritten there were 107 and 540."""
+
+
+async def test_few_modules_and_functions_run_between_a_reply_and_the_next_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls_at: dict[CodeType, list[float]] = {}
+    product = tuple(f"{ROOT / name}/" for name in ("graph_agent", "tools", "policy"))
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(product):
+            calls_at.setdefault(frame.f_code, []).append(time.monotonic())
+
+    with FakeOpenAI([TC("c1", *_WRITE), TXT("done")]) as server:
+        for name, value in (("GRAPH_AGENT_HOME", str(tmp_path / "home")), ("OPENAI_BASE_URL", server.base_url)):
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+        threading.setprofile(note)
+        sys.setprofile(note)
+        try:
+            async with open_session(workspace=tmp_path, flags={"mode": "bypassPermissions"}) as session:
+                await session.send("write it")
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        begin, end = (request.at for request in server.requests)
+
+    ran = [code for code, times in calls_at.items() if any(begin <= at <= end for at in times)]
+    modules = {code.co_filename for code in ran}
+    functions = {(code.co_filename, code.co_qualname) for code in ran}
+    assert (tmp_path / "a.txt").read_text() == "one\n"
+    assert 30 < len(modules) <= _MODULES
+    assert 200 < len(functions) <= _FUNCTIONS
