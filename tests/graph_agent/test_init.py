@@ -16,6 +16,7 @@ from graph_agent import open_graph, open_session
 from graph_agent.errors import ThreadHeld, UsageError
 from graph_agent.session.session import Session
 from tests.architecture.checkout import ROOT
+from tests.fakes.forked_command import run_forked
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
 from tests.scenarios.command import Command, free_port, until
 
@@ -40,6 +41,13 @@ def program(
         check=False,
     )
     return done.returncode, done.stdout
+
+
+def forked_program(text: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+    """The same in a process that need not load the libraries again."""
+    (folder / "program.py").write_text(text, encoding="utf-8")
+    done = run_forked((), folder, environment, "y\n", module="program")
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.slow
@@ -88,7 +96,7 @@ def test_the_programs_on_the_graph_print_what_they_are_for(tmp_path: Path, text:
     with FakeOpenAI(script) as server:
         # The offline mode does not know tools of others.
         address = server.base_url if "create_tool" in text else None
-        code, told = program(text, tmp_path, Command(tmp_path, address).env)
+        code, told = forked_program(text, tmp_path, Command(tmp_path, address).env)
 
     assert (code, re.search(printed, told.rstrip(), re.DOTALL) is not None) == (0, True), told
     if address is not None:

@@ -396,9 +396,12 @@ def bubblewrap_arguments(
             case "empty":
                 options += "--tmpfs", place, "--remount-ro", place
             case "unreadable":
-                # A command has to be able to start in its workspace.
-                mode = "0111" if mount.path in rules.writable else "0000"
-                options += "--perms", mode, "--tmpfs", place, "--remount-ro", place
+                # A command starts in its workspace, were it empty: bubblewrap would start it in / otherwise.
+                inside = [folder for folder in rules.writable if folder.is_relative_to(mount.path)]
+                options += "--perms", "0111" if inside else "0000", "--tmpfs", place
+                for folder in inside:
+                    options += "--perms", "0111", "--dir", str(folder)
+                options += "--remount-ro", place
             case _ as never:
                 assert_never(never)
     return [program, *NAMESPACE_OPTIONS, *more, *network, *_system_arguments(), *options, "--"]

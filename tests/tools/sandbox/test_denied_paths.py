@@ -246,10 +246,12 @@ async def test_what_does_not_exist_cannot_be_created_and_a_link_is_not_replaced(
 async def test_a_rule_that_closes_the_whole_workspace_does_so(
     kind: str, rule: str, around: ToolEnvironment
 ) -> None:
-    command = f"echo x > open/new; echo x > open/more; cat */* {'~/private/p' if '..' in rule else ''}"
+    command = f"pwd; echo x > open/new; echo x > open/more; cat */* {'~/private/p' if '..' in rule else ''}"
 
     output = await _by_bash(around, _box(kind, around.workspace, rule), command)
 
+    # Never in / for want of a workspace: there the command would be about the whole disk.
+    assert output.startswith(f"{around.workspace}\n")
     assert ("contents of" in output) is rule.startswith("write")
     assert sorted(path.name for path in (around.workspace / "open").iterdir()) == ["new", "tool"]
     assert (around.workspace / "open" / "new").read_text() == "contents of new\n"
