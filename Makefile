@@ -30,15 +30,16 @@ run: $(READY) ## open the chat in ./playground, a small sample workspace (WORKSP
 	@if [ -t 0 ] && [ -t 1 ]; then "$(PY)" -m graph_agent chat --workspace "$(WORKSPACE)"; \
 	else text=$$("$(PY)" -c "$(READ_STDIN)"); \
 	if [ -n "$$text" ]; then printf '%s\n' "$$text" | "$(PY)" -m graph_agent run --workspace "$(WORKSPACE)" -; \
-	else echo "graph-agent is a coding agent for the terminal. Run make run in a terminal to open its chat."; \
-	echo "To watch it being killed and recover, on temporary files: make demo"; fi; \
+	else echo "graph-agent is a coding agent for the terminal."; echo "Run make run in a terminal to open its chat."; \
+	echo "To watch it being killed and recover: make demo"; fi; \
 	fi || case $$? in 3|4|130) ;; *) exit 1 ;; esac
 
 demo: $(READY) ## show a kill and its recovery in a minute, on temporary files
 	@"$(PY)" -m graph_agent demo || case $$? in 130) ;; *) exit 1 ;; esac
 
 test: $(READY) ## run the test suite without the long sweeps (about ten minutes on two cores)
-	@echo "Running the test suite: about ten minutes on two cores. make test-quick takes under two minutes."
+	@echo "Running the test suite: about ten minutes on two cores."
+	@echo "make test-quick takes under two minutes."
 	@"$(PY)" -m pytest -q -m "not sweep" -n auto --maxprocesses 8 --dist worksteal
 
 test-quick: $(READY) ## run the unit tests only (under two minutes)
@@ -87,17 +88,17 @@ READ_STDIN = import select, sys; print(sys.stdin.read() if select.select([sys.st
 
 # $(call STEP,TEXT,COMMAND): runs one step of the set-up and shows its time, on a terminal while it runs, and with pip how many
 # packages are there. What the command prints is shown only if it fails.
-STEP = began=$$(date +%s); printf '  %-46s' $(1); { $(2); } >"$(VENV).log" 2>&1 </dev/null & step=$$!; trap 'kill $$step; exit 130' INT TERM; \
-	while kill -0 $$step 2>/dev/null; do sleep 0.2; [ ! -t 1 ] || printf '\r  %-46s %3d s%s ' $(1) $$(($$(date +%s) - began)) \
+STEP = began=$$(date +%s); printf '  %-30s' $(1); { $(2); } >"$(VENV).log" 2>&1 </dev/null & step=$$!; trap 'kill $$step; exit 130' INT TERM; \
+	while kill -0 $$step 2>/dev/null; do sleep 0.2; [ ! -t 1 ] || printf '\r  %-30s %3d s%s ' $(1) $$(($$(date +%s) - began)) \
 	"$$(awk '/^Collecting /{n++} /^Installing /{i=1} END {if (i) print ", installing"; else if (n) print ", package " n}' "$(VENV).log")"; \
 	done; wait $$step || { printf '\r%s failed:\n' $(1); cat "$(VENV).log"; exit 1; } >&2; \
-	[ ! -t 1 ] || printf '\r%80s\r  %-46s' '' $(1); printf ' %3d s\n' $$(($$(date +%s) - began)); rm -f "$(VENV).log"
+	[ ! -t 1 ] || printf '\r%58s\r  %-30s' '' $(1); printf ' %3d s\n' $$(($$(date +%s) - began)); rm -f "$(VENV).log"
 
 $(READY): requirements-dev.txt pyproject.toml
-	@echo "Setting up $(VENV), once; this needs the network and a few minutes:"
+	@echo "Setting up $(VENV) (once; needs the network, a few minutes):"
 	@$(FIND_PYTHON); $(call STEP,"1/4 create $(VENV)","$$python" -m venv "$(VENV)" || \
 	{ echo "Python's venv module is missing or incomplete; on Debian and Ubuntu: apt install python3-venv"; false; })
-	@$(call STEP,"2/4 download and install the dependencies","$(PY)" -m pip install --disable-pip-version-check --no-color \
+	@$(call STEP,"2/4 install the dependencies","$(PY)" -m pip install --disable-pip-version-check --no-color \
 	--progress-bar off --require-hashes -r requirements-dev.txt)
 	@$(call STEP,"3/4 install graph-agent","$(PY)" -m pip install --disable-pip-version-check --no-deps --no-build-isolation \
 	--no-index -e .)

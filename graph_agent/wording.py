@@ -26,6 +26,7 @@ __all__ = [
     "format_age",
     "format_count",
     "format_names",
+    "fuzzy_pattern",
     "mixed_alphabets",
     "parts",
 ]
@@ -138,6 +139,12 @@ def age_seconds(iso: str | None) -> float | None:
         return max((datetime.now(UTC) - datetime.fromisoformat(iso or "")).total_seconds(), 0)
     except (ValueError, TypeError):
         return None
+
+
+def fuzzy_pattern(typed: str) -> re.Pattern[str]:
+    """Matches a text that has all typed characters in their order, in upper or lower case."""
+    characters = map(re.escape, typed)
+    return re.compile("".join(f"[^{one}]*{one}" for one in characters), re.IGNORECASE)
 
 
 def format_count(count: int, noun: str) -> str:

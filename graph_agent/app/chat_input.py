@@ -25,6 +25,7 @@ from graph_agent.config.paths import (
 from graph_agent.config.project import PROJECT_COMMANDS
 from graph_agent.config.user_commands import UserCommand, command_name, expand_user_command, parse_user_command
 from graph_agent.errors import UsageError
+from graph_agent.wording import fuzzy_pattern
 from tools.base import ToolContext
 from tools.file_ops.images import MAX_BYTES, image_size, is_whole_image, media_type_of
 from tools.ignore_files import IgnoreRules, is_hidden
@@ -142,7 +143,8 @@ class FileNames:
         if self._read_at is None or time.monotonic() - self._read_at > _FRESH_S:
             self._tree = read_tree(self._workspace)
             self._read_at = time.monotonic()
-        names = [name for name in self._tree if wanted in name.lower() and name != typed]
+        pattern = fuzzy_pattern(wanted)
+        names = [name for name in self._tree if pattern.match(name) and name != typed]
         names.sort(key=lambda name: (_rank(name.lower(), wanted), len(name), name))
         return list(dict.fromkeys((*beside, *names)))[:_MAX_NAMES]
 
@@ -184,7 +186,9 @@ def _rank(name: str, wanted: str) -> int:
     last = name.rstrip("/").rpartition("/")[2]
     if name.startswith(wanted):
         return 0
-    return 1 if last.startswith(wanted) else 2 if wanted in last else 3
+    if last.startswith(wanted):
+        return 1
+    return 2 if wanted in last else 3 if wanted in name else 4
 
 
 class PastedImage(NamedTuple):

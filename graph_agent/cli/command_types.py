@@ -5,6 +5,7 @@ Typer validates every value with pydantic, which takes longer to load than a rea
 
 import math
 import os
+import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -40,6 +41,9 @@ _ID_PARAMETERS = ("call", "checkpoint", "identifier", "new", "old", "resume", "t
 
 _NEWEST = "\0newest"
 """Placeholder for the missing ID of a bare `--resume`; no argument can contain it."""
+
+_INDENT = 2
+_SHELL_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|\S)+""")
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _ABOVE_ZERO = 0.01
@@ -223,7 +227,22 @@ def command_group(help_text: str) -> Typer:
 def write_examples(path: str, formatter: Any) -> None:
     """Write the examples of the command with this path below its help."""
     if lines := find_examples(path):
-        formatter.write("\nExamples:\n" + "".join(f"  {line}\n" for line in lines))
+        from graph_agent.cli.views.table import line_width
+
+        width = line_width() if sys.stdout.isatty() else None
+        formatter.write("\nExamples:\n" + "".join(f"  {_fold_command(line, width)}\n" for line in lines))
+
+
+def _fold_command(line: str, width: int | None) -> str:
+    """A command line that a shell still takes as one when it is folded."""
+    if width is None or len(line) + _INDENT <= width:
+        return line
+    folded, taken = "", _INDENT
+    for word in _SHELL_WORD.findall(line):
+        if folded and taken + len(word) + len(" \\") >= width:
+            folded, taken = f"{folded.rstrip()} \\\n{' ' * 2 * _INDENT}", 2 * _INDENT
+        folded, taken = f"{folded}{word} ", taken + len(word) + 1
+    return folded.rstrip()
 
 
 class _Converter:

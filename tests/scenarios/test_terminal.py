@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from graph_agent.app.model_trial import red_square
-from tests.fakes.openai_server import DELAY, TCS, TXT
+from tests.fakes.openai_server import DELAY, TC, TCS, TXT
 from tests.fakes.pty_chat import PtyChat
 from tests.fakes.pty_program import PtyProgram
 from tests.fakes.terminal_keys import KEYS
-from tests.scenarios.command import scripted, until
+from tests.scenarios.command import Scripted, scripted, until
 
 _CTRL_D, _CTRL_U, _ESC = "\x04", "\x15", "\x1b"
 _AT_ONCE = 40
@@ -173,7 +173,7 @@ _SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "a message": (("go\r",), ("> go", "hello [red]x[/]", "mode default")),
     "wide characters": (("日本語 🎉 é\x7f\x7f\x7f go",), ("> 日本語  go", "mode default")),
     "several lines": (("one\ntwo",), ("> one", "two", "mode default")),
-    "a long paste": ((f"\x1b[200~{'line' + chr(10) * 30}\x1b[201~",), ("> [pasted 31 lines]",)),
+    "a long paste": ((f"\x1b[200~{'line' + chr(10) * 30}\x1b[201~",), ("> [pasted 30 lines]",)),
     "Shift-Tab": (("\x1b[Z",), ("acceptEdits",)),
     "Shift-Tab again": (("\x1b[Z",), ("plan",)),
     "an unknown command": (("/modle\r",), ("Unknown command /modle. Did you mean /mode",)),
@@ -194,6 +194,58 @@ def test_what_is_done_is_shown_in_a_terminal_of_any_width(tmp_path: Path, column
         lines = chat.shows(*shown)
         assert max(map(len, lines)) <= columns, name
         chat.types(_CLEAR)
+
+
+_VIEWS = (
+    *(
+        "help",
+        "status",
+        "doctor",
+        "policy",
+        "memory",
+        "inspect",
+        "tools",
+        "calls",
+        "history",
+        "threads",
+        "mcp",
+        "context",
+    ),
+    *("cost", "diff", "modle", "rewind 9", "export no/such/folder/with/a/rather/long/name/of/its/own/out.html"),
+)
+
+
+def _shown_in_views(command: Scripted, columns: int) -> set[str]:
+    """The words on the screen after all views of the chat; what differs between runs is gone."""
+    chat = PtyProgram(["-m", "graph_agent", "-c"], command.workspace, {**command.env, **_TERM}, (columns, 200))
+    chat.shows("mode default")
+    chat.types("".join(f"/{view}\r" for view in _VIEWS))
+    chat.shows("out.html': No")
+    chat.types(_CTRL_D)
+    chat.ends()
+    text = re.sub(r"… shortened; in full: `[^`]*`", "", " ".join(chat.screen.lines))
+    return set(re.sub(r"\d+", "0", text).split())
+
+
+def _is_whole(word: str, words: set[str]) -> bool:
+    """Whether the word, or a path of which these are whole parts, is among the words; a table may shorten it."""
+    around = re.compile(rf"(?:.*/)?{re.escape(word)}{'' if word.endswith('/') else '(?:$)'}")
+    return "…" in word or word in words or any(around.match(one) for one in words)
+
+
+@pytest.mark.slow
+def test_no_view_is_folded_within_a_word_at_any_width(tmp_path: Path) -> None:
+    folder = tmp_path / "a-folder-with-a-rather-long-name" / "and-another-one-in-it"
+    folder.mkdir(parents=True)
+    with scripted(folder, [TC("c1", "ls", {"path": "."}), TXT("A reply.")]) as command:
+        command("run", "look around", "--thread", "shop")
+        words = _shown_in_views(command, 400)
+        broken = {
+            columns: [word for word in _shown_in_views(command, columns) if not _is_whole(word, words)]
+            for columns in (60, 80, 120)
+        }
+
+    assert broken == {60: [], 80: [], 120: []}
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from prompt_toolkit.history import History
 from graph_agent.cli.chat.command_table import COMMANDS, MODES
 from graph_agent.cli.render.themes import THEME_NAMES
 from graph_agent.errors import AgentError
-from graph_agent.wording import escape
+from graph_agent.wording import escape, fuzzy_pattern
 
 if TYPE_CHECKING:
     from graph_agent.app.chat_input import FileNames
@@ -69,7 +69,8 @@ class ChatCompleter(Completer):
                     command = command if command == "revoke" else ""
                 candidates = self._values(command, typed) if blank else self._commands()
                 written = typed if blank else text
-                matching = [one for one in candidates if _is_like(one[0], written)]
+                pattern = fuzzy_pattern(written)
+                matching = [one for one in candidates if pattern.match(one[0])]
                 # What begins with it comes first; the others in their order.
                 for value, shown, about in sorted(matching, key=lambda one: not one[0].startswith(written)):
                     yield Completion(value, -len(written), display=escape(shown), display_meta=escape(about))
@@ -87,8 +88,8 @@ class ChatCompleter(Completer):
         """What is written, shown and said about each command; built-in ones first: they need no files."""
         # Without their arguments, which `/help` shows, the descriptions fit beside them at 60 columns.
         yield from ((f"/{name}", f"/{name}", command.does) for name, command in COMMANDS.items())
-        own = importlib.import_module("graph_agent.app.chat_input").user_commands(self._workspace)
-        yield from ((f"/{name}", one.usage, one.does) for name, one in own.known.items() if name not in COMMANDS)
+        own = importlib.import_module("graph_agent.app.chat_input").user_commands(self._workspace).known
+        yield from ((f"/{name}", f"/{name}", command.does) for name, command in own.items() if name not in COMMANDS)
 
     def _values(self, command: str, typed: str) -> Iterator[tuple[str, str, str]]:
         """The same of each value of the command's argument."""
@@ -107,12 +108,6 @@ class ChatCompleter(Completer):
             sources: Any = importlib.import_module("graph_agent.cli.completion").SOURCES
             for item in sources[_SOURCES[command]](self._database, typed):
                 yield item.value, item.value, item.help or ""
-
-
-def _is_like(value: str, typed: str) -> bool:
-    """Whether all typed characters are in the value, in their order."""
-    rest = iter(value.lower())
-    return all(character in rest for character in typed.lower())
 
 
 class TypedHistory(History):

@@ -9,7 +9,6 @@ import importlib
 import os
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.session_target import Target, open_target
-from graph_agent.cli.views.table import is_plain_terminal, truncate
+from graph_agent.cli.views.table import is_plain_terminal, truncate, wrap_line
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, own_command
 from graph_agent.config.project import has_project_files
 from graph_agent.errors import UsageError
@@ -76,8 +75,7 @@ def open_chat(target: Target | Callable[[], Target], message: str | None, *, db:
 def _print_head(target: Target) -> None:
     parts = ("graph-agent", escape(str(target.workspace)), "/help for commands")
     width = shutil.get_terminal_size().columns
-    head = textwrap.fill(" · ".join(parts), width, break_long_words=False, break_on_hyphens=False)
-    sys.stdout.write(f"{head}\n")
+    sys.stdout.writelines(f"{line}\n" for line in wrap_line(" · ".join(parts), width))
 
 
 async def _chat(

@@ -463,10 +463,11 @@ def _read_piped() -> str:
     if not is_piped_input():
         return ""
     if not select.select([sys.stdin], [], [], _PIPE_SECONDS)[0]:
-        sys.stderr.write(
-            f"graph-agent: Nothing was piped in within {_PIPE_SECONDS} s; the prompt is sent without piped input. "
-            "`graph-agent run -` waits for all of stdin.\n"
-        )
+        from graph_agent.cli.views.table import wrap_message
+
+        note = f"Nothing was piped in within {_PIPE_SECONDS} s; the prompt is sent without piped input."
+        text = f"graph-agent: {note} `graph-agent run -` waits for all of stdin."
+        sys.stderr.write(f"{wrap_message(text)}\n")
         return ""
     return read_stdin()
 

@@ -211,9 +211,14 @@ class ProgressReporter:
             case _:
                 pass
 
-    def print(self, line: str) -> None:
-        """Print one line, made safe."""
-        self._stream.write(f"{escape(runnable_hints(line))}\n")
+    def print(self, line: str, *, is_folded: bool = True) -> None:
+        """Print one line, made safe; one that is to be copied should not be folded."""
+        text = escape(runnable_hints(line))
+        if is_folded and self._stream is sys.stderr:
+            from graph_agent.cli.views.table import wrap_message
+
+            text = wrap_message(text)
+        self._stream.write(f"{text}\n")
         self._stream.flush()
 
 

@@ -291,7 +291,7 @@ class _Run:
     def _print_resume_hint(self) -> None:
         if self._thread_id and self._has_checkpoint:
             for line in resume_lines(self._thread_id):
-                self._progress.print(line)
+                self._progress.print(line, is_folded=False)
 
     def _print_report(self, report: Mapping[str, Any]) -> None:
         match self._request.output:

@@ -1,6 +1,5 @@
 """The keys of a question, the one line that shows them, how they are chosen, and which one a line stands for."""
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +19,7 @@ from graph_agent.cli.prompts.keyboard import (
     clear,
     end_of,
 )
-from graph_agent.cli.views.table import truncate
+from graph_agent.cli.views.table import truncate, wrap_line
 from graph_agent.wording import BACK, Choice
 
 __all__ = [
@@ -154,7 +153,7 @@ def prompt_fragments(prompt: str | KeyLine, width: int, typed: str) -> list[tupl
     if isinstance(prompt, KeyLine):
         return prompt.fragments(width, typed)
     room = max(width - _INPUT_WIDTH, _INPUT_WIDTH)
-    return [("", "\n".join(textwrap.wrap(prompt.rstrip(), room)) + " ")]
+    return [("", "\n".join(wrap_line(prompt.rstrip(), room)) + " ")]
 
 
 def bind_answering(keys: KeyBindings, current: Callable[[], KeyLine | None]) -> None:

@@ -444,7 +444,7 @@ class Pastes:
 
     def shorten(self, text: str) -> str:
         """The text, or what stands for it on the line until it is entered."""
-        lines = text.count("\n") + 1
+        lines = text.removesuffix("\n").count("\n") + 1
         if lines <= _PASTE_LINES:
             return text
         name = f"[pasted {lines} lines]"

@@ -55,7 +55,8 @@ def fold(
     """The line folded by cells behind the gutter; further pieces come behind `indent`.
 
     Args:
-        by_words: fold between words where there are blanks. What would run is folded by cells alone.
+        by_words: fold between words where there are blanks, and a longer path after a slash. What would run is
+            folded by cells alone.
     """
     following = gutter if indent is None else indent
     room = max(_NARROWEST, width - max(cell_len(gutter), cell_len(following)))
@@ -64,7 +65,7 @@ def fold(
     while len(piece := next(filter(None, chop_cells(remainder, room)), remainder)) < len(remainder):
         size = len(piece)
         if by_words:
-            size = size + 1 if remainder[size] == " " else piece.rfind(" ") + 1 or size
+            size = size + 1 if remainder[size] == " " else piece.rfind(" ") + 1 or piece.rfind("/") + 1 or size
         position, remainder = position + size, remainder[size:]
         offsets.append(position)
     pieces = line.divide(offsets)

@@ -178,7 +178,8 @@ class TurnDisplay:
 
     def line(self, text: Text) -> None:
         """Print one line, wrapped by words."""
-        self.lines(list(text.wrap(self._console, self.width, overflow="fold")))
+        lines = text.split("\n", allow_blank=True)
+        self.lines([piece for one in lines for piece in fold(one, self.width, by_words=True)])
 
     def lines(self, lines: Sequence[Text]) -> None:
         """Print lines that fit the width."""

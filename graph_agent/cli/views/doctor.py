@@ -8,14 +8,13 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from graph_agent.app.doctor import Check, back_up, copy_database, run_checks, run_update
 from graph_agent.cli.views.format import confirm
-from graph_agent.cli.views.table import line_width, print_lines, print_result, print_text
+from graph_agent.cli.views.table import print_lines, print_result, print_text
 from graph_agent.config.paths import runnable_hints
 from graph_agent.errors import UsageError
 from graph_agent.wording import escape, format_count
@@ -53,13 +52,9 @@ def print_checks(database: Path, *, as_json: bool, repairs: "Sequence[RepairMess
 
 
 def format_check(check: Check) -> list[str]:
-    """The lines of one check with its hint, wrapped at the width of the terminal; in a pipe, not wrapped."""
+    """The lines of one check with its hint."""
     mark = "ok  " if check.ok else ("FAIL" if check.matters else "note")
     texts = [escape(runnable_hints(text)) for text in (check.detail, check.hint) if text]
-    if (width := line_width()) is not None:
-        texts = [
-            line for text in texts for line in wrap(text, max(width - _MARGIN, 20), break_on_hyphens=False) or [""]
-        ]
     first, *more = texts
     return [f"{mark}  {check.name:<12} {first}", *(f"{'':{_MARGIN}}{line}" for line in more)]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graph_agent.app.reader import read_database
-from graph_agent.cli.views.table import colorize, format_time
+from graph_agent.cli.views.table import colorize, format_time, line_width, wrap_line, wrap_message
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallEnd, Reader, describe_end
 from graph_agent.ports.stored_text import plain_text
@@ -49,6 +49,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _MAX_MESSAGE_LINES = 8
 _MAX_ARGUMENT_CHARS = 120
 _MAX_COMMAND_CHARS = 80
+_ANSWER_WIDTH = 8
 _ROLES = {"human": "user", "ai": "assistant"}
 _TODO_MARKS = {"completed": "[x]", "in_progress": "[>]"}
 _COMPACTION_METHODS = {
@@ -98,7 +99,7 @@ def open_reader(database: Path) -> Reader:
     """Open the database for reading; prints the reader's note, if any, on stderr."""
     reader = read_database(database)
     if reader.note:
-        sys.stderr.write(f"graph-agent: {escape(reader.note)}\n")
+        sys.stderr.write(f"{wrap_message(escape(f'graph-agent: {reader.note}'))}\n")
     return reader
 
 
@@ -117,7 +118,8 @@ def confirm(question: str, *, hint: str = "") -> bool:
     Raises:
         UsageError: stdin ended. The message ends with the `hint` how to do without an answer.
     """
-    sys.stdout.write(f"{question} [y/N] ")
+    lines = wrap_line(f"{question} [y/N]", line_width() or len(question) + _ANSWER_WIDTH)
+    sys.stdout.write("\n".join(lines) + " ")
     sys.stdout.flush()
     answer = sys.stdin.readline()
     if not answer and hint:

@@ -75,7 +75,7 @@ def list_servers(*, as_json: bool, live: Mapping[str, ServerChanged] = MappingPr
         now = live.get(server.name)
         if now is None:
             return _STATES[server.state]
-        return f"running, {now.tools} tools" if now.state == "running" else now.state
+        return f"running, {format_count(now.tools, 'tool')}" if now.state == "running" else now.state
 
     columns = {
         "SERVER": lambda server: server.name,

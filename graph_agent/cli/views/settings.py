@@ -153,7 +153,7 @@ def project_json(project: Project) -> dict[str, Any]:
 def print_ignored_files(project: Project) -> None:
     """Print on stderr which files of the folder are ignored."""
     for notice in project_notices(project):
-        sys.stderr.write(f"note: {escape(notice)}\n")
+        sys.stderr.write(f"{wrap_message(escape(f'note: {notice}'))}\n")
 
 
 def show_settings(database: str | None = None, *, as_json: bool) -> None:

@@ -66,6 +66,7 @@ _COLUMN_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
 """Between two columns."""
 _WORD = re.compile(r"^ +|[^ ]+ *")
 """Also the indentation of a line."""
+_PATH_PART = re.compile(r"/*[^/]+/*|/+")
 _GAP = 2
 _MAX_UNSHORTENED_ID = 20
 _SHORT_ID = 8
@@ -205,7 +206,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    """The line folded between words, with its colours; words stay whole.
+    """The line folded between words, with its colours; a path that is wider than a line also after a slash.
 
     Further lines are indented like it, or like its last column where that leaves room.
     """
@@ -215,7 +216,7 @@ def wrap_line(line: str, width: int) -> list[str]:
     columns = [len(plain) - len(plain.lstrip(" ")), *(found.end() for found in _COLUMN_GAP.finditer(plain))]
     indent = " " * max((text_width(plain[:at]) for at in columns if at <= width // 2), default=width // 3)
     lines, taken = [""], 0
-    for word in _WORD.findall(line):
+    for word in _breakable(line, width - len(indent)):
         size = text_width(_COLOR.sub("", word))
         needed = text_width(_COLOR.sub("", word).rstrip(" "))
         if taken + needed > width and lines[-1].strip(" "):
@@ -226,6 +227,13 @@ def wrap_line(line: str, width: int) -> list[str]:
         taken += size
     lines[-1] = lines[-1].rstrip(" ")
     return lines
+
+
+def _breakable(line: str, room: int) -> Iterator[str]:
+    """The words of a line; a path that is wider than the room in parts. An address stays one word, to be opened."""
+    for word in _WORD.findall(line):
+        is_path = text_width(_COLOR.sub("", word).rstrip(" ")) > room and "://" not in word
+        yield from _PATH_PART.findall(word) if is_path else (word,)
 
 
 def wrap_message(text: str) -> str:

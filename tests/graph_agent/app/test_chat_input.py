@@ -97,9 +97,10 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("", ["a b.txt", "docs/", "link", "src/", "zeta.py"]),
         ("src/", ["src/app.py", "src/deep/", "src/deep/apple.txt"]),
-        ("src/a", ["src/app.py"]),
+        ("src/a", ["src/app.py", "src/deep/apple.txt"]),
         ("app", ["src/app.py", "docs/app.md", "src/deep/apple.txt"]),
         ("./zeta", ["zeta.py"]),
+        ("sdtx", ["src/deep/apple.txt"]),
         (".e", [".env"]),
         ("out", ["out/"]),
         ("out/m", ["out/made.py"]),
@@ -107,7 +108,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("none of it", []),
     ],
 )
-def test_names_are_offered_by_folder_and_by_any_part_of_them(
+def test_names_are_offered_by_folder_and_by_letters_of_their_paths(
     workspace: Path, typed: str, available: list[str]
 ) -> None:
     assert sorted(FileNames(workspace).like(typed)) == sorted(available)
@@ -116,6 +117,7 @@ def test_names_are_offered_by_folder_and_by_any_part_of_them(
 def test_the_likeliest_comes_first(workspace: Path) -> None:
     assert FileNames(workspace).like("deep") == ["src/deep/", "src/deep/apple.txt"]
     assert FileNames(workspace).like("app")[0] == "src/app.py"
+    assert FileNames(workspace).like("sapp") == ["src/app.py", "docs/app.md", "src/deep/apple.txt"]
 
 
 def test_folders_outside_are_offered_by_name_only(workspace: Path) -> None:

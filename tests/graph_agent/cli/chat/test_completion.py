@@ -51,7 +51,7 @@ def test_an_offer_says_what_the_command_does_and_shows_no_foreign_escape(typing:
 
     [one] = typing.offers.get_completions(Document("/zap"), CompleteEvent())
 
-    assert (one.display_text, one.display_meta_text) == ("/zap IT", "Red \\x1b[31m")
+    assert (one.display_text, one.display_meta_text) == ("/zap", "Red \\x1b[31m")
 
 
 def test_modes_threads_checkpoints_and_grants_are_offered_behind_their_commands(

@@ -113,10 +113,11 @@ def test_the_sides_of_a_hunk_are_the_texts_before_and_after() -> None:
     assert (hunk.side("-"), hunk.side("+")) == ("same\n\\old", "same\nnew\n")
 
 
-def test_a_line_is_folded_between_words_without_blanks_at_its_ends() -> None:
-    pieces = fold(Text("one two three-and-more four"), 10, "  ", by_words=True)
+def test_a_line_is_folded_between_words_without_blanks_at_its_ends_and_a_path_after_a_slash() -> None:
+    pieces = fold(Text("one two three-and-more four a/bcd/efg/hij"), 10, "  ", by_words=True)
 
-    assert [piece.plain for piece in pieces] == ["  one two", "  three-an", "  d-more", "  four"]
+    folded = ["one two", "three-an", "d-more", "four", "a/bcd/", "efg/hij"]
+    assert [piece.plain for piece in pieces] == [f"  {line}" for line in folded]
 
 
 def test_a_missing_last_line_feed_stays_visible() -> None:

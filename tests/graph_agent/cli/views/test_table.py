@@ -227,6 +227,9 @@ def test_an_ascii_stdout_gets_escapes(rows: Rows) -> None:
         ("  words indented", ["  words", "  indented"]),
         ("a b  c d e f", ["a b  c d e", "     f"]),
         ("a long column  b c", ["a long", "column  b c"]),
+        ("in /abc/de/fghijk/l", ["in /abc/de/", "fghijk/l"]),
+        ("at  /abc/defgh/i", ["at  /abc/", "    defgh/i"]),
+        ("at http://a/b/c", ["at", "http://a/b/c"]),
     ],
 )
 def test_a_line_is_folded_below_its_last_column_where_that_leaves_room(line: str, lines: list[str]) -> None:
