@@ -400,7 +400,7 @@ class EventBus:
         for subscriber in tuple(self._subscribers):
             try:
                 subscriber(self._count, event)
-            except Exception:  # noqa: BLE001 - the one boundary between the run and whoever watches it
+            except Exception:  # noqa: BLE001 - the one boundary between the run and its subscribers
                 _log.exception("subscriber failed on event %d (%s)", self._count, event.type)
         if self._begins_with is not None:
             self.release()

@@ -381,7 +381,7 @@ class BaseTool:
         self.workspace = workspace
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Check the arguments of every call: whoever calls `execute` gets a result for bad ones too."""
+        """Check the arguments of every call, so that bad ones give an error result however `execute` is called."""
         super().__init_subclass__(**options)
         execute: Any = cls.__dict__.get("execute")
         if isasyncgenfunction(execute):

@@ -96,7 +96,7 @@ class Connection:
         self._is_closed = False
 
     def receive(self, line: bytes) -> None:
-        """Take in one line: answer it, begin to serve it, or hand it to whoever waits for it."""
+        """Take in one line: answer it, begin to serve it, or hand it to the caller that waits for it."""
         if not line.strip():
             return
         try:
@@ -145,7 +145,7 @@ class Connection:
             self._asked.pop(number, None)
 
     async def close(self) -> None:
-        """End what is being served; whoever waits for the peer gets a `PeerError`."""
+        """End what is being served; callers that wait for the peer get a `PeerError`."""
         self._is_closed = True
         for answer in self._asked.values():
             if not answer.done():

@@ -1,7 +1,7 @@
 """One thread that a client works with: its turns, one after another, and its questions as permission requests.
 
 A permission request is only a view of a stored question. If it is lost with the process, with the editor or by
-being dismissed, the question stays, and whoever opens the thread next is asked again.
+being dismissed, the question stays and is asked again when the thread is next opened.
 """
 
 import asyncio
@@ -176,7 +176,7 @@ class ClientSession:
         return self._config_options()
 
     async def close(self) -> None:
-        """Interrupt what runs, so that whoever opens the thread next continues it, and release the thread."""
+        """Interrupt what runs, so that the next process continues it, and release the thread."""
         self._is_ending = True
         for task in self._background:
             task.cancel()

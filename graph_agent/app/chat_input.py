@@ -114,7 +114,7 @@ def _own_commands() -> Iterator[UserCommand]:
 
 _MAX_NAMES = 30
 _WALK_S = 0.4
-"""How long the tree is searched; whoever waits for the names types on meanwhile."""
+"""How long the tree is searched; the user goes on typing meanwhile."""
 _FRESH_S = 5.0
 
 

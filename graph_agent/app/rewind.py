@@ -52,7 +52,7 @@ class RewindOutcome:
 
     plan: RewindPlan
     is_done: bool
-    """False: it was only looked at, refused by whoever was asked, or stopped by a conflict."""
+    """False: it was only previewed, refused by the user, or stopped by a conflict."""
     head: str
     """The newest checkpoint of the thread now."""
     left: tuple[str, ...] = ()

@@ -1,8 +1,9 @@
 """The files of a project folder that are read for effect, and whether the user trusted exactly their contents.
 
-This module looks at names only: whoever opens the files safely passes in their contents. AGENTS.md files are also
-looked for in folders below, a few levels down; hidden folders and repositories of their own are skipped. Where a
-project has no file for this agent, its file of the same kind for another agent is read instead: a fall-back.
+This module looks at names only: the caller opens the files safely and passes in their contents. AGENTS.md files
+are also looked for in folders below, a few levels down; hidden folders and repositories of their own are skipped.
+Where a project has no file for this agent, its file of the same kind for another agent is read instead, as a
+fall-back.
 """
 
 import os

@@ -271,7 +271,7 @@ class Journal:
         return self._write(write)
 
     def find_answer(self, call: JournalCall, question: Question) -> Answer | None:
-        """The answer to this very question, from whoever gave it first."""
+        """The first answer to exactly this question."""
         return self._work(lambda connection: find_answer(connection, call.thread_id, question))
 
     def ask(self, task: str, number: int, asked: Sequence[tuple[JournalCall, Question]]) -> None:

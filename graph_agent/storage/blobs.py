@@ -77,7 +77,7 @@ class FileBlobs:
         return f"{_safe(thread_id)}/{_safe(call_id)}-{attempt}.out"
 
     def drop_spools(self, thread_id: str) -> None:
-        """Remove what the calls of a thread wrote while they ran. Only whoever holds a thread may do that to it."""
+        """Remove what a thread's calls wrote while they ran. Only the process that holds the thread may do that."""
         import shutil  # noqa: PLC0415 - commands that only read do without
 
         shutil.rmtree(self.folder / "spool" / _safe(thread_id), ignore_errors=True)

@@ -396,7 +396,7 @@ def bubblewrap_arguments(
             case "empty":
                 options += "--tmpfs", place, "--remount-ro", place
             case "unreadable":
-                # A command starts in its workspace, were it empty: bubblewrap would start it in / otherwise.
+                # A command starts in its workspace even if that is closed; without one, bubblewrap starts it in /.
                 inside = [folder for folder in rules.writable if folder.is_relative_to(mount.path)]
                 options += "--perms", "0111" if inside else "0000", "--tmpfs", place
                 for folder in inside:

@@ -153,7 +153,7 @@ class ShellExit:
     """How a background shell ended."""
 
     why: str
-    """exited, memory_limit, process_limit, sandbox_failed; or the word of whoever ended it."""
+    """exited, memory_limit, process_limit, sandbox_failed; or the word of the caller that ended it."""
     code: int | None = None
     """Exit code, or minus the signal; None if nobody observed it."""
     trouble: str = ""

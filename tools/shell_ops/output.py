@@ -213,7 +213,7 @@ class ShellReport:
     """What a shell reported of the commands that it ran; see `process.shell_prelude`."""
 
     code: int | None = None
-    """Its exit code; None if it did not exit by itself."""
+    """Its exit code; None if it did not exit on its own."""
     folder: str = ""
     """The folder in which it exited."""
     last: tuple[int, ...] = ()

@@ -105,7 +105,7 @@ class EarlyRequest:
     async def answer(self) -> EarlyAnswer | None:
         """The answer, once; None if the request has to be sent again, because none came from the endpoint.
 
-        Errors are not reported: whoever sends the request again meets them too.
+        Errors are not reported: they occur again when the turn sends the request.
         """
         if self._is_closed or self._sending is None:
             return None

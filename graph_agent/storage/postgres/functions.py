@@ -7,7 +7,7 @@ changes the order of members.
 __all__ = ["FUNCTIONS", "FUNCTIONS_VERSION", "TRIGGERS"]
 
 FUNCTIONS_VERSION = 3
-"""Raised with each change of what is below; whoever opens a database for writing brings it up to date."""
+"""Raised with each change of what is below; a process that opens a database for writing updates it."""
 
 FUNCTIONS = r"""
 CREATE OR REPLACE VIEW leases_now AS SELECT thread_id, owner_token, pid, process_started, boot_id, host, since,

@@ -36,7 +36,7 @@ LENGTH_S = 12.0
 _RENEWALS = 4
 """How many times a lease is renewed in that time."""
 _MARGIN_S = 2.5
-"""How long before its end the holder stops: a command gets two seconds to end by itself."""
+"""How long before its end the holder stops: a command gets two seconds to end on its own."""
 _RETRY_S = 0.5
 _LOOK_S = 1.0
 """A process that was paused notices within this time that its lease is over, or at once when it writes."""

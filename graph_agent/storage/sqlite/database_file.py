@@ -239,7 +239,7 @@ def has_content(path: Path) -> bool:
 def require_whole(path: Path) -> None:
     """Refuse a file that lacks pages at its end, which SQLite notices only when it reads one of them.
 
-    A log beside the file may hold the missing pages; whoever opens the file meanwhile writes through one.
+    A log beside the file may hold the missing pages; a process that opens the file meanwhile writes through one.
 
     Raises:
         DamagedDatabase: it is shorter than its header promises.

@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a file is imported, and what becomes of rows that would act there by themselves."""
+    """Where a file is imported, and what becomes of rows that would act there without being asked."""
 
     workspace: str
     """The folder that the thread and its sub-agents work in from now on, whichever the file names."""
