@@ -11,14 +11,14 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.bench import starting, steps, storage, tool_work
+from tests.bench import starting, steps, storage, terminal, tool_work
 from tests.bench.figures import Figure, Row
 from tests.bench.ground import Ground
 from tests.bench.report import as_line, heading, put_into_page, write_json
 
 __all__: list[str] = []
 
-_ROWS: Sequence[Row] = (*starting.ROWS, *steps.ROWS, *storage.ROWS, *tool_work.ROWS)
+_ROWS: Sequence[Row] = (*starting.ROWS, *steps.ROWS, *storage.ROWS, *terminal.ROWS, *tool_work.ROWS)
 _RESULTS = Path("build/bench.json")
 _PAGE = Path("docs/performance.md")
 _CODE = ("graph_agent", "policy", "tools", "tests/bench", "tests/fakes")

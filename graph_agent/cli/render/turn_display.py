@@ -111,8 +111,15 @@ class TurnDisplay:
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         self._live.take(event)
-        if isinstance(event, TextDelta | ToolCallDelta | ModelMessage | TurnEnded):
-            self._running.end(WAITING)
+        is_piece = isinstance(event, TextDelta | ToolCallDelta)
+        is_first = (is_piece or isinstance(event, ModelMessage | TurnEnded)) and self._running.end(
+            WAITING
+        ) is not None
+        self._show(event)
+        if is_piece and is_first and self._area.is_drawn:
+            self.tick()  # The first words of a reply do not wait for the next frame.
+
+    def _show(self, event: Event) -> None:
         match event:
             case SessionOpened(model=model):
                 self._is_offline = model == OFFLINE_LABEL
@@ -139,7 +146,8 @@ class TurnDisplay:
     def tick(self) -> None:
         """Draw what came since the last tick; where nothing is drawn in place, print what runs now and then.
 
-        What streams in is drawn here alone: however fast it comes, there are only as many frames as ticks.
+        What streams in is drawn here alone: however fast it comes, there are only as many frames as ticks, and one
+        for the first words of each reply.
         """
         if self._is_paused:
             return

@@ -1,6 +1,7 @@
 import io
 import os
 import re
+import sys
 import time
 
 import pytest
@@ -14,9 +15,11 @@ from graph_agent.events import (
     Event,
     ModelMessage,
     SessionOpened,
+    StepStarted,
     TextDelta,
     ToolCallCreated,
     ToolCallDecided,
+    ToolCallDelta,
     ToolCallFinished,
     ToolCallProgress,
     ToolCallStarted,
@@ -250,6 +253,46 @@ def test_one_line_says_all_the_time_what_a_turn_does(
 
     assert (at_first[-1].split(" · ")[:2], during[-2:]) == (["● 0 s", "thinking"], [line, "> typed"])
     assert seen.looks() == ["words"]
+
+
+@pytest.mark.parametrize(
+    ("piece", "shown"),
+    [(TextDelta("Well"), "Well"), (ToolCallDelta(0, "bash", '{"command": "ls"}'), "bash (streaming)")],
+    ids=["text", "call"],
+)
+def test_the_first_words_of_a_reply_are_drawn_at_once_and_the_next_with_the_next_frame(
+    piece: TextDelta | ToolCallDelta, shown: str
+) -> None:
+    seen = _Seen(80, 24)
+    seen.story.begin(lambda: ["default"])
+    seen.story(1, StepStarted(1, 5))
+    seen.looks()
+
+    seen.story(2, piece)
+    at_once, before = "\n".join(seen.looks()), seen.written
+    seen.story(3, TextDelta(" then"))
+    seen.looks()
+
+    assert (shown in at_once, seen.written == before) == (True, True)
+
+
+def test_a_token_costs_as_much_in_a_long_answer_as_in_a_short_one() -> None:
+    seen, counts = _Seen(120, 40), list[tuple[int, int]]()
+    tokens = ["The ", "worker ", "notes ", "**each** ", "attempt ", "in ", "the ", "`journal`", ".\n\n"] * 4
+
+    for _ in range(20):
+        calls, before = [0], seen.written
+        sys.setprofile(lambda _frame, what, _arg, calls=calls: calls.__setitem__(0, calls[0] + (what == "call")))
+        for token in tokens:
+            seen.story(1, TextDelta(token))
+            seen.story.tick()
+        sys.setprofile(None)
+        seen.looks()
+        counts.append((calls[0], seen.written - before))
+
+    (early_calls, early_bytes), (late_calls, late_bytes) = counts[1], counts[-1]
+    assert (late_calls <= 1.05 * early_calls, late_bytes <= 1.05 * early_bytes) == (True, True)
+    assert late_bytes <= 25 * len(tokens)
 
 
 @pytest.mark.slow
