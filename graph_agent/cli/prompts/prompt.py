@@ -149,7 +149,7 @@ class Prompt:
 
     async def _view(self, shown: Shown) -> None:
         """Show all of a page in a pager; where there is none, page by page. What was there before comes again."""
-        whole, after = shown.page.whole, shown.page.head
+        whole, after = shown.page.whole(), shown.page.head
         try:
             if is_plain_terminal():
                 is_seen = await self._turn_pages(whole)

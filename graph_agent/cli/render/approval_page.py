@@ -51,8 +51,8 @@ class Page:
     head: Sequence[Text]
     """Tool, risk and reason: shown again above the question if the body is long."""
     body: Sequence[Text]
-    whole: Sequence[Text]
-    """Everything in full, also what the body leaves to the diff."""
+    whole: Callable[[], Sequence[Text]]
+    """Everything in full, also what the body leaves to the diff; made when a pager shows it."""
     details: Sequence[Text] = ()
     """Which call it is, and where and why it asks."""
 
@@ -106,7 +106,7 @@ def approval_page(
     place = f"call {call['call_id']}, attempt {item.question.attempt}, in {workspace}"
     why = item.question.reason or call.get("reason") or ""
     details = [*_words(place, width, "dim"), *_words(why, width, "dim")]
-    return Page(head, body, [*head, *details, *_whole(call, change, width)], details)
+    return Page(head, body, lambda: [*head, *details, *_whole(call, change, width)], details)
 
 
 def _is_about_risk(item: OpenQuestion) -> bool:
@@ -163,7 +163,7 @@ def question_page(
         body = block(text, width, "  ", style="" if is_plan else "bold")
     for position, option in enumerate(() if is_plan else options, 1):
         body += fold(safe_text(option), width, f"  {position}  ", "     ")
-    return Page(head, body, [*head, *body])
+    return Page(head, body, lambda: [*head, *body])
 
 
 def recovery_page(item: OpenQuestion, width: int, place: str, sandbox: SandboxInfo | None = None) -> Page:
@@ -192,7 +192,7 @@ def recovery_page(item: OpenQuestion, width: int, place: str, sandbox: SandboxIn
         body += [Text("  output so far:"), *left_out, *output[-_OUTPUT:]]
     hint = _FOUND.get(item.finding_verdict, "")
     body += _words(" ".join(filter(None, (item.finding or sentence, hint))), width, "bold")
-    return Page(head, body, [*head, *body, *(output if len(output) > _OUTPUT else ())])
+    return Page(head, body, lambda: [*head, *body, *(output if len(output) > _OUTPUT else ())])
 
 
 def _name(call: Mapping[str, Any], change: "_Change | None") -> str:

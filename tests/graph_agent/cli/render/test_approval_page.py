@@ -197,7 +197,7 @@ def test_the_page_of_an_ordinary_call_is_short_and_says_nothing_twice(name: str)
 @pytest.mark.parametrize("name", _CALLS)
 def test_every_byte_of_the_arguments_is_in_the_whole(name: str) -> None:
     item, _ = _CALLS[name]
-    whole = "\n".join(_plain(_page(item, 1000, _ON).whole))
+    whole = "\n".join(_plain(_page(item, 1000, _ON).whole()))
 
     for value in item.call["arguments"].values():
         for line in str(value).split("\n") if isinstance(value, str) else ():
@@ -349,7 +349,7 @@ def test_a_recovery_shows_what_happened_times_output_and_finding(
     assert [line for line in _plain(shown[1:]) if "attempt 1" not in line] == lines
     assert any("attempt 1" in line for line in _plain(shown))
     if item.partial_output:
-        assert "  │ 0" in _plain(page.whole)
+        assert "  │ 0" in _plain(page.whole())
 
 
 @pytest.mark.parametrize(

@@ -281,14 +281,14 @@ def test_a_token_costs_as_much_in_a_long_answer_as_in_a_short_one() -> None:
     tokens = ["The ", "worker ", "notes ", "**each** ", "attempt ", "in ", "the ", "`journal`", ".\n\n"] * 4
 
     for _ in range(20):
-        calls, before = [0], seen.written
-        sys.setprofile(lambda _frame, what, _arg, calls=calls: calls.__setitem__(0, calls[0] + (what == "call")))
+        calls, before = list[str](), seen.written
+        sys.setprofile(lambda _frame, what, _arg: calls.append(what))  # noqa: B023 - called in this round alone
         for token in tokens:
             seen.story(1, TextDelta(token))
             seen.story.tick()
         sys.setprofile(None)
         seen.looks()
-        counts.append((calls[0], seen.written - before))
+        counts.append((len(calls), seen.written - before))
 
     (early_calls, early_bytes), (late_calls, late_bytes) = counts[1], counts[-1]
     assert (late_calls <= 1.05 * early_calls, late_bytes <= 1.05 * early_bytes) == (True, True)
