@@ -4,7 +4,6 @@ What is loaded with this module is only what the first request of a run is made 
 """
 
 import asyncio
-import contextlib
 import importlib
 import os
 from collections.abc import Mapping
@@ -23,7 +22,6 @@ from graph_agent.app.thread_start import (
     create_row,
     hold_thread,
     prepare_first_request,
-    queue_typed,
 )
 from graph_agent.app.toolset import full_registry, policy_of, sandbox_of
 from graph_agent.config.model_choice import display_url
@@ -53,7 +51,7 @@ _FLAG_SETTINGS = {
 """Command-line flags and the setting that each one gives."""
 _OTHER_FLAGS = (
     *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "mcp_servers", "read_buffer"),
-    *("may_choose_model", "model_left", "no_stream", "notify", "prompt", "sends_prompt", "trust", "typed"),
+    *("may_choose_model", "model_left", "no_stream", "notify", "prompt", "sends_prompt", "trust", "when_held"),
 )
 
 
@@ -74,8 +72,8 @@ async def open_session(
             the `thread` that a chat leaves, and the `name` of its model for the new one. `awaits_servers` waits for
             MCP servers, at most `mcp_wait`; `mcp_servers` adds tables of them. `notify` is "desktop" or a webhook's
             address. `trust` trusts the project here. `attached` files may be read anywhere, `prompt` comes first;
-            with `sends_prompt` nothing else is done before it is sent. `typed` is a future of the first message
-            of a new thread, empty for none. `read_buffer` asks the user's editor.
+            with `sends_prompt` nothing else is done before it is sent. `when_held` gets the `HeldThread` as soon
+            as messages can be stored. `read_buffer` asks the user's editor.
         bus: receives the session's events.
 
     Raises:
@@ -148,45 +146,30 @@ async def _open(request: OpenRequest, settings: Settings, bus: EventBus, opened:
     opened.push_async_callback(store.database.close)
     settings = await _with_thread_model(request, settings, threads, bus)
     row = await threads.get(request.thread_id) if request.thread_id else None
-    lock, number, is_new = thread_lock(store.database, store.clock), 0, row is None
-    if request.prompt and not request.agent:  # Which agents there are is known only once the plug-ins are loaded.
+    lock, is_new, held = thread_lock(store.database, store.clock), row is None, None
+    takes_messages = bool(request.prompt or request.when_held)
+    if takes_messages and not request.agent:  # Which agents there are is known only once the plug-ins are loaded.
         row = row or await create_row(request, settings, NO_AGENT, threads)
-        number = await hold_thread(request, row, store, lock, opened)
+        held = await hold_thread(request, row, store, lock, opened)
     registry, unusable = await asyncio.to_thread(full_registry, workspace, settings)
     agent = await asyncio.to_thread(agent_of_thread, row.agent if row else None, request.agent, settings, registry)
     request, settings = _apply_agent(agent, request, settings, row)
-    if (request.prompt and request.agent) or (request.typed is not None and is_new):
+    if takes_messages and held is None:
         row = row or await create_row(request, settings, agent, threads)
-        number = await hold_thread(request, row, store, lock, opened)
-    first = queued = None
-    if row is not None and is_new:
+        held = await hold_thread(request, row, store, lock, opened)
+    first = None
+    if row is not None and held is not None and is_new:
         first = await prepare_first_request(EarlyFacts(request, settings, registry), row, store)
         if first is not None:
             opened.push_async_callback(first.sender.close)
-        if request.typed is not None:
-            queued = asyncio.create_task(queue_typed(request.typed, row, store, first))
-            opened.push_async_callback(_end_queueing, queued, request.typed)
-        elif first is not None:
-            await first.send(number)
+            await held.prepare(first)
     # From here on the graph and the model library are needed, which take most of the time until a session is open.
     await asyncio.to_thread(importlib.import_module, "graph_agent.app.session_parts")
     from graph_agent.app.session_parts import open_thread  # noqa: PLC0415 - only now is it loaded
 
     early = first.sender if first else None
-    session = await open_thread(
-        request, settings, StartedThread(store, lock, row, registry, unusable, agent, early), bus, opened
-    )
-    if request.typed is not None and queued is not None:
-        await _end_queueing(queued, request.typed)
-    return session
-
-
-async def _end_queueing(queued: asyncio.Task[None], typed: asyncio.Future[str]) -> None:
-    """Wait until the message is stored, if one was entered; the session takes what is entered later."""
-    if not typed.done():
-        queued.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await queued
+    started = StartedThread(store, lock, row, registry, unusable, agent, early)
+    return await open_thread(request, settings, started, bus, opened)
 
 
 def _apply_agent(

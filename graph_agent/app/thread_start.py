@@ -36,6 +36,7 @@ from graph_agent.ports.model import ASSUMED_TOKENS
 from graph_agent.ports.stored_text import storable
 from graph_agent.ports.toolbox import ReadBuffer
 from graph_agent.ports.usage import UNLIMITED, estimate_tokens
+from graph_agent.session.message_input import MessageQueue
 from graph_agent.storage import DatabaseLock, thread_lock
 from graph_agent.storage.sqlite.threads import SqliteInbox, Store, ThreadRow, ThreadTable
 from graph_agent.toolbox.toolbox import build_declarations, denied_tools
@@ -47,12 +48,12 @@ __all__ = [
     "REASONS_AGAINST",
     "EarlyFacts",
     "FirstRequest",
+    "HeldThread",
     "OpenRequest",
     "StartedThread",
     "create_row",
     "hold_thread",
     "prepare_first_request",
-    "queue_typed",
     "reason_against",
     "reject_sub_agent",
 ]
@@ -85,8 +86,8 @@ class OpenRequest:
     """Name of the agent that a new thread works as; empty for none."""
     prompt: str
     """The first message, to be queued before anything that takes time; empty for none."""
-    typed: "asyncio.Future[str] | None"
-    """The first message of a new thread, where a person types it while this opens; empty: nothing is queued."""
+    when_held: "Callable[[HeldThread], None] | None"
+    """Called once this process holds the thread, so that what a person enters while the rest loads is stored."""
     sends_prompt: bool
     """Whether the caller sends exactly that message next, whatever it finds when the session is open."""
     servers: Mapping[str, McpServer]
@@ -109,7 +110,7 @@ class OpenRequest:
             read_buffer=given.get("read_buffer"),
             agent=str(given.get("agent") or ""),
             prompt=str(given.get("prompt") or ""),
-            typed=given.get("typed"),
+            when_held=given.get("when_held"),
             sends_prompt=bool(given.get("sends_prompt")),
             servers={name: validate_server(name, one) for name, one in (given.get("mcp_servers") or {}).items()},
         )
@@ -139,34 +140,98 @@ async def create_row(
     return await threads.create(thread_id, str(request.workspace), "", mode, stored)
 
 
+class HeldThread:
+    """The queue of a thread that this process holds while its session is still being opened.
+
+    The first message of a new thread is sent at once, if its request may leave early.
+    """
+
+    def __init__(self, row: ThreadRow, workspace: Path, store: Store) -> None:
+        self.thread_id = row.thread_id
+        self.workspace = workspace
+        self.was_kept = False
+        """Whether what was queued here waits for a later run, although the session could not be opened."""
+        self._inbox = SqliteInbox(store.database, store.clock)
+        self._messages = MessageQueue(self._inbox, row.thread_id, f"pid {os.getpid()}")
+        self._queued: dict[int, str] = {}
+        self._first: FirstRequest | None = None
+        self._may_send = True
+        self._lock = asyncio.Lock()
+
+    async def queue(self, text: str, *, is_urgent: bool = False) -> int:
+        """Store a message durably; returns its number."""
+        async with self._lock:
+            first, self._first = self._first, None
+            if first is None:
+                number = await self._messages.add(text, is_urgent=is_urgent)
+            else:
+                number = await first.queue_and_send(text)
+            self._queued[number] = text
+            return number
+
+    async def queued(self) -> list[tuple[int, str]]:
+        """Number and text of each waiting message, in the order in which they are sent."""
+        return await self._messages.waiting()
+
+    async def remove_queued(self, number: int) -> bool:
+        """Delete a waiting message; False if it no longer waits, or if a request about it has left."""
+        async with self._lock:
+            if await self._inbox.unused_requests(self.thread_id) and number == min(self._queued, default=0):
+                return False
+            self._queued.pop(number, None)
+            return await self._messages.remove(number)
+
+    async def mark_queued_urgent(self) -> int:
+        """Make every queued message urgent; returns how many are queued."""
+        return await self._messages.mark_urgent()
+
+    def keep_request(self) -> None:
+        """Something comes before the first message: its request leaves with its turn."""
+        self._may_send, self._first = False, None
+
+    async def prepare(self, first: "FirstRequest") -> None:
+        """From now on the first message is sent at once; one that is queued already is sent now."""
+        async with self._lock:
+            if not self._may_send:
+                return
+            if self._queued:
+                await first.send(*next(iter(self._queued.items())))
+            else:
+                first.sender.connect_ahead()
+                self._first = first
+
+    async def take_back_all(self) -> None:
+        """Remove what was queued here, because nobody can send it, unless a request about it was paid for."""
+        async with self._lock:
+            self.was_kept = bool(self._queued and await self._inbox.unused_requests(self.thread_id))
+            for number in () if self.was_kept else tuple(self._queued):
+                await self._inbox.remove(self.thread_id, number)
+
+
 async def hold_thread(
     request: OpenRequest, row: ThreadRow, store: Store, lock: DatabaseLock, opened: AsyncExitStack
-) -> int:
+) -> HeldThread:
     """Hold the thread from now on, and store the prompt, if there is one.
 
-    If the session cannot be opened, the prompt and an empty thread are removed; after a kill they are not.
-
-    Returns:
-        the number of the prompt in the inbox; 0 without one.
+    If the session cannot be opened, what was queued and an empty thread are removed; after a kill they are not, nor
+    where a request has left: its record stays.
     """
     await reject_sub_agent(row, store)
     await lock.acquire(row.thread_id, new_owner_token())
-    inbox, thread_id, number = SqliteInbox(store.database, store.clock), row.thread_id, 0
-    if request.prompt:
-        number = await inbox.queue(thread_id, request.prompt, f"pid {os.getpid()}")
+    held = HeldThread(row, request.workspace, store)
 
     async def release(_kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, AgentError):
-            from graph_agent.storage.sqlite.projections import delete_threads  # noqa: PLC0415 - loads the graph framework
-
-            await inbox.remove(thread_id, number)
-            if row.checkpoint_id is None and not await inbox.waiting(thread_id):
-                lock.mark_deleted()
-                await store.database.write(lambda connection: delete_threads(connection, [thread_id]))
+            await held.take_back_all()
+        await store.threads.delete_if_empty(row.thread_id, lock)
         await lock.release()
 
     opened.push_async_exit(release)
-    return number
+    if request.prompt:
+        await held.queue(request.prompt)
+    if request.when_held is not None:
+        request.when_held(held)
+    return held
 
 
 async def reject_sub_agent(row: ThreadRow, store: Store) -> None:
@@ -295,9 +360,9 @@ class FirstRequest:
             return None
         return body, facts.tokens
 
-    async def send(self, number: int) -> None:
-        """Send it with the prompt, if that may leave early; the number is that of the prompt in the inbox."""
-        encoded = self.encode(self.facts.request.prompt)
+    async def send(self, number: int, text: str) -> None:
+        """Send it with a message that is queued under this number, if that may leave early."""
+        encoded = self.encode(text)
         if encoded is None:
             return
         body, tokens = encoded
@@ -306,13 +371,18 @@ class FirstRequest:
         # Imports would keep it waiting.
         await self.sender.sent(_SEND_S)
 
-    async def queue_and_send(self, text: str) -> None:
-        """Store a message and, in the same commit, the record of its request; then send it, if it may leave."""
+    async def queue_and_send(self, text: str) -> int:
+        """Store a message and, in the same commit, the record of its request; then send it, if it may leave.
+
+        Returns:
+            the number of the message.
+        """
         encoded = self.encode(text)
         tokens = encoded[1] if encoded else None
         number = await self.inbox.queue(self.thread_id, text, f"pid {os.getpid()}", early_tokens=tokens)
         if encoded:
             self._send(encoded[0], number)
+        return number
 
     def _send(self, body: bytes, number: int) -> None:
         self.sender.send(body, partial(self.inbox.note_early_request, self.thread_id, number, None))
@@ -344,17 +414,3 @@ async def prepare_first_request(facts: EarlyFacts, row: ThreadRow, store: Store)
         return FirstRequest(facts, row.thread_id, inbox, encoder, instructions, tools, EarlyRequest(model))
 
     return await asyncio.to_thread(prepare)
-
-
-async def queue_typed(
-    typed: "asyncio.Future[str]", row: ThreadRow, store: Store, first: FirstRequest | None
-) -> None:
-    """Store the message as soon as it is entered, and send its request, if one may leave early."""
-    if first is not None:
-        first.sender.connect_ahead()
-    await asyncio.wait({typed})
-    text = typed.result()
-    if text and first is not None:
-        await first.queue_and_send(text)
-    elif text:
-        await SqliteInbox(store.database, store.clock).queue(row.thread_id, text, f"pid {os.getpid()}")

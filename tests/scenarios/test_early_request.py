@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT
+from tests.fakes.pty_program import PtyProgram
 from tests.scenarios.command import Command, scripted, until
 
 _LIBRARIES = ("langgraph", "langchain_core", "langchain_openai", "openai", "langsmith")
@@ -87,6 +88,83 @@ def test_the_first_message_of_a_chat_is_stored_and_sent_while_it_loads_and_is_an
 
     assert (thread["status"], thread["queued_messages"], command.said()) == ("resumable", 1, ["hello"])
     assert (code, result["answer"], result["usage"]["requests"]) == (0, "done", 2)
+
+
+def is_killed(chat: PtyProgram, number: signal.Signals) -> None:
+    chat.signals(number)
+    chat.ends()
+
+
+def is_left(chat: PtyProgram) -> None:
+    chat.plays("^\x03", "to leave", "^\x03", "3 queued messages are kept", "resume t1")
+    chat.ends()
+
+
+_ENDS: dict[str, Callable[[PtyProgram], None]] = {
+    "SIGKILL": lambda chat: is_killed(chat, signal.SIGKILL),
+    "SIGHUP": lambda chat: is_killed(chat, signal.SIGHUP),
+    "a closed terminal": PtyProgram.hangs_up,
+    "Ctrl-C twice": is_left,
+}
+_INSTANTS = {
+    "a new chat loads": ("--thread", "t1"),
+    "a resumed chat loads": ("resume", "t1"),
+    "the first turn runs": ("chat", "--thread", "t1"),
+}
+"""When, and how the chat is started."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("instant", "end"),
+    [(instant, end) for instant in _INSTANTS for end in _ENDS if (instant[-4:], end) != ("runs", "Ctrl-C twice")],
+)
+def test_every_line_that_was_entered_is_sent_once_and_in_order_however_the_chat_ends(
+    tmp_path: Path, instant: str, end: str
+) -> None:
+    is_new, said = "resume" not in instant, ["one", "two", "three"]
+    with scripted(tmp_path, [DELAY(60, TXT("too late")) if is_new else TXT("before")]) as command:
+        if not is_new:
+            command("run", "before", "--thread", "t1")
+        if instant.endswith("loads"):
+            command.extra_env = loading_forever(tmp_path / "path", *_LIBRARIES)
+        chat = command.chat(*_INSTANTS[instant])
+        chat.plays("> ", *(f"<{line}" for line in said))
+        chat.shows("queued: three")
+        until(lambda: len(command.server.bodies) == 1)
+        _ENDS[end](chat)
+        command.extra_env = {}
+        code, _ = command.run_json("--resume", "t1")
+        [thread] = command.json("threads", "list")["threads"]
+
+    assert (code, command.said()) == (0, said if is_new else ["before", *said])
+    assert (thread["queued_messages"], thread["turns"]) == (0, 3 + (not is_new))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [(("-c",), "is open in another process"), (("-r", "nothing"), "nothing"), (("--thread", "t2"), "base_url")],
+    ids=["held", "unknown", "wrong settings"],
+)
+def test_a_message_of_a_chat_that_cannot_begin_is_shown_and_not_kept(
+    tmp_path: Path, arguments: tuple[str, ...], why: str
+) -> None:
+    with scripted(tmp_path, [DELAY(60, TXT("too late"))]) as command:
+        holder = command.chat("chat", "--thread", "t1", "first")
+        until(lambda: len(command.server.bodies) == 1)
+        if why == "base_url":
+            command.extra_env = {"GRAPH_AGENT_BASE_URL": "no address"}
+        chat = command.chat("chat", *arguments, "two\nlines")
+        chat.plays("Not sent: two", "lines", why)
+        code = chat.ends()
+        holder.signals(signal.SIGKILL)
+        holder.ends()
+
+    with closing(sqlite3.connect(next((command.folder / "home").rglob("*.db")))) as database:
+        kept = [
+            database.execute(f"SELECT {name}").fetchall() for name in ("thread_id FROM threads", "text FROM inbox")
+        ]
+    assert (code != 0, kept) == (True, [[("t1",)], [("first",)]])
 
 
 @pytest.mark.slow
@@ -186,6 +264,29 @@ def test_a_turn_that_needs_another_request_sends_it_and_counts_both(tmp_path: Pa
     assert (result["answer"], usage["requests"], usage["estimated"]) == ("second", 2, True)
     assert (usage["input_tokens"], usage["cost"]) == (10 + (tokens or 0), pytest.approx((10 + (tokens or 0)) / 1e6))
     assert found == f"1 early request sent and not used, about {tokens:,} tokens"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_chat", [False, True])
+def test_a_request_that_was_sent_stays_recorded_with_its_message_if_the_session_cannot_be_opened(
+    tmp_path: Path, is_chat: bool
+) -> None:
+    with scripted(tmp_path, [TXT("unused"), TXT("done")]) as command:
+        error = "raise __import__('graph_agent.errors').errors.UsageError('no graph')"
+        command.extra_env = on_import(tmp_path / "path", error)
+        if is_chat:
+            chat = command.chat("chat", "hello")
+            chat.plays("1 queued message is kept", "resume", "no graph")
+            chat.ends()
+        else:
+            assert "no graph" in command("run", "hello").stderr
+        command.extra_env = {}
+        [tokens], found = early_tokens(command), of_doctor(command)
+        [thread] = command.json("threads", "list")["threads"]
+        code, result = command.run_json("--continue")
+
+    assert (found, thread["queued_messages"]) == (f"1 early request sent and not used, about {tokens:,} tokens", 1)
+    assert (code, result["answer"], result["usage"]["requests"], command.said()) == (0, "done", 2, ["hello"])
 
 
 def test_an_error_of_the_endpoint_ends_the_turn_after_one_request(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import errno
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never, cast
@@ -18,9 +18,10 @@ from rich.text import Text
 
 from graph_agent.app.reader import read_database
 from graph_agent.calls import ToolCallInfo, ended_event
-from graph_agent.cli.chat.command_table import CYCLED_MODES, parse_command
+from graph_agent.cli.chat.command_table import CYCLED_MODES, is_command, parse_command
+from graph_agent.cli.chat.input_queue import InputQueue
 from graph_agent.cli.chat.shell_escape import UserPrograms
-from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
+from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands
 from graph_agent.cli.chat.turn_runner import (
     FAILED,
     TurnRunner,
@@ -48,7 +49,7 @@ from graph_agent.events import (
     TurnStarted,
 )
 from graph_agent.ports.storage import ANSWER_POLL_S
-from graph_agent.ports.stored_text import plain_text, storable
+from graph_agent.ports.stored_text import plain_text
 from graph_agent.session.turn_result import TurnResult
 from graph_agent.wording import escape, format_count
 
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from graph_agent.cli.render.themes import ThemeName
     from graph_agent.session.session import Session
 
-__all__ = ["Chat", "ChatOptions", "show_recent"]
+__all__ = ["Chat", "ChatOptions", "farewell", "show_recent"]
 
 _KEPT_FLAGS = (
     *("agent", "db", "effort", "no_stream", "notify", "max_steps", "max_tokens", "max_cost", "add_dirs"),
@@ -85,13 +86,15 @@ class ChatOptions:
 class Chat:
     """One chat in one terminal, from the first prompt to the exit code."""
 
-    def __init__(self, terminal: Terminal, console: Console, options: ChatOptions) -> None:
+    def __init__(
+        self, terminal: Terminal, console: Console, options: ChatOptions, queue: InputQueue | None = None
+    ) -> None:
         self._terminal = terminal
         self._console = console
         self._options = options
         self._display = TurnDisplay(console)
         self._session: Session | None = None
-        self._turns = TurnRunner(terminal, self._display)
+        self._turns = TurnRunner(terminal, self._display, queue)
         self._turns.show_tasks = self._show_tasks
         self._queue = self._turns.input_queue
         self._programs = UserPrograms(terminal, console)
@@ -99,8 +102,6 @@ class Chat:
         """The newest state of each MCP server of the present session."""
         self._exit_code: ExitCode | None = None
         """Set by the signal that ends the chat."""
-        self._on_screen = ""
-        """The first line, if it was entered after the session was open: the prompt has shown it already."""
         self._sends_queued = True
         """Whether the last turn ended so that the next queued message is sent."""
         self._shows_sent = False
@@ -108,20 +109,38 @@ class Chat:
         self._turn_count = 0
         self._sandbox = ""
         self._storing_mode: asyncio.Future[None] | None = None
+        self._opening: asyncio.Future[Session] | None = None
+        """The first session while it is being opened."""
+        self._is_left = asyncio.Event()
+        """Set by a signal that comes before it is open."""
+        self._is_empty = True
+        """Whether nothing was said in the present thread."""
 
     async def run(
-        self, first: asyncio.Task[str | None] | None = None, loaded: asyncio.Future[None] | None = None
+        self,
+        first: asyncio.Task[str | None] | None = None,
+        loaded: asyncio.Future[None] | None = None,
+        ended: ExitCode | None = None,
     ) -> int:
         """Chat until the person leaves or a signal ends it; `first` is a message that is being typed already.
 
         Where something else comes first (what was entered while the chat loaded, the questions of an existing
         thread), it is typed until `loaded` is set.
+
+        Args:
+            ended: how the chat ends as soon as what was entered is stored; None where nothing ends it.
         """
+        self._exit_code = ended
+        if ended is not None:
+            self._is_left.set()
         talking = asyncio.create_task(self._talk(first, loaded))
 
         def end(code: ExitCode) -> None:
             self._exit_code = code
-            talking.cancel()
+            if self._opening is None:
+                talking.cancel()
+            else:
+                self._is_left.set()
 
         with catch_signals(end, signal.SIGTERM, signal.SIGHUP):
             try:
@@ -137,25 +156,25 @@ class Chat:
                     raise
                 return await self._suspend(ExitCode.HANGUP)
             finally:
-                if self._session is not None:
-                    if self._turns.running is not None:
-                        with contextlib.suppress(OSError):
-                            # Not folded: a terminal copies a line that it wraps itself as one.
-                            lines = map(escape, resume_lines(self._session.thread_id))
-                            sys.stderr.writelines(f"{line}\n" for line in lines)
-                    await self._session.close()
+                await self._close()
         return self._turns.exit_code
+
+    async def _close(self) -> None:
+        """Close the session, and say how to resume the thread, unless nothing was said in it."""
+        if (session := self._session) is None:
+            return
+        count = 0
+        with contextlib.suppress(AgentError):
+            count = len(await session.queued())
+        if count or not self._is_empty:
+            with contextlib.suppress(OSError):
+                sys.stderr.writelines(f"{line}\n" for line in farewell(session.thread_id, count))
+        await session.close()
 
     async def _talk(self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None) -> None:
         await self._begin(first, loaded)
         while (current := self._session) is not None:
-            if self._queue.first:
-                line = self._queue.first.pop(0)
-                if line != self._on_screen:
-                    self._show_entered(line)
-                    self._terminal.remember(line)
-                await self._handle(current, line)
-            elif command := await self._queue.due_command(current, in_order=self._sends_queued):
+            if command := await self._queue.due_command(current, in_order=self._sends_queued):
                 self._show_entered(command)
                 await self._handle(current, command)
             elif self._turns.pending or not (self._sends_queued and await self._send_queued(current)):
@@ -170,19 +189,15 @@ class Chat:
                     await self._handle(current, text)
 
     async def _begin(self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None) -> None:
-        """Open the first thread, and send a first message that is stored by now."""
-        session, lines = await self._open_first(first, loaded)
-        message = _message_in(lines[:1])
-        waiting = [] if self._options.target.exists else [queued for _, queued in await session.queued()]
-        is_stored = bool(message) and storable(message) in waiting
-        self._queue.first = lines[1:] if is_stored else lines
+        """Open the first thread; what was entered meanwhile is queued by then."""
+        session, line = await self._open_first(first, loaded)
+        # A message may be queued behind others, and the person wants an answer now.
+        has_messages = bool(self._queue.unsent())
         await self._enter(session, self._options.target)
-        if is_stored:
-            if message != self._on_screen:
-                self._terminal.remember(message)
-            await self._send_queued(session, is_shown=message == self._on_screen)
-        elif not self._queue.first and not all(map(is_command, lines)):
-            self._sends_queued = True  # A message is queued behind others, and the person wants an answer now.
+        self._sends_queued = self._sends_queued or has_messages
+        self._queue.announce(is_first_due=not self._turns.pending)
+        if line:
+            await self._handle(session, line)
 
     async def _change_elsewhere(self, session: "Session") -> None:
         """Return when another process has queued a message, or answered a question that is left open here."""
@@ -201,47 +216,61 @@ class Chat:
 
     async def _open_first(
         self, first: asyncio.Task[str | None] | None, loaded: asyncio.Future[None] | None
-    ) -> "tuple[Session, list[str]]":
-        """The session, and the lines that were entered until it was open or, in a new thread, are entered next."""
-        opening = asyncio.ensure_future(self._open(self._with_first_message(first)))
+    ) -> "tuple[Session, str]":
+        """The session, and the line that was entered once it was open; empty where something else comes first.
+
+        Whoever leaves earlier leaves only when what was entered is stored.
+        """
+        target = self._options.target
+        flags = {**target.flags, "when_held": self._queue.begin_storing, "sends_prompt": not target.exists}
+        self._opening = opening = asyncio.ensure_future(self._open(replace(target, flags=flags)))
+        left = asyncio.ensure_future(self._is_left.wait())
         try:
-            if first is not None:
-                await asyncio.wait({opening, first}, return_when=asyncio.FIRST_COMPLETED)
-                if first.done():
-                    first.result()
+            await asyncio.wait({opening, left, *filter(None, (first,))}, return_when=asyncio.FIRST_COMPLETED)
+            if left.done() or (first is not None and first.done()):
+                await self._leave_early(opening, first)
             self._session = session = await opening
+            self._opening = None
             # The line below the prompt must never wait for it.
             self._sandbox = (await asyncio.to_thread(lambda: session.sandbox)).label
             self._turns.status_items = self._options.status_items()
             self._terminal.status = self._status
             self._terminal.cycle_mode = self._cycle_mode
             self._terminal.show(self._introduce)
-            lines, self._terminal.early = self._terminal.early or [], None
-            if loaded is not None and not loaded.done() and (lines or self._options.target.exists):
+            await self._queue.store_early(session)
+            self._terminal.early = None
+            if loaded is not None and not loaded.done() and (self._queue.has_lines or target.exists):
                 loaded.set_result(None)
-            self._on_screen = (None if first is None else await first) or ""
-            return session, [*lines, *filter(None, (self._on_screen,))]
+            line = (None if first is None else await first) or ""
+            if not self._queue.has_lines:
+                return session, line
+            if line:  # It was entered just before its prompt ended.
+                self._queue.enter_early(line)
+                await self._queue.store_early(session)
+            return session, ""
         finally:
-            tasks = [task for task in (opening, first) if task is not None]
+            tasks = [task for task in (opening, first, left) if task is not None]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._session is None and not opening.cancelled() and opening.exception() is None:
+                await opening.result().close()
 
-    def _with_first_message(self, first: asyncio.Task[str | None] | None) -> Target:
-        """The first thread; a message for a new one is stored, and its request may leave, while the rest loads."""
-        target, lines = self._options.target, self._terminal.early
-        if target.exists:
-            return target
-        if lines:
-            given: dict[str, Any] = {"prompt": _message_in(lines[:1])}
-        elif first is not None:
-            given = {"typed": asyncio.ensure_future(_typed_message(first, self._terminal))}
-        else:
-            given = {}
-        return replace(target, flags={**target.flags, **given, "sends_prompt": True})
+    async def _leave_early(
+        self, opening: "asyncio.Future[Session]", first: asyncio.Task[str | None] | None
+    ) -> None:
+        """Store what was entered, then leave as the signal or the person wants."""
+        await self._queue.wait_until_stored(opening)
+        if opening.done():
+            await self._queue.store_early(await opening)
+        if self._exit_code is not None:
+            raise asyncio.CancelledError
+        if first is not None:
+            first.result()
 
     async def _open(self, target: Target) -> "Session":
         self._servers.clear()
+        self._is_empty = not target.exists
         bus = EventBus()
         bus.subscribe(self._turns.show_event)
         bus.subscribe(self._on_event)
@@ -250,7 +279,6 @@ class Chat:
     async def _enter(self, session: "Session", target: Target) -> None:
         """What comes before any prompt: the last messages, interrupted calls, pending questions."""
         if target.exists:
-            await self._queue.keep_first(session)
             with contextlib.suppress(NothingYet):
                 show_recent(self._options.database, session.thread_id, self._display)
             if target.last_run:
@@ -267,12 +295,9 @@ class Chat:
         self._say(f"{format_count(count, 'message')} queued: Enter to send, Up to edit the last")
         return lambda: self._queue.take_back(session)
 
-    async def _send_queued(self, session: "Session", *, is_shown: bool = False) -> bool:
-        """Send the oldest queued message; False where none is queued and none was entered meanwhile.
-
-        With `is_shown` it is on the screen already.
-        """
-        self._shows_sent = not is_shown
+    async def _send_queued(self, session: "Session") -> bool:
+        """Send the oldest queued message; False where none is queued and none was entered meanwhile."""
+        self._shows_sent = True
         try:
             sent = await self._turns.run(session, session.send_queued(self._programs.shared_output))
         except MessageBlocked as refusal:
@@ -298,10 +323,10 @@ class Chat:
         if action is None:
             return
         match action.kind:
-            case "send" if self._turns.pending:
+            case "send" if await self._must_wait(session):
                 is_urgent = (parse_command(text) or ("",))[0] == "now"
                 await self._queue.enter(session, action.text, is_urgent=is_urgent)
-                await self._ask_again(session)
+                await self._resume_queue(session)
             case "send":
                 await self._work(session, session.send(action.text, self._programs.shared_output))
             case "compact":
@@ -312,6 +337,15 @@ class Chat:
                 await self._leave(session, action)
             case _ as never:
                 assert_never(never)
+
+    async def _must_wait(self, session: "Session") -> bool:
+        """Whether a message comes behind others, or behind questions that are left open."""
+        return bool(self._turns.pending or (not self._sends_queued and await session.queued()))
+
+    async def _resume_queue(self, session: "Session") -> None:
+        self._sends_queued = True
+        if self._turns.pending:
+            await self._ask_again(session)
 
     async def _leave(self, session: "Session", action: ChatAction) -> None:
         """Continue in another thread, or in another state of this one."""
@@ -414,11 +448,12 @@ class Chat:
             self._servers[event.name] = event
         elif isinstance(event, TurnStarted):
             self._turn_count += 1
+            self._is_empty = False
             if event.text:
                 self._programs.forget_shared()
-            if self._shows_sent and event.text not in ("", self._on_screen):
+            if self._shows_sent and event.text:
                 self._show_entered(event.text)
-            self._shows_sent, self._on_screen = False, ""
+            self._shows_sent = False
 
     def _show_entered(self, line: str) -> None:
         """Show a line whose turn has come as it was entered."""
@@ -482,20 +517,13 @@ class Chat:
             self._say(f"{format_count(count, 'call')} still {'needs' if count == 1 else 'need'} your decision.")
 
 
-def _message_in(lines: Sequence[str]) -> str:
-    """The first line that is a message, and no command; empty for none."""
-    return next((line for line in lines if line.strip() and not is_command(line)), "")
-
-
-async def _typed_message(first: asyncio.Task[str | None], terminal: Terminal) -> str:
-    """The first line once it is entered, if it is a message; empty if not, or the person leaves."""
-    entering = asyncio.create_task(terminal.entered_early.wait())
-    await asyncio.wait({first, entering}, return_when=asyncio.FIRST_COMPLETED)
-    entering.cancel()
-    if terminal.early:
-        return _message_in(terminal.early[:1])
-    has_left = not first.done() or first.cancelled() or first.exception() is not None
-    return "" if has_left else _message_in([first.result() or ""])
+def farewell(thread_id: str, queued: int) -> Iterator[str]:
+    """What is said on leaving a thread with so many queued messages; safe to print."""
+    if queued:
+        are = "is" if queued == 1 else "are"
+        yield f"{format_count(queued, 'queued message')} {are} kept, and sent when you resume the thread."
+    # Not folded: a terminal copies a line that it wraps itself as one.
+    yield from map(escape, resume_lines(thread_id))
 
 
 def show_recent(database: Path, thread_id: str, display: TurnDisplay) -> None:

@@ -7,7 +7,17 @@ from typing import NamedTuple
 
 from graph_agent.errors import UsageError
 
-__all__ = ["COMMANDS", "CYCLED_MODES", "MODES", "Command", "expand_command", "parse_command"]
+__all__ = [
+    "COMMANDS",
+    "CYCLED_MODES",
+    "MODES",
+    "NOTHING_QUEUED",
+    "QUIT_WORDS",
+    "Command",
+    "expand_command",
+    "is_command",
+    "parse_command",
+]
 
 MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
@@ -58,6 +68,9 @@ COMMANDS: dict[str, Command] = {
     "quit": Command("/quit", "leave; you can resume the thread later"),
 }
 
+QUIT_WORDS = ("exit", "quit")
+NOTHING_QUEUED = "No message is queued. /now TEXT sends one at the next step of the running turn."
+
 _OTHER_WORDS = {
     "plan": "mode plan",
     "new": "clear",
@@ -79,6 +92,11 @@ def parse_command(text: str) -> tuple[str, str] | None:
     line = text.rstrip()
     found = _NOW.fullmatch(line) or _COMMAND.fullmatch(line)
     return (found[1] or "", found[2] or "") if found else None
+
+
+def is_command(text: str) -> bool:
+    """Whether a line is a slash command, a shell line, or one of the words that leave most programs."""
+    return text.startswith("!") or text.strip().lower() in QUIT_WORDS or parse_command(text) is not None
 
 
 def expand_command(text: str, workspace: Path, *, trusted_once: bool = False, in_chat: bool = False) -> str:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.chat.command_table import COMMANDS, MODES, expand_command, parse_command
+from graph_agent.cli.chat.command_table import (
+    COMMANDS,
+    MODES,
+    NOTHING_QUEUED,
+    QUIT_WORDS,
+    expand_command,
+    is_command,
+    parse_command,
+)
 from graph_agent.cli.chat.shell_escape import UserPrograms
 from graph_agent.cli.render.console import safe_text
 from graph_agent.config.model_choice import OFFLINE_LABEL
@@ -24,9 +32,7 @@ if TYPE_CHECKING:
     from graph_agent.session.session import Session
 
 
-__all__ = ["NOTHING_QUEUED", "ChatAction", "QuitChat", "SlashCommands", "is_command"]
-
-NOTHING_QUEUED = "No message is queued. /now TEXT sends one at the next step of the running turn."
+__all__ = ["ChatAction", "QuitChat", "SlashCommands"]
 
 _KEYS = (
     "!COMMAND runs a line in your shell; @FILE adds a file to a message; Tab completes.",
@@ -48,14 +54,6 @@ class ChatAction(NamedTuple):
     text: str = ""
     """The message, the arguments of a rewind, or the id of a thread or a part of it; empty for a new thread, and
     where the person is to choose."""
-
-
-_QUIT_WORDS = ("exit", "quit")
-
-
-def is_command(text: str) -> bool:
-    """Whether a line is a slash command, a shell line, or one of the words that leave most programs."""
-    return text.startswith("!") or text.strip().lower() in _QUIT_WORDS or parse_command(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class SlashCommands:
             await self.programs.run(text[1:].strip(), self.session.workspace)
             return None
         name, argument = parse_command(text) or (text.strip().lower(), "")
-        if name in _QUIT_WORDS:
+        if name in QUIT_WORDS:
             raise QuitChat
         if name == "now" and argument:  # No turn runs: it begins one.
             return await self.run(argument) if is_command(argument) else ChatAction("send", argument)

@@ -8,21 +8,24 @@ import contextlib
 import importlib
 import os
 import shutil
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.utils import is_dumb_terminal
 
 from graph_agent.cli.chat.completion import ChatCompleter, TypedHistory
+from graph_agent.cli.chat.input_queue import InputQueue
 from graph_agent.cli.exit_codes import ExitCode
 from graph_agent.cli.prompts.terminal import InputCancelled, InputClosed, InputInterrupted, Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.session_target import Target, open_target
+from graph_agent.cli.supervisor import catch_signals
 from graph_agent.cli.views.table import is_plain_terminal, truncate, wrap_line
 from graph_agent.config.paths import data_dir, database_path, make_private_folder, own_command
 from graph_agent.config.project import has_project_files
@@ -68,8 +71,15 @@ def open_chat(target: Target | Callable[[], Target], message: str | None, *, db:
     terminal = Terminal(kept, ThreadedCompleter(completer))
     if isinstance(target, Target):
         _print_head(target)
+    runner = asyncio.Runner()
     with terminal.held(asks_background=not os.environ.get("NO_COLOR")):
-        return asyncio.run(_chat(terminal, completer, target, message))
+        code = runner.run(_chat(terminal, completer, target, message))
+    if terminal.early is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # Everything is stored; threads that still load modules are not waited for.
+    runner.close()
+    return code
 
 
 def _print_head(target: Target) -> None:
@@ -81,31 +91,93 @@ def _print_head(target: Target) -> None:
 async def _chat(
     terminal: Terminal, completer: ChatCompleter, target: Target | Callable[[], Target], message: str | None
 ) -> int:
-    terminal.early = [] if message is None else [message]
-    terminal.status = lambda: _loading_status(terminal.early or ())
+    terminal.say = lambda text: terminal.show(lambda: print(escape(text)))  # noqa: T201 - the screen is all there is
+    terminal.early = queue = InputQueue(terminal.say, terminal.remember)
+    if message is not None:
+        queue.enter_early(message)
+    terminal.status = lambda: _loading_status(queue)
     if is_plain_terminal():
         sys.stdout.write("loading …\n")  # There is no line below the prompt that says it.
+    else:
+        queue.changed = lambda: terminal.show(lambda: None)  # That line is drawn again.
+    has_failed = True
     try:
-        if not isinstance(target, Target):
-            finding = asyncio.create_task(asyncio.to_thread(target))
-            # Cancelled with the prompt; the search is not.
-            await terminal.message(gone=asyncio.ensure_future(asyncio.wait({finding})))
-            target = await finding
-            _print_head(target)
-        await _ask_trust(target.workspace, terminal)
-    except (InputInterrupted, InputCancelled, InputClosed):
-        return ExitCode.DONE
-    loaded = asyncio.get_running_loop().create_future()
-    first = asyncio.create_task(terminal.message(gone=loaded))
-    await asyncio.sleep(0)
-    chat = await asyncio.to_thread(_build_chat, terminal, completer, target)
-    return await chat.run(first, loaded)
+        code = await _find_and_chat(terminal, queue, completer, target)
+        has_failed = False
+    finally:
+        if terminal.early is not None:
+            with contextlib.suppress(OSError):
+                sys.stderr.writelines(f"{line}\n" for line in _fate_of(queue, has_failed=has_failed))
+    return code
 
 
-def _loading_status(entered: Sequence[str]) -> str:
-    # Not "queued", which means stored: of these, only a first message that was typed may be.
-    typed = (f"typed: {line.partition(chr(10))[0]}" for line in entered)
-    text = escape(" · ".join(("loading …", *typed)))
+async def _find_and_chat(
+    terminal: Terminal, queue: InputQueue, completer: ChatCompleter, target: Target | Callable[[], Target]
+) -> int:
+    """Chat once it is known in which thread; who leaves before that leaves when what was entered is stored."""
+    ended: asyncio.Future[ExitCode] = asyncio.get_running_loop().create_future()
+
+    def end(code: ExitCode = ExitCode.DONE) -> None:
+        if not ended.done():
+            ended.set_result(code)
+
+    with catch_signals(end, signal.SIGTERM, signal.SIGHUP):
+        try:
+            target = target if isinstance(target, Target) else await _found(target, terminal, ended)
+            await _ask_trust_unless(ended, target.workspace, terminal)
+        except (InputInterrupted, InputCancelled, InputClosed):
+            end()
+        if not isinstance(target, Target) or (ended.done() and not queue.unsent()):
+            return ended.result()
+        first = loaded = None
+        if not ended.done():
+            loaded = asyncio.get_running_loop().create_future()
+            first = asyncio.create_task(terminal.message(gone=loaded))
+            await asyncio.sleep(0)
+        chat = await asyncio.to_thread(_build_chat, terminal, queue, completer, target)
+        return await chat.run(first, loaded, ended.result() if ended.done() else None)
+
+
+async def _found(find: Callable[[], Target], terminal: Terminal, ended: asyncio.Future[ExitCode]) -> Target:
+    """The thread that is looked up behind the prompt."""
+    finding = asyncio.create_task(asyncio.to_thread(find))
+    # Cancelled with the prompt; the search is not.
+    futures: set[asyncio.Future[Any]] = {finding, ended}
+    gone = asyncio.ensure_future(asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED))
+    try:
+        await terminal.message(gone=gone)
+    except (InputInterrupted, InputClosed):
+        ended.set_result(ExitCode.DONE)
+    target = await finding
+    _print_head(target)
+    return target
+
+
+async def _ask_trust_unless(ended: asyncio.Future[ExitCode], workspace: Path, terminal: Terminal) -> None:
+    """Ask, until the chat is ended."""
+    asking = asyncio.create_task(_ask_trust(workspace, terminal))
+    futures: set[asyncio.Future[Any]] = {asking, ended}
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    if asking.done():
+        asking.result()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+
+def _fate_of(queue: InputQueue, *, has_failed: bool) -> Iterator[str]:
+    """What has become of the messages that were entered before there was a session to send them."""
+    messages = queue.unsent()
+    if messages and (thread_id := queue.kept_in(has_failed=has_failed)):
+        from graph_agent.cli.chat.chat import farewell  # it is loaded by now
+
+        yield from farewell(thread_id, len(messages))
+    else:
+        yield from (escape(f"Not sent: {text}", multiline=True) for text in messages)
+
+
+def _loading_status(queue: InputQueue) -> str:
+    entered = (line.partition("\n")[0] for line in queue.describe_early())
+    text = escape(" · ".join(("loading …", *entered)))
     return truncate(text, shutil.get_terminal_size().columns - 1)
 
 
@@ -115,7 +187,7 @@ async def _ask_trust(workspace: Path, terminal: Terminal) -> None:
         await dialogs.ask_trust(workspace, terminal, lambda line: sys.stdout.write(f"{line}\n"))
 
 
-def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target) -> "Chat":
+def _build_chat(terminal: Terminal, queue: InputQueue, completer: ChatCompleter, target: Target) -> "Chat":
     # These load what the prompt must not wait for.
     from graph_agent.app.project_trust import settings_at
     from graph_agent.cli.chat.chat import Chat, ChatOptions
@@ -159,7 +231,7 @@ def _build_chat(terminal: Terminal, completer: ChatCompleter, target: Target) ->
         status_items=lambda: settings_at(target.workspace).status_line,
         set_theme=colors.choose,
     )
-    return Chat(terminal, console, options)
+    return Chat(terminal, console, options, queue)
 
 
 class _Colors:

@@ -63,14 +63,14 @@ _Result = TypeVar("_Result", TurnResult, TurnResult | None)
 class TurnRunner:
     """The turns of one chat, one at a time."""
 
-    def __init__(self, terminal: Terminal, display: TurnDisplay) -> None:
+    def __init__(self, terminal: Terminal, display: TurnDisplay, queue: InputQueue | None = None) -> None:
         self._terminal = terminal
         self._display = display
         self.running: asyncio.Task[Any] | None = None
         """The last turn, whether it has ended or not."""
         terminal.say = self.say
-        self.input_queue = InputQueue(self.say, terminal.remember)
-        """What was entered while turns ran."""
+        self.input_queue = queue or InputQueue(self.say, terminal.remember)
+        """What was entered while the chat loaded and while turns ran."""
         self.has_new_input = False
         """Whether something was entered after the last turn had been stopped."""
         self.had_input = False

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.buffer import Buffer
@@ -34,6 +34,7 @@ __all__ = [
     "CTRL_ENTER",
     "FOCUS_IN",
     "FOCUS_OUT",
+    "EarlyLines",
     "InputCancelled",
     "InputClosed",
     "InputInterrupted",
@@ -43,6 +44,7 @@ __all__ = [
     "TakeBack",
     "TurnKeys",
     "bind_leaving",
+    "bind_loading",
     "clear",
     "complete_soon",
     "end_of",
@@ -411,6 +413,38 @@ def bind_leaving(keys: KeyBindings, leave: Callable[[KeyPressEvent], None]) -> N
 
 TakeBack = Callable[[], Awaitable[str | None]]
 """Removes the newest queued message, to edit it; None when none is queued."""
+
+
+class EarlyLines(Protocol):
+    """What is entered while the chat loads."""
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether anything was."""
+        ...
+
+    def enter_early(self, line: str) -> None:
+        """Take in a line."""
+
+    async def take_back_early(self) -> str | None:
+        """Give the newest line back, to edit it; None when there is none, or a request about it was sent."""
+
+
+def bind_loading(keys: KeyBindings, early: Callable[[], EarlyLines | None], say: Callable[[str], None]) -> None:
+    """While the chat loads, Ctrl-D leaves after what was entered, and Esc says what can be done.
+
+    Args:
+        early: what takes the lines; None once the chat has loaded.
+    """
+
+    @keys.add("c-d", filter=is_empty & Condition(lambda: (lines := early()) is not None and lines.has_lines))
+    def _leave_afterwards(_: KeyPressEvent) -> None:
+        if (lines := early()) is not None:
+            lines.enter_early("/quit")
+
+    @keys.add("escape", filter=emacs_mode & ~is_searching & Condition(lambda: early() is not None))
+    def _explain(_: KeyPressEvent) -> None:
+        say("Still loading, nothing runs yet. Up edits the last line entered, Ctrl-C twice leaves.")
 
 
 @dataclass(frozen=True, slots=True)

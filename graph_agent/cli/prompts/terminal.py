@@ -38,6 +38,7 @@ from graph_agent.cli.prompts.keyboard import (
     CTRL_ENTER,
     FOCUS_IN,
     FOCUS_OUT,
+    EarlyLines,
     InputCancelled,
     InputClosed,
     InputInterrupted,
@@ -46,6 +47,7 @@ from graph_agent.cli.prompts.keyboard import (
     TakeBack,
     TurnKeys,
     bind_leaving,
+    bind_loading,
     clear,
     complete_soon,
     end_of,
@@ -87,10 +89,8 @@ class Terminal:
     ) -> None:
         self.status: Callable[[], str] = str
         """The line below the prompt."""
-        self.early: list[str] | None = None
-        """The lines that were entered while the chat loads; None once it has loaded."""
-        self.entered_early = asyncio.Event()
-        """Set with the first of them."""
+        self.early: EarlyLines | None = None
+        """Takes the lines that are entered while the chat loads; None once it has loaded."""
         self.say: Callable[[str], None] = lambda text: print(escape(text))  # noqa: T201 - the screen is all there is
         """Shows a line; the chat has a way of its own."""
         self.cycle_mode: Callable[[], None] = lambda: None
@@ -404,10 +404,7 @@ class Terminal:
         keys.add("c-x", "c-e")(lambda event: event.app.create_background_task(self._edit(event.current_buffer)))
         tab = keys.add("c-i", filter=~has_completions & ~is_searching)
         tab(lambda event: event.app.create_background_task(complete_soon(event.current_buffer)))
-
-        @keys.add("c-d", filter=is_empty & Condition(lambda: bool(self.early)))
-        def _leave_afterwards(_: KeyPressEvent) -> None:
-            self.early = [*(self.early or ()), "/quit"]
+        bind_loading(keys, lambda: self.early, lambda text: self.say(text))  # noqa: PLW0108 - the chat sets its own way later
 
         @keys.add("enter", filter=~is_searching & ~ends_with_backslash & (is_loading | has_pastes))
         def _enter_early_or_pastes(event: KeyPressEvent) -> None:
@@ -417,8 +414,9 @@ class Terminal:
                 event.app.exit(result=event.current_buffer.text)
             else:
                 clear(event.current_buffer)
-                self.early += [line] if line.strip() else []
-                self.entered_early.set()
+                if line.strip():
+                    self.early.enter_early(line)
+                    self._take_back = self.early.take_back_early
 
         @keys.add("c-c", filter=~is_searching)
         def _clear_or_leave(event: KeyPressEvent) -> None:

@@ -1,14 +1,15 @@
 """Threads as the user chose them, their queued messages, and what each last knew of files, in SQLite."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from graph_agent.errors import UnknownId
+from graph_agent.errors import StorageError, UnknownId
 from graph_agent.ports import Clock, SystemClock
 from graph_agent.ports.stored_text import json_text, storable
-from graph_agent.storage import Connection, open_blobs, open_database
+from graph_agent.storage import Connection, DatabaseLock, open_blobs, open_database
 from graph_agent.storage.blobs import FileBlobs
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.journal import SqliteJournal
@@ -107,6 +108,14 @@ WITH RECURSIVE line (id) AS (SELECT :id UNION
     SELECT t.parent_thread FROM threads t JOIN line ON t.thread_id = line.id)
 SELECT 1 FROM imported_checkpoints WHERE thread_id IN (SELECT id FROM line) LIMIT 1
 """
+_IS_EMPTY = """
+checkpoint_id IS NULL AND parent_thread IS NULL AND title = ''
+    AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.thread_id = threads.thread_id)
+    AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.thread_id = threads.thread_id)
+"""
+"""Nothing was said in it and nothing is to be, and nobody has named it."""
+_FIND_EMPTY = f"SELECT 1 FROM threads WHERE thread_id = ? AND {_IS_EMPTY}"  # noqa: S608 - names only
+_DELETE_EMPTY = f"DELETE FROM threads WHERE thread_id = ? AND {_IS_EMPTY}"  # noqa: S608 - names only
 _IS_IMPORTED = "SELECT 1 FROM imported_checkpoints WHERE thread_id = ? AND checkpoint_id = ?"
 
 
@@ -132,6 +141,14 @@ class ThreadTable:
         row = {**named, "agent": storable(agent), "now": self._clock.now()}
         await self._database.write(lambda connection: connection.execute(_CREATE_CHILD, row))
         return await self._require(thread_id)
+
+    async def delete_if_empty(self, thread_id: str, lock: DatabaseLock) -> None:
+        """Delete the thread, which this process holds, if it has no message: a chat that was opened and left."""
+        values = (thread_id,)
+        with suppress(StorageError):  # Lists leave it out, and the next clean-up deletes it.
+            if await self._first(_FIND_EMPTY, values):
+                lock.mark_deleted()
+                await self._database.write(lambda connection: _delete_empty(connection, thread_id))
 
     async def depth(self, thread_id: str) -> int:
         """How many threads it is a sub-agent under."""
@@ -212,6 +229,11 @@ class ThreadTable:
 
     async def _first(self, statement: str, values: Sequence[str] | Mapping[str, str]) -> Any:
         return await self._database.run(lambda connection: connection.execute(statement, values).fetchone())
+
+
+def _delete_empty(connection: Connection, thread_id: str) -> None:
+    if connection.execute(_DELETE_EMPTY, (thread_id,)).rowcount:
+        connection.execute("DELETE FROM leases WHERE thread_id = ?", (thread_id,))
 
 
 def _thread_row(row: Sequence[Any]) -> ThreadRow:

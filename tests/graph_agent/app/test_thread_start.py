@@ -40,7 +40,7 @@ def facts(folder: Path, request: Mapping[str, Any] | None = None, **settings: An
         read_buffer=None,
         agent="",
         prompt="add a test",
-        typed=None,
+        when_held=None,
         sends_prompt=True,
         servers={},
     )

@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -98,14 +99,48 @@ async def test_what_an_earlier_life_queued_is_taken_back_last(scene: Scene) -> N
     assert [await scene.back() for _ in range(3)] == ["now", "long ago", None]
 
 
-async def test_the_first_message_of_a_chat_goes_before_what_is_typed_while_it_waits(scene: Scene) -> None:
-    scene.meanwhile.first = ["first", "/status", "next"]
+class Opening(ScriptedSession):
+    """A thread that is held, and whose session is being opened."""
 
-    await scene.enter("second")
-    await scene.meanwhile.keep_first(scene.session)
+    was_kept = False
 
-    assert [text for _, text in await scene.session.queued()] == ["first", "next", "second"]
-    assert await scene.due(in_order=False) == "/status"
+    def keep_request(self) -> None:
+        self._note("keep request")
+
+
+async def test_what_is_entered_while_the_chat_loads_is_stored_in_order_once_the_thread_is_held(
+    scene: Scene,
+) -> None:
+    queue, opening = scene.meanwhile, Opening(EventBus(), scene.session.workspace)
+    queue.enter_early("one")
+    queue.enter_early("/mode plan")
+    before = (
+        queue.describe_early(),
+        await queue.take_back_early(),
+        queue.unsent(),
+        queue.kept_in(has_failed=False),
+    )
+
+    queue.enter_early("two")
+    queue.begin_storing(opening)
+    queue.enter_early("/status")
+    queue.enter_early("three")
+    await queue.wait_until_stored(asyncio.get_running_loop().create_future())
+    stored = (queue.describe_early(), queue.kept_in(has_failed=False), queue.kept_in(has_failed=True))
+    back = await queue.take_back_early()
+    await queue.store_early(scene.session)
+
+    assert before == (["typed: one", "/mode plan"], "/mode plan", ["one"], "")
+    assert stored == (["queued: one", "queued: two", "/status", "queued: three"], "thread-1", "")
+    assert (back, queue.unsent(), queue.has_lines) == ("three", ["one", "two"], True)
+    assert opening.log == [
+        ("queue", "one"),
+        ("queue", "two"),
+        ("keep request",),
+        ("queue", "three"),
+        ("take back", "three"),
+    ]
+    assert (await queue.take_back_early(), scene.said, scene.remembered) == (None, [], [])
 
 
 async def test_what_was_typed_behind_a_command_that_leaves_the_thread_is_taken_along_and_nothing_else(

@@ -5,9 +5,9 @@ import pytest
 from prompt_toolkit.input import DummyInput
 from rich.console import Console
 
-from graph_agent.cli.chat.command_table import COMMANDS
+from graph_agent.cli.chat.command_table import COMMANDS, is_command
 from graph_agent.cli.chat.shell_escape import UserPrograms
-from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands, is_command
+from graph_agent.cli.chat.slash_commands import ChatAction, QuitChat, SlashCommands
 from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.config.model_choice import OFFLINE_LABEL
 from graph_agent.events import EventBus
