@@ -77,7 +77,7 @@ def add_usage(total: Mapping[str, Any] | None, usage: Mapping[str, Any]) -> dict
     cost, currency = usage.get("cost"), usage.get("currency")
     if not isinstance(cost, int | float):
         return added
-    if "cost" in before and before.get("currency") != currency:
+    if before.get("cost") and before.get("currency") != currency:
         added["unpriced_requests"] = _count(added, "unpriced_requests") + _count(usage, "requests")
         return added
     return {**added, "cost": round(before.get("cost", 0.0) + cost, _CENTS_OF_CENTS), "currency": currency}

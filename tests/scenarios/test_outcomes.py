@@ -81,7 +81,7 @@ def _recovered(*decision: str) -> Callable[[Scripted], _Events]:
 
 def _stopped_at_its_question(command: Scripted) -> _Events:
     chat = command.chat("chat", "--thread", "t1", "go")
-    chat.plays("? help", "<s", "stopped by user", "> ", "^\x04")
+    chat.plays("? help", "<s", "stopped by you", "> ", "^\x04")
     chat.ends()
     return []
 
@@ -291,7 +291,8 @@ def test_every_surface_says_how_a_call_ended(way: _Way, tmp_path: Path) -> None:
         assert (ends[-1]["status"], ends[-1]["outcome"]) == (way.status, way.outcome)
         assert [event["status"] for event in ends[:-1]] == (["interrupted"] if way.is_recovered else [])
         for shown in (_in_the_chat(events), _in_the_progress(events)):
-            assert re.search(rf"\A.*\b{word}\b ?{by}.*{way.why}.*\n\Z", shown), shown
+            here = by.replace("user", "you")  # To the person in front of the process.
+            assert re.search(rf"\A.*\b{word}\b ?{here}.*{way.why}.*\n\Z", shown), shown
 
 
 def test_the_table_has_every_outcome() -> None:

@@ -71,7 +71,8 @@ def fold(
     while len(piece := next(filter(None, chop_cells(remainder, room)), remainder)) < len(remainder):
         size = len(piece)
         if by_words:
-            size = size + 1 if remainder[size] == " " else piece.rfind(" ") + 1 or piece.rfind("/") + 1 or size
+            blanks = len(remainder) - size - len(remainder[size:].lstrip(" "))
+            size = size + blanks if blanks else piece.rfind(" ") + 1 or piece.rfind("/") + 1 or size
         position, remainder = position + size, remainder[size:]
         offsets.append(position)
     pieces = line.divide(offsets)

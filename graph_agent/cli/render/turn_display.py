@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from graph_agent.cli.render.console import block, diff_lines, fold, safe_text
+from graph_agent.cli.render.console import block, fold, hunk_lines, safe_text
 from graph_agent.cli.render.live_area import WAITING, LiveArea, RunningCalls
 from graph_agent.cli.render.markdown import MarkdownStream
 from graph_agent.cli.views.format import ended_call, format_compaction, format_shell, format_todo
@@ -36,6 +36,7 @@ from graph_agent.events import (
     TurnStarted,
     WarningIssued,
 )
+from graph_agent.ports.stored_text import parse_diff
 from graph_agent.wording import format_count
 
 __all__ = ["TurnDisplay"]
@@ -312,7 +313,8 @@ class TurnDisplay:
                 return fold(line, width, "  ")
             case {"diff": {"unified": str(diff)}} if diff:
                 # Who answered the question has seen the change there.
-                return [] if event.call_id in self._answered else diff_lines(diff, width)
+                # The line above names the file.
+                return [] if event.call_id in self._answered else hunk_lines(parse_diff(diff)[1], width)
             case {"todo": list(plan)} if plan:
                 return [piece for line in format_todo(plan) for piece in fold(Text(line), width, "  ")]
             case {"answer": str(answer)}:

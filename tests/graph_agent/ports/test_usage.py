@@ -41,6 +41,12 @@ def test_amounts_of_two_currencies_make_no_amount() -> None:
     assert (usage_report(total)["cost"], usage_report(total)["currency"]) == (None, None)
 
 
+def test_what_cost_nothing_until_now_has_no_currency() -> None:
+    total = add_usage({"cost": 0.0, "unpriced_requests": 0}, {**_USAGE, "cost": 0.2, "currency": "USD"})
+
+    assert (usage_report(total)["cost"], usage_report(total)["currency"]) == (0.2, "USD")
+
+
 def test_what_is_no_number_counts_as_nothing() -> None:
     odd: dict[str, Any] = {"input_tokens": "many", "requests": True, "cost": "much"}
 

@@ -39,7 +39,7 @@ def _shown(*events: Event) -> str:
 
 _OUTPUT = "".join(f"line {number}\n" for number in range(1, 12))
 _DIFF = {"diff": {"unified": "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n", "added": 1, "removed": 1}}
-_DIFF_LINES = ["       --- a", "       +++ a", "     1 -x", "     1 +y"]
+_DIFF_LINES = ["     1 -x", "     1 +y"]
 _PLAN = [{"content": f"step {number}", "status": "pending"} for number in range(12)]
 
 
