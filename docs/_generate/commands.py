@@ -29,9 +29,10 @@ def command_paths() -> Iterator[tuple[str, ...]]:
     return paths(typer.main.get_command(app), ())
 
 
-def help_lines(path: tuple[str, ...]) -> list[str]:
-    """What `--help` says about a command."""
-    shown = CliRunner().invoke(app, [*path, "--help"], prog_name="graph-agent", env={"COLUMNS": "100"})
+def help_lines(path: tuple[str, ...], width: int | None = None) -> list[str]:
+    """What `--help` says about a command, in lines of this width or of the usual one."""
+    columns = {"COLUMNS": str(width or 100)}
+    shown = CliRunner().invoke(app, [*path, "--help"], prog_name="graph-agent", env=columns, terminal_width=width)
     return [line.rstrip() for line in shown.stdout.strip().splitlines()]
 
 

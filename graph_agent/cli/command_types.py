@@ -229,7 +229,7 @@ def write_examples(path: str, formatter: Any) -> None:
     if lines := find_examples(path):
         from graph_agent.cli.views.table import line_width
 
-        width = line_width() if sys.stdout.isatty() else None
+        width = line_width()
         formatter.write("\nExamples:\n" + "".join(f"  {_fold_command(line, width)}\n" for line in lines))
 
 

@@ -222,8 +222,9 @@ class _Root(LazyGroup):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write examples, and where the terms are explained."""
         write_examples(ctx.command_path, formatter)
-        formatter.write("\nIDs can be shortened to any unique prefix or suffix of four or more characters.\n")
-        formatter.write("Terms (thread, checkpoint, call, ...): docs/glossary.md\n")
+        formatter.write_paragraph()
+        formatter.write_text("IDs can be shortened to a unique prefix or suffix of four or more characters.")
+        formatter.write_text("Terms (thread, checkpoint, call, ...): docs/glossary.md")
 
 
 app = Typer(

@@ -127,6 +127,18 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     assert unknown_commands(text, {"threads", "threads list", "run"}) == ["fly away"]
 
 
+def test_the_manual_page_fits_a_terminal_of_60_columns() -> None:
+    page = (ROOT / "docs/graph-agent.1").read_text()
+    lines = [
+        line
+        for block in re.findall(r"^\.nf\n(.*?)^\.fi", page, re.DOTALL | re.MULTILINE)
+        for line in block.split("\n")
+    ]
+    shown = [re.sub(r"\\(?:\(..|&|-|e)", lambda sign: "" if sign[0] == "\\&" else "-", line) for line in lines]
+
+    expect_none([line for line in shown if len(line) > 60 - 2])
+
+
 def test_generated_pages_hold_what_the_code_says() -> None:
     stale = [path for path, render in PAGES.items() if (ROOT / path).read_text(encoding="utf-8") != render()]
 
