@@ -1,11 +1,20 @@
-"""The terminal at work: text that streams in, a long diff, memory of a chat at rest and of many sessions."""
+"""The terminal at work: text that streams in, a long diff; memory of an idle chat, and of many sessions.
 
+`python -m tests.bench.terminal WORKSPACE NUMBER` opens so many sessions in one process and prints the MB of each.
+"""
+
+import asyncio
+import gc
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
-from tests.bench.figures import Figure, Row, Spread
+from graph_agent import open_session
+from tests.bench.figures import PYTHON, Figure, Row, Spread
 from tests.bench.ground import Ground, home_of
 from tests.fakes.openai_server import DELAY, SSE, TC, TXT, FakeOpenAI
 from tests.fakes.pty_program import PtyProgram
@@ -110,4 +119,57 @@ def _streaming_percent(ground: Ground) -> float:
         return share
 
 
-ROWS = (Row("stream", _stream), Row("diff", _diff))
+def _idle(ground: Ground) -> Iterator[Figure]:
+    ours = Spread.of([_chat_mb(ground) for _ in range(3)])
+    imports = "import prompt_toolkit, rich, typer, langgraph.graph, langchain_openai"
+    code = f"{imports}\nfor line in open('/proc/self/status'):\n    if 'VmRSS' in line: print(line.split()[1])"
+    shown = subprocess.run([PYTHON, "-c", code], check=True, capture_output=True, text=True).stdout
+    yield Figure("idle chat", ours, "MB", 90)
+    yield Figure("idle chat", ours, "MB", 1.2, Spread.one(int(shown) / 1024), imports)
+
+
+def _chat_mb(ground: Ground) -> float:
+    folder = ground.fresh("idle")
+    with FakeOpenAI([TXT("ready")]) as server:
+        program = PtyProgram(["-m", "graph_agent", "chat"], folder, home_of(folder, server), is_cold=True)
+        program.plays("> ", "<hello", "ready")
+        time.sleep(1)
+        taken = _resident_mb(program.pid)
+        program.plays("^" + _CTRL_D)
+        program.ends()
+        return taken
+
+
+def _resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def _beside_others(ground: Ground) -> Iterator[Figure]:
+    folder, number = ground.fresh("beside"), 20 if ground.quick else 100
+    with FakeOpenAI() as server:
+        command = [PYTHON, "-m", "tests.bench.terminal", str(folder), str(number)]
+        done = subprocess.run(
+            command, env=home_of(folder, server), check=True, stdout=subprocess.PIPE, text=True, timeout=600
+        )
+    yield Figure(f"a session, {number} in one process", Spread.one(float(done.stdout)), "MB", 8)
+
+
+async def _open_many(workspace: Path, number: int) -> float:
+    """Megabytes of each session after the first few, each with one turn."""
+    warm, taken = 5, 0.0
+    async with AsyncExitStack() as opened:
+        for at in range(warm + number):
+            session = await opened.enter_async_context(open_session(workspace=workspace))
+            await session.send("hello")
+            if at == warm - 1:
+                gc.collect()
+                taken = _resident_mb(os.getpid())
+        gc.collect()
+        return (_resident_mb(os.getpid()) - taken) / number
+
+
+ROWS = (Row("stream", _stream), Row("diff", _diff), Row("idle", _idle), Row("beside", _beside_others))
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{asyncio.run(_open_many(Path(sys.argv[1]), int(sys.argv[2])))}\n")

@@ -1,5 +1,6 @@
 """A thread that grows step by step on the real graph, counted after each turn. Judges nothing."""
 
+import gc
 import os
 import sqlite3
 import time
@@ -80,6 +81,8 @@ class Growth:
     """Messages and tokens of every model request."""
     unknown: list[int] = field(default_factory=list)
     """Messages of every model request that were no part of the one before: what has to be written out anew."""
+    objects: list[int] = field(default_factory=list)
+    """How many the process holds after every 20th turn, without messages, of which a limited cache keeps some."""
     cpu_s: list[float] = field(default_factory=list)
     """Processor time of each turn; the time on the wall depends on who else works on the machine."""
 
@@ -117,7 +120,17 @@ async def grow(path: Path, steps: int, keep_turns: int) -> Growth:
             pages, rows = await database.run(_look)
             growth.pages.append(pages)
             growth.rows.append(rows)
+            stage.events.clear()
+            stage.toolbox.ran.clear()
+            if len(growth.rows) % 20 == 0:
+                gc.collect()
+                growth.objects.append(sum(map(_is_other, gc.get_objects())))
     return growth
+
+
+def _is_other(one: object) -> bool:
+    """Neither a message nor one of Python's containers, of which each message has several."""
+    return type(one).__module__ != "builtins" and not isinstance(one, BaseMessage)
 
 
 def _trace(take: Callable[[str], None] | None, effort: list[None] | None, connection: Connection) -> None:

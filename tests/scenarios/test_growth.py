@@ -108,6 +108,10 @@ def test_of_a_step_only_what_waits_for_the_disk_changes_threads(growth: Growth) 
     assert growth.syncs[1] >= 4 * PER_TURN
 
 
+def test_a_process_holds_as_many_objects_after_three_hundred_steps_as_after_a_hundred(growth: Growth) -> None:
+    assert growth.objects[-1] <= growth.objects[1] + 10
+
+
 def test_a_request_is_as_big_late_as_early(growth: Growth) -> None:
     (messages, tokens), (late_messages, late_tokens) = (
         (max(sizes[0] for sizes in part), max(sizes[1] for sizes in part))

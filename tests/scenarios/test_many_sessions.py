@@ -1,16 +1,19 @@
 """Many sessions at once on one database: each gets to its end, and none hears of a lock."""
 
 import asyncio
+import gc
 import random
 import sqlite3
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 import pytest
 
+from graph_agent import open_session
 from tests.fakes.openai_server import TC, TXT, FakeOpenAI
 from tests.fakes.scripted_model import ScriptedModel, calls, text
 from tests.scenarios.command import Command
@@ -35,6 +38,26 @@ async def test_eight_sessions_at_once_on_one_database_all_come_to_their_end(tmp_
 
     assert ended == [("done", f"{thread} is done") for thread in threads]
     assert _outcomes(tmp_path / "agent.db") == [(thread, "success", _STEPS) for thread in threads]
+
+
+async def test_a_session_takes_less_than_two_megabytes_beside_others_in_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("GRAPH_AGENT_MODEL", "fake")
+    with FakeOpenAI() as server:
+        monkeypatch.setenv("GRAPH_AGENT_BASE_URL", server.base_url)
+        async with AsyncExitStack() as opened:
+            for number in range(5):
+                if number == 2:
+                    tracemalloc.start()
+                session = await opened.enter_async_context(open_session(workspace=tmp_path))
+                await session.send("hello")
+            gc.collect()
+            taken, _ = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+
+    assert taken / 3 < 2_000_000
 
 
 def _outcomes(database: Path) -> list[tuple[str, str, int]]:
