@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graph_agent.cli.prompts.menu import Menu, Picked, Row
+from graph_agent.cli.prompts.menu import Menu, Picked, Row, format_rows
 from tests.fakes.openai_server import TC, TXT
 from tests.fakes.pty_program import PtyProgram
 from tests.scenarios.command import Scripted, scripted
@@ -157,6 +157,17 @@ def test_where_no_keys_are_read_a_menu_with_scopes_has_the_numbers_of_its_rows()
     picked = [menu.pick(typed) for typed in ("1", "3 c", "2")]
     assert shown == [["3", "now"], ["1", "1"]]
     assert picked == [Picked("c1", "chat and files"), Picked("c3", "chat"), None]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("a question", "thread  a question        1 approval, just now"),
+        ("a" * 50, f"thread  {'a' * 20}…  1 approval, ju…"),
+    ],
+)
+def test_a_note_is_cut_only_where_the_words_need_its_room(words: str, shown: str) -> None:
+    assert format_rows([Row("t1", ("thread",), words, "1 approval, just now")], 46) == [shown]
 
 
 @pytest.mark.slow

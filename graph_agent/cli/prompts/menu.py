@@ -259,8 +259,10 @@ def format_rows(rows: Sequence[Row], width: int) -> list[str]:
     if not rows:
         return []
     widths = [max(text_width(row.columns[number]) for row in rows) for number in range(len(rows[0].columns))]
-    note = min(max(text_width(row.note) for row in rows), width // 3)
-    room = max(width - sum(widths) - len(_GAP) * len(widths) - (note + len(_GAP) if note else 0), 1)
+    room = width - sum(widths) - len(_GAP) * len(widths)
+    beside = room - len(_GAP) - max(text_width(escape(row.words)) for row in rows)
+    note = min(max(text_width(row.note) for row in rows), max(beside, width // 3))
+    room = max(room - (note + len(_GAP) if note else 0), 1)
     lines = []
     for row in rows:
         cells = [f"{cell}{' ' * (size - text_width(cell))}" for cell, size in zip(row.columns, widths, strict=True)]

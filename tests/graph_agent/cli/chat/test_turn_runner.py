@@ -1,6 +1,7 @@
 import asyncio
 import io
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from graph_agent.cli.prompts.terminal import Terminal
 from graph_agent.cli.prompts.terminal_output import Notifier
 from graph_agent.cli.render.console import make_console
 from graph_agent.cli.render.turn_display import TurnDisplay
-from graph_agent.events import EventBus, TurnEnded, TurnStarted, TurnStatus
+from graph_agent.events import EventBus, TextDelta, TurnEnded, TurnStarted, TurnStatus
 from graph_agent.session.turn_result import TurnResult
 from tests.fakes.database_rows import Rows
 from tests.fakes.pty_chat import PtyChat
@@ -90,6 +91,41 @@ async def test_where_a_stop_came_too_early_the_next_one_stops(tmp_path: Path) ->
         ended = await asyncio.wait_for(running, 5)
 
     assert (ended.status, session.stops, shown.getvalue()) == ("stopped", 2, "stopping …\n")
+
+
+class _Streaming(ScriptedSession):
+    """Streams a thousand pieces in half a second."""
+
+    def __init__(self, folder: Path, display: TurnDisplay) -> None:
+        super().__init__(EventBus(), folder)
+        self._display = display
+
+    async def start(self) -> TurnResult:
+        for number in range(1, 1001):
+            self._display(number, TextDelta("word "))
+            await asyncio.sleep(0.0005)
+        return rest()
+
+
+class _Counting(TurnDisplay):
+    """Counts its frames."""
+
+    frames = 0
+
+    def tick(self) -> None:
+        self.frames += 1
+        super().tick()
+
+
+async def test_a_turn_draws_ten_frames_a_second_at_most(tmp_path: Path) -> None:
+    display = _Counting(Console(file=io.StringIO(), force_terminal=True))
+    session = _Streaming(tmp_path, display)
+    with create_pipe_input() as keys:
+        began = time.monotonic()
+        await TurnRunner(Terminal(None, source=keys), display).run(session, session.start())
+        took = time.monotonic() - began
+
+    assert 3 <= display.frames <= 10 * took + 1
 
 
 def test_an_error_and_what_to_do_about_it_are_told_once() -> None:

@@ -3,6 +3,7 @@ import os
 import re
 import sys
 import time
+from types import FrameType
 
 import pytest
 from rich.console import Console
@@ -310,6 +311,24 @@ def test_there_is_no_frame_but_for_each_tick_however_fast_text_comes() -> None:
         frames += seen.written != before
 
     assert (frames, "word 999" in seen.screen.lines) == (10, True)
+
+
+def test_a_frame_of_the_status_line_a_running_call_and_a_typed_line_takes_little_work() -> None:
+    seen, called = _Seen(80, 24), 0
+    seen.story.begin(lambda: ["12% context", "$0.04", "default", "gpt-5-mini"])
+    seen.story(1, ToolCallStarted("c1", "bash", "npm test"))
+    seen.story(2, ToolCallProgress("c1", "shell_output", "41 passed\n"))
+    seen.story.show_typed("typed", 5)
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal called
+        called += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    seen.story.tick()
+    sys.setprofile(None)
+
+    assert called < 2_000  # 1,250 take a third of a millisecond.
 
 
 def test_where_nothing_is_drawn_in_place_a_long_call_is_heard_of_now_and_then(
