@@ -1,6 +1,6 @@
 """`make bench`: print the comparisons as a table and write them to build/bench.json.
 
-python -m tests.bench [--only NAME]... [--quick] [--page]
+python -m tests.bench [--only NAME]... [--quick] [--page] [--release]
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.bench import starting, steps, storage, terminal, tool_work
 from tests.bench.figures import Figure, Row
 from tests.bench.ground import Ground
-from tests.bench.report import as_line, heading, put_into_page, write_json
+from tests.bench.report import as_line, got_worse, heading, put_into_page, store_release, write_json
 
 __all__: list[str] = []
 
@@ -43,8 +43,13 @@ def _main() -> None:
                 failed.append(row.name)
                 sys.stdout.write(f"{row.name} could not be measured:\n{traceback.format_exc(limit=-3)}\n")
     write_json(_RESULTS, figures)
+    measured = [figure for row in figures.values() for figure in row]
     if options.page:
-        put_into_page(_PAGE, [figure for measured in figures.values() for figure in measured])
+        put_into_page(_PAGE, measured)
+    if options.release:
+        store_release(measured)
+    elif worse := got_worse(measured):
+        sys.stdout.write(f"\nWorse than in the last release by more than a tenth:\n{''.join(worse)}\n")
     if failed:
         sys.exit(f"not measured: {', '.join(failed)}; the others are in {_RESULTS}")
     sys.stdout.write(f"written to {_RESULTS}{f' and {_PAGE}' if options.page else ''}\n")
@@ -64,6 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="see that the rows work; nothing to quote")
     parser.add_argument("--page", action="store_true", help="put the table into docs/performance.md")
+    parser.add_argument("--release", action="store_true", help="keep the figures as those of a release")
     return parser.parse_args()
 
 
