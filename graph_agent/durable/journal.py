@@ -1,4 +1,4 @@
-"""The journal of tool calls: an SQLite file of its own in which each attempt is claimed before its tool runs.
+"""The journal of tool calls, in a file or on a server: each attempt is claimed in it before its tool runs.
 
 The tables are those of the agent's own database, so its commands read, list and answer these calls too. Two
 tables come in addition: which worker owns a claim and when it was last seen, and which questions were asked.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 from weakref import WeakSet
 
@@ -24,6 +24,7 @@ from graph_agent.errors import StorageError
 from graph_agent.ports import Answer, Question, QuestionKind, SystemClock
 from graph_agent.ports.background import boot_id, process_started
 from graph_agent.ports.stored_text import json_text, storable
+from graph_agent.storage import Connection, named_server, open_blocking
 from graph_agent.storage.sqlite.database import transaction
 from graph_agent.storage.sqlite.database_file import translate_error
 from graph_agent.storage.sqlite.decisions import find_answer, insert_answer
@@ -32,6 +33,9 @@ from graph_agent.storage.sqlite.row_values import load_json
 from graph_agent.storage.sqlite.schema import open_connection
 from graph_agent.storage.sqlite.thread_lock import write_lease
 
+if TYPE_CHECKING:
+    from graph_agent.storage.postgres.database import PostgresDatabase
+
 __all__ = ["CallEntry", "Claim", "Journal", "JournalCall"]
 
 T = TypeVar("T")
@@ -39,7 +43,8 @@ T = TypeVar("T")
 _OWN_TABLES = """
 CREATE TABLE IF NOT EXISTS call_owners (
     owner TEXT PRIMARY KEY, pid INTEGER NOT NULL, process_started TEXT NOT NULL, place TEXT NOT NULL,
-    host TEXT NOT NULL, since TEXT NOT NULL, renewed_at REAL NOT NULL, lease_s REAL NOT NULL
+    host TEXT NOT NULL, since TEXT NOT NULL, renewed_at DOUBLE PRECISION NOT NULL,
+    lease_s DOUBLE PRECISION NOT NULL
 );
 CREATE TABLE IF NOT EXISTS asked_questions (
     task TEXT NOT NULL, round INTEGER NOT NULL, call_id TEXT NOT NULL, attempt INTEGER NOT NULL,
@@ -54,19 +59,19 @@ _RECORD = "SELECT record FROM call_log WHERE thread_id = ? AND call_id = ?"
 _OWNER = "SELECT pid, process_started, place, host, since, renewed_at, lease_s FROM call_owners WHERE owner = ?"
 _RENEW = """
 INSERT INTO call_owners VALUES (:owner, :pid, :process_started, :place, :host, :since, :renewed_at, :lease_s)
-ON CONFLICT DO UPDATE SET renewed_at = excluded.renewed_at
+ON CONFLICT (owner) DO UPDATE SET renewed_at = excluded.renewed_at
 """
 _THREAD = """
 INSERT INTO threads (thread_id, title, created_at, updated_at, next_nodes) VALUES (?, ?, ?, ?, '["tools"]')
-ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at, next_nodes = iif(EXISTS (
+ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at, next_nodes = CASE WHEN EXISTS (
     SELECT 1 FROM call_log WHERE thread_id = excluded.thread_id AND status NOT IN ('success', 'error', 'cancelled')
-), '["tools"]', '[]')
+) THEN '["tools"]' ELSE '[]' END
 """
 _LOG = """
 INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
 VALUES (:thread_id, :call_id, (SELECT coalesce(max(seq), 0) + 1 FROM call_log WHERE thread_id = :thread_id),
     :tool_name, :status, :risk, :record, '', :at)
-ON CONFLICT DO UPDATE SET status = excluded.status, record = excluded.record, updated_at = excluded.updated_at
+ON CONFLICT (thread_id, call_id) DO UPDATE SET status = excluded.status, record = excluded.record, updated_at = excluded.updated_at
 """
 _STOP = """
 UPDATE journal SET status = ?, ended_at = ?
@@ -76,16 +81,26 @@ _DECIDE = """
 UPDATE journal SET status = ?, ended_at = ?, outcome = ?
 WHERE thread_id = ? AND call_id = ? AND attempt = ? AND outcome IS NULL
 """
+_ASK = """
+INSERT INTO asked_questions (task, round, call_id, attempt) VALUES (?, ?, ?, ?)
+ON CONFLICT (task, round, call_id) DO UPDATE SET attempt = excluded.attempt
+"""
+_ANSWERED = "INSERT OR IGNORE INTO asked_questions (task, round, call_id, attempt) VALUES (?, ?, '', 0)"
 _APPLY = """
 UPDATE decisions SET applied_at = ?
 WHERE thread_id = ? AND call_id = ? AND superseded_at IS NULL AND applied_at IS NULL
 """
+_SERVER_TIME = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+_RENEW_LEASES = """
+UPDATE leases SET expires_at = clock_timestamp() + make_interval(secs => :lease_s) WHERE owner_token = :owner
+"""
+"""On a server a lease ends by itself; what shows the calls then no longer says that they run."""
 _POLL_INTERVAL_S = 0.05
 """How often a waiting worker looks whether the holder of a call has finished."""
 _journals: "WeakSet[Journal]" = WeakSet()
 _workers: "dict[Path, _Worker]" = {}
 """This process as owner of claims, per file: all `Journal` objects of a file share it."""
-_inherited: list[sqlite3.Connection] = []
+_inherited: list[Any] = []
 """Connections of the parent of a fork: closing one here would release the locks of the process that opened it."""
 
 
@@ -131,22 +146,26 @@ class Claim:
 
 
 class Journal:
-    """The journal in one file. Opened when it is first used; safe in threads, and in the children of a fork."""
+    """The journal in one database. Opened when it is first used; safe in threads, and in the children of a fork."""
 
     def __init__(self, path: str | Path, *, lease: float = 30.0, wait: float = 10.0) -> None:
-        """Name the file; it is created when it is first used.
+        """Name the file, or the server with postgresql://HOST/NAME; tables are created when it is first used.
 
         Args:
+            path: of the file, or the URL (extra `postgres`). The password may also come from libpq's variables.
             lease: seconds after which a worker on another machine, or in another container, counts as dead if it
                 has not renewed its claims. On the same machine its process is looked for instead.
             wait: seconds to wait for a live worker that runs the same call, before `CallHeld` is raised.
         """
-        self.path = Path(path)
+        server = named_server(path)
+        self.path = server or Path(path)
+        self._is_on_server = server is not None
         self._lease_s = lease
         self._wait_s = wait
         self._clock = SystemClock()
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._server: PostgresDatabase | None = None
         self._worker = _Worker({})
         self._renewed_at = 0.0
         self._heartbeat: threading.Thread | None = None
@@ -154,18 +173,19 @@ class Journal:
         _journals.add(self)
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the file or the connection; the next use opens it again."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-            self._connection = None
+            if self._server is not None:
+                self._server.close_now()
+            self._connection = self._server = None
             self._end_heartbeat()
 
     def after_fork(self) -> None:
         """Forget, in the child of a fork, what belongs to its parent."""
-        if self._connection is not None:
-            _inherited.append(self._connection)
-        self._connection, self._heartbeat = None, None
+        _inherited.extend((self._connection, self._server))
+        self._connection = self._server = self._heartbeat = None
         self._lock, self._is_closed = threading.RLock(), threading.Event()
 
     def entry(self, call: JournalCall) -> CallEntry:
@@ -194,7 +214,7 @@ class Journal:
     def claim(self, call: JournalCall, attempt: int, arguments: Mapping[str, Any]) -> Claim | None:
         """Claim an attempt, durably; None if it was claimed or finished by somebody else meanwhile."""
 
-        def write(connection: sqlite3.Connection) -> Claim | None:
+        def write(connection: Connection) -> Claim | None:
             now = self._clock.now()
             owner = str(self._worker.identity["owner"])
             known = self._entry(connection, call)
@@ -202,13 +222,13 @@ class Journal:
                 return None
             if not insert_claim(connection, (*_key(call), attempt, owner, now, None)):
                 return None
-            if time.time() - self._renewed_at > self._lease_s / 6:
-                self._renew(connection)
             changes = {"owner_token": owner, "started_at": now, "started": True, "reason": ""}
             self._log(connection, call, "executing", attempt, now, {**changes, "arguments": dict(arguments)})
             if known.record:
                 connection.execute(_APPLY, (now, *_key(call)))
             write_lease(connection, storable(call.thread_id), owner, now)
+            if self._is_on_server or time.time() - self._renewed_at > self._lease_s / 6:
+                self._renew(connection)
             return Claim(call, attempt, owner, arguments)
 
         with self._lock:
@@ -216,7 +236,7 @@ class Journal:
             self._worker.begin(_key(call))  # Before others can see the claim.
             claim = None
             try:
-                claim = self._write(write)
+                claim = self._write(write, call.thread_id)
             finally:
                 if claim is None:
                     self._worker.end(_key(call))
@@ -226,7 +246,7 @@ class Journal:
         """Record the outcome, once; False if the claim was lost."""
         error = None if outcome["status"] == "success" else outcome["output"]
 
-        def write(connection: sqlite3.Connection) -> bool:
+        def write(connection: Connection) -> bool:
             now = self._clock.now()
             row = (outcome["status"], now, json_text(outcome), *_key(claim.call), claim.attempt, claim.owner)
             if not finish_claim(connection, row):
@@ -240,7 +260,7 @@ class Journal:
     def stop(self, claim: Claim, reason: str, error: str, *, started: bool = True) -> None:
         """Record that the attempt ended without an outcome, and why."""
 
-        def write(connection: sqlite3.Connection) -> bool:
+        def write(connection: Connection) -> bool:
             now = self._clock.now()
             status = "interrupted" if started else "not_started"
             if connection.execute(_STOP, (status, now, *_key(claim.call), claim.attempt, claim.owner)).rowcount:
@@ -258,7 +278,7 @@ class Journal:
         False, and nothing is recorded, if the attempt (0: there was none) has an outcome by now.
         """
 
-        def write(connection: sqlite3.Connection) -> bool:
+        def write(connection: Connection) -> bool:
             now = self._clock.now()
             values = (outcome["status"], now, json_text(outcome))
             if not connection.execute(_DECIDE, (*values, *_key(call), attempt)).rowcount and attempt:
@@ -268,7 +288,7 @@ class Journal:
             connection.execute(_APPLY, (now, *_key(call)))
             return True
 
-        return self._write(write)
+        return self._write(write, call.thread_id)
 
     def find_answer(self, call: JournalCall, question: Question) -> Answer | None:
         """The first answer to exactly this question."""
@@ -277,16 +297,16 @@ class Journal:
     def ask(self, task: str, number: int, asked: Sequence[tuple[JournalCall, Question]]) -> None:
         """Record what is asked in a round of questions of a task, before anybody sees it."""
 
-        def write(connection: sqlite3.Connection) -> None:
+        def write(connection: Connection) -> None:
             now = self._clock.now()
             for call, question in asked:
                 row = (task, number, call.call_id, question.attempt)
-                connection.execute("INSERT OR REPLACE INTO asked_questions VALUES (?, ?, ?, ?)", row)
+                connection.execute(_ASK, row)
                 status = "awaiting_approval" if question.kind == "approval" else "interrupted"
                 changes = {"reason": question.reason, "asked_at": now, "args_digest": question.args_digest}
                 self._log(connection, call, status, question.attempt, now, changes)
 
-        self._write(write)
+        self._write(write, _thread_of(task))
 
     def rounds(self, task: str) -> int:
         """How many rounds of questions of a task have been answered."""
@@ -296,14 +316,14 @@ class Journal:
     def forget_rounds(self, task: str, number: int) -> None:
         """Forget the rounds of a task from this one on."""
         sql = "DELETE FROM asked_questions WHERE task = ? AND round >= ?"
-        self._write(lambda connection: connection.execute(sql, (task, number)))
+        self._write(lambda connection: connection.execute(sql, (task, number)), _thread_of(task))
 
     def take_answers(
         self, task: str, number: int, answers: Sequence[tuple[JournalCall, Question, Answer]]
     ) -> list[JournalCall]:
         """Record the answers that a round brought; returns the calls whose question the round did not ask."""
 
-        def write(connection: sqlite3.Connection) -> list[JournalCall]:
+        def write(connection: Connection) -> list[JournalCall]:
             refused = []
             asked = dict(
                 connection.execute("SELECT call_id, attempt FROM asked_questions WHERE task = ? AND round = ?", key)
@@ -313,17 +333,17 @@ class Journal:
                     insert_answer(connection, call.thread_id, question, answer)
                 else:
                     refused.append(call)
-            connection.execute("INSERT OR IGNORE INTO asked_questions VALUES (?, ?, '', 0)", key)
+            connection.execute(_ANSWERED, key)
             return refused
 
         key = (task, number)
-        return self._write(write)
+        return self._write(write, _thread_of(task))
 
     def now(self) -> str:
         """The time as the journal writes it."""
         return self._clock.now()
 
-    def _entry(self, connection: sqlite3.Connection, call: JournalCall) -> CallEntry:
+    def _entry(self, connection: Connection, call: JournalCall) -> CallEntry:
         stored = connection.execute(_RECORD, _key(call)).fetchone()
         record = {} if stored is None else load_json(stored[0])
         row = connection.execute(_NEWEST, _key(call)).fetchone()
@@ -343,12 +363,12 @@ class Journal:
         if place == self._worker.identity["place"]:
             is_alive = process_started(pid) == started
         else:
-            is_alive = time.time() < renewed_at + lease_s
+            is_alive = self._work(self._time) < renewed_at + lease_s
         return f"process {pid} on {host}, which has worked on this journal since {since}" if is_alive else ""
 
     def _log(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         call: JournalCall,
         status: str,
         attempt: int,
@@ -378,10 +398,10 @@ class Journal:
         title = f"calls of {call.tool_name}"
         connection.execute(_THREAD, (names["thread_id"], title, now, now))
 
-    def _done(self, claim: Claim, write: Callable[[sqlite3.Connection], bool]) -> bool:
+    def _done(self, claim: Claim, write: Callable[[Connection], bool]) -> bool:
         with self._lock:
             try:
-                return self._write(write)
+                return self._write(write, claim.call.thread_id)
             finally:
                 self._worker.end(_key(claim.call))
 
@@ -401,22 +421,35 @@ class Journal:
             # A full disk or a busy file: the next beat may succeed, and the outcome of the call is what reports it.
             with suppress(StorageError):
                 if self._worker.running:
-                    self._write(self._renew)
+                    self._write(self._renew, str(self._worker.identity["owner"]))
 
-    def _renew(self, connection: sqlite3.Connection) -> None:
-        self._renewed_at = time.time()
-        connection.execute(_RENEW, {**self._worker.identity, "renewed_at": self._renewed_at})
+    def _renew(self, connection: Connection) -> None:
+        self._renewed_at = self._time(connection)
+        identity = self._worker.identity
+        connection.execute(_RENEW, {**identity, "renewed_at": self._renewed_at})
+        if self._is_on_server:
+            connection.execute(_RENEW_LEASES, {"owner": identity["owner"], "lease_s": identity["lease_s"]})
 
-    def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        def in_transaction(connection: sqlite3.Connection) -> T:
-            with transaction(connection):
+    def _time(self, connection: Connection) -> float:
+        """Seconds since 1970, on a server by its clock: those of the workers may differ."""
+        return float(connection.execute(_SERVER_TIME).fetchone()[0]) if self._is_on_server else time.time()
+
+    def _write(self, work: Callable[[Connection], T], thread_id: str) -> T:
+        """Work in a transaction; on a server it waits for others of its thread only."""
+
+        def in_transaction(connection: Connection) -> T:
+            server = self._server
+            with transaction(connection) if server is None else server.transaction(connection, thread_id=thread_id):
                 return work(connection)
 
         return self._work(in_transaction)
 
-    def _work(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._lock, self._translated():
-            return work(self._open())
+    def _work(self, work: Callable[[Connection], T]) -> T:
+        with self._lock:
+            if self._is_on_server:
+                return self._open_server().work_now(work)
+            with self._translated():
+                return work(self._open())
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -429,10 +462,20 @@ class Journal:
         if self._connection is None:
             connection = open_connection(self.path)
             connection.executescript(_OWN_TABLES)
-            worker = _Worker(_identity(self._clock.now(), self._lease_s))
-            self._worker, self._renewed_at = _workers.setdefault(self.path.resolve(), worker), 0.0
+            self._join_worker()
             self._connection = connection
         return self._connection
+
+    def _open_server(self) -> "PostgresDatabase":
+        if self._server is None:
+            server = open_blocking(self.path, _OWN_TABLES)
+            self._join_worker()
+            self._server = server
+        return self._server
+
+    def _join_worker(self) -> None:
+        worker = _Worker(_identity(self._clock.now(), self._lease_s))
+        self._worker, self._renewed_at = _workers.setdefault(self.path.resolve(), worker), 0.0
 
 
 class _Worker:
@@ -470,6 +513,11 @@ os.register_at_fork(after_in_child=_forget_parent)
 
 def _key(call: JournalCall) -> tuple[str, str]:
     return storable(call.thread_id), storable(call.call_id)
+
+
+def _thread_of(task: str) -> str:
+    """The thread of a task, whose name it begins with."""
+    return task.rpartition("|")[0]
 
 
 def _identity(since: str, lease_s: float) -> dict[str, Any]:

@@ -4,17 +4,19 @@ Importing the package imports none of it: short-lived commands use single module
 here choose between a file and a server.
 """
 
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graph_agent.config.paths import ServerPath, blob_dir
+from graph_agent.config.paths import ServerPath, blob_dir, named_database
 from graph_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from graph_agent.ports import Clock
     from graph_agent.storage.blobs import FileBlobs
+    from graph_agent.storage.postgres.database import PostgresDatabase
     from graph_agent.storage.postgres.reader import ServerUse, WorkNotices
     from graph_agent.storage.sqlite.database import Database
     from graph_agent.storage.sqlite.read_store import SqliteReadStore
@@ -25,7 +27,9 @@ __all__ = [
     "DatabaseLock",
     "ReadSource",
     "listen_for_work",
+    "named_server",
     "open_blobs",
+    "open_blocking",
     "open_database",
     "open_read_connection",
     "open_read_store",
@@ -120,6 +124,24 @@ async def open_database(path: Path) -> "Database":
     from graph_agent.storage.sqlite.database import Database  # noqa: PLC0415 - as above
 
     return await Database.open(path)
+
+
+def named_server(named: str | Path) -> Path | None:
+    """The database on a server that a URL names; None for a file.
+
+    Raises:
+        ConfigError: it is a URL of another kind, or not a valid one.
+    """
+    path = named_database(named, os.environ)
+    return path if isinstance(path, ServerPath) else None
+
+
+def open_blocking(path: Path, tables: str) -> "PostgresDatabase":
+    """Open a database on a server for callers without an event loop; see `PostgresDatabase.open_blocking`."""
+    require_driver()
+    from graph_agent.storage.postgres.database import PostgresDatabase  # noqa: PLC0415 - as above
+
+    return PostgresDatabase.open_blocking(path, tables)
 
 
 def open_read_store(path: Path) -> "SqliteReadStore":

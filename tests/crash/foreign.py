@@ -5,7 +5,9 @@ of create_agent without and with LangChain's approvals, and a sub-graph with a w
 at numbered points (around each write of saver and journal, around the effect of a tool) and at random instants; in
 a fifth of the trials two work on the thread at once. A person answers truthfully, after a look at the effects.
 
-    python -m tests.crash.foreign --kills N
+    python -m tests.crash.foreign --kills N [--server]
+
+With --server the journal is on a PostgreSQL server.
 """
 
 import argparse
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,6 +36,7 @@ from langgraph.types import Command
 
 from graph_agent.durable import CallHeld, Journal, ToolPolicy, answer
 from tests.crash.kill_points import Countdown
+from tests.fakes.postgres_server import PostgresServer, find_programs, running_server
 from tests.fakes.tool_graphs import (
     KINDS,
     START_MESSAGE,
@@ -107,8 +111,8 @@ class _AsyncSaver(AsyncSqliteSaver):
 class _Journal(Journal):
     """The journal with kill points around its writes."""
 
-    def __init__(self, path: Path, points: Countdown) -> None:
-        super().__init__(path)
+    def __init__(self, place: Path | str, points: Countdown) -> None:
+        super().__init__(place)
         for name in ("claim", "finish", "stop", "decide", "ask", "take_answers"):
             setattr(self, name, points.beside(f"journal.{name}", getattr(self, name)))
 
@@ -124,6 +128,8 @@ class Trial:
     """Whether each call needs an approval."""
     has_rivals: bool = False
     """Whether two processes work on the thread at once."""
+    journal_url: str = ""
+    """Of a database on a server; empty: a file."""
     tally: Counter[str] = field(default_factory=Counter)
 
     def run(self, kills: "list[int | float]") -> None:
@@ -175,7 +181,8 @@ class Trial:
     def graph(self, saver: Any, points: Countdown) -> Any:
         """The graph in this process."""
         saver.points = points
-        journal = _Journal(self.folder / "journal.sqlite", points) if self.is_durable else None
+        place = self.journal_url or self.folder / "journal.sqlite"
+        journal = _Journal(place, points) if self.is_durable else None
         tools = [charge_tool(self.folder / "effects", points.point)]
         reviews = [HumanInTheLoopMiddleware({"charge": True})] if self.shape.is_reviewed else []
         policy = ToolPolicy(approve=self.asks)
@@ -243,9 +250,15 @@ class Trial:
 
 
 def sweep(
-    kills: int, seed: int, *, is_durable: bool, shapes: tuple[Shape, ...] = SHAPES
+    kills: int,
+    seed: int,
+    *,
+    is_durable: bool,
+    shapes: tuple[Shape, ...] = SHAPES,
+    server: PostgresServer | None = None,
 ) -> dict[Shape, Counter[str]]:
     """Kill about so many processes, spread over the graphs; what was found, by graph."""
+    template = _empty_journal(server) if server else ""
     chance = random.Random(seed)
     root = Path(tempfile.mkdtemp(prefix="foreign-"))
     found: dict[Shape, Counter[str]] = {shape: Counter() for shape in shapes}
@@ -253,13 +266,25 @@ def sweep(
     while sum(tally["kills"] for tally in found.values()) < kills and number < 3 * kills:
         shape = shapes[number % len(shapes)]
         asks, has_rivals = is_durable and chance.random() < 0.5, chance.random() < 0.2
-        trial = Trial(root / str(number), shape, is_durable, asks and not shape.is_reviewed, has_rivals)
+        url = server.create_database(template) if server else ""
+        trial = Trial(root / str(number), shape, is_durable, asks and not shape.is_reviewed, has_rivals, url)
         trial.run([_instant(chance) for _ in range(chance.choice((1, 1, 2)))])
+        if server:
+            server.drop_database(url)
         found[shape] += trial.tally
         shutil.rmtree(trial.folder)
         number += 1
     shutil.rmtree(root)
     return found
+
+
+def _empty_journal(server: PostgresServer) -> str:
+    """The URL of a database with the tables of a journal."""
+    url = server.create_database()
+    journal = Journal(url)
+    journal.rounds("")
+    journal.close()
+    return url
 
 
 def _instant(chance: random.Random) -> int | float:
@@ -274,7 +299,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--graphs", default="", help="only those whose name contains this, such as 'async'")
     parser.add_argument("--only", choices=("durable", "plain"), help="only with the library, or without")
+    parser.add_argument("--server", action="store_true", help="keep the journal on a PostgreSQL server")
     options = parser.parse_args(arguments)
+    programs = find_programs()
+    if options.server and programs is None:
+        parser.error("no PostgreSQL server was found (apt install postgresql)")
+    with running_server(programs) if options.server and programs else nullcontext() as server:
+        return _report(options, server)
+
+
+def _report(options: argparse.Namespace, server: PostgresServer | None) -> int:
     columns = (
         "trials",
         "kills",
@@ -291,7 +325,8 @@ def main(arguments: list[str]) -> int:
     for is_durable in (True, False):
         if options.only == ("plain" if is_durable else "durable"):
             continue
-        for shape, tally in sweep(options.kills, options.seed, is_durable=is_durable, shapes=shapes).items():
+        found = sweep(options.kills, options.seed, is_durable=is_durable, shapes=shapes, server=server)
+        for shape, tally in found.items():
             figures = "".join(f"{tally[name]:18}" for name in columns)
             print(f"{shape!s:24}{'durable' if is_durable else 'plain':12}{figures}")  # noqa: T201 - a report
             broken += sum(tally[name] for name in columns[3:]) if is_durable else 0

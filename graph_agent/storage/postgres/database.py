@@ -16,7 +16,7 @@ from graph_agent.storage.postgres.connection import PostgresConnection, connect
 from graph_agent.storage.postgres.errors import translate_error
 from graph_agent.storage.postgres.lease import Leases
 from graph_agent.storage.postgres.schema import bring_up
-from graph_agent.storage.postgres.translation import SCHEMA
+from graph_agent.storage.postgres.translation import SCHEMA, translate_schema
 from graph_agent.storage.sqlite.database import Database
 from graph_agent.storage.sqlite.migrations import Migration
 
@@ -69,6 +69,35 @@ class PostgresDatabase(Database):
             if not is_open:
                 database._jobs.put(None)
         return database
+
+    @classmethod
+    def open_blocking(cls, path: Path, tables: str) -> Self:
+        """As `open`, for one thread at a time, which waits in `work_now`; with more tables, where they are missing.
+
+        Raises:
+            StorageError: see `open`.
+        """
+        database = cls(path)
+        try:
+            database._connection = connection = PostgresConnection(connect(database.path))
+            bring_up(database.path, connection)
+            with database.transaction(connection):
+                for statement in translate_schema(tables):
+                    connection.session.execute(statement.encode(), prepare=False)
+        except psycopg.Error as error:
+            raise database._explain(error) from error
+        return database
+
+    def work_now(self, work: Callable[[Connection], T]) -> T:
+        """As `run`, on the calling thread."""
+        try:
+            return self._attempt(work)
+        except psycopg.Error as error:
+            raise self._explain(error) from error
+
+    def close_now(self) -> None:
+        """Close what `open_blocking` opened."""
+        self._session().close()
 
     async def run(self, work: Callable[[Connection], T]) -> T:
         """Run the work on the database's thread. It is done again where the session was lost and nothing written.

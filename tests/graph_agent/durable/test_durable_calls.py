@@ -21,6 +21,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+from graph_agent.app.reader import read_database
 from graph_agent.app.recovery import Decision, decide_calls
 from graph_agent.durable import (
     CallHeld,
@@ -35,8 +36,10 @@ from graph_agent.durable import (
     current_call,
     retry_failed_edges,
 )
+from graph_agent.durable.journal import JournalCall
 from graph_agent.errors import AnswerRefused, ConfigError, StorageError
 from tests.fakes.forked_command import run_forked
+from tests.fakes.postgres_server import PostgresServer
 from tests.fakes.tool_graphs import (
     KINDS,
     START_MESSAGE,
@@ -61,10 +64,10 @@ TWO = [ask_for(("charge", {"card": "a"}, "c1"), ("charge", {"card": "b"}, "c2"))
 class Place:
     """A folder with checkpoints, a journal and effects, in which processes run a graph and die."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, url: str = "") -> None:
         self.folder = folder
         self.effects = folder / "effects"
-        self.journal = Journal(folder / "journal.sqlite", wait=0)
+        self.journal = Journal(url or folder / "journal.sqlite", wait=0)
 
     def charged(self) -> list[str]:
         return self.effects.read_text().split() if self.effects.exists() else []
@@ -109,6 +112,20 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(tmp_path: Path, empty: Path) -> Place:
     (tmp_path / "journal.sqlite").write_bytes(empty.read_bytes())
     return Place(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def empty_on_server(postgres: PostgresServer) -> str:
+    url = postgres.create_database()
+    journal = Journal(url)
+    journal.rounds("")
+    journal.close()
+    return url
+
+
+@pytest.fixture
+def shared(tmp_path: Path, postgres: PostgresServer, empty_on_server: str) -> Place:
+    return Place(tmp_path, postgres.create_database(empty_on_server))
 
 
 def texts(state: Any) -> list[str]:
@@ -922,3 +939,66 @@ def test_an_outcome_that_a_full_disk_keeps_out_is_asked_about(place: Place) -> N
     place.journal = Journal(place.journal.path, wait=0)
     graph = node_graph(DurableTools([fill], journal=place.journal))
     assert questions_of(graph.invoke(calls, CONFIG)["__interrupt__"]) == {"f1": "recovery"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("label", "reply", "charged"), [("before effect", "retry", 1), ("after effect", "done", 1)]
+)
+def test_a_call_that_was_killed_is_asked_about_from_a_journal_on_a_server(
+    shared: Place, kind: Kind, label: str, reply: str, charged: int
+) -> None:
+    shared.die_at(label, kind)
+    graph = shared.graph(kind)
+    graph.invoke(None, CONFIG, durability="sync")
+    asked = questions_of(graph.get_state(CONFIG).interrupts)
+    with read_database(shared.journal.path) as reader:
+        shown = [(view.record["call_id"], view.is_interrupted) for view in reader.interrupted()]
+
+    end = graph.invoke(answer(graph.get_state(CONFIG), {"c1": reply}), CONFIG, durability="sync")
+
+    assert (asked, [call_id.split("/")[0] for call_id, _ in shown]) == ({"c1": "recovery"}, ["c1"])
+    assert (len(shared.charged()), history_faults(end["messages"])) == (charged, [])
+    shared.journal.close()
+
+
+def test_a_claim_on_a_server_is_of_the_process_that_renews_it_by_the_servers_clock(shared: Place) -> None:
+    call = JournalCall("t", "c1", "charge", {"card": "a"})
+    url = shared.journal.path.url  # type: ignore[attr-defined]  # it is on a server
+    far = Journal(url, wait=0, lease=1)
+    far._work(lambda _: None)
+    far._worker = type(far._worker)({**far._worker.identity, "place": "another host", "owner": "far"})
+    claim = far.claim(call, 1, {"card": "a"})
+
+    with pytest.raises(CallHeld, match="is running in process"):
+        shared.journal.entry(call)
+    far.close()
+    time.sleep(1.2)
+    left = shared.journal.entry(call)
+    assert claim is not None
+    assert (
+        left.status,
+        shared.journal.claim(call, 1, {}),
+        far.finish(claim, {"status": "success", "output": ""}),
+    ) == (
+        "executing",
+        None,
+        True,
+    )
+    far.close()
+    shared.journal.close()
+
+
+def test_a_journal_on_a_server_survives_its_restart(shared: Place, postgres: PostgresServer) -> None:
+    shared.graph().invoke(START_MESSAGE, CONFIG, durability="sync")
+    postgres.restart("fast")
+
+    assert shared.journal.entry(JournalCall("t", "c1", "charge", {})).status == "success"
+    shared.journal.close()
+
+
+def test_a_url_that_is_none_of_a_server_is_refused_without_its_password() -> None:
+    with pytest.raises(ConfigError, match="kind that is not supported") as refused:
+        Journal("mysql://me:secret@host/x")
+
+    assert "secret" not in str(refused.value)
