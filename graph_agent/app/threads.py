@@ -40,6 +40,7 @@ __all__ = [
     "PruneOrder",
     "Pruned",
     "PrunedThread",
+    "cancel_running_task",
     "choose_mode",
     "choose_model",
     "delete",
@@ -191,6 +192,28 @@ def interrupt_holder(database: Path, text: str) -> int:
     if holder is None or not _interrupt(holder):
         raise UsageError(f"No process has thread {own} open, so nothing of it runs.")
     return holder.pid
+
+
+async def cancel_running_task(database: Path, thread_id: str, holder: "Lease | None") -> str:
+    """Cancel the task that a worker, on whatever host, runs in the thread; returns its id, or an empty text.
+
+    The worker stops that turn. The signal of Ctrl-C would end it, with everything else that it runs.
+
+    Raises:
+        StorageError: the database cannot be used.
+    """
+    from graph_agent.storage.sqlite.tasks import TaskTable, read_tasks, read_workers  # noqa: PLC0415 - see above
+
+    if holder is None:
+        return ""
+    workers = {(one.lease.host, one.lease.pid, one.lease.process_started) for one in read_workers(database)}
+    if (holder.host, holder.pid, holder.process_started) not in workers:
+        return ""
+    for task in read_tasks(database):
+        if task.thread_id == thread_id and task.state == "started":
+            async with await open_database(database) as opened:
+                return task.task_id if await TaskTable(opened, SystemClock()).cancel(task.task_id) else ""
+    return ""
 
 
 def _interrupt(holder: "Lease") -> bool:

@@ -333,6 +333,8 @@ FREE_TEXT = frozenset(
             "path",
             "prompt",
             "reason",
+            "repo",
+            "revision",
         ),
         *("result", "text", "title", "url", "value"),
     )

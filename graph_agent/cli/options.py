@@ -86,6 +86,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "graph-agent tasks add 'update the dependencies and make the tests pass' --worktree",
         "graph-agent tasks add 'summarise what changed since yesterday' --at 07:00 --every 1d",
         "graph-agent tasks add - --mode acceptEdits --max-steps 50 < task.md",
+        "graph-agent tasks add 'make the tests pass' --repo https://git.example/shop.git --revision main",
     ),
     "tasks list": ("graph-agent tasks list", "graph-agent tasks list --json"),
     "tasks show": ("graph-agent tasks show 1a2b3c4d",),

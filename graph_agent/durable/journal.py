@@ -71,7 +71,8 @@ _LOG = """
 INSERT INTO call_log (thread_id, call_id, seq, tool_name, status, risk, record, checkpoint_id, updated_at)
 VALUES (:thread_id, :call_id, (SELECT coalesce(max(seq), 0) + 1 FROM call_log WHERE thread_id = :thread_id),
     :tool_name, :status, :risk, :record, '', :at)
-ON CONFLICT (thread_id, call_id) DO UPDATE SET status = excluded.status, record = excluded.record, updated_at = excluded.updated_at
+ON CONFLICT (thread_id, call_id)
+DO UPDATE SET status = excluded.status, record = excluded.record, updated_at = excluded.updated_at
 """
 _STOP = """
 UPDATE journal SET status = ?, ended_at = ?

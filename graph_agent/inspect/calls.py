@@ -99,13 +99,14 @@ class Leases:
     held: frozenset[str]
 
 
-def read_leases(store: ReadStore) -> Leases:
-    """Look at every lease; not inside `ReadStore.snapshot`, and before anything that depends on it is read.
+def read_leases(store: ReadStore, families: Sequence[str] | None = None) -> Leases:
+    """Look at every lease, or those of some threads with the sub-agents below them.
 
+    Not inside `ReadStore.snapshot`, and before anything that depends on it is read.
     What a process wrote before it was seen dead is read afterwards. Otherwise a call that was read as executing
     would be taken for interrupted when its process has merely finished it and exited.
     """
-    leases = store.leases()
+    leases = store.leases(families)
     return Leases(leases, frozenset(thread_id for thread_id, lease in leases.items() if is_alive(lease)))
 
 

@@ -104,9 +104,9 @@ class Reader:
                 return thread
         raise UnknownId(f"There is no thread {thread_id!r}. `graph-agent threads list` shows them all.")
 
-    def family(self, thread_id: str) -> list[ThreadSummary]:
-        """One thread by its exact id, and every sub-agent below it."""
-        return read_threads(self._store, thread_id)
+    def family(self, *thread_ids: str) -> list[ThreadSummary]:
+        """Threads by their exact ids, and every sub-agent below them."""
+        return read_threads(self._store, thread_ids)
 
     def top_thread(self, thread_id: str) -> str:
         """The thread that continues this one: itself, or the one at the top of a sub-agent's line of parents."""

@@ -67,10 +67,13 @@ class ThreadSummary:
     """What its requests used, at its head; None where that was not noted."""
 
 
-def read_threads(store: ReadStore, family_of: str | None = None) -> list[ThreadSummary]:
-    """Every thread, or one and all sub-agents below it, newest first; each with what its sub-agents wait for."""
-    leases = read_leases(store)
-    threads = [_summary(row, leases) for row in store.threads(family_of)]
+def read_threads(store: ReadStore, families: Sequence[str] | None = None) -> list[ThreadSummary]:
+    """Every thread, or these threads and all sub-agents below them, newest first.
+
+    Each with what its sub-agents wait for.
+    """
+    leases = read_leases(store, families)
+    threads = [_summary(row, leases) for row in store.threads(families)]
     children: dict[str, list[ThreadSummary]] = {}
     for thread in threads:
         if thread.parent_thread is not None and thread.parent_call is not None:

@@ -199,11 +199,11 @@ class ReadStore(Protocol):
 
     # Threads
 
-    def leases(self) -> dict[str, Lease]:
-        """The last lease of every thread."""
+    def leases(self, families: Sequence[str] | None = None) -> dict[str, Lease]:
+        """The last lease of every thread, or of these threads and all sub-agents below them."""
 
-    def threads(self, family_of: str | None = None) -> list[ThreadRow]:
-        """Every thread, or one and all sub-agents below it; newest first."""
+    def threads(self, families: Sequence[str] | None = None) -> list[ThreadRow]:
+        """Every thread, or these threads and all sub-agents below them; newest first."""
 
     def workspaces(self) -> dict[str, str]:
         """The workspace of every thread."""

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from graph_agent.app.reader import read_database
-from graph_agent.app.threads import choose_mode, choose_model, interrupt_holder, say
+from graph_agent.app.threads import cancel_running_task, choose_mode, choose_model, interrupt_holder, say
 from graph_agent.config.paths import own_command
 from graph_agent.config.settings import SELECTABLE_MODES
 from graph_agent.errors import NothingYet, UsageError
@@ -145,7 +145,13 @@ async def _stop(site: Site, thread_id: str) -> str:
     if site.runner is not None and await site.runner.stop(thread_id):
         return "The turn was stopped. What was pending does not run."
     with read_database(site.database) as reader:
-        holder = reader.thread(reader.top_thread(thread_id)).holder
+        own = reader.top_thread(thread_id)
+        holder = reader.thread(own).holder
+    if task_id := await cancel_running_task(site.database, own, holder):
+        return (
+            "The worker stops the turn, and its task is cancelled. To continue it: "
+            f"{own_command()} tasks retry {task_id[-8:]}"
+        )
     if holder is not None and (holder.pid, holder.host) == (os.getpid(), socket.gethostname()):
         raise UsageError("Nothing of this thread runs now.")
     pid = interrupt_holder(site.database, thread_id)

@@ -8,16 +8,17 @@ occupies no slot: its thread is closed, and opened again once every question has
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from graph_agent.app.opening import open_session
-from graph_agent.app.reader import database_stamp, read_database
+from graph_agent.app.reader import read_database
 from graph_agent.app.threads import run_until_question
-from graph_agent.config.paths import ServerPath, folder_at
+from graph_agent.config.paths import ServerPath, data_dir, folder_at
 from graph_agent.config.trust import trust_file
 from graph_agent.errors import AgentError, DamagedDatabase, NewerSchema, StorageError, ThreadHeld
 from graph_agent.ports.stored_text import storable
@@ -26,7 +27,7 @@ from graph_agent.storage.sqlite.tasks import Task, TaskTable
 from graph_agent.storage.sqlite.threads import Store, open_store
 from graph_agent.wording import format_count
 from graph_agent.worker.tasks import is_answered, short_id
-from graph_agent.worker.worktrees import create_worktree
+from graph_agent.worker.worktrees import check_out, create_worktree
 
 if TYPE_CHECKING:
     from graph_agent.inspect import ThreadSummary
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
 __all__ = ["Worker", "WorkerOptions"]
 
 _POLL_S = 0.5
-"""How often the worker looks for new tasks, answers and cancellations; it reads the file only if it has changed."""
+"""How often the worker looks into a file for new tasks, answers and cancellations."""
+_PAGE = 32
+"""How many tasks are read at a time."""
 _SHOWN_CHARS = 60
 _REREAD_S = 5.0
-"""After this time it reads in any case: the file does not change when the holder of a thread dies."""
-_SERVER_REREAD_S = 2.0
-"""The same for a server while tasks are open: it sends notices of new work, but none when a lease ends."""
+"""After this time it looks at a server in any case: a notice may be lost."""
+_SHORT_REREAD_S = 2.0
+"""The same while others hold tasks: a server sends no notice when a lease ends."""
 _PAUSE_S = 3.0
 """How long it waits before it tries again to open a task, or to reach a server."""
 
@@ -68,15 +71,6 @@ class _Running:
     is_cancelled: bool = False
 
 
-@dataclass(slots=True)
-class _LastRead:
-    """The threads when the database was last read."""
-
-    stamp: object = None
-    at: float = 0.0
-    threads: dict[str, "ThreadSummary"] = field(default_factory=dict)
-
-
 class Worker:
     """One worker process."""
 
@@ -85,11 +79,11 @@ class Worker:
         self._options = options
         self._report = report
         self._running: dict[str, _Running] = {}
-        self._last_read = _LastRead()
         self._retry_at: dict[str, float] = {}
         """The earliest time to try a task again, by the clock of the event loop."""
         self._notices: WorkNotices | None = None
-        self._has_open_tasks = False
+        self._may_free_itself = False
+        """Whether a task may become free without a notice."""
         self._noticed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._is_ending = False
@@ -173,7 +167,7 @@ class Worker:
         """Until a running task ends, the worker is stopped, or it is time to look again."""
         seconds = _POLL_S
         if self._notices is not None:
-            seconds = _SERVER_REREAD_S if self._has_open_tasks else _REREAD_S
+            seconds = _SHORT_REREAD_S if self._may_free_itself else _REREAD_S
         events = [asyncio.ensure_future(one.wait()) for one in (self._stopping, self._noticed)]
         waited = {*events, *(one.work for one in self._running.values())}
         await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -192,57 +186,71 @@ class Worker:
 
     async def _start_due(self, store: Store, tasks: TaskTable, worker_id: str) -> bool:
         """Start the tasks that can run and stop those that were cancelled. Returns whether any started or ended."""
-        for task_id, one in self._running.items():
-            if one.session is None or one.is_cancelled or await tasks.is_open(task_id):
-                continue
+        await self._stop_cancelled(tasks)
+        has_changed = self._may_free_itself = False
+        for number in count():
+            if not self._has_free_slot():
+                return has_changed
+            page = await tasks.due(_PAGE, number * _PAGE)
+            due = [task for task in page if self._is_startable(task)]
+            # On a thread: while a server is slow, the event loop has to stop commands whose lease ends.
+            threads = await asyncio.to_thread(self._read_threads, due) if due else {}
+            for task in due:
+                has_changed |= await self._start_or_end(task, threads.get(task.thread_id), store, tasks, worker_id)
+            if len(page) < _PAGE:
+                break
+        if isinstance(self._database, ServerPath) and not self._may_free_itself:
+            self._may_free_itself = await tasks.is_any_held_elsewhere()
+        return has_changed
+
+    async def _start_or_end(
+        self, task: Task, thread: "ThreadSummary | None", store: Store, tasks: TaskTable, worker_id: str
+    ) -> bool:
+        """Start the task if it can run now, or note that it has ended; False if neither."""
+        if task.state == "started" and await self._has_ended(task, thread, tasks):
+            return True
+        if not self._has_free_slot():
+            return False
+        if not _can_run(thread) or not (begun := await tasks.begin(task.task_id, worker_id, task.thread_id)):
+            self._may_free_itself = True
+            return False
+        is_retry = task.state == "queued" and thread is not None and thread.checkpoint_id is not None
+        work = asyncio.create_task(self._run_task(begun, store, tasks, is_retry=is_retry))
+        self._running[task.task_id] = _Running(work)
+        return True
+
+    async def _stop_cancelled(self, tasks: TaskTable) -> None:
+        running = {
+            task_id: one
+            for task_id, one in self._running.items()
+            if one.session is not None and not one.is_cancelled
+        }
+        for task_id in await tasks.ended(list(running)) if running else ():
+            one = running[task_id]
             if one.session is not None:  # It may have been closed meanwhile.
                 one.is_cancelled = True
                 await one.session.stop()
-        free = self._options.slots - len(self._running)
-        if free <= 0:
-            return False
+
+    def _has_free_slot(self) -> bool:
+        return len(self._running) < self._options.slots
+
+    def _is_startable(self, task: Task) -> bool:
+        """Whether nothing in this worker is against it."""
         now = asyncio.get_running_loop().time()
-        open_tasks = await tasks.open_tasks()
-        self._has_open_tasks = len(open_tasks) > len(self._running)
-        due = [
-            task
-            for task in open_tasks
-            if task.task_id not in self._running
-            and self._retry_at.get(task.task_id, now) <= now
-            and self._has_workspace(task)
-        ]
-        # On a thread: while a server is slow, the event loop has to stop commands whose lease ends.
-        threads = await asyncio.to_thread(self._read_threads, now) if due else {}
-        has_changed = False
-        for task in due:
-            if free <= 0:
-                break
-            thread = threads.get(task.thread_id)
-            if task.state == "started" and await self._has_ended(task, thread, tasks):
-                has_changed = True
-            elif _can_run(thread) and (begun := await tasks.begin(task.task_id, worker_id, task.thread_id)):
-                is_retry = task.state == "queued" and thread is not None and thread.checkpoint_id is not None
-                work = asyncio.create_task(self._run_task(begun, store, tasks, is_retry=is_retry))
-                self._running[task.task_id] = _Running(work)
-                free, has_changed = free - 1, True
-        return has_changed
+        is_its_time = self._retry_at.get(task.task_id, now) <= now
+        return task.task_id not in self._running and is_its_time and self._has_workspace(task)
 
     def _has_workspace(self, task: Task) -> bool:
         """Whether the task may run on this host: a folder of the same name on another one is not its workspace."""
         if not isinstance(self._database, ServerPath):
             return True
         if not task.host:
-            return folder_at(task.workspace) is not None
+            return bool(task.repository) or folder_at(task.workspace) is not None
         return task.host in (storable(socket.gethostname()), *self._options.hosts)
 
-    def _read_threads(self, now: float) -> dict[str, "ThreadSummary"]:
-        is_server = isinstance(self._database, ServerPath)
-        stamp = None if is_server else database_stamp(self._database)
-        if is_server or stamp != self._last_read.stamp or now - self._last_read.at > _REREAD_S:
-            with read_database(self._database) as reader:
-                threads = {thread.thread_id: thread for thread in reader.threads()}
-            self._last_read = _LastRead(stamp, now, threads)
-        return self._last_read.threads
+    def _read_threads(self, due: Sequence[Task]) -> dict[str, "ThreadSummary"]:
+        with read_database(self._database) as reader:
+            return {thread.thread_id: thread for thread in reader.family(*(task.thread_id for task in due))}
 
     async def _has_ended(self, task: Task, thread: "ThreadSummary | None", tasks: TaskTable) -> bool:
         """Whether its thread has finished elsewhere, or before an earlier worker could record it."""
@@ -278,7 +286,7 @@ class Worker:
         self._report(f"{short_id(task.task_id)}  cannot be continued here: {reason}")
 
     async def _continue_task(self, task: Task, store: Store, tasks: TaskTable, *, is_retry: bool) -> None:
-        workspace = await self._workspace(task, store)
+        workspace = await self._workspace(task, store, tasks)
         flags = {**task.flags, "db": self._database, "awaits_servers": True}
         session = await open_session(workspace=workspace, thread_id=task.thread_id, flags=flags)
         one = self._running[task.task_id]
@@ -295,7 +303,7 @@ class Worker:
         if result is not None:
             await self._record_result(task, result, tasks)
 
-    async def _workspace(self, task: Task, store: Store) -> Path:
+    async def _workspace(self, task: Task, store: Store, tasks: TaskTable) -> Path:
         """The folder that the thread works in; a worktree is created before its first turn.
 
         Raises:
@@ -303,7 +311,12 @@ class Worker:
         """
         row = await store.threads.get(task.thread_id)
         folder = Path(row.workspace if row is not None else task.workspace)
-        if task.branch and (row is None or row.workspace == task.workspace):
+        if task.repository and (row is None or row.workspace == task.workspace):
+            below = data_dir(os.environ) / "repositories"
+            folder = await asyncio.to_thread(check_out, task.repository, task.revision, task.branch, below)
+            await tasks.set_host(task)
+            await store.threads.set_workspace(task.thread_id, str(folder))
+        elif task.branch and (row is None or row.workspace == task.workspace):
             folder = await asyncio.to_thread(create_worktree, folder, task.branch, trust_file(os.environ))
             await store.threads.set_workspace(task.thread_id, str(folder))
         if folder_at(folder) is None:
@@ -334,7 +347,8 @@ class Worker:
             task.task_id, state, outcome, error, worker=task.worker or "", thread_id=task.thread_id
         )
         if ended:
-            self._report(f"{short_id(task.task_id)}  {state}{f': {error}' if error else ''}")
+            place = f"; its branch {task.branch} is in the worktree of its thread" if task.branch else ""
+            self._report(f"{short_id(task.task_id)}  {state}{f': {error}' if error else place}")
         else:
             self._report(f"{short_id(task.task_id)}  was cancelled, or another worker continues it")
         return ended

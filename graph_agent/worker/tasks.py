@@ -19,7 +19,7 @@ from graph_agent.ports import SystemClock
 from graph_agent.ports.stored_text import storable
 from graph_agent.storage import open_database
 from graph_agent.storage.sqlite.tasks import NewTask, Task, TaskTable, WorkerRow, read_tasks, read_workers
-from graph_agent.worker.worktrees import branch_for, require_repository
+from graph_agent.worker.worktrees import branch_for, require_address, require_repository
 
 __all__ = [
     "Overview",
@@ -55,6 +55,9 @@ class TaskRequest:
     flags: Mapping[str, Any]
     """Of `open_session`; `agent` among them."""
     in_worktree: bool = False
+    repository: str = ""
+    """See `NewTask.repository`."""
+    revision: str = ""
     not_before: datetime | None = None
     every: int = 0
 
@@ -105,16 +108,19 @@ async def add_task(database: Path, request: TaskRequest) -> Task:
     stored_agent = ""
     if agent:
         stored_agent, settings = _stored_agent(agent, folder, settings)
+    address = require_address(request.repository) if request.repository else ""
     if request.in_worktree:
         require_repository(folder)
     new = NewTask(
         request.prompt,
-        str(folder),
+        address or str(folder),
         mode="default" if settings.mode == "bypassPermissions" else settings.mode,
         agent=stored_agent,
         flags=flags,
-        branch=branch_for(request.prompt) if request.in_worktree else "",
-        host=socket.gethostname() if isinstance(database, ServerPath) else "",
+        branch=branch_for(request.prompt) if request.in_worktree or address else "",
+        host=socket.gethostname() if isinstance(database, ServerPath) and not address else "",
+        repository=address,
+        revision=storable(request.revision),
         not_before=request.not_before.astimezone(UTC).isoformat() if request.not_before else "",
         every=request.every,
     )

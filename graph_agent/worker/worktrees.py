@@ -1,4 +1,4 @@
-"""Git worktrees for threads, beside the repository, each on a branch of its own.
+"""Git worktrees for threads, each on a branch of its own: beside the repository, or of one that is fetched.
 
 A worktree starts from the last commit, and is never removed while it has uncommitted changes. It is trusted as the
 repository is, as long as its files are the same.
@@ -7,6 +7,7 @@ Safe in a repository that somebody else wrote: git starts no hook, monitor or tr
 filters that its own configuration names. Those of the user's configuration, such as git-lfs, work.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -20,14 +21,33 @@ from graph_agent.app.reader import read_database
 from graph_agent.config.paths import folder_at, own_command
 from graph_agent.config.trust import TrustFile
 from graph_agent.errors import NothingYet, UnknownId, UsageError
+from graph_agent.storage.private_files import exclusive_lock, make_private_folder
 from graph_agent.wording import format_count
 from tools.programs import find_program
 from tools.shell_ops.changed_files import GIT_OPTIONS, git_environment
 
-__all__ = ["Worktree", "branch_for", "create_worktree", "list_worktrees", "remove_worktree", "require_repository"]
+__all__ = [
+    "Worktree",
+    "branch_for",
+    "check_out",
+    "create_worktree",
+    "list_worktrees",
+    "remove_worktree",
+    "require_address",
+    "require_repository",
+]
 
 _PREFIX = "graph-agent/"
 _GIT_S = 120
+_FETCH_S = 1800
+_TRANSPORTS = ("https", "http", "ssh", "git", "file")
+_FETCH = (
+    *(word for name in _TRANSPORTS for word in ("-c", f"protocol.{name}.allow=always")),
+    *("fetch", "--quiet", "--force", "--no-tags", "--end-of-options"),
+)
+_FETCHED = ("+HEAD:refs/remotes/origin/HEAD", "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
+_SCP_LIKE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?![/:])\S+|[\w.-]+@[\w.-]+:\S+")
+"""HOST:PATH, as ssh takes it."""
 _MAX_SLUG_CHARS = 24
 _FORCED = ("--force", "--force")
 """Also what is locked."""
@@ -87,6 +107,73 @@ def _repository_of(folder: Path) -> Path:
     if _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None:
         raise UsageError(f"A worktree needs a commit to start from; the repository {str(root)!r} has none yet.")
     return root
+
+
+def require_address(url: str) -> str:
+    """The address of a repository, as git is given it.
+
+    Raises:
+        UsageError: git would run a program for it, or it holds a password; the message does not show it.
+    """
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in _TRANSPORTS and not any(map(str.isspace, url)):
+        user = rest.partition("/")[0].rpartition("@")[0]
+        if ":" in user or (user and scheme in ("http", "https")):
+            raise UsageError(
+                "The URL of the repository holds a user name or a password, which the task would show. Leave them "
+                "out: git on the worker's host gets them from a credential helper or an SSH key."
+            )
+        return url
+    if not separator and _SCP_LIKE.fullmatch(url) and not url.startswith("-"):
+        return url
+    path = Path(url).expanduser()
+    if not separator and path.is_absolute():
+        return str(path)
+    shown = "" if "@" in url else f" {url[:80]!r}"  # It may hold a password.
+    raise UsageError(
+        f"The repository{shown} must be an address such as https://HOST/PATH, ssh://HOST/PATH or USER@HOST:PATH, "
+        "or an absolute path."
+    )
+
+
+def check_out(url: str, revision: str, branch: str, folder: Path) -> Path:
+    """The worktree of the branch, which is created at a revision of the repository: a branch, a tag or a commit.
+
+    Repository and worktree are in the folder. A worktree that is there already is left as it is.
+
+    Raises:
+        UsageError: git is missing, the repository cannot be reached, or it has no such revision.
+    """
+    place = folder / hashlib.sha256(url.encode()).hexdigest()[:16]
+    root, target = place / "repository", place / branch.removeprefix(_PREFIX)
+    make_private_folder(place)
+    with exclusive_lock(place / "lock"):
+        if not (root / ".git" / "HEAD").exists():
+            make_private_folder(root)
+            _git_or_refuse(root, "init", "--quiet")
+        known = next((one for one in _entries(root) if one["worktree"] == str(target)), {})
+        if known and not _is_half_made(known):
+            return target
+        fetched = _run_git(root, *_FETCH, url, *_FETCHED, seconds=_FETCH_S)
+        if fetched.returncode:
+            raise UsageError(f"The repository {url} cannot be fetched: {_reason(fetched)}")
+        commit = _commit(root, revision)
+        if commit is None:
+            raise UsageError(f"The repository {url} has no branch, tag or commit {revision!r}.")
+        shutil.rmtree(target, ignore_errors=True)
+        _git_or_refuse(root, "worktree", "add", "--quiet", *_FORCED, "-B", branch, str(target), commit)
+    return target
+
+
+def _commit(root: Path, revision: str) -> str | None:
+    """The commit that a revision names in a fetched repository; without one, that of its default branch."""
+    names = [f"refs/remotes/origin/{revision or 'HEAD'}", f"refs/tags/{revision}"]
+    if re.fullmatch(r"[0-9a-f]{7,64}", revision):
+        names.append(revision)
+    found = (
+        _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{one}^{{commit}}") for one in names
+    )
+    return next((commit for commit in found if commit is not None), None)
 
 
 def create_worktree(folder: Path, branch: str, trust: TrustFile | None = None) -> Path:
@@ -244,7 +331,9 @@ def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
     return os.fsdecode(done.stderr).strip() or f"exit code {done.returncode}"
 
 
-def _run_git(folder: Path, *arguments: str, off: Sequence[str] = ()) -> "subprocess.CompletedProcess[bytes]":
+def _run_git(
+    folder: Path, *arguments: str, off: Sequence[str] = (), seconds: int = _GIT_S
+) -> "subprocess.CompletedProcess[bytes]":
     """Run git; the filters in `off` start nothing. Ctrl-C does not reach it: a worktree is not left half made."""
     git = find_program("git")
     if git is None:
@@ -257,10 +346,10 @@ def _run_git(folder: Path, *arguments: str, off: Sequence[str] = ()) -> "subproc
         return subprocess.run(
             [git, *GIT_OPTIONS, *arguments],
             cwd=folder,
-            env={**git_environment(), **variables},
+            env={**git_environment(), **variables, "GIT_TERMINAL_PROMPT": "0"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_GIT_S,
+            timeout=seconds,
             check=False,
             start_new_session=True,
         )

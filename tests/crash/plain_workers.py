@@ -195,7 +195,7 @@ class _Worker:
                 work = Command(resume={"decisions": decisions})
             elif not state.values:
                 work = {"messages": [("user", f"go {thread_id}")]}
-            elif not state.next:
+            elif not state.tasks:  # Not `next`: that is empty where a step has run that no checkpoint has yet.
                 return ""
             agent.invoke(work, config, durability="sync")
 

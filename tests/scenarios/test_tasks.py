@@ -256,6 +256,70 @@ def _git(command: Command, *arguments: str, cwd: Path | None = None) -> None:
     subprocess.run(["git", *names, *arguments], cwd=cwd or command.workspace, check=True, capture_output=True)
 
 
+def _repository(command: Command) -> Path:
+    """A repository with two commits on its default branch, the first with a tag."""
+    there = command.folder / "shop"
+    there.mkdir()
+    _git(command, "init", "-q", cwd=there)
+    for text in ("old\n", "new\n"):
+        (there / "a.txt").write_text(text)
+        _git(command, "add", ".", cwd=there)
+        _git(command, "commit", "-q", "-m", text, cwd=there)
+        if text == "old\n":
+            _git(command, "tag", "v1", cwd=there)
+    return there
+
+
+def test_a_task_for_a_repository_works_in_a_worktree_of_the_revision_on_a_branch_of_its_own(
+    tmp_path: Path,
+) -> None:
+    with scripted(
+        tmp_path, [TC("c1", "write_file", {"path": "b.txt", "content": "b\n"}), *[TXT("ok")] * 3]
+    ) as command:
+        there = _repository(command)
+        tag = subprocess.run(["git", "rev-parse", "v1"], cwd=there, check=True, capture_output=True, text=True)
+        commit = tag.stdout.strip()
+        tasks = [
+            _add(command, f"task {number}", "--repo", str(there), "--mode", "acceptEdits", *revision)
+            for number, revision in enumerate([(), ("--revision", "v1"), ("--revision", commit[:10])])
+        ]
+        said = _work(command).stdout
+        threads = {one["thread_id"]: Path(one["workspace"]) for one in command.json("threads", "list")["threads"]}
+        places = [threads[task["thread_id"]] for task in tasks]
+        branches = [(place / ".git").exists() and _branch(place) for place in places]
+
+        assert set(_statuses(command).values()) == {"done"}
+        assert [(place / "a.txt").read_text() for place in places] == ["new\n", "old\n", "old\n"]
+        assert branches == [task["branch"] for task in tasks]
+        assert all(f"branch {branch}" in said for branch in branches)
+        assert ((places[0] / "b.txt").read_text(), (there / "b.txt").exists()) == ("b\n", False)
+
+
+def _branch(place: Path) -> str:
+    found = subprocess.run(
+        ["git", "branch", "--show-current"], cwd=place, check=True, capture_output=True, text=True
+    )
+    return found.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("address", "revision", "said"),
+    [("shop", "v9", "has no branch, tag or commit 'v9'"), ("nowhere", "", "nowhere cannot be fetched")],
+)
+def test_a_task_for_a_repository_that_cannot_be_checked_out_fails_and_says_why(
+    tmp_path: Path, address: str, revision: str, said: str
+) -> None:
+    with scripted(tmp_path, []) as command:
+        _repository(command)
+        task = _add(
+            command, "go", "--repo", str(tmp_path / address), *(("--revision", revision) if revision else ())
+        )
+        _work(command)
+        shown = command.json("tasks", "show", task["task_id"])
+
+        assert (shown["status"], said in shown["error"]) == ("failed", True), shown["error"]
+
+
 def test_run_submits_a_task_and_works_in_a_worktree(tmp_path: Path) -> None:
     with scripted(tmp_path, [TXT("submitted"), TXT("here"), TC("c1", "bash", {"command": "touch x"})]) as command:
         _git(command, "init", "-q")
@@ -308,6 +372,12 @@ def test_top_shows_workers_tasks_and_questions(tmp_path: Path) -> None:
         (("add", "x", "--workspace", "/nowhere"), "is not a folder"),
         (("add", "x", "--worktree"), "needs a git repository"),
         (("add", "x", "--agent", "nobody"), "There is no agent"),
+        (("add", "x", "--repo", "https://me:hidden@host/x"), "holds a user name or a password"),
+        (("add", "x", "--repo", "ext::sh -c true"), "must be an address such as"),
+        (("add", "x", "--repo", "shop"), "must be an address such as"),
+        (("add", "x", "--repo", "--upload-pack=x:y"), "must be an address such as"),
+        (("add", "x", "--revision", "v1"), "--revision needs --repo"),
+        (("add", "x", "--repo", "https://host/x", "--worktree"), "Leave out --workspace and --worktree"),
         (("show", "12345678"), "No task matches"),
         (("cancel", "12345678"), "No task matches"),
         (("retry", "12345678"), "No task matches"),
@@ -321,4 +391,4 @@ def test_what_cannot_be_queued_or_found_is_a_usage_error(
     done = command("tasks", *arguments)
 
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-    assert _statuses(command) == {}
+    assert ("hidden" in done.stderr, _statuses(command)) == (False, {})

@@ -1,5 +1,6 @@
 """The `tasks`, `worker`, `top` and `worktrees` commands."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -37,6 +38,18 @@ _Name = Annotated[
 ]
 
 
+_Every = Annotated[
+    str | None,
+    Option("--every", metavar="SPAN", help="Repeat at this interval, each time in a new thread: 30m, 12h, 1d."),
+]
+_Repository = Annotated[
+    str | None,
+    Option("--repo", metavar="URL", help="Work in a new branch of this git repository; the worker fetches it."),
+]
+_Revision = Annotated[
+    str | None,
+    Option("--revision", metavar="REV", help="Branch, tag or commit of --repo. Default: its default branch."),
+]
 _LONGEST_INTERVAL_S = 520 * 7 * 24 * 3600
 
 
@@ -48,11 +61,10 @@ def add_command(
         str | None,
         Option("--at", metavar="TIME", help="Earliest start: 18:30, '2027-01-31 07:00', or 90m from now."),
     ] = None,
-    every: Annotated[
-        str | None,
-        Option("--every", metavar="SPAN", help="Repeat at this interval, each time in a new thread: 30m, 12h, 1d."),
-    ] = None,
+    every: _Every = None,
     worktree: Annotated[bool, Option("--worktree", help="Work in a new git worktree and branch.")] = False,
+    repo: _Repository = None,
+    revision: _Revision = None,
     agent: Agent = None,
     model: Model = None,
     effort: Effort = None,
@@ -82,7 +94,16 @@ def add_command(
     }
     text = read_stdin() if prompt == "-" else prompt
     when = (None if at is None else _parse_time(at), 0 if every is None else _parse_interval(every))
-    add_task(resolve_database(db), text, workspace or ".", flags, when, in_worktree=worktree, as_json=as_json)
+    add_task(
+        resolve_database(db),
+        text,
+        workspace or ".",
+        flags,
+        when,
+        in_worktree=worktree,
+        as_json=as_json,
+        repository=_repository(repo, revision, is_elsewhere=worktree or workspace is not None),
+    )
 
 
 @tasks_app.command("list", cls=PlainCommand)
@@ -139,6 +160,11 @@ def worker_command(
     from graph_agent.cli.views.format import parse_duration
     from graph_agent.cli.views.tasks import run_worker
 
+    for label in host_label or ():
+        if not re.fullmatch(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?", label):
+            raise typer.BadParameter(
+                f"--host-label {label[:80]!r} is not a host name: up to 253 letters, digits, '.', '-' and '_'."
+            )
     seconds = parse_duration(grace, "--grace")
     raise typer.Exit(run_worker(resolve_database(db), jobs, seconds, host_label or (), until_idle=once))
 
@@ -171,6 +197,19 @@ def remove_worktree_command(
     from graph_agent.cli.views.tasks import remove_worktree
 
     remove_worktree(resolve_database(db), workspace or ".", name, as_json=as_json)
+
+
+def _repository(url: str | None, revision: str | None, *, is_elsewhere: bool) -> tuple[str, str]:
+    """The address of the repository and the revision, both empty without `--repo`.
+
+    Raises:
+        BadParameter: other options do not go with it.
+    """
+    if revision is not None and url is None:
+        raise typer.BadParameter("--revision needs --repo URL.")
+    if url is not None and is_elsewhere:
+        raise typer.BadParameter("--repo has a worktree of its own. Leave out --workspace and --worktree.")
+    return url or "", revision or ""
 
 
 def _parse_time(text: str) -> datetime:

@@ -63,9 +63,15 @@ def add_task(
     *,
     in_worktree: bool,
     as_json: bool,
+    repository: tuple[str, str] = ("", ""),
 ) -> None:
-    """Queue a task and print its ids. `when` is the earliest time, and the seconds between runs."""
-    request = TaskRequest(prompt, Path(workspace).expanduser(), flags, in_worktree, *when)
+    """Queue a task and print its ids.
+
+    Args:
+        when: the earliest time, and the seconds between runs.
+        repository: the address of one to check out, and the revision.
+    """
+    request = TaskRequest(prompt, Path(workspace).expanduser(), flags, in_worktree, *repository, *when)
     task = asyncio.run(queue.add_task(database, request))
     view = queue.find_task(database, task.task_id)
     if as_json:
@@ -113,6 +119,8 @@ def _task_json(view: TaskView) -> dict[str, Any]:
         **facts,
         "flags": view.task.flags,
         "host": view.task.host,
+        "repository": view.task.repository,
+        "revision": view.task.revision,
         "pending_approvals": view.thread.pending_approvals if view.thread else 0,
         "interrupted_calls": view.thread.interrupted_calls if view.thread else 0,
     }
@@ -130,6 +138,8 @@ def show_task(database: Path, text: str, *, as_json: bool) -> None:
         "status": view.status,
         "thread": task.thread_id,
         "workspace": view.thread.workspace if view.thread else task.workspace,
+        **({"repository": task.repository} if task.repository else {}),
+        **({"revision": task.revision} if task.revision else {}),
         **({"host": task.host} if task.host else {}),
         **({"branch": task.branch} if task.branch else {}),
         **({"every": f"{task.every} s"} if task.every else {}),

@@ -1,4 +1,4 @@
-"""For PostgreSQL: the functions of SQLite that statements use, live leases, and the triggers that wake workers.
+"""For PostgreSQL: SQLite's functions, live leases, an index for many threads, and the triggers that wake workers.
 
 JSON stays text, as it was written. Where it is read, it is `json` and not `jsonb`, which refuses an escaped NUL and
 changes the order of members.
@@ -6,12 +6,13 @@ changes the order of members.
 
 __all__ = ["FUNCTIONS", "FUNCTIONS_VERSION", "TRIGGERS"]
 
-FUNCTIONS_VERSION = 3
+FUNCTIONS_VERSION = 4
 """Raised with each change of what is below; a process that opens a database for writing updates it."""
 
 FUNCTIONS = r"""
 CREATE OR REPLACE VIEW leases_now AS SELECT thread_id, owner_token, pid, process_started, boot_id, host, since,
     coalesce(ended_at, CASE WHEN expires_at < clock_timestamp() THEN since END) AS ended_at, rowid FROM leases;
+CREATE INDEX IF NOT EXISTS sub_agents ON threads (parent_thread) WHERE parent_call IS NOT NULL;
 CREATE OR REPLACE FUNCTION as_bytes(text) RETURNS bytea LANGUAGE sql IMMUTABLE
     AS $$ SELECT convert_to($1, 'UTF8') $$;
 CREATE OR REPLACE FUNCTION as_bytes(bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$ SELECT $1 $$;

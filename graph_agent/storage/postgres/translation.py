@@ -45,6 +45,7 @@ _CASTS = re.compile(rf"\bCAST\(({_NESTED}) AS (BLOB|TEXT|INTEGER)\)")
 _CAST_FUNCTIONS = {"BLOB": "as_bytes", "TEXT": "as_text", "INTEGER": "as_integer"}
 _TABLES = f"SELECT tablename AS name FROM pg_catalog.pg_tables WHERE schemaname = '{SCHEMA}'"  # noqa: S608 - a name
 _VALUE = r"(?:\?\d*|:[a-z_]+)"
+_RECURSION = r"WITH RECURSIVE \w+ ?\((?:id|thread_id)\b[^()]*\) AS \(\s*SELECT "
 _RULES: Sequence[tuple[re.Pattern[str], str]] = [
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -66,7 +67,7 @@ _RULES: Sequence[tuple[re.Pattern[str], str]] = [
         (rf"\bIS NOT (?={_VALUE})", "IS DISTINCT FROM "),
         (rf"\bIS (?={_VALUE})", "IS NOT DISTINCT FROM "),
         # Both parts of a recursion must sort alike, and ids sort by their bytes.
-        (rf"(WITH RECURSIVE \w+ ?\((?:id|thread_id)\b[^()]*\) AS \(\s*SELECT {_VALUE})", r'\1::text COLLATE "C"'),
+        (rf"({_RECURSION}(?:{_VALUE}|value\b))", r'\1::text COLLATE "C"'),
     )
 ]
 _REPLACE = re.compile(r"INSERT OR REPLACE INTO (\w+)\s*\(([^()]*)\)")

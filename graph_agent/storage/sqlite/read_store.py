@@ -54,8 +54,10 @@ from graph_agent.storage.sqlite.row_values import (
 
 __all__ = ["SqliteReadStore"]
 
-_FAMILY = """t.thread_id IN (WITH RECURSIVE family(id) AS (SELECT ? UNION SELECT c.thread_id FROM threads c
-    JOIN family ON c.parent_thread = family.id WHERE c.parent_call IS NOT NULL) SELECT id FROM family)"""
+_LEASES = "SELECT thread_id, pid, process_started, boot_id, host, since, ended_at FROM leases"
+_FAMILIES = """thread_id IN (WITH RECURSIVE family(id) AS (SELECT value FROM json_each(?1)
+    UNION SELECT c.thread_id FROM threads c JOIN family ON c.parent_thread = family.id
+    WHERE c.parent_call IS NOT NULL) SELECT id FROM family)"""
 _BELOW = """WITH RECURSIVE family(id, depth) AS (SELECT ?, 0 UNION SELECT c.thread_id, depth + 1 FROM threads c
     JOIN family ON c.parent_thread = family.id WHERE c.parent_call IS NOT NULL AND depth < 100)
     SELECT id FROM family JOIN threads t ON t.thread_id = id WHERE depth > 0 ORDER BY depth, t.rowid"""
@@ -112,7 +114,7 @@ _THREAD_COLUMNS = [
 _THREADS = f"""WITH open AS MATERIALIZED (
         SELECT l.thread_id, json_group_array(json_array(
             {_CALL_ID}, {_SAFE_RECORD}, {_ATTEMPTS.format(call="l")}, {_ANSWERS.format(call="l")})) AS calls
-        FROM call_log l {{by_status}} WHERE {_IS_OPEN} GROUP BY l.thread_id)
+        FROM call_log l {{calls}} AND {_IS_OPEN} GROUP BY l.thread_id)
     SELECT {", ".join(f"t.{name}" for name in _THREAD_COLUMNS)},
     (SELECT count(*) FROM inbox i WHERE i.thread_id = t.thread_id AND i.taken_at IS NULL AND NOT EXISTS (
         SELECT 1 FROM transcript m WHERE m.thread_id = i.thread_id AND m.message_id = 'inbox-' || i.id)),
@@ -216,16 +218,18 @@ class SqliteReadStore:
     def snapshot(self) -> AbstractContextManager[None]:
         return self._connection.snapshot()
 
-    def leases(self) -> dict[str, Lease]:
-        rows = self._rows("SELECT thread_id, pid, process_started, boot_id, host, since, ended_at FROM leases")
+    def leases(self, families: Sequence[str] | None = None) -> dict[str, Lease]:
+        query, values = f"{_LEASES} WHERE {_FAMILIES}", (json.dumps(list(families or ())),)
+        rows = self._rows(_LEASES) if families is None else self._rows(query, values)
         return {thread_id: Lease(*columns) for thread_id, *columns in rows}
 
-    def threads(self, family_of: str | None = None) -> list[ThreadRow]:
+    def threads(self, families: Sequence[str] | None = None) -> list[ThreadRow]:
         # In a view of an earlier schema there is no index to name.
-        select = _THREADS.format(by_status="" if self._connection.is_legacy else "INDEXED BY call_log_open")
-        where, parameters = ("TRUE", ()) if family_of is None else (_FAMILY, (family_of,))
+        of_all = "WHERE TRUE" if self._connection.is_legacy else "INDEXED BY call_log_open WHERE TRUE"
+        calls, where = (of_all, "TRUE") if families is None else (f"WHERE l.{_FAMILIES}", f"t.{_FAMILIES}")
+        query = f"{_THREADS.format(calls=calls)} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id"
         threads = []
-        for row in self._rows(f"{select} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id", parameters):
+        for row in self._rows(query, () if families is None else (json.dumps(list(families)),)):
             columns = dict(zip(_THREAD_COLUMNS, row, strict=False))
             queued, is_idle, is_asking, calls, usage = row[len(_THREAD_COLUMNS) :]
             whole, damaged = sound_thread_columns(columns)
@@ -249,19 +253,15 @@ class SqliteReadStore:
         return tuple(str(path) for text in texts for path in load_json(text, list))
 
     def sub_threads(self, thread_id: str) -> tuple[str, ...]:
-        statement = (
-            "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL ORDER BY thread_id"
-        )
-        return tuple(self._column(statement, thread_id))
+        select = "SELECT thread_id FROM threads WHERE parent_thread = ? AND parent_call IS NOT NULL"
+        return tuple(self._column(f"{select} ORDER BY thread_id", thread_id))
 
     def top_thread(self, thread_id: str) -> str:
         return next(iter(self._column(_TOP, thread_id)), thread_id)
 
     def head(self, thread_id: str) -> ThreadHead | None:
-        rows = self._rows(
-            "SELECT checkpoint_id, next_nodes, outcome, turns, branch FROM threads WHERE thread_id = ?",
-            (thread_id,),
-        )
+        select = "SELECT checkpoint_id, next_nodes, outcome, turns, branch FROM threads WHERE thread_id = ?"
+        rows = self._rows(select, (thread_id,))
         for checkpoint_id, nodes, outcome, turns, branch in rows:
             return ThreadHead(checkpoint_id, json_or(nodes, []), outcome, turns, branch)
         return None

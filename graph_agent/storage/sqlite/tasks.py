@@ -44,6 +44,10 @@ class NewTask:
     """The branch, with a worktree of its own, that it works on; empty: in the workspace itself."""
     host: str = ""
     """The host that has the workspace, in a database that several hosts share; empty: whichever has the folder."""
+    repository: str = ""
+    """The address of a git repository, which the worker checks out: then there is no workspace before."""
+    revision: str = ""
+    """Its branch, tag or commit; empty: its default branch."""
     not_before: str = ""
     """ISO-8601 UTC; empty: now."""
     every: int = 0
@@ -60,7 +64,7 @@ class Task:
     workspace: str
     """The folder it was added for; with a branch, the repository."""
     options: str
-    """JSON object with `mode`, `agent`, `flags` and `host`, see `NewTask`."""
+    """JSON object with `mode`, `agent`, `flags`, `host`, `repository` and `revision`, see `NewTask`."""
     branch: str
     state: TaskState
     outcome: str
@@ -84,6 +88,16 @@ class Task:
     def host(self) -> str:
         """See `NewTask.host`."""
         return str(load_json(self.options, dict).get("host", ""))
+
+    @property
+    def repository(self) -> str:
+        """See `NewTask.repository`."""
+        return str(load_json(self.options, dict).get("repository", ""))
+
+    @property
+    def revision(self) -> str:
+        """See `NewTask.revision`."""
+        return str(load_json(self.options, dict).get("revision", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,33 @@ _IS_UNTOUCHED = """
 SELECT 1 FROM threads WHERE thread_id = ?1 AND checkpoint_id IS NULL
 AND NOT EXISTS (SELECT 1 FROM leases WHERE thread_id = ?1)
 """
+# A task whose thread waits for a person can be passed over: whatever its worker would read there, it could not run.
+# Which process of this host is still alive, and what came of a call that was interrupted, is not decided here.
+_DUE = f"""
+{_SELECT} WHERE state IN ('queued', 'started') AND not_before <= :now
+AND NOT EXISTS (
+    SELECT 1 FROM leases h WHERE h.thread_id = tasks.thread_id AND h.ended_at IS NULL AND h.host <> :host)
+AND NOT EXISTS (
+    SELECT 1 FROM call_log l JOIN threads t ON t.thread_id = l.thread_id
+    WHERE l.thread_id = tasks.thread_id AND t.next_nodes <> '[]' AND l.abandoned = 0
+    AND (l.status = 'awaiting_approval'
+        OR (l.status = 'interrupted' AND l.risk <> 'low' AND l.record NOT LIKE '%"resumable":%true%'))
+    AND NOT EXISTS (
+        SELECT 1 FROM decisions d WHERE d.thread_id = l.thread_id AND d.call_id = l.call_id
+        AND d.superseded_at IS NULL
+        AND d.question = CASE l.status WHEN 'interrupted' THEN 'recovery' ELSE 'approval' END)
+    AND NOT EXISTS (
+        SELECT 1 FROM journal j WHERE j.thread_id = l.thread_id AND j.call_id = l.call_id AND j.reverted = 0
+        AND j.outcome IS NOT NULL))
+ORDER BY not_before, rowid LIMIT :most OFFSET :skipped
+"""  # noqa: S608 - names only
+_STILL_OPEN = """
+SELECT task_id FROM tasks WHERE task_id IN (SELECT value FROM json_each(?)) AND state IN ('queued', 'started')
+"""
+_HELD_ELSEWHERE = """
+SELECT 1 FROM tasks JOIN leases h ON h.thread_id = tasks.thread_id
+WHERE tasks.state IN ('queued', 'started') AND h.ended_at IS NULL AND h.host <> ? LIMIT 1
+"""
 _WORKERS = """
 SELECT worker_id, slots, pid, process_started, boot_id, host, started_at, ended_at FROM workers
 WHERE ended_at IS NULL ORDER BY started_at, worker_id
@@ -145,7 +186,13 @@ class TaskTable:
             prompt=storable(new.prompt),
             workspace=storable(new.workspace),
             options=json.dumps(
-                {"mode": new.mode, "agent": new.agent, "flags": dict(new.flags), "host": storable(new.host)}
+                {
+                    "mode": new.mode,
+                    "agent": new.agent,
+                    "flags": dict(new.flags),
+                    "host": storable(new.host),
+                    **({"repository": new.repository, "revision": new.revision} if new.repository else {}),
+                }
             ),
             branch=storable(new.branch),
             state="queued",
@@ -161,6 +208,15 @@ class TaskTable:
         )
         await self._database.write(lambda connection: _insert(connection, task))
         return task
+
+    async def set_host(self, task: Task) -> None:
+        """Note that the workspace of the task is on this host."""
+        options = json.dumps({**load_json(task.options, dict), "host": _host()})
+        values = (options, task.task_id)
+        statement = "UPDATE tasks SET options = ? WHERE task_id = ?"
+        await self._database.write(
+            lambda connection: connection.execute(statement, values), thread_id=task.thread_id
+        )
 
     async def begin(self, task_id: str, worker: str, thread_id: str = "") -> Task | None:
         """Note that a worker starts or continues the task; None if it is no longer open.
@@ -233,22 +289,28 @@ class TaskTable:
 
         return await self._database.write(reopen)
 
-    async def open_tasks(self) -> list[Task]:
-        """The tasks that have not ended and whose time has come, in the order in which they are due."""
-        query = f"{_SELECT} WHERE state IN ('queued', 'started') AND not_before <= ? ORDER BY not_before, rowid"
-        rows = await self._database.rows(query, (self._clock.now(),))
-        return list(map(_task, rows))
+    async def due(self, most: int, skipped: int = 0) -> list[Task]:
+        """Open tasks whose time has come, in order, at most so many.
 
-    async def is_open(self, task_id: str) -> bool:
-        """Whether the task has not ended."""
-        query = "SELECT 1 FROM tasks WHERE task_id = ? AND state IN ('queued', 'started')"
-        return bool(await self._database.rows(query, (task_id,)))
+        Without those whose thread is held on another host or waits for a person: it takes one statement and few
+        rows, however many of them there are.
+        """
+        values = {"now": self._clock.now(), "host": _host(), "most": most, "skipped": skipped}
+        return list(map(_task, await self._database.rows(_DUE, values)))
+
+    async def is_any_held_elsewhere(self) -> bool:
+        """Whether the thread of an open task is held on another host, whose lease may end."""
+        return bool(await self._database.rows(_HELD_ELSEWHERE, (_host(),)))
+
+    async def ended(self, task_ids: Sequence[str]) -> set[str]:
+        """Those of these tasks that are no longer open."""
+        rows = await self._database.rows(_STILL_OPEN, (json.dumps(list(task_ids)),))
+        return {*task_ids} - {task_id for (task_id,) in rows}
 
     async def register_worker(self, slots: int) -> str:
         """Add this process as a worker; returns its id. Workers that ended are forgotten."""
         worker_id, pid = uuid4().hex[:8], os.getpid()
-        host = storable(socket.gethostname())
-        row = (worker_id, host, pid, process_started(pid) or "", boot_id(), slots, self._clock.now())
+        row = (worker_id, _host(), pid, process_started(pid) or "", boot_id(), slots, self._clock.now())
 
         def register(connection: Connection) -> None:
             connection.execute("DELETE FROM workers WHERE ended_at IS NOT NULL")
@@ -294,6 +356,10 @@ def _read(path: Path, table: str, query: str) -> list[tuple[Any, ...]]:
     with closing(connection):
         is_there = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
         return connection.rows(query) if connection.rows(is_there, (table,)) else []
+
+
+def _host() -> str:
+    return storable(socket.gethostname())
 
 
 def _insert(connection: Connection, task: Task) -> None:

@@ -37,13 +37,15 @@ BAD_VALUES = {
     "at": "soon",
     "every": "often",
     "grace": "long",
+    "host_label": "two words",
+    "repo": "nowhere",
 }
 """Values of options that take text of a certain kind."""
 
 FREE = {
     *("model", "add_dir", "thread", "reason", "title", "tool", "env", "header", "url", "as_id", "path", "result"),
     *("output", "backup", "resume", "image", "db", "retry", "done", "cancel", "approve", "reject", "host"),
-    *("allow_host", "host_label"),
+    *("allow_host", "revision"),
 }
 """Options that take any text, and ids: those are tried with unknown ones in test_main.py."""
 

@@ -358,6 +358,22 @@ def test_the_turn_of_a_chat_is_stopped_and_the_chat_goes_on(tmp_path: Path) -> N
     assert "was asked to stop its turn" in notice
 
 
+def test_the_turn_of_a_task_is_stopped_and_its_worker_goes_on_with_others(tmp_path: Path) -> None:
+    with scripted(tmp_path, [DELAY(60, TXT("late")), TXT("after")]) as command:
+        task = command.json("tasks", "add", "first")
+        worker = command.start("worker")
+        until(lambda: bool(command.server.requests))
+        command("tasks", "add", "second")
+        pages = open_pages(tmp_path / "home" / "data" / "graph-agent.db")
+
+        notice = pages.notice_after(pages.post("/stop", {"id": task["thread_id"]}))
+
+        until(lambda: {one["status"] for one in command.json("tasks", "list")["tasks"]} == {"done", "cancelled"})
+        is_running = worker.poll() is None
+        command.kill(worker)
+    assert (notice.startswith("The worker stops the turn, and its task is cancelled."), is_running) == (True, True)
+
+
 def test_the_mode_is_stored_and_a_held_thread_keeps_its_own(rows: Rows) -> None:
     rows.thread(checkpoint_id="c1", workspace=str(rows.path.parent))
     pages = open_pages(rows.path)

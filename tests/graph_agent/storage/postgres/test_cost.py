@@ -1,12 +1,14 @@
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
 from tests.fakes.openai_server import TC, TXT
 from tests.fakes.postgres_server import PostgresServer, running_server
-from tests.scenarios.command import NO_SANDBOX, scripted
+from tests.scenarios.command import NO_SANDBOX, Scripted, scripted
 
 pytestmark = pytest.mark.slow
 
@@ -61,3 +63,52 @@ def test_a_step_costs_as_many_statements_and_rows_however_long_its_thread_is(
     each = [(one - other) / 20 for one, other in zip(many, few, strict=True)]
     assert [cost for cost, most in zip(each, _MOST, strict=True) if cost > most] == []
     assert [cost for cost, first in zip(late, few, strict=True) if cost > first] == []
+
+
+_LOOKED = "SELECT sum(calls), sum(rows) FROM public.pg_stat_statements WHERE query !~* 'pg_stat'"
+_CLONED = ("threads", "tasks", "call_log")
+
+
+def _look(agent: Scripted, url: str) -> list[int]:
+    """Statements and rows of a worker that starts, finds nothing that can run, and ends."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT public.pg_stat_statements_reset()")
+        assert agent("worker", "--once", "--db", url).returncode == 0
+        [row] = connection.execute(_LOOKED).fetchall()
+    return [int(one) for one in row]
+
+
+def _clone(connection: "psycopg.Connection[Any]", kind: str, values: Mapping[str, str]) -> None:
+    """Add 300 copies of the only task, with its thread and its calls; with other values in some columns."""
+    for table in _CLONED:
+        names = (
+            "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND is_generated = 'NEVER'"
+        )
+        columns = [name for (name,) in connection.execute(f"{names} AND is_identity = 'NO'", (table,))]
+        ids = {name: f"{name} || '{kind}' || n" for name in ("thread_id", "task_id")}
+        chosen = [ids.get(name, values.get(f"{table}.{name}", name)) for name in columns]
+        connection.execute(
+            f"INSERT INTO graph_agent.{table} ({', '.join(columns)}) SELECT {', '.join(chosen)} "  # noqa: S608 - names
+            f"FROM graph_agent.{table}, generate_series(1, 300) n WHERE length(thread_id) = 32".encode()
+        )
+
+
+def test_a_worker_reads_as_few_rows_however_many_tasks_wait_or_have_ended(
+    counting: PostgresServer, tmp_path: Path
+) -> None:
+    url = counting.create_database()
+    with scripted(tmp_path, [TC("c1", "bash", {"command": "touch x"}), TXT("done")], settings=NO_SANDBOX) as agent:
+        task = agent.json("tasks", "add", "go", "--db", url)
+        agent("worker", "--once", "--db", url)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION pg_stat_statements")
+            few = _look(agent, url)
+            _clone(connection, "w", {})
+            _clone(connection, "d", {"tasks.state": "'done'", "threads.next_nodes": "'[]'"})
+        many = _look(agent, url)
+        answered = agent("approvals", "approve", f"{task['thread_id']}:c1", "--db", url)
+        agent("worker", "--once", "--db", url)
+        statuses = Counter(task["status"] for task in agent.json("tasks", "list", "--db", url)["tasks"])
+
+    assert (few, answered.returncode) == (many, 0)
+    assert statuses == {"waiting": 300, "done": 301}
