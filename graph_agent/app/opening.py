@@ -50,7 +50,8 @@ _FLAG_SETTINGS = {
 }
 """Command-line flags and the setting that each one gives."""
 _OTHER_FLAGS = (
-    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "mcp_servers", "read_buffer"),
+    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "deletes_empty", "mcp_servers"),
+    "read_buffer",
     *("may_choose_model", "model_left", "no_stream", "notify", "prompt", "sends_prompt", "trust", "when_held"),
 )
 
@@ -73,7 +74,8 @@ async def open_session(
             MCP servers, at most `mcp_wait`; `mcp_servers` adds tables of them. `notify` is "desktop" or a webhook's
             address. `trust` trusts the project here. `attached` files may be read anywhere, `prompt` comes first;
             with `sends_prompt` nothing else is done before it is sent. `when_held` gets the `HeldThread` as soon
-            as messages can be stored. `read_buffer` asks the user's editor.
+            as messages can be stored; with `deletes_empty` a thread without a message is deleted by `close`.
+            `read_buffer` asks the user's editor.
         bus: receives the session's events.
 
     Raises:

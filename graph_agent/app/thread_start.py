@@ -88,6 +88,8 @@ class OpenRequest:
     """The first message, to be queued before anything that takes time; empty for none."""
     when_held: "Callable[[HeldThread], None] | None"
     """Called once this process holds the thread, so that what a person enters while the rest loads is stored."""
+    deletes_empty: bool
+    """Whether a thread that has no message when it is closed is deleted."""
     sends_prompt: bool
     """Whether the caller sends exactly that message next, whatever it finds when the session is open."""
     servers: Mapping[str, McpServer]
@@ -111,6 +113,7 @@ class OpenRequest:
             agent=str(given.get("agent") or ""),
             prompt=str(given.get("prompt") or ""),
             when_held=given.get("when_held"),
+            deletes_empty=bool(given.get("deletes_empty")),
             sends_prompt=bool(given.get("sends_prompt")),
             servers={name: validate_server(name, one) for name, one in (given.get("mcp_servers") or {}).items()},
         )

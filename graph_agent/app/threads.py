@@ -335,6 +335,8 @@ class PrunedThread:
     snapshots: int = 0
     held_by: str = ""
     """Why it was skipped."""
+    is_deleted: bool = False
+    """It had no message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +361,7 @@ async def prune(database: Path, order: PruneOrder) -> Pruned:
         refuse_server(database, "prune --max-size")
     with read_database(database) as reader:
         named = reader.resolve(order.text, kinds=("thread", "checkpoint")).thread_id if order.text else None
-        found = reader.threads() if named is None else reader.family(named)
+        found = reader.threads(with_abandoned=True) if named is None else reader.family(named)
         least_recent = list(reversed(found))
     chosen = [thread.thread_id for thread in least_recent if _is_old(thread, order.older_than)]
     async with await open_database(database) as opened:
@@ -404,6 +406,8 @@ async def _prune_thread(database: Database, thread_id: str, keep_turns: int) -> 
     except ThreadHeld as held:
         return PrunedThread(thread_id, held_by=str(held))
     try:
+        if await ThreadTable(database, SystemClock()).delete_if_empty(thread_id, lock):
+            return PrunedThread(thread_id, is_deleted=True)
         pruned = await _checkpointer(database).prune_thread(thread_id, keep_turns)
     finally:
         await lock.release()

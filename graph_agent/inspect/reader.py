@@ -85,9 +85,9 @@ class Reader:
         """
         return resolve(self._store, text, None if self.is_foreign else workspace, kinds)
 
-    def threads(self) -> list[ThreadSummary]:
-        """Every thread, newest first."""
-        return read_threads(self._store)
+    def threads(self, *, with_abandoned: bool = False) -> list[ThreadSummary]:
+        """Every thread, newest first; usually without those that have no message and are not open."""
+        return [one for one in read_threads(self._store) if with_abandoned or not one.is_abandoned]
 
     def workspaces(self) -> dict[str, str]:
         """The workspace of every thread."""

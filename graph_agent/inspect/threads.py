@@ -66,6 +66,12 @@ class ThreadSummary:
     usage: dict[str, Any] | None = None
     """What its requests used, at its head; None where that was not noted."""
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it has no message and nobody has it open: a chat that was killed before the first one."""
+        has_content = self.checkpoint_id or self.turns or self.queued_messages or self.parent_thread or self.title
+        return not has_content and self.status == "idle" and self.holder is None
+
 
 def read_threads(store: ReadStore, families: Sequence[str] | None = None) -> list[ThreadSummary]:
     """Every thread, or these threads and all sub-agents below them, newest first.

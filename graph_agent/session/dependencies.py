@@ -86,6 +86,8 @@ class SessionDependencies:
     bus: EventBus
     close: Callable[[], Awaitable[None]]
     """Closes what was opened for this session, the database last."""
+    delete_if_empty: Callable[[], Awaitable[object]] | None = None
+    """Deletes the thread if it has no message; called before it is released. None: it is kept."""
     shells: BackgroundShells = field(default_factory=NoShells)
     sandbox: Callable[[], SandboxInfo] = no_sandbox_info
     """The sandbox as it is now; the first look may take some milliseconds."""

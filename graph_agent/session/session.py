@@ -328,10 +328,12 @@ class Session:
         self._runner.stop_new_work()
 
     async def close(self) -> None:
-        """End background work, release the thread and those of its sub-agents."""
+        """End background work and release the thread; one without a message may be deleted."""
         try:
             await self._dependencies.sub_agents.close()
             await self._dependencies.shells.close()
+            if self._dependencies.delete_if_empty is not None:
+                await self._dependencies.delete_if_empty()
         finally:
             await self._dependencies.lock.release()
             await self._dependencies.close()

@@ -141,6 +141,39 @@ def test_every_line_that_was_entered_is_sent_once_and_in_order_however_the_chat_
     assert (thread["queued_messages"], thread["turns"]) == (0, 3 + (not is_new))
 
 
+_EMPTY: dict[str, tuple[tuple[str, ...], list[str]]] = {
+    "left at once": (("^\x04",), []),
+    "another one began": (("</clear", "mode default", "^\x04"), []),
+    "a thread without a message after one with a message": (
+        ("<list", "ls", "mode default", "</clear", "mode default", "^\x04"),
+        ["t1"],
+    ),
+    "killed": ((), []),
+}
+"""What is done in a new chat, and which threads are listed afterwards."""
+
+
+@pytest.mark.parametrize("name", _EMPTY)
+def test_a_thread_without_a_message_is_listed_only_while_it_is_open(tmp_path: Path, name: str) -> None:
+    steps, listed = _EMPTY[name]
+    command = Command(tmp_path)
+    chat = command.chat("--thread", "t1")
+    chat.plays("mode default")
+    while_open = command.json("threads", "list")["threads"]
+    chat.plays(*steps)
+    if not steps:
+        chat.signals(signal.SIGKILL)
+    chat.ends()
+    threads = [one["thread_id"] for one in command.json("threads", "list")["threads"]]
+    pruned = command("threads", "prune").stdout
+
+    with closing(sqlite3.connect(next((tmp_path / "home").rglob("*.db")))) as database:
+        rows = [row for (row,) in database.execute("SELECT thread_id FROM threads")]
+    assert ([one["thread_id"] for one in while_open], threads, rows) == (["t1"], listed, listed)
+    assert ("Deleted 1 thread without a message" in pruned) == (not steps)
+    assert ("Resume with" in chat.output, "/resume t1" in chat.output) == (False, bool(listed))
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [(("-c",), "is open in another process"), (("-r", "nothing"), "nothing"), (("--thread", "t2"), "base_url")],

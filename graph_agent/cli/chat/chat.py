@@ -270,11 +270,12 @@ class Chat:
 
     async def _open(self, target: Target) -> "Session":
         self._servers.clear()
-        self._is_empty = not target.exists
         bus = EventBus()
         bus.subscribe(self._turns.show_event)
         bus.subscribe(self._on_event)
-        return await self._options.open(target, bus)
+        session = await self._options.open(target, bus)
+        self._is_empty = not target.exists
+        return session
 
     async def _enter(self, session: "Session", target: Target) -> None:
         """What comes before any prompt: the last messages, interrupted calls, pending questions."""
@@ -380,6 +381,7 @@ class Chat:
 
     async def _switch(self, left: "Session", thread: str | None) -> None:
         """Continue in another thread; this one is kept until the other is open."""
+        was_empty = self._is_empty
         try:
             target = await asyncio.to_thread(_switch_target, self._options.target, thread, left)
             self._session = session = await self._open(target)
@@ -387,8 +389,10 @@ class Chat:
             self._say(str(failure))
             return
         await self._queue.follow(left, session.thread_id)
+        is_kept = not was_empty or await left.queued()
         await left.close()
-        self._say(f"Return to the previous thread with /resume {left.thread_id}", "dim")
+        if is_kept:
+            self._say(f"Return to the previous thread with /resume {left.thread_id}", "dim")
         await self._enter(session, target)
 
     async def _resume(self, left: "Session", thread: str) -> None:

@@ -213,7 +213,8 @@ def _build_chat(terminal: Terminal, queue: InputQueue, completer: ChatCompleter,
         is_asked = False
         bus.subscribe(completer)
         bus.subscribe(announcer)
-        session = await open_target(replace(target, flags={**target.flags, "may_choose_model": True}), bus)
+        flags = {**target.flags, "may_choose_model": True, "deletes_empty": True}
+        session = await open_target(replace(target, flags=flags), bus)
         # Now the settings are known to be right.
         settings = await asyncio.to_thread(settings_at, target.workspace)
         colors.configured = settings.theme

@@ -132,6 +132,8 @@ def print_pruned(done: "Pruned", *, as_json: bool) -> None:
         if one.checkpoints or one.snapshots:
             checkpoints = format_count(one.checkpoints, "checkpoint")
             lines.append(f"{one.thread_id}: deleted {checkpoints}, {format_count(one.snapshots, 'snapshot')}")
+    if empty := sum(one.is_deleted for one in done.threads):
+        lines.append(f"Deleted {format_count(empty, 'thread')} without a message")
     lines += [f"Skipped: {one.held_by}" for one in done.threads if one.held_by]
     if done.collected.files:
         lines.append(

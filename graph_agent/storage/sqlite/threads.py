@@ -142,13 +142,13 @@ class ThreadTable:
         await self._database.write(lambda connection: connection.execute(_CREATE_CHILD, row))
         return await self._require(thread_id)
 
-    async def delete_if_empty(self, thread_id: str, lock: DatabaseLock) -> None:
+    async def delete_if_empty(self, thread_id: str, lock: DatabaseLock) -> bool:
         """Delete the thread, which this process holds, if it has no message: a chat that was opened and left."""
-        values = (thread_id,)
         with suppress(StorageError):  # Lists leave it out, and the next clean-up deletes it.
-            if await self._first(_FIND_EMPTY, values):
+            if await self._first(_FIND_EMPTY, (thread_id,)):
                 lock.mark_deleted()
-                await self._database.write(lambda connection: _delete_empty(connection, thread_id))
+                return await self._database.write(lambda connection: _delete_empty(connection, thread_id))
+        return False
 
     async def depth(self, thread_id: str) -> int:
         """How many threads it is a sub-agent under."""
@@ -231,9 +231,11 @@ class ThreadTable:
         return await self._database.run(lambda connection: connection.execute(statement, values).fetchone())
 
 
-def _delete_empty(connection: Connection, thread_id: str) -> None:
-    if connection.execute(_DELETE_EMPTY, (thread_id,)).rowcount:
+def _delete_empty(connection: Connection, thread_id: str) -> bool:
+    is_deleted = connection.execute(_DELETE_EMPTY, (thread_id,)).rowcount == 1
+    if is_deleted:
         connection.execute("DELETE FROM leases WHERE thread_id = ?", (thread_id,))
+    return is_deleted
 
 
 def _thread_row(row: Sequence[Any]) -> ThreadRow:

@@ -41,6 +41,7 @@ def facts(folder: Path, request: Mapping[str, Any] | None = None, **settings: An
         agent="",
         prompt="add a test",
         when_held=None,
+        deletes_empty=False,
         sends_prompt=True,
         servers={},
     )

@@ -141,14 +141,14 @@ def test_a_call_id_of_several_threads_is_completed_with_its_thread(rows: Rows) -
 
 def test_completion_reads_the_database_of_the_line(rows: Rows, tmp_path: Path) -> None:
     other = Rows(tmp_path / "other.db")
-    other.thread("elsewhere")
+    other.thread("elsewhere", turns=1)
     other.close()
 
     assert list(complete(f"threads show --db {tmp_path / 'other.db'} ")) == ["elsewhere"]
 
 
 def test_models_and_servers_of_the_settings_are_completed(rows: Rows, home: Path) -> None:
-    rows.thread("t1", model="llama @ 127.0.0.1:1")
+    rows.thread("t1", turns=1, model="llama @ 127.0.0.1:1")
     (home / "agent/config.toml").write_text(
         '[model]\nname = "big"\n[models.fast]\nname = "small"\n[mcp_servers.demo]\ncommand = "true"\n',
         encoding="utf-8",

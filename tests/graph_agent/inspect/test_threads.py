@@ -52,7 +52,7 @@ def test_a_thread_is_told_with_all_that_is_stored_about_it(rows: Rows, reader: R
 
 
 def test_status_follows_open_calls_answers_and_the_life_of_the_holder(rows: Rows, reader: Reader) -> None:
-    rows.thread("resting", updated_at="9")
+    rows.thread("resting", updated_at="9", turns=1)
     rows.call(record_of("awaiting_approval"), "resting")
     rows.thread("asking", next_nodes=("human_approval",), updated_at="8")
     rows.call(record_of("awaiting_approval"), "asking")
@@ -125,7 +125,7 @@ def test_calls_that_are_over_cost_a_list_of_threads_nothing(rows: Rows) -> None:
 def test_a_sub_agent_waits_for_its_parent_while_that_is_at_work(rows: Rows, reader: Reader) -> None:
     rows.thread("working", next_nodes=("tool_execution",), updated_at="9")
     rows.lease("working")
-    rows.thread("resting", updated_at="8")
+    rows.thread("resting", updated_at="8", turns=1)
     for parent in ("working", "resting"):
         child = f"of {parent}"
         rows.thread(child, next_nodes=("human_approval",), updated_at="1", parent_thread=parent, parent_call="c")

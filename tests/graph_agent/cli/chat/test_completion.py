@@ -58,7 +58,7 @@ def test_modes_threads_checkpoints_and_grants_are_offered_behind_their_commands(
     typing: _Typing, tmp_path: Path
 ) -> None:
     rows = Rows(tmp_path / "a.db")
-    rows.thread("thread-one")
+    rows.thread("thread-one", turns=1)
     rows.grant("bash(ls)")
     rows.close()
 

@@ -21,7 +21,7 @@ def test_the_list_is_newest_first_aligned_with_wide_characters_and_cut_at_the_wi
     title = "修复 the build, which is broken since the last change of the compiler"
     rows.thread("abc", title="short", updated_at="1")
     rows.thread("日本語", title=title, updated_at="3")
-    rows.thread("def", updated_at="2")
+    rows.thread("def", updated_at="2", turns=1)
 
     assert text_of(rows, "threads", "list", COLUMNS="60").splitlines() == [
         "THREAD  STATUS  PENDING  UPDATED  TITLE",
