@@ -5,6 +5,8 @@ a few settings stricter; it may not set anything else.
 """
 
 import contextlib
+import difflib
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -291,6 +293,10 @@ def _validation_message(error: ValidationError, values: Mapping[str, Sourced]) -
     # TOML has lists and tables.
     expected = first["msg"].removeprefix("Value error, ").replace("a valid tuple", "a list")
     expected = expected.replace("a valid dictionary", "a table")
+    if first["type"] == "literal_error":
+        choices = re.findall(r"'([^']*)'", expected)
+        near = difflib.get_close_matches(str(first["input"]), choices, n=1)
+        expected = f"{f'Did you mean {near[0]!r}? ' if near else ''}Choose one of {', '.join(choices)}"
     if place[0] in values and len(place) > 1:
         # A table with the user's own names: its other values are not shown, because they may be secrets.
         return f"{values[place[0]].origin}: {'.'.join(place)}: {expected}."

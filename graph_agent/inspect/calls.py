@@ -32,6 +32,7 @@ __all__ = [
     "ThreadStatus",
     "ToolStatistics",
     "answer_words",
+    "author_words",
     "call_end",
     "call_name",
     "decision_words",
@@ -376,6 +377,15 @@ _ANSWER_WORDS = {
     "retry": "retried",
     "done": "marked as done",
 }
+
+
+_PLACES = {"": "another chat or run", "cli ": "another terminal", "web ": "the browser"}
+
+
+def author_words(by: str) -> str:
+    """Who gave an answer that this process was not given: the person in front of it knows no process ids."""
+    where, found, _ = by.partition("pid ")
+    return f"you, in {_PLACES[where]}" if found and where in _PLACES else by
 
 
 def answer_words(answer: "StandingAnswer | Answer") -> str:

@@ -31,6 +31,11 @@ def require_valid_answer(call: Mapping[str, object], kind: str) -> None:
             f"Call {call_id!r} asks a question. Answer it: `{own_command()} approvals answer {call_id} TEXT`, "
             f"or leave it unanswered: `approvals reject {call_id}`."
         )
+    if kind == "answer" and "approve" in fitting:
+        raise AnswerRefused(
+            f"Call {call_id!r} asks for approval, not for a text. Answer it: `{own_command()} approvals approve "
+            f"{call_id}`, or `{own_command()} approvals reject {call_id} --reason TEXT`."
+        )
     if kind == "answer":
         raise AnswerRefused(f"Call {call_id!r} asks no question. Choose one of {choice}.")
     raise AnswerRefused(f"{kind!r} does not answer call {call_id!r}. Choose one of {choice}.")

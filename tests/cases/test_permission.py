@@ -297,8 +297,12 @@ def test_an_always_given_in_another_terminal_is_told_in_the_chat_that_waits(set_
     chat = bench.chat("chat", "go", "--thread", "t1")
     chat.sees(KEYS)
 
-    given = bench.command.json("approvals", "approve", "c1", "--always", "--scope", "project")
-    play(chat, f"answered by {given['by']}: yes (always in this project: bash(touch here))", ("end", CTRL_D))
+    bench.command.json("approvals", "approve", "c1", "--always", "--scope", "project")
+    play(
+        chat,
+        "answered by you, in another terminal: yes (always in this project: bash(touch here))",
+        ("end", CTRL_D),
+    )
 
     assert (chat.ends(), bench.read("here")) == (0, b"")
 

@@ -27,9 +27,10 @@ def test_a_prompt_that_cannot_be_sent_yet_is_kept_and_sent_once_what_was_open_is
         first, _ = command.run_json("go", "--thread", "t1")
         second, _ = command.run_json("then this", "--resume", "t1")
         waiting = _queued(command)
-        third, result = command.run_json("finally that", "--resume", "t1", "--approve", "all")
+        third = command("run", "finally that", "--resume", "t1", "--approve", "all")
 
-    assert (first, second, waiting, third, result["answer"]) == (3, 3, 1, 0, "and last")
+    assert (first, second, waiting, third.returncode) == (3, 3, 1, 0)
+    assert third.stdout == "ran\nand more\nand last\n"
     assert (command.said(), _queued(command)) == (["go", "then this", "finally that"], 0)
 
 

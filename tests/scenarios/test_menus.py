@@ -93,6 +93,32 @@ def test_a_rewind_names_a_message_and_before_the_first_one_begins_a_new_thread(
 
 
 @pytest.mark.slow
+def test_a_rewind_that_is_declined_leaves_the_screen_as_it_was(command: Scripted) -> None:
+    chat = _program(command, "resume", "shop")
+    chat.shows("explain it", "acceptEdits")
+
+    chat.plays("^/rewind 2\r", "Continue?", "<n", "Nothing was changed.")
+    lines = chat.shows("mode acceptEdits")
+    chat.plays(f"^{_CTRL_D}")
+
+    assert (chat.ends(), sum(line.startswith("> explain it") for line in lines)) == (0, 1)
+
+
+@pytest.mark.slow
+def test_what_is_typed_before_the_menu_of_threads_begins_the_next_message(command: Scripted) -> None:
+    command("run", "more", "--thread", "other")
+    program = _program(command, "resume")
+    program.types_at_once("half a thought")
+
+    program.shows("Resume", "› ")
+    program.types("\r")
+    program.shows("> half a thought", "mode")
+    program.plays("^\x15", f"^{_CTRL_D}")
+
+    assert program.ends() == 0
+
+
+@pytest.mark.slow
 def test_a_rewind_of_a_thread_lists_its_messages_and_takes_files_alone(command: Scripted) -> None:
     program = _program(command, "rewind", "shop", "--yes")
 

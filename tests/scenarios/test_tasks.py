@@ -347,12 +347,14 @@ def test_top_shows_workers_tasks_and_questions(tmp_path: Path) -> None:
         worker = command.start("worker", "-j", "2")
         until(lambda: _statuses(command)["asks"] == "waiting")
         shown, values = command("top", "--once").stdout, command.json("top", "--once")
+        in_pipe = command("top").stdout
         worker.kill()
         with suppress(subprocess.TimeoutExpired):
             worker.wait(timeout=10)
         after = command.json("top", "--once")
 
         assert shown.startswith("1 worker, 0 tasks running, 1 question open\n")
+        assert in_pipe.partition("\n")[0] == shown.partition("\n")[0]
         assert [(one["pid"], one["slots"]) for one in values["workers"]] == [(worker.pid, 2)]
         assert (after["workers"], [task["status"] for task in after["tasks"]]) == ([], ["waiting"])
 

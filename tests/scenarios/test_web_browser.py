@@ -110,7 +110,7 @@ def test_an_answer_in_the_browser_reaches_a_chat_within_a_second_and_one_in_the_
                 expect(inbox.locator("#questions")).to_contain_text(f"touch web{number}", timeout=_SOON_MS)
                 began = time.monotonic()
                 inbox.get_by_role("button", name="Run", exact=True).click()
-                chat.sees("answered by web pid")
+                chat.sees("answered by you, in the browser")
                 seen_by_chat.append(time.monotonic() - began)
                 chat.sees(f"made web{number}")
                 expect(transcript.locator("#transcript")).to_contain_text(f"made web{number}", timeout=_SOON_MS)

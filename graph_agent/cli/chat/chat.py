@@ -277,9 +277,9 @@ class Chat:
         self._is_empty = not target.exists
         return session
 
-    async def _enter(self, session: "Session", target: Target) -> None:
+    async def _enter(self, session: "Session", target: Target, *, shows_recent: bool = True) -> None:
         """What comes before any prompt: the last messages, interrupted calls, pending questions."""
-        if target.exists:
+        if target.exists and shows_recent:
             with contextlib.suppress(NothingYet):
                 show_recent(self._options.database, session.thread_id, self._display)
             if target.last_run:
@@ -418,8 +418,10 @@ class Chat:
             self._say(str(refusal))
             return
         if order.begins_anew:
+            and_files = "" if order.request is None else " The files are rewound here:"
             self._say(
-                f"The conversation starts again in a new thread; this one is kept as thread {left.thread_id}.",
+                f"The conversation starts again in a new thread; this one is kept as thread {left.thread_id}."
+                f"{and_files}",
                 "dim",
             )
         self._session = None
@@ -435,7 +437,8 @@ class Chat:
         thread_id = None if is_done and order.begins_anew else left.thread_id
         target = _new_target(self._options.target, left, thread_id)
         self._session = session = await self._open(target)
-        await self._enter(session, target)
+        # What was declined has changed nothing of what is on the screen.
+        await self._enter(session, target, shows_recent=is_done)
 
     async def _finish(self, session: "Session", result: TurnResult) -> None:
         """Resolve what is pending after a turn and show how it ended."""

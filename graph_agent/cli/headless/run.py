@@ -218,6 +218,8 @@ class _Run:
             return result
         schema = request.schema.request if request.schema and prompt is not None else ""
         while (sent := await session.send_queued(schema)) is not None:
+            if has_run:  # The answer to an earlier message comes before the last one.
+                self._print_answer(result)
             if sent.status != "done":
                 return await self._report_queued(session, sent)
             result, has_run = sent, True
@@ -325,6 +327,10 @@ class _Run:
                 self._print_json({**event_to_json(event), **state})
             case _ as never:
                 assert_never(never)
+
+    def _print_answer(self, result: TurnResult) -> None:
+        if self._request.output == "text" and result.answer:
+            self._write(f"{escape(result.answer, multiline=True)}\n")
 
     def _print_json(self, values: Mapping[str, Any]) -> None:
         if self._request.output == "stream-json":

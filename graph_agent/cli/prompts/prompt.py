@@ -20,6 +20,7 @@ from graph_agent.cli.render.turn_display import TurnDisplay
 from graph_agent.cli.views.table import is_plain_terminal
 from graph_agent.errors import AnswerRefused
 from graph_agent.events import AnswerKind
+from graph_agent.inspect.calls import author_words
 from graph_agent.ports import Answer
 from graph_agent.ports.storage import ANSWER_POLL_S
 from graph_agent.session.turn_result import OpenQuestion
@@ -206,7 +207,7 @@ class Prompt:
     def _show_elsewhere(self, item: OpenQuestion, answer: Answer) -> None:
         reason = f" ({answer.reason})" if answer.reason else ""
         kind = _KIND_WORDS.get(answer.kind, answer.kind)
-        self.say(f"{item.call['tool_name']}: answered by {answer.by}: {kind}{reason}", "bold")
+        self.say(f"{item.call['tool_name']}: answered by {author_words(answer.by)}: {kind}{reason}", "bold")
 
 
 def _with_view_key(keys: KeyLine, shown: Shown) -> KeyLine:

@@ -144,6 +144,8 @@ class Terminal:
             try:
                 yield
             finally:
+                if self._unfinished.text:  # It is for whatever reads this keyboard next.
+                    store_typeahead(self._source, [KeyPress(Keys.BracketedPaste, self._unfinished.text)])
                 with contextlib.suppress(OSError):
                     self.released()
 

@@ -17,6 +17,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.cli.views.table import colorize, format_time, line_width, wrap_line, wrap_message
 from graph_agent.errors import NothingYet, UsageError
 from graph_agent.inspect import CallEnd, Reader, describe_end
+from graph_agent.inspect.calls import author_words
 from graph_agent.ports.stored_text import plain_text
 from graph_agent.ports.usage import format_usage, usage_report
 from graph_agent.wording import age_seconds, escape, format_age, format_count, format_names
@@ -91,7 +92,7 @@ def without_echo() -> Iterator[Callable[[float], bool]]:
 
 def ended_call(event: "ToolCallFinished") -> CallEnd:
     """How a call ended, from its event, for the person in front of the process that reports it."""
-    by = "you" if event.decided_by == f"pid {os.getpid()}" else event.decided_by
+    by = "you" if event.decided_by == f"pid {os.getpid()}" else author_words(event.decided_by)
     end = describe_end(event.status, event.outcome, by, event.reason)
     return end._replace(by="you") if end.by == "user" else end
 

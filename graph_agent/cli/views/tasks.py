@@ -222,8 +222,11 @@ def run_worker(database: Path, jobs: int, grace: float, host_labels: Sequence[st
 
 
 def show_overview(database: Path, *, once: bool, as_json: bool) -> None:
-    """Print workers, tasks and threads; unless `once`, after each change, until q, Ctrl-C or a closed stdout."""
-    if once:
+    """Print workers, tasks and threads; unless `once`, after each change, until q, Ctrl-C or a closed stdout.
+
+    Text that goes to a file or a pipe is printed once: whoever reads it would wait for its end.
+    """
+    if once or not (as_json or sys.stdout.isatty()):
         found = queue.overview(database)
         print_result(_overview_json(found), _overview_lines(found), as_json=as_json)
         return

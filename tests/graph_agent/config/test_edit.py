@@ -66,7 +66,7 @@ def test_a_text_becomes_the_value_of_the_kind_that_the_key_takes(
     ("key", "text", "message"),
     [
         ("max_steps", "0", "max_steps = 0: Input should be greater than or equal to 1"),
-        ("mode", "yolo", "mode = 'yolo': Input should be 'default'"),
+        ("mode", "yolo", "mode = 'yolo': Choose one of default"),
         ("mode", "bypassPermissions", "not accepted from a file"),
         ("model.base_url", "host/v1", "should be an address that starts with http"),
     ],

@@ -124,7 +124,7 @@ def test_the_byte_order_mark_of_some_editors_is_ignored(env: dict[str, str]) -> 
     assert (settings.max_steps, settings.mode) == (3, "plan")
 
 
-_MODES = "Input should be 'default', 'acceptEdits', 'plan', 'auto', 'dontAsk' or 'bypassPermissions'."
+_MODES = "Choose one of default, acceptEdits, plan, auto, dontAsk, bypassPermissions."
 _ADDRESS = "should be an address that starts with http:// or https://, e.g. http://localhost:11434/v1."
 
 
@@ -140,7 +140,7 @@ _ADDRESS = "should be an address that starts with http:// or https://, e.g. http
             ({"GRAPH_AGENT_BASE_URL": url}, {}, f"GRAPH_AGENT_BASE_URL: model.base_url = {url!r}: {_ADDRESS}")
             for url in ("localhost:1/v1", "ftp://x/v1", "http://", "http://x:port/v1", "http://a b/v1")
         ),
-        ({"GRAPH_AGENT_MODE": "Plan"}, {}, f"GRAPH_AGENT_MODE: mode = 'Plan': {_MODES}"),
+        ({"GRAPH_AGENT_MODE": "Plan"}, {}, f"GRAPH_AGENT_MODE: mode = 'Plan': Did you mean 'plan'? {_MODES}"),
         (
             {"OPENAI_API_KEY": "sk-SECRÉT"},
             {},
@@ -173,7 +173,7 @@ def test_a_wrong_value_is_named_with_its_variable_or_flag(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[model]\nstream = "sometimes"\n', "model.stream = 'sometimes': Input should be 'auto', 'on' or 'off'."),
+        ('[model]\nstream = "sometimes"\n', "model.stream = 'sometimes': Choose one of auto, on, off."),
         ("max_steps = true", "max_steps = True: Input should be a number, not true or false."),
         ("[policy]\nallow = 'bash'", "policy.allow = 'bash': Input should be a list."),
         ("[model]\nheaders = 'sk-SECRET'", "model.headers = (hidden): Input should be a table."),

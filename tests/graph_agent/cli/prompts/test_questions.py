@@ -273,7 +273,7 @@ async def test_a_question_answered_elsewhere_while_it_is_asked_disappears(
 
     shown = await scene.ask(*typed)
 
-    assert (shown[-1], scene.session.log) == ("bash: answered by cli pid 99: no", [])
+    assert (shown[-1], scene.session.log) == ("bash: answered by you, in another terminal: no", [])
 
 
 async def test_a_question_answered_before_it_is_its_turn_is_not_asked(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ async def test_a_question_answered_before_it_is_its_turn_is_not_asked(tmp_path: 
 
     shown = await scene.ask("y")
 
-    assert (shown.count(FIRST_OF_TWO), shown[-1]) == (1, "bash: answered by cli pid 99: yes")
+    assert (shown.count(FIRST_OF_TWO), shown[-1]) == (1, "bash: answered by you, in another terminal: yes")
 
 
 async def test_the_answer_that_was_first_is_shown_when_ours_came_too_late(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ async def test_the_answer_that_was_first_is_shown_when_ours_came_too_late(tmp_pa
 
     scene.session.decide = too_late  # type: ignore[method-assign, assignment]  # others answer in this very moment
 
-    assert (await scene.ask("y"))[-1] == "bash: answered by cli pid 99: no"
+    assert (await scene.ask("y"))[-1] == "bash: answered by you, in another terminal: no"
 
 
 async def test_always_shows_its_rules_and_stores_them_for_the_chosen_scope(tmp_path: Path) -> None:
