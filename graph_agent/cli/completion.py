@@ -216,7 +216,7 @@ def _tools(_: Path, __: str) -> Iterator[CompletionItem]:
 
     settings = _settings()
     catalog = run(load_tool_catalog(Path.cwd(), settings, settings.mode))
-    yield from (CompletionItem(tool.name) for tool in catalog.tools)
+    yield from (CompletionItem(tool.name, help=tool.description) for tool in catalog.tools)
 
 
 def _agents(_: Path, __: str) -> Iterator[CompletionItem]:

@@ -196,6 +196,51 @@ def test_what_is_done_is_shown_in_a_terminal_of_any_width(tmp_path: Path, column
         chat.types(_CLEAR)
 
 
+_COMPLETED = (
+    ("/", ("/help", "list the commands", "/model")),
+    ("/rev", ("/review", "Look for mistakes")),
+    ("/cmp", ("/compact", "compact the context; the history is kept")),
+    ("/cmp\t", ("> /compact",)),
+    ("/mo\x1b[B\x1b[B", ("> /model",)),
+    ("/mode acc", ("acceptEdits", "edits in the workspace run unasked")),
+    ("/theme \t", ("> /theme auto", "by the background of the terminal")),
+    ("see @srpr", ("src/prices.py",)),
+    ("see @pri\t and @prices.t", ("> see @src/prices.py and @prices.t", "test/prices.test.py")),
+)
+"""What is typed, and what is then on the line and in the menu."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_menu_of_what_completes_the_line_opens_while_typing_and_tab_and_arrows_choose(
+    tmp_path: Path, columns: int
+) -> None:
+    with scripted(tmp_path, []) as command:
+        for name in ("src/prices.py", "test/prices.test.py"):
+            (command.workspace / name).parent.mkdir()
+            (command.workspace / name).touch()
+        (tmp_path / "home" / "commands").mkdir(parents=True)
+        review = (
+            "---\ndescription: Look for mistakes\nargument-hint: FILE [what to look for, in words]\n---\nRead $1\n"
+        )
+        (tmp_path / "home" / "commands" / "review.md").write_text(review)
+        chat = PtyProgram(["-m", "graph_agent"], command.workspace, {**command.env, **_TERM}, (columns, 24))
+        chat.shows("mode default")
+
+        for typed, shown in _COMPLETED:
+            first, *more = re.split(r"(?=\t|\x1b)", typed)
+            chat.types(first)
+            if more:
+                time.sleep(0.5)  # The menu opens; a key that comes with the text is typed before it does.
+                chat.types("".join(more))
+            lines = chat.shows(*shown)
+            assert max(map(len, lines)) <= columns
+            chat.types(_CLEAR)
+            chat.shows(hides=shown[-1:])
+        chat.types(_CTRL_D)
+        chat.ends()
+
+
 _VIEWS = (
     *(
         "help",

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,13 @@ __all__ = [
     "parse_command",
 ]
 
-MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk")
+MODES: Mapping[str, str] = {
+    "default": "side effects need approval",
+    "acceptEdits": "edits in the workspace run unasked",
+    "plan": "only reads, and presents a plan",
+    "auto": "a model reviews what would be asked",
+    "dontAsk": "what would need approval is denied",
+}
 """What `/mode` may choose; bypassPermissions is for the command line alone."""
 
 CYCLED_MODES = ("default", "acceptEdits", "plan")

@@ -18,7 +18,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
 from graph_agent.cli.chat.command_table import COMMANDS, MODES
-from graph_agent.cli.render.themes import THEME_NAMES
+from graph_agent.cli.render.themes import ThemeName
 from graph_agent.errors import AgentError
 from graph_agent.wording import escape, fuzzy_pattern
 
@@ -32,6 +32,12 @@ __all__ = ["ChatCompleter", "TypedHistory"]
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[{]))@(?:\"([^\"\n]*)|([^\s\"]*))$")
 _SOURCES = {"resume": "thread", "model": "model", "tools": "tools name", "revoke": "grant"}
 """Slash command to the source of values that completes the same argument on the command line."""
+_THEMES: dict[ThemeName, str] = {
+    "auto": "by the background of the terminal",
+    "dark": "for dark backgrounds",
+    "light": "for light backgrounds",
+    "high-contrast": "at least 7:1",
+}
 _MOST_CHECKPOINTS = 50
 _READ_BYTES = 2 * 1024 * 1024
 """So much of the end of the history file is read: years of typing, or two large pastes."""
@@ -94,9 +100,9 @@ class ChatCompleter(Completer):
     def _values(self, command: str, typed: str) -> Iterator[tuple[str, str, str]]:
         """The same of each value of the command's argument."""
         if command == "mode":
-            yield from ((mode, mode, "") for mode in MODES)
+            yield from ((mode, mode, does) for mode, does in MODES.items())
         elif command == "theme":
-            yield from ((theme, theme, "") for theme in THEME_NAMES)
+            yield from ((theme, theme, use) for theme, use in _THEMES.items())
         elif command in ("rewind", "fork") and self._thread_id:
             opener: Any = importlib.import_module("graph_agent.app.reader")
             with opener.read_database(self._database) as reader:

@@ -367,7 +367,7 @@ def typed_text(keys: Iterable[KeyPress]) -> str:
     return text
 
 
-_OPENS_MENU = re.compile(r"^/[^\s/]*$|(?:^|[\s(\[{])@[^\s]*$")
+_OPENS_MENU = re.compile(r"^/[^\s/]*(?: [^\s]*)?$|(?:^|[\s(\[{])@[^\s]*$")
 _COMPLETION_S, _LOOK_S = 1.0, 0.02
 
 _PASTE_LINES = 20
@@ -379,7 +379,7 @@ is_empty = Condition(lambda: not get_app().current_buffer.text)
 
 @Condition
 def is_completed() -> bool:
-    """Whether completion opens while typing: after a slash at the beginning, and within a word after an @."""
+    """Whether completion opens while typing: in a slash command, its first argument, and a word after an @."""
     text = get_app().current_buffer.document.text_before_cursor
     return _OPENS_MENU.search(text) is not None
 

@@ -107,7 +107,7 @@ def test_every_list_of_modes_is_the_same() -> None:
     offered = tuple(one["id"] for one in mode_state("default")["availableModes"])
 
     assert {get_args(Mode), policy.MODES, row_values.MODES} == {(*SELECTABLE_MODES, "bypassPermissions")}
-    assert command_table.MODES == SELECTABLE_MODES == offered
+    assert tuple(command_table.MODES) == SELECTABLE_MODES == offered
 
 
 def test_keys_are_dotted_and_leave_out_what_no_file_sets() -> None:
