@@ -1,11 +1,11 @@
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
+from tests.bench.load import clone_task
 from tests.fakes.openai_server import TC, TXT
 from tests.fakes.postgres_server import PostgresServer, running_server
 from tests.scenarios.command import NO_SANDBOX, Scripted, scripted
@@ -66,7 +66,6 @@ def test_a_step_costs_as_many_statements_and_rows_however_long_its_thread_is(
 
 
 _LOOKED = "SELECT sum(calls), sum(rows) FROM public.pg_stat_statements WHERE query !~* 'pg_stat'"
-_CLONED = ("threads", "tasks", "call_log")
 
 
 def _look(agent: Scripted, url: str) -> list[int]:
@@ -76,21 +75,6 @@ def _look(agent: Scripted, url: str) -> list[int]:
         assert agent("worker", "--once", "--db", url).returncode == 0
         [row] = connection.execute(_LOOKED).fetchall()
     return [int(one) for one in row]
-
-
-def _clone(connection: "psycopg.Connection[Any]", kind: str, values: Mapping[str, str]) -> None:
-    """Add 300 copies of the only task, with its thread and its calls; with other values in some columns."""
-    for table in _CLONED:
-        names = (
-            "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND is_generated = 'NEVER'"
-        )
-        columns = [name for (name,) in connection.execute(f"{names} AND is_identity = 'NO'", (table,))]
-        ids = {name: f"{name} || '{kind}' || n" for name in ("thread_id", "task_id")}
-        chosen = [ids.get(name, values.get(f"{table}.{name}", name)) for name in columns]
-        connection.execute(
-            f"INSERT INTO graph_agent.{table} ({', '.join(columns)}) SELECT {', '.join(chosen)} "  # noqa: S608 - names
-            f"FROM graph_agent.{table}, generate_series(1, 300) n WHERE length(thread_id) = 32".encode()
-        )
 
 
 def test_a_worker_reads_as_few_rows_however_many_tasks_wait_or_have_ended(
@@ -103,8 +87,9 @@ def test_a_worker_reads_as_few_rows_however_many_tasks_wait_or_have_ended(
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION pg_stat_statements")
             few = _look(agent, url)
-            _clone(connection, "w", {})
-            _clone(connection, "d", {"tasks.state": "'done'", "threads.next_nodes": "'[]'"})
+            clone_task(connection, task["thread_id"], 300, {})
+            ended = {"tasks.state": "'done'", "threads.next_nodes": "'[]'"}
+            clone_task(connection, task["thread_id"], 300, ended, "d")
         many = _look(agent, url)
         answered = agent("approvals", "approve", f"{task['thread_id']}:c1", "--db", url)
         agent("worker", "--once", "--db", url)
