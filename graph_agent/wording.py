@@ -206,8 +206,8 @@ PLAN = (
 )
 BACK = Choice("b", "back (esc)", "return to the question", ("back", "esc", "n", "no", "q"))
 RULES = (
-    Choice("1", "exactly", "this very call", ("exact",)),
-    Choice("2", "any arguments", "every command that begins the same", ("prefix",)),
+    Choice("e", "exactly", "this very call", ("exact", "1")),
+    Choice("a", "any arguments", "every command that begins the same", ("prefix", "2")),
     BACK,
 )
 """Which rules an "always" or "always deny" stores, where there is a choice."""

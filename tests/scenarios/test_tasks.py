@@ -330,10 +330,13 @@ def test_run_submits_a_task_and_works_in_a_worktree(tmp_path: Path) -> None:
         asked = command("run", "asks", "--worktree")
         threads = {thread["title"]: thread["workspace"] for thread in command.json("threads", "list")["threads"]}
         removed = {title: command("worktrees", "remove", threads[title]) for title in ("now", "asks")}
+        command("approvals", "approve", "c1")
+        once_approved = command("worktrees", "remove", threads["asks"])
 
         assert asked.returncode == 3
         assert {title: one.returncode for title, one in removed.items()} == {"now": 0, "asks": 2}
         assert "and is waiting. Finish it" in removed["asks"].stderr
+        assert "its answered call waits for the next run" in " ".join(once_approved.stderr.split())
         assert Path(threads["asks"]).is_dir()
         assert (submitted.returncode, "Queued task" in submitted.stdout) == (0, True)
         assert "No worker is running" in submitted.stdout

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,12 @@ from graph_agent.errors import AgentError
 from graph_agent.wording import escape
 
 __all__ = ["EditFailed", "PagerFailed", "edit_arguments", "edit_text", "show_in_pager"]
+
+
+_HOW_TO_LEAVE_VI = (
+    "Opening vi: Esc, then :wq and Enter saves, :q! and Enter changes nothing. EDITOR names another one."
+)
+_READING_S = 1.5
 
 
 class EditFailed(AgentError):
@@ -76,7 +83,12 @@ async def edit_text(text: str, name: str = "message.md") -> str:
     Raises:
         EditFailed: the editor could not be run or failed, or what it left is no text.
     """
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    if not command:
+        command = "vi"
+        sys.stdout.write(f"{_HOW_TO_LEAVE_VI}\r\n")
+        sys.stdout.flush()
+        await asyncio.sleep(_READING_S)
     with tempfile.TemporaryDirectory(prefix="graph-agent-") as folder:
         path = Path(folder) / name
         path.write_text(text, encoding="utf-8", errors="replace")

@@ -386,7 +386,7 @@ _ANY = ProposedRules(
         (("a", "2", "p"), ("always project", "bash(npm test *)", "bash(rm x)")),
         (("a", "prefix", "t"), ("always thread", "bash(npm test *)", "bash(rm x)")),
         (("a", "x", "3", "2", "u"), ("always user", "bash(npm test *)", "bash(rm x)")),
-        (("a", "2", "b", "a", "1", "t"), ("always thread", "bash(npm test -q)", "bash(rm x)")),
+        (("a", "a", "b", "a", "e", "t"), ("always thread", "bash(npm test -q)", "bash(rm x)")),
     ],
 )
 async def test_always_stores_the_rules_that_were_chosen(
@@ -402,14 +402,14 @@ async def test_always_stores_the_rules_that_were_chosen(
     start = shown.index("Allow from now on:")
     assert shown[start : start + 7] == [
         "Allow from now on:",
-        "  1  exactly        bash(npm test -q)",
+        "  e  exactly        bash(npm test -q)",
         "                    bash(rm x)",
         "     The call needs these 2 rules together. This allows these words.",
-        "  2  any arguments  bash(npm test *)",
+        "  a  any arguments  bash(npm test *)",
         "                    bash(rm x)",
         "     The call needs these 2 rules together. This allows npm test with any",
     ]
-    assert "1 exactly · 2 any arguments · b back (esc) › " in shown
+    assert "e exactly · a any arguments · b back (esc) › " in shown
 
 
 async def test_without_an_exact_rule_always_asks_for_the_scope_of_the_other(tmp_path: Path) -> None:
@@ -419,7 +419,7 @@ async def test_without_an_exact_rule_always_asks_for_the_scope_of_the_other(tmp_
     shown = "\n".join(await scene.ask("a", "p"))
 
     assert scene.session.log == _decided(("call-a", "approve", "", "always project", *_ANY.rules))
-    assert "1 exactly" not in shown
+    assert "e exactly" not in shown
     assert "  any arguments  bash(npm test *)" in shown
 
 
