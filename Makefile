@@ -14,7 +14,7 @@ READY := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-quick check format docs sweep bench server lock clean
+.PHONY: help run demo test test-quick check format docs sweep bench bench-peers server lock clean
 
 help: ## list all targets
 	@awk -F ':.*## ' -v width="$$(tput cols 2>/dev/null || echo 80)" '/^[a-z-]+:.*## / { \
@@ -66,6 +66,9 @@ sweep: $(READY) ## run the long tests (KILLS=N: only the kill sweep, with N kill
 bench: $(READY) ## measure against plain references; writes docs/performance.md, build/bench.json (ROW=NAME: one row)
 	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-bench.txt
 	@"$(PY)" -m tests.bench $(if $(ROW),--only "$(ROW)",--page)
+
+bench-peers: $(READY) ## install other agents into build/peers and time them on the same work; writes docs/performance.md
+	@"$(PY)" -m tests.bench.peers
 
 server: $(READY) ## install LangGraph's development server and test the graph under it
 	@"$(PY)" -m pip install -q --disable-pip-version-check --require-hashes -r requirements-server.txt
