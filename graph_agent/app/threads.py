@@ -67,11 +67,14 @@ async def run_until_question(
     if result.status == "resumable" or (is_retry and not result.questions):
         result = await session.continue_turn()
     while not is_stopping():
-        if result.questions:
+        if result.status in ("awaiting_approval", "interrupted"):
+            # Without questions where the last answer came while they were gathered.
             answered = await session.recorded_answers()
             if {item.question.call_id for item in result.questions} - answered.keys():
                 break
-            result = await session.proceed()
+            seen, result = result, await session.proceed()
+            if not result.questions and (result.status, result.checkpoint_id) == (seen.status, seen.checkpoint_id):
+                break
         elif result.status in ("done", "stopped", "limit"):
             sent = await session.send_queued()
             if sent is None:

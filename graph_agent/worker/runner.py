@@ -329,6 +329,8 @@ class Worker:
         if result.questions:
             calls = ", ".join(item.question.call_id for item in result.questions)
             self._report(f"{short}  waits for an answer to {calls}")
+        elif result.status in ("awaiting_approval", "interrupted"):
+            self._report(f"{short}  has its answers; a worker continues it")
         elif result.status == "resumable":
             self._report(f"{short}  was interrupted; the next worker continues it")
         elif result.status == "failed":  # Another process has the thread now.
@@ -376,9 +378,14 @@ class Worker:
 
 
 def _can_run(thread: "ThreadSummary | None") -> bool:
-    """Whether the thread is free, and no answer or recovery decision is missing."""
-    if thread is None or thread.holder is not None:
+    """Whether the thread is free, and no answer or recovery decision is missing.
+
+    Of a task that does not run here, a lease of this very process is one that it could not end, as on a full disk.
+    """
+    if thread is None:
         return False
+    if thread.holder is not None:
+        return (thread.holder.host, thread.holder.pid) == (socket.gethostname(), os.getpid())
     return thread.status in ("idle", "resumable") or is_answered(thread)
 
 

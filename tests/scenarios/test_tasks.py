@@ -1,15 +1,20 @@
 """Tasks and workers as a person meets them: nothing is lost, run twice or left waiting, whatever dies."""
 
+import asyncio
 import signal
 import socket
+import sqlite3
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from graph_agent.config.paths import database_path
+from graph_agent.storage.sqlite.thread_lock import write_lease
+from graph_agent.worker.runner import Worker, WorkerOptions
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT
 from tests.fakes.postgres_server import PostgresServer
 from tests.scenarios.command import NO_SANDBOX, Command, Scripted, scripted, until
@@ -152,6 +157,21 @@ def test_a_turn_that_outlasts_the_grace_period_is_interrupted_and_continued_by_t
         _work(command)
 
         assert (paused, _statuses(command)["go"]) == ("paused", "done")
+
+
+def test_a_worker_continues_a_task_whose_lease_it_could_not_end_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted(tmp_path, [TXT("after all")]) as command:
+        task = _add(command, "go")
+        database = database_path(command.env)
+        with closing(sqlite3.connect(database)) as connection, connection:
+            write_lease(connection, task["thread_id"], "lost", "2026-11-30T12:00:00Z")
+        for name, value in command.env.items():
+            monkeypatch.setenv(name, value)
+        asyncio.run(Worker(database, WorkerOptions(until_idle=True), lambda _: None).run())
+
+        assert _statuses(command) == {"go": "done"}
 
 
 def test_a_failed_task_is_retried_in_its_thread_and_a_cancelled_one_runs_only_then(tmp_path: Path) -> None:

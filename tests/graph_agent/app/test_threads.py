@@ -1,14 +1,16 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graph_agent.app.reader import read_database
-from graph_agent.app.threads import PruneOrder, delete, prune, rename
+from graph_agent.app.threads import PruneOrder, delete, prune, rename, run_until_question
 from graph_agent.config.paths import blob_dir
 from graph_agent.errors import ThreadHeld, UnknownId, UsageError
 from graph_agent.inspect import ThreadSummary
+from graph_agent.session.turn_result import TurnResult, TurnStatus
 from graph_agent.storage.blobs import FileBlobs
 from tests.fakes.scripted_model import ScriptedModel, text
 from tests.scenarios.stage import THREAD, Stage
@@ -161,3 +163,31 @@ async def test_an_idle_thread_prunes_itself(long_stage: Stage) -> None:
 
     assert (await prune(long_stage.database, PruneOrder(3, THREAD))).threads[0].checkpoints == 0
     assert turns(long_stage, THREAD) == _TURNS + 1
+
+
+class Answered:
+    """A session whose last question was answered while its open ones were gathered."""
+
+    def __init__(self, *after: TurnResult) -> None:
+        self.results = [TurnResult("awaiting_approval", THREAD, "1"), *after]
+
+    async def start(self) -> TurnResult:
+        return self.results.pop(0)
+
+    async def recorded_answers(self) -> dict[str, object]:
+        return {}
+
+    async def proceed(self) -> TurnResult:
+        return self.results.pop(0)
+
+    async def send_queued(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("status", ["done", "awaiting_approval"])
+async def test_a_thread_whose_questions_are_all_answered_is_continued_once_more(status: TurnStatus) -> None:
+    session: Any = Answered(TurnResult(status, THREAD, "1"))
+
+    result = await run_until_question(session, lambda: False)
+
+    assert (result.status, session.results) == (status, [])
