@@ -290,7 +290,7 @@ async def _open_session(
     updates = SessionUpdates(send, session.workspace)
     bus.subscribe(updates.take)
     trusts_once = bool(flags.get("trust"))
-    return ClientSession(session_id, session, client, updates, Path(flags["db"]), trusts_once=trusts_once)
+    return ClientSession(session_id, session, client, updates, flags["db"], trusts_once=trusts_once)
 
 
 class _ClientBuffers:

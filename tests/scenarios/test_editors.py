@@ -17,6 +17,7 @@ from tests.architecture.checkout import ROOT
 from tests.fakes.acp_client import DISMISS, Editor, error_of, stderr_of
 from tests.fakes.forked_command import start_forked
 from tests.fakes.openai_server import DELAY, ERR, TC, TXT
+from tests.fakes.postgres_server import PostgresServer
 from tests.scenarios.command import NO_SANDBOX, scripted
 
 TOUCH = TC("c1", "bash", {"command": "touch x"})
@@ -55,6 +56,19 @@ async def test_a_turn_streams_asks_runs_and_ends(tmp_path: Path) -> None:
         assert editor.exit_code == 0
         assert (command.workspace / "a.txt").read_text() == "hello\n"
         assert stderr_of(command) == ""
+
+
+async def test_a_turn_asks_and_runs_with_a_database_on_a_server(
+    postgres: PostgresServer, postgres_template: str, tmp_path: Path
+) -> None:
+    with scripted(tmp_path, [TOUCH, TXT("all done")]) as command:
+        command.extra_env = {"GRAPH_AGENT_DB": postgres.create_database(postgres_template)}
+        async with Editor.start(command) as editor:
+            session = await editor.new_session()
+            editor.answers["c1"] = "approve"
+
+            assert (await session.prompt("go"), session.said()) == ("end_turn", "all done")
+        assert (editor.exit_code, stderr_of(command), (command.workspace / "x").exists()) == (0, "", True)
 
 
 @pytest.mark.parametrize(("resumes", "end"), [(False, "kill"), (True, "kill"), (False, "close")])
