@@ -125,9 +125,13 @@ def _open(database: Path) -> "Reader":
 
 def _threads(database: Path, typed: str) -> Iterator[CompletionItem]:
     with _open(database) as reader:
-        threads = reader.threads()
-    for thread in threads if typed else threads[:_MAX_IDS]:
-        yield CompletionItem(thread.thread_id, help=f"{thread.title or 'no title'} ({thread.status})")
+        ids = list(reader.workspaces())
+        # Of thousands, only those that are offered are read whole.
+        found = [one for one in ids if one.startswith(typed)] or [one for one in ids if one.endswith(typed)]
+        threads = reader.family(*(found if typed else found[:_MAX_IDS])) if found else ()
+    for thread in threads:
+        if not thread.is_abandoned:
+            yield CompletionItem(thread.thread_id, help=f"{thread.title or 'no title'} ({thread.status})")
 
 
 def _checkpoints(database: Path, typed: str) -> Iterator[CompletionItem]:

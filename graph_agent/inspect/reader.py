@@ -90,7 +90,7 @@ class Reader:
         return [one for one in read_threads(self._store) if with_abandoned or not one.is_abandoned]
 
     def workspaces(self) -> dict[str, str]:
-        """The workspace of every thread."""
+        """The workspace of every thread, newest first."""
         return self._store.workspaces()
 
     def thread(self, thread_id: str) -> ThreadSummary:

@@ -206,7 +206,7 @@ class ReadStore(Protocol):
         """Every thread, or these threads and all sub-agents below them; newest first."""
 
     def workspaces(self) -> dict[str, str]:
-        """The workspace of every thread."""
+        """The workspace of every thread, newest first."""
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         """The folders a thread may work in beside its workspace."""

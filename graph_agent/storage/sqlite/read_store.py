@@ -246,7 +246,7 @@ class SqliteReadStore:
         return threads
 
     def workspaces(self) -> dict[str, str]:
-        return dict(self._rows("SELECT thread_id, workspace FROM threads"))
+        return dict(self._rows("SELECT thread_id, workspace FROM threads ORDER BY updated_at DESC, thread_id"))
 
     def roots(self, thread_id: str) -> tuple[str, ...]:
         texts = self._column("SELECT add_dirs FROM threads WHERE thread_id = ?", thread_id)
