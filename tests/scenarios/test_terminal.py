@@ -567,6 +567,7 @@ def test_images_are_attached_from_the_clipboard_and_by_dropping_them(tmp_path: P
         chat.ends()
         sent = [body["messages"][-1]["content"] for body in command.server.bodies]
 
+    assert not any("esc to interrupt" in line for line in chat.screen.lines)
     assert [[part["type"] for part in parts] for parts in sent] == [["text", "image_url"]] * 2
     assert [parts[0]["text"].split("\n")[0].rstrip() for parts in sent] == [
         "see [image 1: clipboard.png, 32x32]",

@@ -92,7 +92,8 @@ async def _chat(
     terminal: Terminal, completer: ChatCompleter, target: Target | Callable[[], Target], message: str | None
 ) -> int:
     terminal.say = lambda text: terminal.show(lambda: print(escape(text)))  # noqa: T201 - the screen is all there is
-    terminal.early = queue = InputQueue(terminal.say, terminal.remember)
+    # The chat sets a way of its own to show lines later.
+    terminal.early = queue = InputQueue(lambda text: terminal.say(text), terminal.remember)  # noqa: PLW0108 - not yet
     if message is not None:
         queue.enter_early(message)
     terminal.status = lambda: _loading_status(queue)
