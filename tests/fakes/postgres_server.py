@@ -26,7 +26,7 @@ from typing import Any, Literal
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-__all__ = ["PASSWORD", "PostgresServer", "find_programs", "running_server"]
+__all__ = ["PASSWORD", "PostgresServer", "find_programs", "running_server", "running_standby"]
 
 PASSWORD = "only of these tests"  # noqa: S105 - of a server that lives as long as a test run
 """What the server asks for on 127.0.0.1; on its socket it asks for none."""
@@ -66,12 +66,29 @@ def running_server(
 
     It also listens on these addresses, which all that is in their networks may reach.
     """
-    # Not below the folder of pytest, which its user alone may enter; short, as the path of a socket has to be.
-    folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
-    server = PostgresServer(folder, programs)
+    server = PostgresServer(_new_folder(), programs)
     server.create(addresses, settings or {})
+    with _started(server):
+        yield server
+
+
+@contextmanager
+def running_standby(primary: "PostgresServer") -> Iterator["PostgresServer"]:
+    """A standby that follows this server; it is gone after the block, likewise."""
+    server = primary.copied_to(_new_folder())
+    with _started(server):
+        yield server
+
+
+def _new_folder() -> Path:
+    # Not below the folder of pytest, which its user alone may enter; short, as the path of a socket has to be.
+    return Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+
+
+@contextmanager
+def _started(server: "PostgresServer") -> Iterator[None]:
     watch = subprocess.Popen(
-        ["/bin/sh", "-c", _WATCH, str(programs), str(folder)],
+        ["/bin/sh", "-c", _WATCH, str(server.programs), str(server.process["cwd"])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -81,7 +98,7 @@ def running_server(
     assert watch.stdout is not None
     try:
         assert watch.stdout.readline() == "started\n"
-        yield server
+        yield
     finally:
         watch.communicate()
 
@@ -92,7 +109,7 @@ class PostgresServer:
     def __init__(self, folder: Path, programs: Path) -> None:
         self.port = _unused_port()
         self._folder = folder
-        self._programs = programs
+        self.programs = programs
         self._count = 0
         self._account = _account()
         as_account = {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
@@ -115,6 +132,16 @@ class PostgresServer:
         if addresses:
             with (self._folder / "data" / "pg_hba.conf").open("a", encoding="utf-8") as file:
                 file.write("host all all samenet scram-sha-256\n")
+
+    def copied_to(self, folder: Path) -> "PostgresServer":
+        """A standby, not started yet."""
+        standby = PostgresServer(folder, self.programs)
+        os.chown(folder, self._account.pw_uid, self._account.pw_gid)
+        source = ("-h", str(self._folder), "-p", str(self.port), "-U", _USER)
+        standby._run("pg_basebackup", "-D", "data", "-R", "-c", "fast", "--no-sync", *source)
+        with (folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.write(f"port = {standby.port}\nunix_socket_directories = '{folder}'\n")
+        return standby
 
     def create_database(self, template: str = "template1") -> str:
         """The URL of a new database: a copy of the template (name or URL), to which nobody may be connected."""
@@ -169,7 +196,7 @@ class PostgresServer:
         output = self._folder / "output"
         with output.open("wb") as file:
             code = subprocess.run(
-                [self._programs / program, *arguments], stdout=file, stderr=file, check=False, **self.process
+                [self.programs / program, *arguments], stdout=file, stderr=file, check=False, **self.process
             ).returncode
         if code:
             raise RuntimeError(f"{program} failed: {output.read_text(errors='replace')}")

@@ -159,6 +159,28 @@ def test_a_turn_that_outlasts_the_grace_period_is_interrupted_and_continued_by_t
         assert (paused, _statuses(command)["go"]) == ("paused", "done")
 
 
+def test_a_worker_whose_tables_were_migrated_meanwhile_lets_its_turn_end_and_leaves_the_rest(
+    postgres: PostgresServer, postgres_template: str, tmp_path: Path
+) -> None:
+    url = postgres.create_database(postgres_template)
+    script = [DELAY(1, TC("c1", "bash", {"command": "touch x"})), DELAY(1, TXT("done")), TXT("later")]
+    with scripted(tmp_path, script, settings=NO_SANDBOX) as command:
+        command.extra_env = {"GRAPH_AGENT_DB": url}
+        _add(command, "first", "--mode", "bypassPermissions")
+        worker = command.start("worker")
+        until(lambda: len(command.server.requests) == 2)
+        _add(command, "second")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("UPDATE graph_agent.schema_version SET version = version + 1")
+            code = worker.wait(timeout=40)
+            connection.execute("UPDATE graph_agent.schema_version SET version = version - 1")
+        after = _statuses(command)
+        _work(command)
+
+        assert (code, after) == (1, {"first": "done", "second": "queued"})
+        assert _statuses(command) == {"first": "done", "second": "done"}
+
+
 def test_a_worker_continues_a_task_whose_lease_it_could_not_end_on_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,7 @@ from graph_agent.storage.sqlite.migrations import SCHEMA_VERSION, Migration, loa
 from graph_agent.storage.sqlite.schema import create_tables
 from graph_agent.storage.sqlite.tasks import NewTask, TaskTable
 from graph_agent.storage.sqlite.threads import SqliteFileStates, ThreadTable
-from tests.fakes.postgres_server import PASSWORD, PostgresServer
+from tests.fakes.postgres_server import PASSWORD, PostgresServer, running_server, running_standby
 from tests.scenarios.command import until
 
 _COLUMNS = """
@@ -376,13 +376,19 @@ async def test_an_error_of_the_server_says_what_to_do(
         await database.run(run)
 
 
-async def test_a_standby_is_read_and_not_written(
-    postgres: PostgresServer, place: ServerPath, database: object
-) -> None:
-    name = place.url.partition("?")[0].rpartition("/")[2]
-    postgres.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+@pytest.mark.slow
+async def test_a_standby_is_read_and_not_written(postgres_programs: Path, tmp_path: Path) -> None:
+    with running_server(postgres_programs) as primary:
+        url = primary.create_database()
+        async with await open_database(ServerPath.from_url(url, tmp_path)) as opened:
+            await opened.write(
+                lambda connection: connection.execute("INSERT INTO file_states VALUES ('t', 'a', '', '')")
+            )
+        with running_standby(primary) as standby:
+            place = ServerPath.from_url(standby.url(url.partition("?")[0].rpartition("/")[2]), tmp_path)
+            with closing(PostgresReadConnection.open(place)) as connection:
+                rows = connection.rows("SELECT thread_id FROM file_states")
+            with pytest.raises(StorageError, match="only takes reads, as a standby does"):
+                await open_database(place)
 
-    with closing(open_read_store(place)) as store:
-        assert store.workspaces() == {}
-    with pytest.raises(StorageError, match="only takes reads, as a standby does"):
-        await open_database(place)
+    assert rows == [("t",)]
