@@ -5,6 +5,7 @@ The prompt appears before anything heavy is loaded; the rest is imported in a th
 
 import asyncio
 import contextlib
+import errno
 import importlib
 import os
 import shutil
@@ -12,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +77,9 @@ def open_chat(target: Target | Callable[[], Target], message: str | None, *, db:
     with terminal.held(asks_background=not os.environ.get("NO_COLOR")):
         code = runner.run(_chat(terminal, completer, target, message))
     if terminal.early is not None:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)  # Everything is stored; threads that still load modules are not waited for.
     runner.close()
     return code
@@ -118,16 +121,12 @@ async def _find_and_chat(
     """Chat once it is known in which thread; who leaves before that leaves when what was entered is stored."""
     ended: asyncio.Future[ExitCode] = asyncio.get_running_loop().create_future()
 
-    def end(code: ExitCode = ExitCode.DONE) -> None:
-        if not ended.done():
-            ended.set_result(code)
-
-    with catch_signals(end, signal.SIGTERM, signal.SIGHUP):
+    with catch_signals(partial(_settle, ended), signal.SIGTERM, signal.SIGHUP):
         try:
             target = target if isinstance(target, Target) else await _found(target, terminal, ended)
             await _ask_trust_unless(ended, target.workspace, terminal)
         except (InputInterrupted, InputCancelled, InputClosed):
-            end()
+            _settle(ended, ExitCode.DONE)
         if not isinstance(target, Target) or (ended.done() and not queue.unsent()):
             return ended.result()
         first = loaded = None
@@ -148,10 +147,20 @@ async def _found(find: Callable[[], Target], terminal: Terminal, ended: asyncio.
     try:
         await terminal.message(gone=gone)
     except (InputInterrupted, InputClosed):
-        ended.set_result(ExitCode.DONE)
+        _settle(ended, ExitCode.DONE)
+    except OSError as error:
+        if error.errno != errno.EIO:  # the terminal is gone
+            raise
+        _settle(ended, ExitCode.HANGUP)
     target = await finding
-    _print_head(target)
+    if not ended.done():
+        _print_head(target)
     return target
+
+
+def _settle(ended: asyncio.Future[ExitCode], code: ExitCode) -> None:
+    if not ended.done():
+        ended.set_result(code)
 
 
 async def _ask_trust_unless(ended: asyncio.Future[ExitCode], workspace: Path, terminal: Terminal) -> None:
