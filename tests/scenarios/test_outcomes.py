@@ -291,7 +291,8 @@ def test_every_surface_says_how_a_call_ended(way: _Way, tmp_path: Path) -> None:
         assert (ends[-1]["status"], ends[-1]["outcome"]) == (way.status, way.outcome)
         assert [event["status"] for event in ends[:-1]] == (["interrupted"] if way.is_recovered else [])
         for shown in (_in_the_chat(events), _in_the_progress(events)):
-            here = by.replace("user", "you")  # To the person in front of the process.
+            # To the person in front of the process.
+            here = by.replace("user", "you").replace(r"cli pid \d+", "you, in another terminal")
             assert re.search(rf"\A.*\b{word}\b ?{here}.*{way.why}.*\n\Z", shown), shown
 
 
