@@ -113,14 +113,17 @@ _INSTANTS = {
     "the first turn runs": ("chat", "--thread", "t1"),
 }
 """When, and how the chat is started."""
-_IMPOSSIBLE = {("a resumed chat begins to load", "SIGKILL"), ("the first turn runs", "Ctrl-C twice")}
-"""What is not stored yet is not shown as queued; and the first Ctrl-C stops the turn."""
+_UNTESTED = {
+    ("a resumed chat begins to load", "SIGKILL"),  # What is not stored yet is not shown as queued.
+    ("a resumed chat begins to load", "Ctrl-C twice"),  # The next prompt may begin between the two.
+    ("the first turn runs", "Ctrl-C twice"),  # The first one stops the turn.
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("instant", "end"),
-    [(instant, end) for instant in _INSTANTS for end in _ENDS if (instant, end) not in _IMPOSSIBLE],
+    [(instant, end) for instant in _INSTANTS for end in _ENDS if (instant, end) not in _UNTESTED],
 )
 def test_every_line_that_was_entered_is_sent_once_and_in_order_however_the_chat_ends(
     tmp_path: Path, instant: str, end: str

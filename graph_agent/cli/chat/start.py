@@ -121,12 +121,12 @@ async def _find_and_chat(
     """Chat once it is known in which thread; who leaves before that leaves when what was entered is stored."""
     ended: asyncio.Future[ExitCode] = asyncio.get_running_loop().create_future()
 
-    with catch_signals(partial(_settle, ended), signal.SIGTERM, signal.SIGHUP):
+    with catch_signals(partial(_end_with, ended), signal.SIGTERM, signal.SIGHUP):
         try:
             target = target if isinstance(target, Target) else await _found(target, terminal, ended)
             await _ask_trust_unless(ended, target.workspace, terminal)
         except (InputInterrupted, InputCancelled, InputClosed):
-            _settle(ended, ExitCode.DONE)
+            _end_with(ended, ExitCode.DONE)
         if not isinstance(target, Target) or (ended.done() and not queue.unsent()):
             return ended.result()
         first = loaded = None
@@ -147,18 +147,18 @@ async def _found(find: Callable[[], Target], terminal: Terminal, ended: asyncio.
     try:
         await terminal.message(gone=gone)
     except (InputInterrupted, InputClosed):
-        _settle(ended, ExitCode.DONE)
+        _end_with(ended, ExitCode.DONE)
     except OSError as error:
         if error.errno != errno.EIO:  # the terminal is gone
             raise
-        _settle(ended, ExitCode.HANGUP)
+        _end_with(ended, ExitCode.HANGUP)
     target = await finding
     if not ended.done():
         _print_head(target)
     return target
 
 
-def _settle(ended: asyncio.Future[ExitCode], code: ExitCode) -> None:
+def _end_with(ended: asyncio.Future[ExitCode], code: ExitCode) -> None:
     if not ended.done():
         ended.set_result(code)
 
