@@ -113,7 +113,7 @@ def test_a_thousand_threads_take_two_statements(rows: Rows) -> None:
 def test_calls_that_are_over_cost_a_list_of_threads_nothing(rows: Rows) -> None:
     database = ReadConnection.open(rows.path)
 
-    select = read_store._THREADS.format(by_status="INDEXED BY call_log_open")
+    select = read_store._THREADS.format(calls="INDEXED BY call_log_open WHERE TRUE")
     plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {select}")]
 
     database.close()
