@@ -315,28 +315,28 @@ class RequestSize(NamedTuple):
     def reason_against(self, compactions: int) -> str:
         """Why it must not be sent, after this many compactions since the last reply; empty if it may.
 
-        A window from the settings or the endpoint is kept. The table of models may be outdated, and an estimate
-        wrong: until something was compacted, a request exceeds such a window only if it is far beyond it, and one
-        that is merely assumed never. The model itself says then.
+        No request exceeds a window from the settings or the endpoint. Any other window, and the estimate, may be
+        wrong: until something was compacted, a request may be up to twice as large. A window that is only assumed
+        limits nothing; the model itself refuses what is too long.
         """
         for window in (self.window, self.configured):
-            is_kept = bool(compactions) or window.source in ("set", "endpoint")
-            most = window.tokens if is_kept else _FAR_BEYOND * window.tokens
+            is_strict = bool(compactions) or window.source in ("set", "endpoint")
+            most = window.tokens if is_strict else _FAR_BEYOND * window.tokens
             if window.source != "assumed" and self.size.total > most:
-                return self._reason(window)
+                return self._explain_excess(window)
         return ""
 
-    def _reason(self, window: ContextWindow) -> str:
-        raises = "raise context_window under [model] if the model takes more"
+    def _explain_excess(self, window: ContextWindow) -> str:
         fixed = round(self.size.fixed * self.size.scale)
         if fixed >= window.tokens:
-            return (
-                f"instructions and tools alone take about {fixed:,} of the {window.tokens:,} tokens of the context "
-                f"window (/context shows which): {raises}, choose a larger one, or turn off tools and MCP servers"
-            )
+            excess = f"instructions and tools alone take about {fixed:,} tokens (see /context)"
+            remedy = "turn off tools and MCP servers"
+        else:
+            excess = f"the next request would take about {self.size.total:,} tokens"
+            remedy = "send a shorter message, start a new thread"
         return (
-            f"the next request would take about {self.size.total:,} tokens, and the context window has "
-            f"{window.tokens:,}: {raises}, choose a larger one, or send a shorter message or start a new thread"
+            f"{excess}, and the context window has {window.tokens:,}: {remedy}, choose a model with a larger one, "
+            "or raise context_window under [model] if this model takes more"
         )
 
 

@@ -32,8 +32,9 @@ __all__ = [
 _PLAUSIBLE = 3
 """A reported count that is more than so many times off the estimate is taken for an error of the provider."""
 _MEASURABLE = 1_000
-"""Estimated tokens between two counts of the provider that say how far its tokens differ from estimated ones."""
-_MOST_FACTOR = 2.0
+"""The fewest estimated tokens between two counts of the provider from which its factor is measured."""
+_MAX_FACTOR = 2.0
+"""A measured factor is taken to be at most this, and at least one part in so many."""
 _MIN_TALK_SHARE = 8
 """However long instructions and tools are: one part in so many of the window is allowed for the conversation."""
 _MIN_TALK = 512
@@ -52,7 +53,7 @@ class Size:
     reported: int | None = None
     """The whole of it by the provider's count of the last request, as far as that goes."""
     factor: float = 1.0
-    """Tokens of the provider for each that is estimated, as they were before a compaction."""
+    """Tokens of the provider for each estimated one, as measured before the last compaction."""
 
     @property
     def estimated(self) -> int:
@@ -124,7 +125,7 @@ def _measured_factor(counts: Sequence[tuple[int, int]], costs: Sequence[int]) ->
     estimated = sum(costs[oldest:newest])
     if estimated < _MEASURABLE:
         return 1.0
-    return min(max((total - before) / estimated, 1 / _MOST_FACTOR), _MOST_FACTOR)
+    return min(max((total - before) / estimated, 1 / _MAX_FACTOR), _MAX_FACTOR)
 
 
 @dataclass(frozen=True, slots=True)
