@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.bench import starting, steps, storage, terminal, tool_work
 from tests.bench.figures import Figure, Row
 from tests.bench.ground import Ground
-from tests.bench.report import as_line, got_worse, heading, put_into_page, store_release, write_json
+from tests.bench.report import as_line, describe_worse, heading, put_into_page, store_release, write_json
 
 __all__: list[str] = []
 
@@ -48,7 +48,7 @@ def _main() -> None:
         put_into_page(_PAGE, measured)
     if options.release:
         store_release(measured)
-    elif worse := got_worse(measured):
+    elif worse := describe_worse(measured):
         sys.stdout.write(f"\nWorse than in the last release by more than a tenth:\n{''.join(worse)}\n")
     if failed:
         sys.exit(f"not measured: {', '.join(failed)}; the others are in {_RESULTS}")
@@ -69,7 +69,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="see that the rows work; nothing to quote")
     parser.add_argument("--page", action="store_true", help="put the table into docs/performance.md")
-    parser.add_argument("--release", action="store_true", help="keep the figures as those of a release")
+    parser.add_argument("--release", action="store_true", help="store the figures as those of this release")
     return parser.parse_args()
 
 

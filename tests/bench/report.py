@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.bench.figures import Figure, Spread
 
-__all__ = ["as_line", "got_worse", "heading", "put_into_page", "store_release", "write_json"]
+__all__ = ["as_line", "describe_worse", "heading", "put_into_page", "store_release", "write_json"]
 
 _BEGIN, _END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 _WIDTHS = (46, 22, 22, 8, 10)
@@ -70,17 +70,17 @@ def write_json(path: Path, figures: Mapping[str, Sequence[Figure]]) -> None:
 
 
 _RELEASE = Path(__file__).with_name("release.json")
-"""The figures of the last release: of each its ratio, or itself where it has no reference."""
+"""The figures of the last release: the ratio of each, or its value where there is no reference."""
 _TOLERATED = 1.1
 
 
 def store_release(figures: Iterable[Figure]) -> None:
-    """Keep these figures as those of a release, in place of what was kept of the same ones."""
+    """Store these figures as those of the last release; what was stored of others stays."""
     kept = _released() | {_key(figure): round(figure.value, 4) for figure in figures}
     _RELEASE.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
 
 
-def got_worse(figures: Iterable[Figure]) -> list[str]:
+def describe_worse(figures: Iterable[Figure]) -> list[str]:
     """A line for each figure that is worse than in the last release by more than a tenth."""
     released, lines = _released(), []
     for figure in figures:
@@ -90,8 +90,8 @@ def got_worse(figures: Iterable[Figure]) -> list[str]:
         change = before / max(now, 1e-9) if figure.is_least else now / before
         if change > _TOLERATED:
             unit = "" if figure.reference else f" {_shown_unit(figure.unit)}"
-            was, is_now = (_number(value, "" if figure.reference else figure.unit) for value in (before, now))
-            lines.append(f"{figure.what}: {was}{unit} -> {is_now}{unit}, {change - 1:.0%} worse\n")
+            old, new = (_number(value, "" if figure.reference else figure.unit) for value in (before, now))
+            lines.append(f"{figure.what}: {old}{unit} -> {new}{unit}, {change - 1:.0%} worse\n")
     return lines
 
 

@@ -1,8 +1,8 @@
 """The tasks of the worker trials on plain LangGraph: `create_agent`, PostgresSaver, approvals by its middleware.
 
-Workers take tasks from a table, with a lease that they renew: twelve seconds, as ours. Nothing else is there that
-a program of LangGraph's documentation would not have: no journal, no fence. The faults, the scripted model, the
-person and the look at the files are those of the trials.
+Workers take tasks from a table, with a lease of twelve seconds that they renew, as ours do. They have nothing else
+that a program in LangGraph's documentation does not have: no journal, no fence. The faults, the scripted model, the
+person and the checks of the files are those of the trials.
 
     python -m tests.crash.worker_faults --plain [--each N] [--kind KIND]...
 """
