@@ -50,9 +50,9 @@ _FLAG_SETTINGS = {
 }
 """Command-line flags and the setting that each one gives."""
 _OTHER_FLAGS = (
-    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "deletes_empty", "mcp_servers"),
-    "read_buffer",
-    *("may_choose_model", "model_left", "no_stream", "notify", "prompt", "sends_prompt", "trust", "when_held"),
+    *("add_dirs", "agent", "attached", "awaits_servers", "checkpoint_id", "deletes_empty", "may_choose_model"),
+    *("mcp_servers", "model_left", "no_stream", "notify", "prompt", "read_buffer", "sends_prompt", "trust"),
+    "when_held",
 )
 
 

@@ -127,10 +127,9 @@ async def open_thread(
     _warn_about(started.unusable, roots.gone, bus)
     servers = SessionServers(settings, started.registry, workspace, bus, request.servers)
     dependencies = await session_dependencies(thread, settings, model, store, bus, servers)
-    delete_if_empty = partial(threads.delete_if_empty, row.thread_id, started.lock)
-    if request.deletes_empty:
-        dependencies = replace(dependencies, delete_if_empty=delete_if_empty)
-    session = await Session.open(thread, replace(dependencies, lock=started.lock))
+    delete = partial(threads.delete_if_empty, row.thread_id, started.lock) if request.deletes_empty else None
+    dependencies = replace(dependencies, lock=started.lock, delete_if_empty=delete)
+    session = await Session.open(thread, dependencies)
     opened.push_async_callback(servers.close)
     await servers.start(again=row.checkpoint_id is not None)
     if request.awaits_servers:

@@ -177,7 +177,7 @@ class HeldThread:
         return await self._messages.waiting()
 
     async def remove_queued(self, number: int) -> bool:
-        """Delete a waiting message; False if it no longer waits, or if a request about it has left."""
+        """Delete a waiting message; False if it no longer waits, or if its request has been sent."""
         async with self._lock:
             if await self._inbox.unused_requests(self.thread_id) and number == min(self._queued, default=0):
                 return False
@@ -188,8 +188,8 @@ class HeldThread:
         """Make every queued message urgent; returns how many are queued."""
         return await self._messages.mark_urgent()
 
-    def keep_request(self) -> None:
-        """Something comes before the first message: its request leaves with its turn."""
+    def skip_early_request(self) -> None:
+        """Send no request early: something else comes before the first message."""
         self._may_send, self._first = False, None
 
     async def prepare(self, first: "FirstRequest") -> None:
@@ -203,8 +203,8 @@ class HeldThread:
                 first.sender.connect_ahead()
                 self._first = first
 
-    async def take_back_all(self) -> None:
-        """Remove what was queued here, because nobody can send it, unless a request about it was paid for."""
+    async def remove_all(self) -> None:
+        """Remove what was queued here, because it cannot be sent, unless a request was already sent for it."""
         async with self._lock:
             self.was_kept = bool(self._queued and await self._inbox.unused_requests(self.thread_id))
             for number in () if self.was_kept else tuple(self._queued):
@@ -216,8 +216,8 @@ async def hold_thread(
 ) -> HeldThread:
     """Hold the thread from now on, and store the prompt, if there is one.
 
-    If the session cannot be opened, what was queued and an empty thread are removed; after a kill they are not, nor
-    where a request has left: its record stays.
+    If the session cannot be opened, the queued messages are removed, unless a request was already sent for them; so
+    is the thread if it is empty then. After a kill everything stays.
     """
     await reject_sub_agent(row, store)
     await lock.acquire(row.thread_id, new_owner_token())
@@ -225,7 +225,7 @@ async def hold_thread(
 
     async def release(_kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, AgentError):
-            await held.take_back_all()
+            await held.remove_all()
         await store.threads.delete_if_empty(row.thread_id, lock)
         await lock.release()
 

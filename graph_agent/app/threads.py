@@ -198,9 +198,9 @@ def interrupt_holder(database: Path, text: str) -> int:
 
 
 async def cancel_running_task(database: Path, thread_id: str, holder: "Lease | None") -> str:
-    """Cancel the task that a worker, on whatever host, runs in the thread; returns its id, or an empty text.
+    """Cancel the task that a worker, on whatever host, runs in the thread; returns its id, empty if there is none.
 
-    The worker stops that turn. The signal of Ctrl-C would end it, with everything else that it runs.
+    The worker then stops the turn. The signal of Ctrl-C would end the whole worker, with its other tasks.
 
     Raises:
         StorageError: the database cannot be used.

@@ -185,7 +185,7 @@ def _take_apart(arguments: Sequence[str]) -> _Line:
 
 
 def _take_option(line: _Line, word: str, remaining: list[str]) -> bool:
-    """Add an option to the line, with its value from the rest; False if it is unknown here."""
+    """Add an option to the line, with its value from the remaining words; False if it is unknown here."""
     is_long = word.startswith("--")
     name = word.partition("=")[0] if is_long else word[:2]
     if name in _PRINT:

@@ -234,7 +234,7 @@ def write_examples(path: str, formatter: Any) -> None:
 
 
 def _fold_command(line: str, width: int | None) -> str:
-    """A command line that a shell still takes as one when it is folded."""
+    """The command line, folded with backslashes, so that it can still be pasted into a shell."""
     if width is None or len(line) + _INDENT <= width:
         return line
     folded, taken = "", _INDENT

@@ -95,7 +95,7 @@ _SERVER_TIME = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double prec
 _RENEW_LEASES = """
 UPDATE leases SET expires_at = clock_timestamp() + make_interval(secs => :lease_s) WHERE owner_token = :owner
 """
-"""On a server a lease ends by itself; what shows the calls then no longer says that they run."""
+"""On a server a lease that is not renewed ends, and commands would no longer show these calls as running."""
 _POLL_INTERVAL_S = 0.05
 """How often a waiting worker looks whether the holder of a call has finished."""
 _journals: "WeakSet[Journal]" = WeakSet()
@@ -436,7 +436,7 @@ class Journal:
         return float(connection.execute(_SERVER_TIME).fetchone()[0]) if self._is_on_server else time.time()
 
     def _write(self, work: Callable[[Connection], T], thread_id: str) -> T:
-        """Work in a transaction; on a server it waits for others of its thread only."""
+        """Do the work in a transaction; on a server it waits only for other transactions of the same thread."""
 
         def in_transaction(connection: Connection) -> T:
             server = self._server
@@ -517,7 +517,7 @@ def _key(call: JournalCall) -> tuple[str, str]:
 
 
 def _thread_of(task: str) -> str:
-    """The thread of a task, whose name it begins with."""
+    """The thread whose id the name of a task begins with."""
     return task.rpartition("|")[0]
 
 

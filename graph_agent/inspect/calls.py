@@ -383,7 +383,7 @@ _PLACES = {"": "another chat or run", "cli ": "another terminal", "web ": "the b
 
 
 def author_words(by: str) -> str:
-    """Who gave an answer that this process was not given: the person in front of it knows no process ids."""
+    """Who gave an answer in another process, in words for the person here, who does not know process ids."""
     where, found, _ = by.partition("pid ")
     return f"you, in {_PLACES[where]}" if found and where in _PLACES else by
 

@@ -76,7 +76,7 @@ class ThreadSummary:
 def read_threads(store: ReadStore, families: Sequence[str] | None = None) -> list[ThreadSummary]:
     """Every thread, or these threads and all sub-agents below them, newest first.
 
-    Each with what its sub-agents wait for.
+    A summary includes what the sub-agents of its thread wait for.
     """
     leases = read_leases(store, families)
     threads = [_summary(row, leases) for row in store.threads(families)]

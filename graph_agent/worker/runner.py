@@ -82,8 +82,8 @@ class Worker:
         self._retry_at: dict[str, float] = {}
         """The earliest time to try a task again, by the clock of the event loop."""
         self._notices: WorkNotices | None = None
-        self._may_free_itself = False
-        """Whether a task may become free without a notice."""
+        self._needs_short_wait = False
+        """Whether a task may become ready without a notice of the server."""
         self._noticed = asyncio.Event()
         self._stopping = asyncio.Event()
         self._is_ending = False
@@ -167,7 +167,7 @@ class Worker:
         """Until a running task ends, the worker is stopped, or it is time to look again."""
         seconds = _POLL_S
         if self._notices is not None:
-            seconds = _SHORT_REREAD_S if self._may_free_itself else _REREAD_S
+            seconds = _SHORT_REREAD_S if self._needs_short_wait else _REREAD_S
         events = [asyncio.ensure_future(one.wait()) for one in (self._stopping, self._noticed)]
         waited = {*events, *(one.work for one in self._running.values())}
         await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -187,20 +187,20 @@ class Worker:
     async def _start_due(self, store: Store, tasks: TaskTable, worker_id: str) -> bool:
         """Start the tasks that can run and stop those that were cancelled. Returns whether any started or ended."""
         await self._stop_cancelled(tasks)
-        has_changed = self._may_free_itself = False
-        for number in count():
+        has_changed = self._needs_short_wait = False
+        for page_number in count():
             if not self._has_free_slot():
                 return has_changed
-            page = await tasks.due(_PAGE, number * _PAGE)
-            due = [task for task in page if self._is_startable(task)]
+            page = await tasks.due(_PAGE, page_number * _PAGE)
+            due = [task for task in page if self._is_for_this_worker(task)]
             # On a thread: while a server is slow, the event loop has to stop commands whose lease ends.
             threads = await asyncio.to_thread(self._read_threads, due) if due else {}
             for task in due:
                 has_changed |= await self._start_or_end(task, threads.get(task.thread_id), store, tasks, worker_id)
             if len(page) < _PAGE:
                 break
-        if isinstance(self._database, ServerPath) and not self._may_free_itself:
-            self._may_free_itself = await tasks.is_any_held_elsewhere()
+        if isinstance(self._database, ServerPath) and not self._needs_short_wait:
+            self._needs_short_wait = await tasks.is_any_held_elsewhere()
         return has_changed
 
     async def _start_or_end(
@@ -212,7 +212,7 @@ class Worker:
         if not self._has_free_slot():
             return False
         if not _can_run(thread) or not (begun := await tasks.begin(task.task_id, worker_id, task.thread_id)):
-            self._may_free_itself = True
+            self._needs_short_wait = True
             return False
         is_retry = task.state == "queued" and thread is not None and thread.checkpoint_id is not None
         work = asyncio.create_task(self._run_task(begun, store, tasks, is_retry=is_retry))
@@ -234,11 +234,11 @@ class Worker:
     def _has_free_slot(self) -> bool:
         return len(self._running) < self._options.slots
 
-    def _is_startable(self, task: Task) -> bool:
-        """Whether nothing in this worker is against it."""
+    def _is_for_this_worker(self, task: Task) -> bool:
+        """Whether this worker may start it now: it does not run yet, is not postponed, and has its folder here."""
         now = asyncio.get_running_loop().time()
-        is_its_time = self._retry_at.get(task.task_id, now) <= now
-        return task.task_id not in self._running and is_its_time and self._has_workspace(task)
+        is_postponed = self._retry_at.get(task.task_id, now) > now
+        return task.task_id not in self._running and not is_postponed and self._has_workspace(task)
 
     def _has_workspace(self, task: Task) -> bool:
         """Whether the task may run on this host: a folder of the same name on another one is not its workspace."""
@@ -349,7 +349,7 @@ class Worker:
             task.task_id, state, outcome, error, worker=task.worker or "", thread_id=task.thread_id
         )
         if ended:
-            place = f"; its branch {task.branch} is in the worktree of its thread" if task.branch else ""
+            place = f"; branch {task.branch}, in the worktree of its thread" if task.branch else ""
             self._report(f"{short_id(task.task_id)}  {state}{f': {error}' if error else place}")
         else:
             self._report(f"{short_id(task.task_id)}  was cancelled, or another worker continues it")

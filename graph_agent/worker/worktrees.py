@@ -110,14 +110,14 @@ def _repository_of(folder: Path) -> Path:
 
 
 def require_address(url: str) -> str:
-    """The address of a repository, as git is given it.
+    """The address of a repository, in the form in which git gets it.
 
     Raises:
         UsageError: git would run a program for it, or it holds a password; the message does not show it.
     """
-    scheme, separator, rest = url.partition("://")
+    scheme, separator, location = url.partition("://")
     if separator and scheme in _TRANSPORTS and not any(map(str.isspace, url)):
-        user = rest.partition("/")[0].rpartition("@")[0]
+        user = location.partition("/")[0].rpartition("@")[0]
         if ":" in user or (user and scheme in ("http", "https")):
             raise UsageError(
                 "The URL of the repository holds a user name or a password, which the task would show. Leave them "

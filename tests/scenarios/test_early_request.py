@@ -90,21 +90,21 @@ def test_the_first_message_of_a_chat_is_stored_and_sent_while_it_loads_and_is_an
     assert (code, result["answer"], result["usage"]["requests"]) == (0, "done", 2)
 
 
-def is_killed(chat: PtyProgram, number: signal.Signals) -> None:
+def end_by_signal(chat: PtyProgram, number: signal.Signals) -> None:
     chat.signals(number)
     chat.ends()
 
 
-def is_left(chat: PtyProgram) -> None:
+def leave(chat: PtyProgram) -> None:
     chat.plays("^\x03", "to leave", "^\x03", "3 queued messages are kept", "resume t1")
     chat.ends()
 
 
 _ENDS: dict[str, Callable[[PtyProgram], None]] = {
-    "SIGKILL": lambda chat: is_killed(chat, signal.SIGKILL),
-    "SIGHUP": lambda chat: is_killed(chat, signal.SIGHUP),
+    "SIGKILL": lambda chat: end_by_signal(chat, signal.SIGKILL),
+    "SIGHUP": lambda chat: end_by_signal(chat, signal.SIGHUP),
     "a closed terminal": PtyProgram.hangs_up,
-    "Ctrl-C twice": is_left,
+    "Ctrl-C twice": leave,
 }
 _INSTANTS = {
     "a new chat loads": ("--thread", "t1"),

@@ -111,8 +111,8 @@ class Chat:
         self._storing_mode: asyncio.Future[None] | None = None
         self._opening: asyncio.Future[Session] | None = None
         """The first session while it is being opened."""
-        self._is_left = asyncio.Event()
-        """Set by a signal that comes before it is open."""
+        self._leaving = asyncio.Event()
+        """Set if the chat is to end before that session is open."""
         self._is_empty = True
         """Whether nothing was said in the present thread."""
 
@@ -132,7 +132,7 @@ class Chat:
         """
         self._exit_code = ended
         if ended is not None:
-            self._is_left.set()
+            self._leaving.set()
         talking = asyncio.create_task(self._talk(first, loaded))
 
         def end(code: ExitCode) -> None:
@@ -140,7 +140,7 @@ class Chat:
             if self._opening is None:
                 talking.cancel()
             else:
-                self._is_left.set()
+                self._leaving.set()
 
         with catch_signals(end, signal.SIGTERM, signal.SIGHUP):
             try:
@@ -219,12 +219,12 @@ class Chat:
     ) -> "tuple[Session, str]":
         """The session, and the line that was entered once it was open; empty where something else comes first.
 
-        Whoever leaves earlier leaves only when what was entered is stored.
+        If the chat is to end before that, it ends once what was entered is stored.
         """
         target = self._options.target
         flags = {**target.flags, "when_held": self._queue.begin_storing, "sends_prompt": not target.exists}
         self._opening = opening = asyncio.ensure_future(self._open(replace(target, flags=flags)))
-        left = asyncio.ensure_future(self._is_left.wait())
+        left = asyncio.ensure_future(self._leaving.wait())
         try:
             await asyncio.wait({opening, left, *filter(None, (first,))}, return_when=asyncio.FIRST_COMPLETED)
             if left.done() or (first is not None and first.done()):
@@ -340,7 +340,7 @@ class Chat:
                 assert_never(never)
 
     async def _must_wait(self, session: "Session") -> bool:
-        """Whether a message comes behind others, or behind questions that are left open."""
+        """Whether a message has to wait for queued ones, or for questions that are left open."""
         return bool(self._turns.pending or (not self._sends_queued and await session.queued()))
 
     async def _resume_queue(self, session: "Session") -> None:
@@ -418,12 +418,9 @@ class Chat:
             self._say(str(refusal))
             return
         if order.begins_anew:
-            and_files = "" if order.request is None else " The files are rewound here:"
-            self._say(
-                f"The conversation starts again in a new thread; this one is kept as thread {left.thread_id}."
-                f"{and_files}",
-                "dim",
-            )
+            text = f"The conversation starts again in a new thread; this one is kept as thread {left.thread_id}."
+            files = "" if order.request is None else " The files are rewound here:"
+            self._say(f"{text}{files}", "dim")
         self._session = None
         await left.close()
         is_done = order.request is None
@@ -437,7 +434,7 @@ class Chat:
         thread_id = None if is_done and order.begins_anew else left.thread_id
         target = _new_target(self._options.target, left, thread_id)
         self._session = session = await self._open(target)
-        # What was declined has changed nothing of what is on the screen.
+        # A declined rewind leaves the conversation as it is on the screen.
         await self._enter(session, target, shows_recent=is_done)
 
     async def _finish(self, session: "Session", result: TurnResult) -> None:
@@ -525,7 +522,7 @@ class Chat:
 
 
 def farewell(thread_id: str, queued: int) -> Iterator[str]:
-    """What is said on leaving a thread with so many queued messages; safe to print."""
+    """The lines for a person who leaves a thread with this many queued messages; safe to print."""
     if queued:
         are = "is" if queued == 1 else "are"
         yield f"{format_count(queued, 'queued message')} {are} kept, and sent when you resume the thread."

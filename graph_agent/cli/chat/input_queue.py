@@ -26,12 +26,10 @@ _STORE_S = 20.0
 
 
 class QueuingThread(Protocol):
-    """A thread that messages can be queued for."""
+    """A thread that messages can be queued for; its members are those of `Session`."""
 
     @property
-    def workspace(self) -> Path:
-        """See `Session.workspace`; so are the methods."""
-        ...
+    def workspace(self) -> Path: ...
 
     async def queue(self, text: str, *, is_urgent: bool = False) -> int: ...
     async def queued(self) -> list[tuple[int, str]]: ...
@@ -40,13 +38,12 @@ class QueuingThread(Protocol):
 
 
 class OpeningThread(QueuingThread, Protocol):
-    """A thread that this process holds while its session is still being opened."""
+    """A thread that this process holds while its session is still being opened; see `HeldThread`."""
 
     thread_id: str
     was_kept: bool
 
-    def keep_request(self) -> None:
-        """See `HeldThread`, also for the other two."""
+    def skip_early_request(self) -> None: ...
 
 
 class InputQueue:
@@ -66,7 +63,7 @@ class InputQueue:
         self._early: list[str] = []
         """Lines that were entered before messages could be stored, or that are being stored."""
         self._has_stored = asyncio.Event()
-        """Set while there are none."""
+        """Set while there are no such lines."""
         self._has_stored.set()
         self._opening: OpeningThread | None = None
         self._storing: asyncio.Task[None] | None = None
@@ -101,15 +98,15 @@ class InputQueue:
         return [*stored, *(line if is_command(line) else f"typed: {line}" for line in self._early)]
 
     def begin_storing(self, thread: OpeningThread) -> None:
-        """From now on messages can be stored, and those that wait are."""
+        """Store the messages that wait, and from now on each one as soon as it is entered."""
         self._opening = thread
         self._store_soon()
 
     async def store_early(self, session: QueuingThread | None = None) -> None:
-        """Queue what waits; in the session, once it is open.
+        """Queue what was entered early, in the held thread or, once it is open, in the session.
 
         Raises:
-            StorageError: it cannot be stored; what is left can be stored again.
+            StorageError: it cannot be stored; the lines that are left can be stored later.
         """
         async with self._lock:
             thread = session or self._opening
@@ -128,7 +125,7 @@ class InputQueue:
         stored.cancel()
 
     def kept_in(self, *, has_failed: bool) -> str:
-        """The thread in which all messages wait that were entered while the chat loaded; empty if they do not."""
+        """The thread that keeps all messages entered while the chat loaded; empty if it does not keep them all."""
         thread = self._opening
         is_kept = thread is not None and self._has_stored.is_set() and (thread.was_kept or not has_failed)
         return thread.thread_id if thread is not None and is_kept else ""
@@ -209,10 +206,10 @@ class InputQueue:
 
     def _store_soon(self) -> None:
         if self._opening is not None:
-            self._storing = asyncio.ensure_future(self._store_what_can_be_stored())
+            self._storing = asyncio.ensure_future(self._try_storing())
 
-    async def _store_what_can_be_stored(self) -> None:
-        with contextlib.suppress(AgentError):  # Whoever opens the session meets the error too.
+    async def _try_storing(self) -> None:
+        with contextlib.suppress(AgentError):  # It is reported when the session is opened.
             await self.store_early()
 
     async def _enter(self, session: QueuingThread, line: str, *, is_urgent: bool = False) -> str:
@@ -234,7 +231,7 @@ class InputQueue:
             return ""
         if is_command(line) and message == line:
             if self._opening is not None:
-                self._opening.keep_request()
+                self._opening.skip_early_request()
             self._entries.append(line)
             return f"after this turn: {line}"
         await self._queue(session, message, line, is_urgent=is_urgent)

@@ -111,20 +111,20 @@ async def _chat(
     finally:
         if terminal.early is not None:
             with contextlib.suppress(OSError):
-                sys.stderr.writelines(f"{line}\n" for line in _fate_of(queue, has_failed=has_failed))
+                sys.stderr.writelines(f"{line}\n" for line in _describe_unsent(queue, has_failed=has_failed))
     return code
 
 
 async def _find_and_chat(
     terminal: Terminal, queue: InputQueue, completer: ChatCompleter, target: Target | Callable[[], Target]
 ) -> int:
-    """Chat once it is known in which thread; who leaves before that leaves when what was entered is stored."""
+    """Chat once the thread is known; if the chat is to end before that, store what was entered first."""
     ended: asyncio.Future[ExitCode] = asyncio.get_running_loop().create_future()
 
     with catch_signals(partial(_end_with, ended), signal.SIGTERM, signal.SIGHUP):
         try:
-            target = target if isinstance(target, Target) else await _found(target, terminal, ended)
-            await _ask_trust_unless(ended, target.workspace, terminal)
+            target = target if isinstance(target, Target) else await _find_target(target, terminal, ended)
+            await _ask_trust_until(ended, target.workspace, terminal)
         except (InputInterrupted, InputCancelled, InputClosed):
             _end_with(ended, ExitCode.DONE)
         if not isinstance(target, Target) or (ended.done() and not queue.unsent()):
@@ -138,8 +138,8 @@ async def _find_and_chat(
         return await chat.run(first, loaded, ended.result() if ended.done() else None)
 
 
-async def _found(find: Callable[[], Target], terminal: Terminal, ended: asyncio.Future[ExitCode]) -> Target:
-    """The thread that is looked up behind the prompt."""
+async def _find_target(find: Callable[[], Target], terminal: Terminal, ended: asyncio.Future[ExitCode]) -> Target:
+    """Look the thread up while lines can be entered already."""
     finding = asyncio.create_task(asyncio.to_thread(find))
     # Cancelled with the prompt; the search is not.
     futures: set[asyncio.Future[Any]] = {finding, ended}
@@ -163,8 +163,8 @@ def _end_with(ended: asyncio.Future[ExitCode], code: ExitCode) -> None:
         ended.set_result(code)
 
 
-async def _ask_trust_unless(ended: asyncio.Future[ExitCode], workspace: Path, terminal: Terminal) -> None:
-    """Ask, until the chat is ended."""
+async def _ask_trust_until(ended: asyncio.Future[ExitCode], workspace: Path, terminal: Terminal) -> None:
+    """Ask; a signal that ends the chat withdraws the question."""
     asking = asyncio.create_task(_ask_trust(workspace, terminal))
     futures: set[asyncio.Future[Any]] = {asking, ended}
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
@@ -174,7 +174,7 @@ async def _ask_trust_unless(ended: asyncio.Future[ExitCode], workspace: Path, te
     await asyncio.gather(asking, return_exceptions=True)
 
 
-def _fate_of(queue: InputQueue, *, has_failed: bool) -> Iterator[str]:
+def _describe_unsent(queue: InputQueue, *, has_failed: bool) -> Iterator[str]:
     """What has become of the messages that were entered before there was a session to send them."""
     messages = queue.unsent()
     if messages and (thread_id := queue.kept_in(has_failed=has_failed)):

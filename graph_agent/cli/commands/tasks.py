@@ -203,7 +203,7 @@ def _repository(url: str | None, revision: str | None, *, is_elsewhere: bool) ->
     """The address of the repository and the revision, both empty without `--repo`.
 
     Raises:
-        BadParameter: other options do not go with it.
+        BadParameter: the options contradict each other.
     """
     if revision is not None and url is None:
         raise typer.BadParameter("--revision needs --repo URL.")

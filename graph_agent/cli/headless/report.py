@@ -212,7 +212,7 @@ class ProgressReporter:
                 pass
 
     def print(self, line: str, *, is_folded: bool = True) -> None:
-        """Print one line, made safe; one that is to be copied should not be folded."""
+        """Print one line, made safe. Pass `is_folded=False` for a line that a person will copy."""
         text = escape(runnable_hints(line))
         if is_folded and self._stream is sys.stderr:
             from graph_agent.cli.views.table import wrap_message

@@ -420,18 +420,18 @@ class EarlyLines(Protocol):
 
     @property
     def has_lines(self) -> bool:
-        """Whether anything was."""
+        """Whether anything was entered."""
         ...
 
     def enter_early(self, line: str) -> None:
         """Take in a line."""
 
     async def take_back_early(self) -> str | None:
-        """Give the newest line back, to edit it; None when there is none, or a request about it was sent."""
+        """Return the newest line, to edit it; None if there is none, or if its request was sent already."""
 
 
 def bind_loading(keys: KeyBindings, early: Callable[[], EarlyLines | None], say: Callable[[str], None]) -> None:
-    """While the chat loads, Ctrl-D leaves after what was entered, and Esc says what can be done.
+    """Bind the keys while the chat loads: Ctrl-D leaves once what was entered is done, Esc says which keys work.
 
     Args:
         early: what takes the lines; None once the chat has loaded.

@@ -112,12 +112,11 @@ class TurnDisplay:
     def __call__(self, number: int, event: Event) -> None:  # noqa: ARG002 - the shape of a subscriber
         """Take in one event."""
         self._live.take(event)
-        is_piece = isinstance(event, TextDelta | ToolCallDelta)
-        is_first = (is_piece or isinstance(event, ModelMessage | TurnEnded)) and self._running.end(
-            WAITING
-        ) is not None
+        was_waiting = False
+        if isinstance(event, TextDelta | ToolCallDelta | ModelMessage | TurnEnded):
+            was_waiting = self._running.end(WAITING) is not None
         self._show(event)
-        if is_piece and is_first and self._area.is_drawn:
+        if was_waiting and isinstance(event, TextDelta | ToolCallDelta) and self._area.is_drawn:
             self.tick()  # The first words of a reply do not wait for the next frame.
 
     def _show(self, event: Event) -> None:
@@ -312,8 +311,7 @@ class TurnDisplay:
                 line = safe_text(f"remembered for later conversations: {fact}  (undo: /memory undo)", "dim")
                 return fold(line, width, "  ")
             case {"diff": {"unified": str(diff)}} if diff:
-                # Who answered the question has seen the change there.
-                # The line above names the file.
+                # Who answered the question has seen the change there. The line above names the file.
                 return [] if event.call_id in self._answered else hunk_lines(parse_diff(diff)[1], width)
             case {"todo": list(plan)} if plan:
                 return [piece for line in format_todo(plan) for piece in fold(Text(line), width, "  ")]

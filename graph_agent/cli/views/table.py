@@ -216,7 +216,7 @@ def wrap_line(line: str, width: int) -> list[str]:
     columns = [len(plain) - len(plain.lstrip(" ")), *(found.end() for found in _COLUMN_GAP.finditer(plain))]
     indent = " " * max((text_width(plain[:at]) for at in columns if at <= width // 2), default=width // 3)
     lines, taken = [""], 0
-    for word in _breakable(line, width - len(indent)):
+    for word in _unbreakable_parts(line, width - len(indent)):
         size = text_width(_COLOR.sub("", word))
         needed = text_width(_COLOR.sub("", word).rstrip(" "))
         if taken + needed > width and lines[-1].strip(" "):
@@ -229,8 +229,8 @@ def wrap_line(line: str, width: int) -> list[str]:
     return lines
 
 
-def _breakable(line: str, room: int) -> Iterator[str]:
-    """The words of a line; a path that is wider than the room in parts. An address stays one word, to be opened."""
+def _unbreakable_parts(line: str, room: int) -> Iterator[str]:
+    """The words of a line, and the parts of a path that is wider than the room. A URL stays whole, to be opened."""
     for word in _WORD.findall(line):
         is_path = text_width(_COLOR.sub("", word).rstrip(" ")) > room and "://" not in word
         yield from _PATH_PART.findall(word) if is_path else (word,)

@@ -69,7 +69,7 @@ def add_task(
 
     Args:
         when: the earliest time, and the seconds between runs.
-        repository: the address of one to check out, and the revision.
+        repository: the address of a git repository to check out, and the revision; both empty for none.
     """
     request = TaskRequest(prompt, Path(workspace).expanduser(), flags, in_worktree, *repository, *when)
     task = asyncio.run(queue.add_task(database, request))
@@ -224,7 +224,7 @@ def run_worker(database: Path, jobs: int, grace: float, host_labels: Sequence[st
 def show_overview(database: Path, *, once: bool, as_json: bool) -> None:
     """Print workers, tasks and threads; unless `once`, after each change, until q, Ctrl-C or a closed stdout.
 
-    Text that goes to a file or a pipe is printed once: whoever reads it would wait for its end.
+    Text that goes to a file or a pipe is printed once, because its reader waits for its end.
     """
     if once or not (as_json or sys.stdout.isatty()):
         found = queue.overview(database)

@@ -72,7 +72,10 @@ class PostgresDatabase(Database):
 
     @classmethod
     def open_blocking(cls, path: Path, tables: str) -> Self:
-        """As `open`, for one thread at a time, which waits in `work_now`; with more tables, where they are missing.
+        """As `open`, but without a thread of its own: `work_now` blocks its caller, one at a time.
+
+        Args:
+            tables: statements that create further tables, unless they exist.
 
         Raises:
             StorageError: see `open`.

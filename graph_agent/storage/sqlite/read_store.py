@@ -225,8 +225,8 @@ class SqliteReadStore:
 
     def threads(self, families: Sequence[str] | None = None) -> list[ThreadRow]:
         # In a view of an earlier schema there is no index to name.
-        of_all = "WHERE TRUE" if self._connection.is_legacy else "INDEXED BY call_log_open WHERE TRUE"
-        calls, where = (of_all, "TRUE") if families is None else (f"WHERE l.{_FAMILIES}", f"t.{_FAMILIES}")
+        every_call = "WHERE TRUE" if self._connection.is_legacy else "INDEXED BY call_log_open WHERE TRUE"
+        calls, where = (every_call, "TRUE") if families is None else (f"WHERE l.{_FAMILIES}", f"t.{_FAMILIES}")
         query = f"{_THREADS.format(calls=calls)} WHERE {where} ORDER BY t.updated_at DESC, t.thread_id"
         threads = []
         for row in self._rows(query, () if families is None else (json.dumps(list(families)),)):

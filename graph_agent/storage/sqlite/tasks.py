@@ -45,9 +45,9 @@ class NewTask:
     host: str = ""
     """The host that has the workspace, in a database that several hosts share; empty: whichever has the folder."""
     repository: str = ""
-    """The address of a git repository, which the worker checks out: then there is no workspace before."""
+    """The address of a git repository for the worker to check out; until then `workspace` holds it as well."""
     revision: str = ""
-    """Its branch, tag or commit; empty: its default branch."""
+    """Branch, tag or commit of the repository; empty: its default branch."""
     not_before: str = ""
     """ISO-8601 UTC; empty: now."""
     every: int = 0
@@ -290,10 +290,10 @@ class TaskTable:
         return await self._database.write(reopen)
 
     async def due(self, most: int, skipped: int = 0) -> list[Task]:
-        """Open tasks whose time has come, in order, at most so many.
+        """Open tasks whose time has come, in order, at most this many after the first `skipped` ones.
 
-        Without those whose thread is held on another host or waits for a person: it takes one statement and few
-        rows, however many of them there are.
+        Tasks whose thread is held on another host or waits for a person are left out by the statement itself, so
+        that it returns few rows however many of them there are.
         """
         values = {"now": self._clock.now(), "host": _host(), "most": most, "skipped": skipped}
         return list(map(_task, await self._database.rows(_DUE, values)))
@@ -303,7 +303,7 @@ class TaskTable:
         return bool(await self._database.rows(_HELD_ELSEWHERE, (_host(),)))
 
     async def ended(self, task_ids: Sequence[str]) -> set[str]:
-        """Those of these tasks that are no longer open."""
+        """Which of these tasks are no longer open."""
         rows = await self._database.rows(_STILL_OPEN, (json.dumps(list(task_ids)),))
         return {*task_ids} - {task_id for (task_id,) in rows}
 

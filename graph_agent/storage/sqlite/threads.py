@@ -113,7 +113,7 @@ checkpoint_id IS NULL AND parent_thread IS NULL AND title = ''
     AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.thread_id = threads.thread_id)
     AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.thread_id = threads.thread_id)
 """
-"""Nothing was said in it and nothing is to be, and nobody has named it."""
+"""It has no message, queued or sent, no task and no title, and is no sub-agent."""
 _FIND_EMPTY = f"SELECT 1 FROM threads WHERE thread_id = ? AND {_IS_EMPTY}"  # noqa: S608 - names only
 _DELETE_EMPTY = f"DELETE FROM threads WHERE thread_id = ? AND {_IS_EMPTY}"  # noqa: S608 - names only
 _IS_IMPORTED = "SELECT 1 FROM imported_checkpoints WHERE thread_id = ? AND checkpoint_id = ?"

@@ -104,8 +104,8 @@ class Opening(ScriptedSession):
 
     was_kept = False
 
-    def keep_request(self) -> None:
-        self._note("keep request")
+    def skip_early_request(self) -> None:
+        self._note("skip early request")
 
 
 async def test_what_is_entered_while_the_chat_loads_is_stored_in_order_once_the_thread_is_held(
@@ -136,7 +136,7 @@ async def test_what_is_entered_while_the_chat_loads_is_stored_in_order_once_the_
     assert opening.log == [
         ("queue", "one"),
         ("queue", "two"),
-        ("keep request",),
+        ("skip early request",),
         ("queue", "three"),
         ("take back", "three"),
     ]
