@@ -34,7 +34,7 @@ class ToolInfo:
     """The name that its MCP server gives it; empty for other tools."""
     rule_name: str
     """A server's tool with the server's and its own spelling: rules may use this name too."""
-    enabled: bool
+    offered: bool
     """Whether a model gets it in the mode that was asked about."""
     display_name: str
     category: str
@@ -73,7 +73,7 @@ async def load_tool_catalog(workspace: Path, settings: Settings, mode: str, *, a
     Args:
         workspace: where they would work.
         settings: of that place.
-        mode: the one for which `enabled` is determined.
+        mode: the one for which `offered` is determined.
         about: a name; if it is that of a server's tool, the trusted servers are started, asked, and ended again.
 
     Raises:
@@ -95,7 +95,7 @@ async def load_tool_catalog(workspace: Path, settings: Settings, mode: str, *, a
                 origin=origin,
                 original_name=tool.original_name,
                 rule_name=tool.rule_name,
-                enabled=tool.name in available,
+                offered=tool.name in available,
                 display_name=tool.display_name or tool.name,
                 category=tool.category,
                 version=tool.version,

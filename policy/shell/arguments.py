@@ -440,10 +440,10 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9][\w.:@+-]*")
 
 def offered_prefix(words: Sequence[str]) -> tuple[str, ...]:
     """The program and sub-command of a command that may be allowed with any arguments; empty if there is none."""
-    offered = _PREFIXES.get(words[0], frozenset()) if words else frozenset()
-    if " ".join(words[1:2]) in offered:
+    prefixes = _PREFIXES.get(words[0], frozenset()) if words else frozenset()
+    if " ".join(words[1:2]) in prefixes:
         return tuple(words[:2])
-    names_script = len(words) > 2 and f"{words[1]} ?" in offered and _PLAIN_WORD.fullmatch(words[2])
+    names_script = len(words) > 2 and f"{words[1]} ?" in prefixes and _PLAIN_WORD.fullmatch(words[2])
     return tuple(words[:3]) if names_script else ()
 
 

@@ -272,8 +272,8 @@ async def _ask_always(
     prompt: Prompt, item: OpenQuestion, proposal: Proposal, effect: GrantEffect
 ) -> AlwaysRules | None:
     """Which rules, with what each of them covers, and for which scope; None: still pending."""
-    offered = {"e": proposal.choice("exact"), "a": proposal.choice("prefix")}
-    choices = {key: rules for key, rules in offered.items() if rules is not None}
+    proposed = {"e": proposal.choice("exact"), "a": proposal.choice("prefix")}
+    choices = {key: rules for key, rules in proposed.items() if rules is not None}
     if not choices:
         prompt.say(f"No rule can be saved for this call. {proposal.objection}", "yellow")
         return None

@@ -39,7 +39,7 @@ def list_tools(mode: str | None, *, as_json: bool) -> None:
         "RISK": lambda tool: tool.risk,
         "KIND": lambda tool: tool.kind,
         "ORIGIN": lambda tool: tool.origin,
-        "ENABLED": lambda tool: _yes_or_no(tool.enabled),
+        "ENABLED": lambda tool: _yes_or_no(tool.offered),
         "DESCRIPTION": lambda tool: _SENTENCE_END.split(tool.description.partition("\n")[0], maxsplit=1)[0],
     }
     result = {"tools": list(map(_tool_json, catalog.tools)), "problems": list(catalog.problems)}
@@ -107,7 +107,7 @@ def _tool_lines(tool: "ToolInfo") -> Iterator[str]:
             "origin": tool.origin,
             "original name": tool.original_name,
             "name in rules": tool.rule_name,
-            "enabled": _yes_or_no(tool.enabled),
+            "enabled": _yes_or_no(tool.offered),
             "in plan mode": _yes_or_no(tool.in_plan_mode),
             "deferred": _yes_or_no(tool.defer),
             "requires input": _yes_or_no(tool.requires_input),

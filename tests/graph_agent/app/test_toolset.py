@@ -359,14 +359,14 @@ async def test_every_default_tool_is_known_in_order(tmp_path: Path) -> None:
     built_in = [tool.name for tool in create_default_tools(workspace=tmp_path)]
     assert [tool.name for tool in known] == [*built_in, "tool_search"]
     [bash] = [tool for tool in known if tool.name == "bash"]
-    assert (bash.risk, bash.kind, bash.origin, bash.enabled) == ("high", "execute", "builtin", True)
+    assert (bash.risk, bash.kind, bash.origin, bash.offered) == ("high", "execute", "builtin", True)
     assert bash.parameters["required"] == ["command"]
 
 
 async def test_plan_mode_and_a_bare_deny_rule_withdraw_tools_but_keep_them_known(tmp_path: Path) -> None:
     settings = _settings(tmp_path, policy={"deny": ["ls"]})
 
-    available = {tool.name: tool.enabled for tool in (await load_tool_catalog(tmp_path, settings, "plan")).tools}
+    available = {tool.name: tool.offered for tool in (await load_tool_catalog(tmp_path, settings, "plan")).tools}
 
     wanted = {"read_file": True, "ls": False, "bash": False, "todo_write": True}
     assert {name: available[name] for name in wanted} == wanted
@@ -382,5 +382,5 @@ async def test_rules_may_name_a_servers_tool_as_its_server_does(
 
     known = await load_tool_catalog(tmp_path, settings, "default", about="mcp__my_data__a_b")
 
-    found = {tool.original_name: (tool.name, tool.enabled) for tool in known.tools if tool.origin == "mcp"}
+    found = {tool.original_name: (tool.name, tool.offered) for tool in known.tools if tool.origin == "mcp"}
     assert (found["a b"], found["now"]) == (("mcp__my_data__a_b", False), ("mcp__my_data__now", True))
