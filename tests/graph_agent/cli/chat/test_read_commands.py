@@ -153,6 +153,9 @@ async def test_what_a_slash_command_shows_is_folded_between_words(
         narrow, wide = await shown(width), await shown(100_000)
 
     too_long = [line for line in narrow if text_width(line) > width and " " in line.strip()]
-    cut = {word for line in narrow for word in line.split()} - {word for line in wide for word in line.split()}
-    assert (too_long, [word for word in cut if not re.search("…|[─│]", word)]) == ([], [])
+    words = {word for line in wide for word in line.split()}
+    cut = {word for line in narrow for word in line.split() if not re.search("…|[─│]", word)} - words
+    # A path that is wider than a line is folded after a slash.
+    parts = {word for word in cut if any(re.search(rf"(^|/){re.escape(word)}((?<=/)|$)", one) for one in words)}
+    assert (too_long, cut - parts) == ([], set())
     assert len(_LINES) > 30
