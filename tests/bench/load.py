@@ -2,9 +2,9 @@
 
 python -m tests.bench.load [--running N] [--workers N] [--waiting N] [--model-seconds S] [--calls N]
 
-prints a row for one thread alone, and one for each share of the running threads: steps a second against as many
-times the pace of one thread alone, own time of a step (without the model), connections, statements and rows a step.
-A step is a model request with one call of a command.
+prints a row for one thread alone, and one for each number of running threads: steps per second, their share of what
+so many threads would do at the pace of one alone, own time of a step (without the model), connections, and
+statements and rows per step. A step is a model request with one call of a command.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def clone_task(
 
 @dataclass(frozen=True)
 class _Found:
-    """What was seen of one share."""
+    """What was measured with one number of running threads."""
 
     threads: int
     steps: int

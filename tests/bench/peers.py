@@ -36,7 +36,7 @@ _MARKS = (10, 100, 300)
 _AROUND = 5
 _SHELLS = ("bash", "shell", "exec_command", "shell_command")
 _COMMAND = "head -c 4000 book.txt"
-_PATIENCE_S = 900
+_TIMEOUT_S = 900
 
 
 class _Server(ThreadingHTTPServer):
@@ -268,17 +268,17 @@ _PEERS = (
 
 
 def _install(peer: _Peer) -> tuple[str, float]:
-    """Its version and megabytes on disk, with what it depends on.
+    """Install it, unless it is there; returns its version, and its megabytes on disk with all dependencies.
 
     Raises:
-        RuntimeError: it cannot be had.
+        RuntimeError: it cannot be installed.
     """
     folder, (installer, _, package) = peer.folder, peer.package.partition(" ")
     if package == ".":
         shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         folder.mkdir(parents=True)
-        _installed_by(installer, package, folder)
+        _run_installer(installer, package, folder)
     listing = ["npm", "ls", "--prefix", str(folder), package] if installer == "npm" else None
     listing = listing or [str(folder / "bin" / "python"), "-m", "pip", "show", peer.name]
     shown = subprocess.run(listing, capture_output=True, text=True, check=False).stdout
@@ -292,7 +292,7 @@ def _size_mb(folder: Path) -> float:
     return sum(file.stat().st_size for file in files) / 1_000_000
 
 
-def _installed_by(installer: str, package: str, folder: Path) -> None:
+def _run_installer(installer: str, package: str, folder: Path) -> None:
     if installer == "npm":
         steps = [["npm", "install", "--silent", "--prefix", str(folder), package]]
     else:
@@ -318,10 +318,10 @@ class _Played:
 
 
 def _play(peer: _Peer, steps: int) -> _Played:
-    """One turn of it.
+    """Let it play one turn.
 
     Raises:
-        RuntimeError: it did not get to its end.
+        RuntimeError: it did not reach the end of the turn.
     """
     with tempfile.TemporaryDirectory(prefix="peer-") as home:
         workspace = Path(home) / "workspace"
@@ -335,7 +335,7 @@ def _play(peer: _Peer, steps: int) -> _Played:
         try:
             done = subprocess.run(
                 peer.command(server.url), cwd=workspace, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                text=True, timeout=_PATIENCE_S, check=False,
+                text=True, timeout=_TIMEOUT_S, check=False,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as failure:
             raise RuntimeError(f"could not be driven: {failure}") from failure
@@ -357,7 +357,7 @@ def _rows(chosen: Sequence[_Peer], steps: int) -> Iterator[str]:
     for peer in chosen:
         try:
             version, size = _install(peer)
-            # A process of its own each: the peak of the children is that of the largest one ever.
+            # `--one`: the peak is that of the largest child this process ever had, so each agent needs a process.
             played = _play(peer, steps)
         except RuntimeError as failure:
             yield f"| {peer.name} | {' '.join(str(failure).split())[:160].replace('|', '/')} | | | | |"
