@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 __all__ = [
     "APPROVAL",
     "BACK",
-    "MODES",
     "OUTSIDE",
     "PLAN",
     "RECOVERY",
@@ -31,15 +30,6 @@ __all__ = [
     "mixed_alphabets",
     "parts",
 ]
-
-MODES: Mapping[str, str] = {
-    "default": "side effects need approval",
-    "acceptEdits": "edits in the workspace run unasked",
-    "plan": "only reads, and presents a plan",
-    "auto": "a model reviews what would be asked",
-    "dontAsk": "what would need approval is denied",
-}
-"""The permission modes that can be chosen in a session; bypassPermissions is for the command line alone."""
 
 _INVISIBLE = (
     "\x00-\x1f\x7f-\x9f"  # C0 and C1 controls: ESC, CSI, OSC, backspace, carriage return

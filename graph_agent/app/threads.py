@@ -68,13 +68,13 @@ async def run_until_question(
         result = await session.continue_turn()
     while not is_stopping():
         if result.status in ("awaiting_approval", "interrupted"):
-            # Without questions where the last answer came while they were gathered.
+            # There are no questions if the last answer came while they were gathered.
             answered = await session.recorded_answers()
             if {item.question.call_id for item in result.questions} - answered.keys():
                 break
             seen, result = result, await session.proceed()
             if not result.questions and (result.status, result.checkpoint_id) == (seen.status, seen.checkpoint_id):
-                break
+                break  # Nothing changed, so trying again would not help.
         elif result.status in ("done", "stopped", "limit"):
             sent = await session.send_queued()
             if sent is None:

@@ -126,7 +126,7 @@ def _open(database: Path) -> "Reader":
 def _threads(database: Path, typed: str) -> Iterator[CompletionItem]:
     with _open(database) as reader:
         ids = list(reader.workspaces())
-        # Of thousands, only those that are offered are read whole.
+        # There may be thousands: only the threads that are offered are read in full.
         found = [one for one in ids if one.startswith(typed)] or [one for one in ids if one.endswith(typed)]
         threads = reader.family(*(found if typed else found[:_MAX_IDS])) if found else ()
     for thread in threads:

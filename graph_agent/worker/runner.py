@@ -380,7 +380,7 @@ class Worker:
 def _can_run(thread: "ThreadSummary | None") -> bool:
     """Whether the thread is free, and no answer or recovery decision is missing.
 
-    Of a task that does not run here, a lease of this very process is one that it could not end, as on a full disk.
+    This process does not run the task: a lease of its own is one that it could not end, because the disk was full.
     """
     if thread is None:
         return False

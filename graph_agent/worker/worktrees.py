@@ -264,9 +264,9 @@ def _refuse_while_in_use(one: Worktree, database: Path) -> None:
     for thread in threads:
         if thread.holder is not None or thread.status != "idle":
             is_answered = thread.answered_calls and not (thread.pending_approvals or thread.interrupted_calls)
-            is_open = thread.holder is not None
-            left = "not finished: its answered call waits for the next run" if is_answered else str(thread.status)
-            state = "open" if is_open else left
+            state = "not finished: its answered call waits for the next run" if is_answered else str(thread.status)
+            if thread.holder is not None:
+                state = "open"
             raise UsageError(
                 f"Thread {thread.thread_id} works in {one.path} and is {state}. Finish it "
                 f"(`{own_command()} resume {thread.thread_id}`) or delete it, then remove the worktree."

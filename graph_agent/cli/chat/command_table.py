@@ -27,7 +27,7 @@ MODES: Mapping[str, str] = {
     "auto": "a model reviews what would be asked",
     "dontAsk": "what would need approval is denied",
 }
-"""What `/mode` may choose; bypassPermissions is for the command line alone."""
+"""What `/mode` may choose, and what each does; bypassPermissions is for the command line alone."""
 
 CYCLED_MODES = ("default", "acceptEdits", "plan")
 """What Shift-Tab cycles through."""

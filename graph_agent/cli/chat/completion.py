@@ -36,7 +36,7 @@ _THEMES: dict[ThemeName, str] = {
     "auto": "by the background of the terminal",
     "dark": "for dark backgrounds",
     "light": "for light backgrounds",
-    "high-contrast": "at least 7:1",
+    "high-contrast": "contrast of at least 7:1",
 }
 _MOST_CHECKPOINTS = 50
 _READ_BYTES = 2 * 1024 * 1024

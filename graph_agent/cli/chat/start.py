@@ -95,8 +95,8 @@ async def _chat(
     terminal: Terminal, completer: ChatCompleter, target: Target | Callable[[], Target], message: str | None
 ) -> int:
     terminal.say = lambda text: terminal.show(lambda: print(escape(text)))  # noqa: T201 - the screen is all there is
-    # The chat sets a way of its own to show lines later.
-    terminal.early = queue = InputQueue(lambda text: terminal.say(text), terminal.remember)  # noqa: PLW0108 - not yet
+    # Looked up at each call, because the chat replaces it.
+    terminal.early = queue = InputQueue(lambda text: terminal.say(text), terminal.remember)  # noqa: PLW0108 - as above
     if message is not None:
         queue.enter_early(message)
     terminal.status = lambda: _loading_status(queue)

@@ -379,7 +379,7 @@ is_empty = Condition(lambda: not get_app().current_buffer.text)
 
 @Condition
 def is_completed() -> bool:
-    """Whether completion opens while typing: in a slash command, its first argument, and a word after an @."""
+    """Whether the menu opens while typing: in a slash command, in its first argument, and in a word after an @."""
     text = get_app().current_buffer.document.text_before_cursor
     return _OPENS_MENU.search(text) is not None
 
