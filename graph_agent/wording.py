@@ -203,8 +203,8 @@ RULES = (
 """Which rules an "always" or "always deny" stores, where there is a choice."""
 SCOPES = (
     Choice("t", "this thread", "in this conversation", ("thread",)),
-    Choice("p", "project", "in this folder, also in later conversations"),
-    Choice("u", "user", "everywhere"),
+    Choice("p", "project", "in this workspace, also in later conversations"),
+    Choice("u", "everywhere", "in every workspace", ("user",)),
     BACK,
 )
 """The scope of an "always" or "always deny"."""

@@ -49,8 +49,7 @@ DENIAL_COVERAGE: Mapping[RuleKind, str] = {
 """The same for the rules of "always deny", which hold in every mode."""
 
 
-_HERE, _AS_SHOWN = " in this folder", ", each in the folders shown with it"
-"""Where commands are allowed: where the call starts, or in other folders, which the rules name."""
+_AS_SHOWN = ", each in the folders shown with it"
 _Folders = tuple[tuple[str, ...], ...]
 
 
@@ -164,9 +163,7 @@ def _with_coverage(proposal: Proposal, facts: CallFacts, settings: PolicySetting
     if objection := _objection(proposal.rules, proposal.folders, (), facts, settings):
         return Proposal(objection=objection)
     kind = _kind(parse_rule(proposal.rules[0], is_literal=True), facts)
-    return proposal._replace(
-        coverage=COVERAGE[kind].format(tool=facts.tool, place=_AS_SHOWN if proposal.folders else _HERE)
-    )
+    return proposal._replace(coverage=COVERAGE[kind].format(tool=facts.tool, place=_place(facts, proposal.folders)))
 
 
 def _objection(
@@ -250,11 +247,21 @@ def _prefix(facts: CallFacts, text: ShellText) -> PrefixProposal | None:
     if not beginnings:
         return None
     placed, folders = _by_folder(rules, facts, text)
-    place = _AS_SHOWN if folders else _HERE
-    coverage = COVERAGE["prefix"].format(commands=_enumerated(beginnings.values()), place=place)
+    commands = _enumerated(beginnings.values())
+    coverage = COVERAGE["prefix"].format(commands=commands, place=_place(facts, folders))
     if exact:
         coverage += f" It also allows, exactly as written: {', '.join(dict.fromkeys(exact))}."
     return PrefixProposal(placed, tuple(beginnings), coverage, folders)
+
+
+def _place(facts: CallFacts, folders: _Folders) -> str:
+    """Where commands are allowed: where the call starts, or in other folders, which the rules name.
+
+    Which workspaces are meant is a matter of the scope, which is chosen later.
+    """
+    if folders:
+        return _AS_SHOWN
+    return " in the top folder of the workspace" if facts.folder == "." else f" in {facts.folder}"
 
 
 def _enumerated(names: Iterable[str]) -> str:

@@ -40,6 +40,7 @@ __all__ = [
     "clipboard_image",
     "dropped_images",
     "editor_words",
+    "label_file",
     "read_tree",
     "save_image",
     "user_commands",
@@ -294,12 +295,20 @@ def _output_of(command: Sequence[str]) -> bytes:
     return data
 
 
-def save_image(data: bytes, name: str) -> PastedImage:
-    """Keep a copy of an image under this name, for a message that mentions it.
+def label_file(path: Path) -> str:
+    """Name and size of an image that can be sent.
 
     Raises:
-        UsageError: it is not an image that can be sent, or it cannot be stored.
+        UsageError: it cannot be sent, or read.
     """
+    try:
+        with path.open("rb") as file:
+            return _label(file.read(MAX_BYTES + 1), path.name)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _label(data: bytes, name: str) -> str:
     media_type = media_type_of(data)
     if media_type is None:
         raise UsageError(f"{name} is not a PNG, JPEG, GIF or WebP image.")
@@ -307,9 +316,20 @@ def save_image(data: bytes, name: str) -> PastedImage:
         raise UsageError(f"{name} is larger than {MAX_BYTES // 1024 // 1024} MB. Attach a smaller copy.")
     if not is_whole_image(data, media_type):
         raise UsageError(f"{name} is damaged or truncated. It was not attached.")
-    name = name if name.isprintable() and '"' not in name else f"image.{media_type.partition('/')[2]}"
+    size, name = image_size(data, media_type), _plain_name(name, media_type)
+    shown = name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 9]}…{name[-8:]}"
+    return f"{shown}, {size[0]}x{size[1]}" if size else shown
+
+
+def save_image(data: bytes, name: str) -> PastedImage:
+    """Keep a copy of an image under this name, for a message that mentions it.
+
+    Raises:
+        UsageError: it is not an image that can be sent, or it cannot be stored.
+    """
+    label = _label(data, name)
     folder = pasted_dir(os.environ)
-    path = folder / hashlib.sha256(data).hexdigest()[:16] / name
+    path = folder / hashlib.sha256(data).hexdigest()[:16] / _plain_name(name, media_type_of(data) or "")
     try:
         _remove_old(folder)
         make_private_folder(path.parent)
@@ -317,9 +337,11 @@ def save_image(data: bytes, name: str) -> PastedImage:
         path.write_bytes(data)
     except OSError as error:
         raise UsageError(f"The image could not be saved in {folder}: {error.strerror or error}.") from error
-    size = image_size(data, media_type)
-    shown = name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 9]}…{name[-8:]}"
-    return PastedImage(path, f"{shown}, {size[0]}x{size[1]}" if size else shown)
+    return PastedImage(path, label)
+
+
+def _plain_name(name: str, media_type: str) -> str:
+    return name if name.isprintable() and '"' not in name else f"image.{media_type.partition('/')[2]}"
 
 
 def _remove_old(folder: Path) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "agent_from_json",
     "agent_of_thread",
     "agent_to_json",
+    "find_agent",
     "load_agents",
     "register_new_task",
     "remove_new_task",
@@ -49,16 +50,26 @@ def agent_of_thread(stored: str | None, name: str, settings: Settings, registry:
     """
     agent = agent_from_json(stored) if stored is not None else NO_AGENT
     if stored is None and name:
-        agents = load_agents(settings, os.environ, registry.names())
-        if name not in agents:
-            hint = " This folder is not trusted, so its agents are ignored." if settings.is_folder_untrusted else ""
-            raise UsageError(f"There is no agent {name!r}. Defined: {', '.join(agents) or 'none'}.{hint}")
-        agent = agents[name]
+        agent = find_agent(name, settings, registry.names())
         if agent.problem:
             raise UsageError(f"The agent {name!r} cannot be used. {agent.problem}")
     if agent.tools is not None:
         keep_only(registry, agent.allows)
     return agent
+
+
+def find_agent(name: str, settings: Settings, tools: Collection[str]) -> NamedAgent:
+    """The agent of this name, which may be one that cannot be used. `tools` are the names of registered tools.
+
+    Raises:
+        UsageError: there is no such agent.
+    """
+    agents = load_agents(settings, os.environ, tools)
+    if name not in agents:
+        known = ", ".join(one.name for one in agents.values() if not one.problem) or "none"
+        hint = " This folder is not trusted, so its agents are ignored." if settings.is_folder_untrusted else ""
+        raise UsageError(f"There is no agent {name!r}. Defined: {known}.{hint}")
+    return agents[name]
 
 
 def load_agents(settings: Settings, env: Mapping[str, str], tools: Collection[str]) -> dict[str, NamedAgent]:

@@ -72,22 +72,26 @@ def absolute_paths(folders: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def attach_files(text: str | None, target: Target) -> str | None:
-    """The message with a mention of each file that `--image` names.
+    """The message with a mark and a mention of each file that `--image` names, as Ctrl-V adds them.
 
     Raises:
-        UsageError: there is no message, or a file does not exist or cannot be mentioned.
+        UsageError: there is no message, or a file is not an image that can be sent, or cannot be mentioned.
     """
     files: Sequence[str] = target.flags.get("attached", ())
     if not files:
         return text
     if text is None or not text.strip():
         raise UsageError("--image needs a prompt to attach the file to.")
-    for file in files:
+    from graph_agent.app.chat_input import label_file
+
+    marks = []
+    for number, file in enumerate(files, 1):
         if not Path(file).is_file():
             raise UsageError(f"--image {file!r} is not a file.")
         if not file.isprintable() or '"' in file:
             raise UsageError(f"--image {file!r} has a quote or a control character in its name. Rename the file.")
-    return "\n\n".join([text, *(f'@"{file}"' for file in files)])
+        marks.append(f"[image {number}: {label_file(Path(file))}]")
+    return "\n\n".join([" ".join([text.rstrip(), *marks]), *(f'@"{file}"' for file in files)])
 
 
 def resolve_target(

@@ -30,7 +30,7 @@ class ServerNotReady(Exception):
     """The server did not complete the initialisation; the message says how that showed."""
 
 
-def explain_error(error: BaseException, server: McpServer, log: ServerLog) -> str:
+def explain_error(error: BaseException, name: str, server: McpServer, log: ServerLog) -> str:
     """Why a server ended, or did not start."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -38,7 +38,7 @@ def explain_error(error: BaseException, server: McpServer, log: ServerLog) -> st
         case ServerUnreachable() | ServerNotReady():
             return f"{error}{_invalid_output(server, log)}"
         case httpx.HTTPError() | OAuthFlowError():
-            return _explain_http_error(error, server)
+            return _explain_http_error(error, name, server)
         case McpError() if not is_connection_closed(error):
             return _explain_error_response(error, server)
         case McpError() | anyio.BrokenResourceError() | anyio.ClosedResourceError() | ConnectionError():
@@ -83,15 +83,15 @@ def sandbox_hint(
     return f". {cause}, but the sandbox blocks the network: {key}.network = true allows it"
 
 
-def _explain_http_error(error: httpx.HTTPError | OAuthFlowError, server: McpServer) -> str:
+def _explain_http_error(error: httpx.HTTPError | OAuthFlowError, name: str, server: McpServer) -> str:
     if isinstance(error, OAuthFlowError):
-        return "its login has expired and could not be refreshed; log in again: graph-agent mcp login NAME"
+        return f"its login has expired and could not be refreshed; log in again: graph-agent mcp login {name}"
     address = display_url(server.url or "")
     if isinstance(error, httpx.HTTPStatusError):
         response = error.response
         location = response.headers.get("location")
         redirect = f"it redirects to {location}; use that address if it is the one you mean" if location else ""
-        hint = _STATUS_HINTS.get(response.status_code, redirect)
+        hint = _STATUS_HINTS.get(response.status_code, "").replace("NAME", name) or redirect
         return f"{address} answered {response.status_code}{f'; {hint}' if hint else ''}"
     text = str(error)
     if "CERTIFICATE" in text:

@@ -190,7 +190,7 @@ class ManagedServer:
             is_expected = isinstance(error, ServerUnreachable | ServerNotReady)
             _log.warning("the MCP server %s failed", self.name, exc_info=not is_expected)
             hint = sandbox_hint(error, self.name, self.server, self._environment.sandbox, self.log)
-            return f"{explain_error(error, self.server, self.log)}{hint}"
+            return f"{explain_error(error, self.name, self.server, self.log)}{hint}"
         return "it exited"
 
     async def _open_session(self, stack: AsyncExitStack, signals: Signals) -> McpSession:

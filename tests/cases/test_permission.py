@@ -158,7 +158,7 @@ def test_always_stores_exactly_what_was_shown_and_asks_for_the_rest(set_up: SetU
     chat = bench.chat("chat", "go", "--thread", "t1")
 
     rules = ("bash(git status)", "bash(rm -rf ./tmp)", "bash(git status *)")
-    play(chat, (KEYS, "a"), *rules, ("b back", "1"), ("u user", "t"))
+    play(chat, (KEYS, "a"), *rules, ("b back", "1"), ("u everywhere", "t"))
     play(chat, "rm -rf ./other", KEYS)
     before_an_answer = sorted(path.name for path in bench.workspace.iterdir())
     (bench.workspace / "tmp").mkdir()

@@ -56,7 +56,7 @@ def _rules(facts: CallFacts, settings: PolicySettings = _PLAIN) -> tuple[str, ..
 def test_a_list_of_commands_gets_one_exact_rule_for_each() -> None:
     assert propose(_bash("git push && rm -rf ./tmp; git push"), _PLAIN, "bash(git *)") == Proposal(
         ("bash(git push)", "bash(rm -rf ./tmp)"),
-        coverage="This allows exactly these words in this folder, and nothing else.",
+        coverage="This allows exactly these words in the top folder of the workspace, and nothing else.",
     )
 
 
@@ -70,14 +70,14 @@ _CONSENT: dict[RuleKind, tuple[CallFacts, str, str]] = {
     "command": (
         _bash("rm -r x"),
         "",
-        "This allows exactly these words in this folder, and nothing else.",
+        "This allows exactly these words in the top folder of the workspace, and nothing else.",
     ),
     "prefix": (
         _bash("npm test -q; git log; rm -r x"),
         "",
         (
-            "This allows npm test and git log with any arguments in this folder, except options that are not "
-            "known to be harmless. It also allows, exactly as written: rm -r x."
+            "This allows npm test and git log with any arguments in the top folder of the workspace, except "
+            "options that are not known to be harmless. It also allows, exactly as written: rm -r x."
         ),
     ),
     "host": (

@@ -106,12 +106,17 @@ def test_an_image_is_attached_from_anywhere_but_mentions_of_other_files_still_ne
         asked = bench("-p", "what is this?", "-i", "../shot.png")
         pasted = bench("-p", f"what is @{tmp_path / 'other.png'}", "-i", "../shot.png")
         missing = bench("-p", "what is this?", "-i", "gone.png")
+        (tmp_path / "notes.png").write_text("no image")
+        text = bench("-p", "what is this?", "-i", "../notes.png")
         alone = bench("-i", "../shot.png")
 
     kinds = [[part["type"] for part in body["messages"][-1]["content"]] for body in bench.server.bodies]
     assert (asked.returncode, pasted.returncode, kinds) == (0, 0, [["text", "image_url"]] * 2)
     assert "other.png is not attached: reading it needs approval" in pasted.stderr
     assert (missing.returncode, "gone.png" in missing.stderr, alone.returncode) == (2, True, 2)
+    assert (text.returncode, "notes.png is not a PNG, JPEG, GIF or WebP image." in text.stderr) == (2, True)
+    words = [body["messages"][-1]["content"][0]["text"].split("\n")[0] for body in bench.server.bodies]
+    assert all("[image 1: shot.png, 32x32]" in line for line in words)
 
 
 def test_a_pipe_that_stays_silent_does_not_hold_up_the_prompt(tmp_path: Path) -> None:

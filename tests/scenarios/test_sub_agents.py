@@ -217,8 +217,8 @@ def test_in_the_chat_a_budget_that_sub_agents_used_up_asks_whether_they_go_on_an
     assert (code, asked, len(command.server.bodies)) == (0, 4, 7)
 
 
-def _define(command: Scripted, text: str) -> None:
-    file = command.folder / "home" / "agents" / "reviewer.md"
+def _define(command: Scripted, text: str, name: str = "reviewer") -> None:
+    file = command.folder / "home" / "agents" / f"{name}.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
 
@@ -271,7 +271,9 @@ def test_the_mode_of_an_agent_is_used_only_where_it_is_stricter(
 def test_a_thread_works_as_the_agent_it_was_started_with(tmp_path: Path) -> None:
     with scripted(tmp_path, [TXT("one"), TXT("two")]) as command:
         _define(command, _REVIEWER.format("plan"))
+        _define(command, "---\nmodle: x\n---\nYou fail.", "broken")
         unknown = command("run", "go", "--agent", "nobody")
+        not_shown = command("agents", "show", "nobody")
         first = command("run", "go", "--agent", "reviewer", "--thread", "t")
         _define(command, "---\ntools: ls\n---\nYou changed.")
         second = command("run", "and?", "--resume", "t")
@@ -281,5 +283,6 @@ def test_a_thread_works_as_the_agent_it_was_started_with(tmp_path: Path) -> None
 
     assert [ran.returncode for ran in (unknown, first, second, again)] == [2, 0, 0, 2]
     assert "There is no agent 'nobody'. Defined: reviewer." in unknown.stderr
+    assert (not_shown.returncode, not_shown.stderr) == (2, unknown.stderr)
     assert seen == [("small", "You review.", ["read_file"])] * 2
     assert thread["mode"] == "plan"

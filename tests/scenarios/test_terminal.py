@@ -237,7 +237,11 @@ def test_a_menu_of_what_completes_the_line_opens_while_typing_and_tab_and_arrows
             assert max(map(len, lines)) <= columns
             chat.types(_CLEAR)
             chat.shows(hides=shown[-1:])
-        chat.types(_CTRL_D)
+        chat.types("see @srpr")
+        chat.shows("src/prices.py")
+        chat.types("\x1b")
+        chat.shows("> see @srpr", hides=["src/prices.py"])
+        chat.types(f"{_CLEAR}{_CTRL_D}")
         chat.ends()
 
 

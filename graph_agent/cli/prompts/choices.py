@@ -26,6 +26,7 @@ __all__ = [
     "END",
     "HELP",
     "HIDDEN",
+    "NOT_A_KEY",
     "OTHERS",
     "VIEW",
     "KeyLine",
@@ -47,6 +48,7 @@ OTHERS = Choice("↑↓", "choose", "show another of the calls, as its number do
 HELP = Choice("?", "help", "explain the keys", ("help",))
 END = Choice("e", "end processes", "end those of its processes that still run, then decide", ("end",), 4)
 """Offered while processes of the earlier attempt are alive."""
+NOT_A_KEY = "Type one of these keys, or choose one with the arrows; ? explains them."
 HIDDEN = 9
 """The rank of a key that is understood and never on the line."""
 

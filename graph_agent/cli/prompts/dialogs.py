@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from graph_agent.app.project_trust import project_at, record_trust
 from graph_agent.app.reader import read_database
-from graph_agent.cli.prompts.choices import KeyLine, match_choice
+from graph_agent.cli.prompts.choices import HELP, NOT_A_KEY, KeyLine, match_choice
 from graph_agent.cli.prompts.menu import Menu, Row
 from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
 from graph_agent.cli.views.settings import format_trust
@@ -39,6 +39,7 @@ _ANSWERS = (
     Choice("y", "trust", "use its settings, instructions, hooks and servers", ("yes",)),
     Choice("n", "ignore", "work without them", ("no",)),
     Choice("s", "show files", "print the files", ("show",)),
+    HELP,
 )
 
 
@@ -57,10 +58,11 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
             for piece in wrap_line(line, width):
                 say(piece)
         terminal.drop_typed_ahead()
-        key = None
+        key, keys = None, KeyLine(_ANSWERS, text="Trust this folder?  ")
         while key not in ("y", "n"):
-            answer = await terminal.answer(KeyLine(_ANSWERS, text="Trust this folder?  "))
-            key = match_choice(answer or "", _ANSWERS)
+            key = match_choice(await terminal.answer(keys) or "", _ANSWERS)
+            for line in keys.explanations() if key == HELP.key else () if key else (NOT_A_KEY,):
+                say(line)
             for file in project.files if key == "s" else ():
                 say(escape(f"─── {file.name}"))
                 for line in file.text.splitlines():

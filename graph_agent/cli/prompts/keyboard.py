@@ -30,8 +30,10 @@ from prompt_toolkit.keys import Keys
 from graph_agent.errors import AgentError
 
 __all__ = [
+    "ALT_S",
     "BREAK_LINE",
     "CTRL_ENTER",
+    "ESCAPE_S",
     "FOCUS_IN",
     "FOCUS_OUT",
     "EarlyLines",
@@ -46,10 +48,8 @@ __all__ = [
     "bind_leaving",
     "bind_loading",
     "clear",
-    "complete_soon",
     "end_of",
     "ends_with_backslash",
-    "is_completed",
     "is_empty",
     "typed_text",
     "vi_mark",
@@ -367,21 +367,16 @@ def typed_text(keys: Iterable[KeyPress]) -> str:
     return text
 
 
-_OPENS_MENU = re.compile(r"^/[^\s/]*(?: [^\s]*)?$|(?:^|[\s(\[{])@[^\s]*$")
-_COMPLETION_S, _LOOK_S = 1.0, 0.02
+ESCAPE_S = 0.1
+"""A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
+ALT_S = 0.05
+"""How long the key Esc waits for another one that makes it Alt."""
 
 _PASTE_LINES = 20
 """A longer paste is shown as one word."""
 _ENDS_AS_IMAGE = re.compile(r"\.(?:png|jpe?g|gif|webp)['\"]?\s*\Z", re.IGNORECASE)
 _MAX_PATHS_CHARS = 10_000
 is_empty = Condition(lambda: not get_app().current_buffer.text)
-
-
-@Condition
-def is_completed() -> bool:
-    """Whether the menu opens while typing: in a slash command, in its first argument, and in a word after an @."""
-    text = get_app().current_buffer.document.text_before_cursor
-    return _OPENS_MENU.search(text) is not None
 
 
 @Condition
@@ -566,19 +561,6 @@ class Pastes:
 async def _chat_input() -> Any:
     """Loads what the prompt must not wait for."""
     return await asyncio.to_thread(importlib.import_module, "graph_agent.app.chat_input")
-
-
-async def complete_soon(buffer: Buffer) -> None:
-    """Complete as soon as the completion that typing began is over: prompt_toolkit would ignore Tab meanwhile."""
-    text = buffer.text
-    for _ in range(round(_COMPLETION_S / _LOOK_S)):
-        if buffer.text != text:
-            return
-        if buffer.complete_state is not None and buffer.complete_state.completions:
-            buffer.complete_next()
-            return
-        buffer.start_completion(insert_common_part=True)
-        await asyncio.sleep(_LOOK_S)
 
 
 def vi_mark(app: Application[Any]) -> str:

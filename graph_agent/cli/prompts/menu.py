@@ -1,13 +1,17 @@
-"""A menu: one of several rows is chosen with the arrows, by its number, or by typing a part of it."""
+"""Menus: rows, of which one is chosen with the arrows, by number or by typing a part; and what completes a line."""
 
+import asyncio
 import contextlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, has_completions, is_searching
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -15,17 +19,20 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 from prompt_toolkit.output import Output
 
-from graph_agent.cli.prompts.keyboard import InputCancelled, InputClosed
+from graph_agent.cli.prompts.keyboard import ALT_S, ESCAPE_S, InputCancelled, InputClosed
 from graph_agent.cli.prompts.terminal_output import prompt_style
 from graph_agent.cli.views.table import text_width, truncate
 from graph_agent.wording import escape
 
-__all__ = ["Menu", "Picked", "Row", "format_rows"]
+__all__ = ["Menu", "Picked", "Row", "bind_completing", "format_rows", "is_completed", "wait_for_escape"]
 
 _SHOWN = 10
 """How many rows are shown at once."""
 _GAP = "  "
-_ESCAPE_S = 0.1
+_OPENS_MENU = re.compile(r"^/[^\s/]*(?: [^\s]*)?$|(?:^|[\s(\[{])@[^\s]*$")
+_COMPLETION_S, _LOOK_S = 1.0, 0.02
+_USUAL_ESCAPE_S, _USUAL_ALT_S = 0.5, 1.0
+"""The same at the prompt, as prompt_toolkit has them: Esc and another key are one command there."""
 _DETAILS = "d"
 _SIGNS = {"+": "class:added", "-": "class:removed"}
 
@@ -217,7 +224,7 @@ class Menu:
             erase_when_done=True,
             style=prompt_style(),
         )
-        app.ttimeoutlen = app.timeoutlen = _ESCAPE_S
+        app.ttimeoutlen = app.timeoutlen = ESCAPE_S
         return app
 
     def _keys(self) -> KeyBindings:
@@ -272,3 +279,37 @@ def format_rows(rows: Sequence[Row], width: int) -> list[str]:
             cells.append(truncate(escape(row.note), note))
         lines.append(_GAP.join(cells).rstrip())
     return lines
+
+
+@Condition
+def is_completed() -> bool:
+    """Whether the menu opens while typing: in a slash command, in its first argument, and in a word after an @."""
+    text = get_app().current_buffer.document.text_before_cursor
+    return _OPENS_MENU.search(text) is not None
+
+
+def bind_completing(keys: KeyBindings) -> None:
+    """Tab completes at once, and Esc closes the menu of what completes the line before it does anything else."""
+    tab = keys.add("c-i", filter=~has_completions & ~is_searching)
+    tab(lambda event: event.app.create_background_task(_complete_soon(event.current_buffer)))
+    keys.add("escape", filter=has_completions)(lambda event: event.current_buffer.cancel_completion())
+
+
+def wait_for_escape(app: Application[Any]) -> None:
+    """Set how long Esc waits for another key: two in a row are one command, unless the first closes a menu."""
+    if app.editing_mode is EditingMode.EMACS:
+        is_open = app.current_buffer.complete_state is not None
+        app.ttimeoutlen, app.timeoutlen = (ESCAPE_S, ALT_S) if is_open else (_USUAL_ESCAPE_S, _USUAL_ALT_S)
+
+
+async def _complete_soon(buffer: Buffer) -> None:
+    """Complete as soon as the completion that typing began is over: prompt_toolkit would ignore Tab meanwhile."""
+    text = buffer.text
+    for _ in range(round(_COMPLETION_S / _LOOK_S)):
+        if buffer.text != text:
+            return
+        if buffer.complete_state is not None and buffer.complete_state.completions:
+            buffer.complete_next()
+            return
+        buffer.start_completion(insert_common_part=True)
+        await asyncio.sleep(_LOOK_S)

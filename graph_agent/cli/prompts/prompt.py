@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from graph_agent.cli.prompts.choices import HELP, HIDDEN, VIEW, KeyLine, match_choice
+from graph_agent.cli.prompts.choices import HELP, HIDDEN, NOT_A_KEY, VIEW, KeyLine, match_choice
 from graph_agent.cli.prompts.editor import PagerFailed, show_in_pager
 from graph_agent.cli.prompts.terminal import InputCancelled, Terminal
 from graph_agent.cli.render.approval_page import Page
@@ -94,8 +94,8 @@ class Prompt:
             if line.lstrip().startswith(("/", "!")):
                 self.say("Press Esc first: the question stays open, and the prompt takes commands.", "yellow")
                 continue
-            more = "; ? explains them" if any(one.key == HELP.key for one in keys.choices) else ""
-            self.say(f"Type one of these keys, or choose one with the arrows{more}.", "yellow")
+            is_explained = any(one.key == HELP.key for one in keys.choices)
+            self.say(NOT_A_KEY if is_explained else NOT_A_KEY.replace("; ? explains them", ""), "yellow")
         return None
 
     async def sentence(self, item: OpenQuestion, shown: Shown, keys: KeyLine) -> str | None:

@@ -277,14 +277,8 @@ async def _ask_always(
     if not choices:
         prompt.say(f"No rule can be saved for this call. {proposal.objection}", "yellow")
         return None
-    has_folders = any(rules.folders for rules in choices.values())
-    place = "" if has_folders or proposal.folder == "." else f" in {proposal.folder}"
-    where = (
-        f"{place} in mode {prompt.session.mode} and more permissive modes"
-        if effect == "allow"
-        else " in every mode"
-    )
-    note = f"Applies{where}; `policy revoke` revokes it."
+    modes = f"mode {prompt.session.mode} and more permissive modes" if effect == "allow" else "every mode"
+    note = f"Applies in {modes}; `policy revoke` revokes it."
     prompt.display.lines(_rules_page(choices, prompt.display.width, effect))
     prompt.say(note)
     prompt.terminal.drop_typed_ahead()

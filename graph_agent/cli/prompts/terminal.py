@@ -34,8 +34,10 @@ from prompt_toolkit.output import DummyOutput
 
 from graph_agent.cli.prompts.choices import KeyLine, bind_answering, prompt_fragments
 from graph_agent.cli.prompts.keyboard import (
+    ALT_S,
     BREAK_LINE,
     CTRL_ENTER,
+    ESCAPE_S,
     FOCUS_IN,
     FOCUS_OUT,
     EarlyLines,
@@ -49,15 +51,13 @@ from graph_agent.cli.prompts.keyboard import (
     bind_leaving,
     bind_loading,
     clear,
-    complete_soon,
     end_of,
     ends_with_backslash,
-    is_completed,
     is_empty,
     typed_text,
     vi_mark,
 )
-from graph_agent.cli.prompts.menu import Menu, Picked
+from graph_agent.cli.prompts.menu import Menu, Picked, bind_completing, is_completed, wait_for_escape
 from graph_agent.cli.prompts.terminal_output import (
     EchoedLine,
     full_reports,
@@ -74,10 +74,6 @@ __all__ = ["InputCancelled", "InputClosed", "InputInterrupted", "TakeBack", "Ter
 
 _PROMPT_STYLE = "class:prompt"
 """A colour of its own, because blanks at the end of a plain prompt are not sent to the terminal."""
-_ESCAPE_S = 0.1
-"""A lone ESC byte this long is the key Esc and not the beginning of a sequence."""
-_ALT_S = 0.05
-"""How long the key Esc waits for another one that makes it Alt."""
 _MENU_LINES = 6
 
 
@@ -160,7 +156,7 @@ class Terminal:
         for session in (self._messages, self._busy):
             session.editing_mode = mode
             if mode is EditingMode.VI:  # Esc is a key of its own, and what is behind it in one piece makes it Alt.
-                session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
+                session.app.ttimeoutlen, session.app.timeoutlen = ESCAPE_S, ALT_S
 
     @property
     def vi_mark(self) -> str:
@@ -404,8 +400,7 @@ class Terminal:
         rewinds = keys.add("escape", "escape", filter=~is_searching & is_empty & ~vi_insert_mode & ~is_loading)
         rewinds(lambda event: event.app.exit(result="/rewind"))
         keys.add("c-x", "c-e")(lambda event: event.app.create_background_task(self._edit(event.current_buffer)))
-        tab = keys.add("c-i", filter=~has_completions & ~is_searching)
-        tab(lambda event: event.app.create_background_task(complete_soon(event.current_buffer)))
+        bind_completing(keys)
         bind_loading(keys, lambda: self.early, lambda text: self.say(text))  # noqa: PLW0108 - the chat sets its own way later
 
         @keys.add("enter", filter=~is_searching & ~ends_with_backslash & (is_loading | has_pastes))
@@ -429,20 +424,22 @@ class Terminal:
 
         completing: dict[str, Any] = {"complete_while_typing": is_completed, "reserve_space_for_menu": _MENU_LINES}
         toolbar = None if self._is_plain else lambda: self.status()  # noqa: PLW0108 - another one is set later
-        return self._session(keys, bottom_toolbar=toolbar, **self._editing, **completing)
+        session = self._session(keys, bottom_toolbar=toolbar, **self._editing, **completing)
+        session.app.before_render += wait_for_escape
+        return session
 
     @cached_property
     def _answers(self) -> PromptSession[str]:
         keys = self._common_keys()
         bind_answering(keys, lambda: self._keys)
         session = self._session(keys)
-        session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
+        session.app.ttimeoutlen, session.app.timeoutlen = ESCAPE_S, ALT_S
         return session
 
     @cached_property
     def _busy(self) -> PromptSession[str]:
         session = self._session(self._turn_keys(), is_drawn=False, complete_while_typing=False, **self._editing)
-        session.app.ttimeoutlen, session.app.timeoutlen = _ESCAPE_S, _ALT_S
+        session.app.ttimeoutlen, session.app.timeoutlen = ESCAPE_S, ALT_S
         session.default_buffer.on_text_changed += self._report_change
         session.default_buffer.on_cursor_position_changed += self._report_change
         return session
@@ -577,7 +574,7 @@ class Terminal:
         buffer.document = end_of(text.rstrip("\n"))
 
     async def _flush_later(self, app: Application[str]) -> None:
-        await asyncio.sleep(_ESCAPE_S)
+        await asyncio.sleep(ESCAPE_S)
         app.key_processor.feed_multiple(self._source.flush_keys())
         app.key_processor.process_keys()
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Span, Text
 
-from graph_agent.cli.views.table import is_plain_terminal, supports_escapes
+from graph_agent.cli.views.table import WORD, is_plain_terminal, supports_escapes
 from graph_agent.ports.stored_text import Hunk, parse_diff
 from graph_agent.wording import escape, parts
 
@@ -71,8 +71,9 @@ def fold(
     while len(piece := next(filter(None, chop_cells(remainder, room)), remainder)) < len(remainder):
         size = len(piece)
         if by_words:
-            blanks = len(remainder) - size - len(remainder[size:].lstrip(" "))
-            size = size + blanks if blanks else piece.rfind(" ") + 1 or piece.rfind("/") + 1 or size
+            ends = ((word.start(), word.start() + len(word[0].rstrip(" "))) for word in WORD.finditer(remainder))
+            start = next((start for start, end in ends if end > size), len(remainder))
+            size = start or piece.rfind("/") + 1 or size
         position, remainder = position + size, remainder[size:]
         offsets.append(position)
     pieces = line.divide(offsets)

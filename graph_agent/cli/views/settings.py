@@ -123,10 +123,13 @@ def format_trust(project: Project) -> Iterator[str]:
     """What trusting a folder enables; `+` marks what was added since it was trusted, `-` what was removed."""
     lines, before = trust_effects(project), trusted_effects(project)
     if project.files or project.gone:
-        yield escape(f"{project.folder} contains files that change how the agent works here:")
-        for file in project.files:
-            yield escape(f"  {file.name}{f' ({file.news} since you trusted it)' if file.news else ''}")
-        yield from (escape(f"  {name} (no longer used)") for name in project.gone)
+        yield escape(f"{project.folder} contains files that change how the agent works here.")
+        named = tuple(line.partition(": ")[0] for line in (*lines, *before))
+        others = [(file.name, f"{file.news} since you trusted it" if file.news else "") for file in project.files]
+        others += [(name, "no longer used") for name in project.gone]
+        for name, news in others:
+            if name not in named:  # Of the others their line below says what is new.
+                yield escape(f"  {name}{f' ({news})' if news else ''}")
         yield "If you trust the folder, they enable:"
         for line in lines:
             yield escape(f"  {'+ ' if before and line not in before else '  '}{line}")

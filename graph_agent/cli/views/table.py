@@ -20,6 +20,7 @@ from graph_agent.config.paths import runnable_hints
 from graph_agent.wording import escape
 
 __all__ = [
+    "WORD",
     "colorize",
     "format_columns",
     "format_fields",
@@ -64,8 +65,8 @@ _COLORS = {
 _COLOR = re.compile(r"\x1b\[[\d;]*m")
 _COLUMN_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
 """Between two columns."""
-_WORD = re.compile(r"^ +|[^ ]+ *")
-"""Also the indentation of a line."""
+WORD = re.compile(r"^ +|[^ ]*\d (?:m?s|min|h|%|[kKMG]B)(?!\w)[^ ]* *|[^ ]+ *")
+"""What stays on one line: also a number with its unit, and the indentation of a line."""
 _PATH_PART = re.compile(r"/*[^/]+/*|/+")
 _GAP = 2
 _MAX_UNSHORTENED_ID = 20
@@ -231,7 +232,7 @@ def wrap_line(line: str, width: int) -> list[str]:
 
 def _unbreakable_parts(line: str, room: int) -> Iterator[str]:
     """The words of a line, and the parts of a path that is wider than the room. A URL stays whole, to be opened."""
-    for word in _WORD.findall(line):
+    for word in WORD.findall(line):
         is_path = text_width(_COLOR.sub("", word).rstrip(" ")) > room and "://" not in word
         yield from _PATH_PART.findall(word) if is_path else (word,)
 

@@ -22,6 +22,7 @@ from graph_agent.wording import escape
 
 if TYPE_CHECKING:
     from graph_agent.app.tool_catalog import ToolCatalog, ToolInfo
+    from graph_agent.config.settings import Settings
     from tools.agent_ops.new_task import NamedAgent
 
 
@@ -137,7 +138,10 @@ def _format_seconds(value: float | None) -> str:
 
 def list_agents(*, as_json: bool) -> None:
     """Print the agents; those that cannot be used with the reason."""
-    agents = _load().values()
+    from graph_agent.app.named_agents import load_agents
+
+    settings, names = _settings_and_tools()
+    agents = load_agents(settings, os.environ, names).values()
     usable = [agent for agent in agents if not agent.problem]
     columns = {
         "AGENT": lambda agent: agent.name,
@@ -163,23 +167,21 @@ def show_agent(name: str, *, as_json: bool) -> None:
         UsageError: there is no such agent.
         Exit: it cannot be used.
     """
-    agents = _load()
-    if name not in agents:
-        raise UsageError(f"No agent is named {name!r}. Defined: {', '.join(agents) or 'none'}.")
-    agent = agents[name]
+    from graph_agent.app.named_agents import find_agent
+
+    agent = find_agent(name, *_settings_and_tools())
     print_result(asdict(agent), _lines(agent), as_json=as_json)
     if agent.problem:
         raise typer.Exit(1)
 
 
-def _load() -> dict[str, "NamedAgent"]:
-    from graph_agent.app.named_agents import load_agents
+def _settings_and_tools() -> "tuple[Settings, list[str]]":
     from graph_agent.app.project_trust import settings_at
     from graph_agent.app.toolset import full_registry
 
     settings = settings_at(Path.cwd())
     registry, _ = full_registry(Path.cwd(), settings)
-    return load_agents(settings, os.environ, registry.names())
+    return settings, registry.names()
 
 
 def _lines(agent: "NamedAgent") -> Iterator[str]:

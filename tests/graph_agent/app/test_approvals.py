@@ -249,7 +249,7 @@ async def test_a_call_is_approved_and_its_like_allowed_in_one_step(asked: Rows, 
     rules = ("bash(git status)", "bash(git diff)")
     assert given == RecordedAnswer("call_a", "t1", "approve", accepted=True, by=_ME, at=NOW)
     assert always == AlwaysRules("user", rules)
-    assert coverage == "This allows exactly these words in this folder, and nothing else."
+    assert coverage == "This allows exactly these words in the top folder of the workspace, and nothing else."
     assert _grants(asked) == [Grant("user", rules, "default", "t1", str(tmp_path), "call_a", _ME, NOW, id=1)]
 
 

@@ -28,7 +28,7 @@ def _answered(status: int, **headers: str) -> httpx.HTTPStatusError:
     [
         (
             _answered(401),
-            "answered 401; it requires credentials: graph-agent mcp login NAME, or headers = { Authorization",
+            "answered 401; it requires credentials: graph-agent mcp login hub, or headers = { Authorization",
         ),
         (_answered(405), "answered 405; no MCP server at this address, which often ends in /mcp"),
         (
@@ -51,7 +51,7 @@ def _answered(status: int, **headers: str) -> httpx.HTTPStatusError:
 def test_each_way_an_address_fails_is_told_with_what_to_do_and_without_its_secrets(
     tmp_path: Path, error: Exception, said: str
 ) -> None:
-    told = explain_error(error, _NET, ServerLog(tmp_path / "log"))
+    told = explain_error(error, "hub", _NET, ServerLog(tmp_path / "log"))
 
     assert (said in told, "pw" in told, "secret" in told) == (True, False, False)
 

@@ -59,7 +59,7 @@ async def test_a_login_is_stored_privately_used_renewed_and_forgotten(tmp_path: 
     second = file.read_text()
     forgotten = [log_out_at("s", tmp_path), log_out_at("s", tmp_path)]
 
-    assert (without[0], "graph-agent mcp login NAME" in without[1]) == (False, True)
+    assert (without[0], "graph-agent mcp login s" in without[1]) == (False, True)
     assert (logged_in, stat.S_IMODE(file.stat().st_mode), file.is_relative_to(tmp_path / "home")) == (
         True,
         0o600,
@@ -92,5 +92,5 @@ async def test_a_login_that_cannot_be_renewed_asks_for_a_new_one(tmp_path: Path,
 
     works, said = await _works()
 
-    assert (works, "log in again: graph-agent mcp login NAME" in said) == (False, True)
+    assert (works, "log in again: graph-agent mcp login s" in said) == (False, True)
     assert "access-" not in said

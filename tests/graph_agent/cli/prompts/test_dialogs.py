@@ -8,6 +8,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from graph_agent.app.project_trust import project_at
+from graph_agent.cli.prompts.choices import NOT_A_KEY
 from graph_agent.cli.prompts.dialogs import ask_trust, choose_model, find_model
 from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
 from graph_agent.cli.prompts.terminal import InputClosed, Terminal
@@ -113,8 +114,11 @@ async def test_only_yes_trusts_and_nothing_but_no_refuses(
 async def test_the_files_can_be_read_before_the_answer_and_cannot_paint_the_terminal(
     folder: Path, keys: PipeInput
 ) -> None:
-    said = await _asked(folder, keys, "s\ry\r")
+    said = await _asked(folder, keys, "?\ro\rs\ry\r")
 
+    assert "  y trust       use its settings, instructions, hooks and servers" in said
+    assert sum("AGENTS.md: " in line for line in said) == 1
+    assert NOT_A_KEY in said
     assert said[-2:] == ["─── AGENTS.md", "  │ Use \\x1b[31mtabs."]
 
 

@@ -25,7 +25,7 @@ else:
 KEYS = "y run · a always · e edit · n reject · r feedback · s stop · d · ? help › "
 FIRST_OF_TWO = "y run · Y run all 2 · n reject · N reject all · a d e r s ↑↓ · ? help › "
 OUTSIDE_KEYS = "y run · a always · e edit · n reject · r feedback · d s o · ? help › "
-SCOPE_KEYS = "t this thread · p project · u user · b back (esc) › "
+SCOPE_KEYS = "t this thread · p project · u everywhere · b back (esc) › "
 TYPO = "Type one of these keys, or choose one with the arrows; ? explains them."
 A = approval("call-a", "bash", {"command": "echo a"})
 B = approval("call-b", "bash", {"command": "echo b"})
@@ -334,7 +334,7 @@ async def test_a_call_of_which_no_rule_can_be_made_says_why_and_is_asked_again(t
     ("proposal", "said"),
     [
         (Proposal(("edit_file(/w/a)",), coverage="This allows every change."), "     This allows every change."),
-        (Proposal(("bash(rm -rf ./tmp)",), folder="sub\x1b[2J"), "Applies in sub\\x1b[2J in mode"),
+        (Proposal(("bash(rm -rf ./tmp)",), coverage="Only in sub\x1b[2J."), "     Only in sub\\x1b[2J."),
         (Proposal(("bash(make)",), folders=((".", "a\x1b[2J"),)), "  bash(make)  in . or a\\x1b[2J"),
     ],
 )

@@ -114,9 +114,9 @@ def test_the_sides_of_a_hunk_are_the_texts_before_and_after() -> None:
 
 
 def test_a_line_is_folded_between_words_without_blanks_at_its_ends_and_a_path_after_a_slash() -> None:
-    pieces = fold(Text("one two three-and-more four a/bcd/efg  hij kl"), 10, "  ", by_words=True)
+    pieces = fold(Text("one two three-and-more four a/bcd/efg  hij kl took 0.1 s"), 10, "  ", by_words=True)
 
-    folded = ["one two", "three-an", "d-more", "four", "a/bcd/", "efg  hij", "kl"]
+    folded = ["one two", "three-an", "d-more", "four", "a/bcd/", "efg  hij", "kl took", "0.1 s"]
     assert [piece.plain for piece in pieces] == [f"  {line}" for line in folded]
 
 

@@ -198,7 +198,7 @@ def test_a_saved_permission_counts_until_it_is_revoked(tmp_path: Path) -> None:
     revoked = command("policy", "revoke", str(grant["id"]))
     again = command("run", "run touch a", "--thread", "t4")
 
-    coverage = "This allows exactly these words in this folder, and nothing else."
+    coverage = "This allows exactly these words in the top folder of the workspace, and nothing else."
     assert allowed["always"] == {"scope": "project", "rules": ["bash(touch a)"], "coverage": coverage}
     codes = [done.returncode for done in (resumed, other_thread, other_command, revoked, again)]
     assert codes == [0, 0, 3, 0, 3]

@@ -112,7 +112,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_folder_is_trusted_after_its_effects_are_shown(folder: Path) -> None:
     assert text_of("config", "trust", stdin="y\n").splitlines() == [
-        f"{folder} contains files that change how the agent works here:",
+        f"{folder} contains files that change how the agent works here.",
         "  .graph-agent/config.toml",
         "If you trust the folder, they enable:",
         "    policy.allow: bash(make *)",

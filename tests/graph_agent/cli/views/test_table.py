@@ -229,6 +229,7 @@ def test_an_ascii_stdout_gets_escapes(rows: Rows) -> None:
         ("a long column  b c", ["a long", "column  b c"]),
         ("in /abc/de/fghijk/l", ["in /abc/de/", "fghijk/l"]),
         ("at  /abc/defgh/i", ["at  /abc/", "    defgh/i"]),
+        ("took (0.1 s) a", ["took", "(0.1 s) a"]),
         ("at http://a/b/c", ["at", "http://a/b/c"]),
     ],
 )
