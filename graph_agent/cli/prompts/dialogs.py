@@ -38,7 +38,7 @@ _USUAL_WIDTH = 80
 _ANSWERS = (
     Choice("y", "trust", "use its settings, instructions, hooks and servers", ("yes",)),
     Choice("n", "ignore", "work without them", ("no",)),
-    Choice("s", "show files", "print the files", ("show",)),
+    Choice("s", "show files", "print the files", ("show",), 3),
     HELP,
 )
 
@@ -53,16 +53,12 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
         project = project_at(workspace)
         if project.trust not in ("untrusted", "changed"):
             return
-        width = line_width() or _USUAL_WIDTH
-        for line in list(format_trust(project)):  # nothing is shown where its settings are invalid
-            for piece in wrap_line(line, width):
-                say(piece)
+        _say_folded(list(format_trust(project)), say)  # nothing is shown where its settings are invalid
         terminal.drop_typed_ahead()
         key, keys = None, KeyLine(_ANSWERS, text="Trust this folder?  ")
         while key not in ("y", "n"):
             key = match_choice(await terminal.answer(keys) or "", _ANSWERS)
-            for line in keys.explanations() if key == HELP.key else () if key else (NOT_A_KEY,):
-                say(line)
+            _say_folded(keys.explanations() if key == HELP.key else () if key else (NOT_A_KEY,), say)
             for file in project.files if key == "s" else ():
                 say(escape(f"─── {file.name}"))
                 for line in file.text.splitlines():
@@ -70,6 +66,13 @@ async def ask_trust(workspace: Path, terminal: Terminal, say: Callable[[str], No
         record_trust(project, trusted=key == "y")
     except AgentError as failure:
         say(escape(str(failure)))
+
+
+def _say_folded(lines: Sequence[str], say: Callable[[str], None]) -> None:
+    width = line_width() or _USUAL_WIDTH
+    for line in lines:
+        for piece in wrap_line(line, width):
+            say(piece)
 
 
 async def choose_model(session: "Session", terminal: Terminal, say: Callable[[str], None]) -> None:

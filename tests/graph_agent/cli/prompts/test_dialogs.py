@@ -118,7 +118,7 @@ async def test_the_files_can_be_read_before_the_answer_and_cannot_paint_the_term
 
     assert "  y trust       use its settings, instructions, hooks and servers" in said
     assert sum("AGENTS.md: " in line for line in said) == 1
-    assert NOT_A_KEY in said
+    assert NOT_A_KEY in " ".join(said)
     assert said[-2:] == ["─── AGENTS.md", "  │ Use \\x1b[31mtabs."]
 
 
