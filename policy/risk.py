@@ -87,7 +87,7 @@ def _risk_of_text(facts: CallFacts, text: ShellText) -> CallRisk:
         # What inline code would run is found too, and more than that: only the worst of it counts.
         found += [one for run in text.runs for one in _command_risks(run.words, facts) if one.level == "high"]
     if reason := text.unclear_reason or text.computed_reason:
-        found.append(CallRisk("high", f"is not known before it runs: {reason}"))
+        found.append(CallRisk("high", f"cannot be judged before it runs: {reason}"))
     elif reason := unclear_reason(facts, text):
         found.append(CallRisk("medium", f"may leave the workspace: {reason}"))
     if not exact and not found:

@@ -221,6 +221,9 @@ async def hold_thread(
     """
     await reject_sub_agent(row, store)
     await lock.acquire(row.thread_id, new_owner_token())
+    if await store.threads.get(row.thread_id) is None:
+        # Another process deleted it as a thread without a message, between the look-up and the lock.
+        row = await store.threads.create(row.thread_id, row.workspace, row.model, row.mode, row.agent)
     held = HeldThread(row, request.workspace, store)
 
     async def release(_kind: object, error: BaseException | None, _traceback: object) -> None:

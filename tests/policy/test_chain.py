@@ -222,7 +222,7 @@ def test_a_decision_says_why_no_rule_could_allow_a_command() -> None:
     assert evaluate(_bash("ls $HOME"), _rules(allow=["bash"])) == Decision(
         "ask",
         "risk high",
-        "bash has high risk: it is not known before it runs: the shell would expand a '$'.",
+        "bash has high risk: it cannot be judged before it runs: the shell would expand a '$'.",
     )
 
 

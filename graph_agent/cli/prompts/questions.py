@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rich.text import Text
 
 from graph_agent.calls import PLAN_TOOL, question_and_options
-from graph_agent.cli.prompts.choices import END, HELP, HIDDEN, OTHERS, KeyLine, for_all
+from graph_agent.cli.prompts.choices import END, HELP, HIDDEN, NOT_A_KEY, OTHERS, KeyLine, for_all
 from graph_agent.cli.prompts.editor import EditFailed, edit_arguments
 from graph_agent.cli.prompts.prompt import RUN_KEYS, Prompt, Shown
 from graph_agent.cli.prompts.terminal import InputCancelled
@@ -364,6 +364,10 @@ async def _ask_model_question(prompt: Prompt, item: OpenQuestion, position: str)
     while line := await prompt.sentence(item, shown, keys):
         if line == _STOP:
             raise StopTurn
+        if item.call["tool_name"] == PLAN_TOOL and len(line) == 1 and line not in (*by_key, *skip):
+            # A key of other questions, most likely: no words about the plan.
+            prompt.say(NOT_A_KEY)
+            continue
         kind: AnswerKind = "reject" if line in skip else "answer"
         reason = "" if line in skip else by_key.get(line, line)
         if await prompt.decide(item, kind, reason):

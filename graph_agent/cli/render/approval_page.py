@@ -299,7 +299,7 @@ def _is_all_but(hunks: Sequence[Hunk], content: str) -> bool:
 def _size(text: str) -> str:
     count = text.removesuffix("\n").count("\n") + 1 if text else 0
     size = len(text.encode(errors="surrogatepass"))
-    shown = f"{size:,} bytes" if size < 10_000 else f"{size // 1000:,} KB"
+    shown = format_count(size, "byte") if size < 10_000 else f"{size // 1000:,} KB"
     return f"{format_count(count, 'line')}, {shown}"
 
 

@@ -198,7 +198,9 @@ def print_lines(lines: Iterable[str]) -> None:
     chunk: list[str] = []
     length = 0
     for line in lines:
-        chunk += [line] if width is None else wrap_line(line, width)
+        chunk += (
+            [line] if width is None else [piece for part in line.split("\n") for piece in wrap_line(part, width)]
+        )
         length += len(line)
         if length > _CHUNK_CHARS:
             _write("\n".join([*chunk, ""]))

@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from graph_agent.app.thread_start import (
     REASONS_AGAINST,
     EarlyFacts,
     OpenRequest,
+    hold_thread,
     prepare_first_request,
     reason_against,
 )
@@ -16,6 +18,7 @@ from graph_agent.app.toolset import default_registry
 from graph_agent.config.mcp_servers import validate_server
 from graph_agent.config.settings import Settings
 from graph_agent.model.openai.capabilities import Capabilities
+from graph_agent.storage import thread_lock
 from graph_agent.storage.sqlite.threads import SqliteInbox, open_store
 from tools.agent_ops.completion import AttemptCompletionTool
 
@@ -163,6 +166,23 @@ async def test_a_request_that_is_prepared_leaves_with_a_message_that_cannot_chan
 
     assert (refused, leaves) == (None, [True, False, False, False])
     assert ([text for _, text in waiting], len(unused), cleared) == (["hello", "see @a.py"], 1, [])
+
+
+async def test_a_message_for_a_thread_that_is_deleted_while_it_is_opened_is_kept_in_it(tmp_path: Path) -> None:
+    store = await open_store(tmp_path / "agent.db")
+    row = await store.threads.create("t1", str(tmp_path), "", "plan")
+    other, lock = thread_lock(store.database, store.clock), thread_lock(store.database, store.clock)
+    await other.acquire("t1", "another process")
+    assert await store.threads.delete_if_empty("t1", other)
+    await other.release()
+
+    async with AsyncExitStack() as opened:
+        await hold_thread(facts(tmp_path).request, row, store, lock, opened)
+    kept, waiting = await store.threads.get("t1"), await SqliteInbox(store.database, store.clock).waiting("t1")
+    await store.database.close()
+
+    assert kept is not None
+    assert (kept.mode, [text for _, text in waiting]) == ("plan", ["add a test"])
 
 
 def test_each_reason_is_tested() -> None:

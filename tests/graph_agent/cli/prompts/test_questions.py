@@ -163,6 +163,7 @@ def _decided(*decisions: tuple[str, ...]) -> list[tuple[str, ...]]:
         pytest.param((PLAN_CALL,), ("?", "a"), [("call-p", "answer", "start, accept edits")], id="accept edits"),
         pytest.param((PLAN_CALL,), ("n",), [("call-p", "reject", "")], id="keep planning"),
         pytest.param((PLAN_CALL,), ("tests first",), [("call-p", "answer", "tests first")], id="what to change"),
+        pytest.param((PLAN_CALL,), ("r", "n"), [("call-p", "reject", "")], id="a key of other questions"),
     ],
 )
 async def test_what_is_typed_is_recorded(

@@ -17,6 +17,7 @@ from graph_agent.cli.views.table import (
     line_width,
     print_json,
     print_json_lists,
+    print_lines,
     text_width,
     truncate,
     wrap_line,
@@ -235,3 +236,16 @@ def test_an_ascii_stdout_gets_escapes(rows: Rows) -> None:
 )
 def test_a_line_is_folded_below_its_last_column_where_that_leaves_room(line: str, lines: list[str]) -> None:
     assert wrap_line(line, 11) == lines
+
+
+def test_each_line_of_a_text_is_folded_by_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    print_lines(['{\n  "type": "object",\n  "description": "what it is for, in two lines"\n}'])
+
+    assert capsys.readouterr().out == (
+        '{\n  "type": "object",\n  "description": "what it is for, in two\n  lines"\n}\n'
+    )
