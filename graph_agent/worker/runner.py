@@ -20,7 +20,7 @@ from graph_agent.app.reader import read_database
 from graph_agent.app.threads import run_until_question
 from graph_agent.config.paths import ServerPath, data_dir, folder_at
 from graph_agent.config.trust import trust_file
-from graph_agent.errors import AgentError, DamagedDatabase, NewerSchema, StorageError, ThreadHeld
+from graph_agent.errors import AgentError, DamagedDatabase, NewerSchema, StorageError, ThreadHeld, UsageError
 from graph_agent.ports.stored_text import storable
 from graph_agent.storage import listen_for_work
 from graph_agent.storage.sqlite.tasks import Task, TaskTable
@@ -307,17 +307,17 @@ class Worker:
         """The folder that the thread works in; a worktree is created before its first turn.
 
         Raises:
-            UsageError: there is no such folder, or git refuses.
+            AgentError: there is no such folder, git refuses, or the worktree cannot be written.
         """
         row = await store.threads.get(task.thread_id)
         folder = Path(row.workspace if row is not None else task.workspace)
-        if task.repository and (row is None or row.workspace == task.workspace):
-            below = data_dir(os.environ) / "repositories"
-            folder = await asyncio.to_thread(check_out, task.repository, task.revision, task.branch, below)
-            await tasks.set_host(task)
-            await store.threads.set_workspace(task.thread_id, str(folder))
-        elif task.branch and (row is None or row.workspace == task.workspace):
-            folder = await asyncio.to_thread(create_worktree, folder, task.branch, trust_file(os.environ))
+        if task.branch and (row is None or row.workspace == task.workspace):
+            try:
+                folder = await asyncio.to_thread(_make_worktree, task, folder)
+            except (OSError, UnicodeError) as error:
+                raise UsageError(f"The worktree of the task cannot be made: {error}") from error
+            if task.repository:
+                await tasks.set_host(task)
             await store.threads.set_workspace(task.thread_id, str(folder))
         if folder_at(folder) is None:
             raise AgentError(f"The folder {str(folder)!r} of the task does not exist on this machine.")
@@ -375,6 +375,13 @@ class Worker:
         if self._running:
             await asyncio.wait([one.work for one in self._running.values()], timeout=10)
         self._remove_finished()
+
+
+def _make_worktree(task: Task, folder: Path) -> Path:
+    """The worktree of the task: of the repository that it names, or else of the one that the folder is in."""
+    if task.repository:
+        return check_out(task.repository, task.revision, task.branch, data_dir(os.environ) / "repositories")
+    return create_worktree(folder, task.branch, trust_file(os.environ))
 
 
 def _can_run(thread: "ThreadSummary | None") -> bool:

@@ -48,6 +48,8 @@ _FETCH = (
 _FETCHED = ("+HEAD:refs/remotes/origin/HEAD", "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
 _SCP_LIKE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?![/:])\S+|[\w.-]+@[\w.-]+:\S+")
 """HOST:PATH, as ssh takes it."""
+_UNSTORABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters, and bytes of the command line that are not UTF-8."""
 _MAX_SLUG_CHARS = 24
 _FORCED = ("--force", "--force")
 """Also what is locked."""
@@ -113,8 +115,14 @@ def require_address(url: str) -> str:
     """The address of a repository, in the form in which git gets it.
 
     Raises:
-        UsageError: git would run a program for it, or it holds a password; the message does not show it.
+        UsageError: git would run a program for it, it cannot be kept as text, or it holds a password; the message
+            does not show that.
     """
+    if found := _UNSTORABLE.search(url):
+        raise UsageError(
+            f"The address of the repository contains {found.group()!a}, and a task keeps it as plain UTF-8 "
+            "text. Rename the folder, or correct the address."
+        )
     scheme, separator, location = url.partition("://")
     if separator and scheme in _TRANSPORTS and not any(map(str.isspace, url)):
         user = location.partition("/")[0].rpartition("@")[0]
@@ -331,7 +339,7 @@ def _text(printed: bytes) -> str:
 
 
 def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
-    return os.fsdecode(done.stderr).strip() or f"exit code {done.returncode}"
+    return done.stderr.decode("utf-8", "replace").strip() or f"exit code {done.returncode}"
 
 
 def _run_git(

@@ -1,6 +1,7 @@
 """Tasks and workers as a person meets them: nothing is lost, run twice or left waiting, whatever dies."""
 
 import asyncio
+import hashlib
 import signal
 import socket
 import sqlite3
@@ -362,6 +363,27 @@ def test_a_task_for_a_repository_that_cannot_be_checked_out_fails_and_says_why(
         assert (shown["status"], said in shown["error"]) == ("failed", True), shown["error"]
 
 
+@pytest.mark.parametrize("is_parent", [True, False])
+def test_a_checkout_that_cannot_be_written_fails_its_task_and_the_worker_runs_the_next(
+    tmp_path: Path, *, is_parent: bool
+) -> None:
+    with scripted(tmp_path, [TXT("ok")]) as command:
+        there = _repository(command)
+        task = _add(command, "of a repository", "--repo", str(there))
+        _add(command, "next")
+        folder = command.folder / "home" / "data" / "repositories"
+        if not is_parent:
+            folder.mkdir()
+            folder /= hashlib.sha256(str(there).encode()).hexdigest()[:16]
+        folder.touch()
+        _work(command)
+        shown = command.json("tasks", "show", task["task_id"])
+
+        assert _statuses(command) == {"of a repository": "failed", "next": "done"}
+        assert "The worktree of the task cannot be made" in shown["error"]
+        assert str(folder) in shown["error"]
+
+
 def test_run_submits_a_task_and_works_in_a_worktree(tmp_path: Path) -> None:
     with scripted(tmp_path, [TXT("submitted"), TXT("here"), TC("c1", "bash", {"command": "touch x"})]) as command:
         _git(command, "init", "-q")
@@ -423,6 +445,8 @@ def test_top_shows_workers_tasks_and_questions(tmp_path: Path) -> None:
         (("add", "x", "--repo", "ext::sh -c true"), "must be an address such as"),
         (("add", "x", "--repo", "shop"), "must be an address such as"),
         (("add", "x", "--repo", "--upload-pack=x:y"), "must be an address such as"),
+        (("add", "x", "--repo", "/tmp/r\udcff"), r"contains '\udcff'"),
+        (("add", "x", "--repo", "/tmp/r\n"), r"contains '\n'"),
         (("add", "x", "--revision", "v1"), "--revision needs --repo"),
         (("add", "x", "--repo", "https://host/x", "--worktree"), "Leave out --workspace and --worktree"),
         (("show", "12345678"), "No task matches"),
