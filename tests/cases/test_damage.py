@@ -300,4 +300,5 @@ def test_every_command_says_which_checkpoint_is_damaged_and_after_repair_the_que
     parts = ("Checkpoint ", f"thread {HURT}", str(target), "intact", "doctor --repair")
     assert shown == ["show", "search"] or name != _SAMPLE[0]
     assert (raw, run.returncode, [part in run.stderr for part in parts], unasked) == ([], 1, [True] * 5, [])
-    assert (resumed.ending, [call["status"] for call in calls]) == ((0, "fine"), ["success"] * 5)
+    # The turn that was interrupted, and the message that a command queued meanwhile.
+    assert (resumed.ending, [call["status"] for call in calls]) == ((0, "fine\nfine"), ["success"] * 5)

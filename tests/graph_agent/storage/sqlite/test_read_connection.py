@@ -131,7 +131,7 @@ def test_torn_pages_and_torn_text_are_reported_as_damage(tmp_path: Path, rows: R
     whole.close()
     content = whole.path.read_bytes()
     (tmp_path / "torn.db").write_bytes(content[: 4096 * 3] + b"\xff" * (len(content) - 4096 * 3))
-    rows.thread()
+    rows.thread(title="a message")
     rows.execute("UPDATE threads SET title = CAST(x'ff' AS TEXT)")
 
     for path in (tmp_path / "torn.db", rows.path):
@@ -153,7 +153,7 @@ def test_a_file_that_ends_before_its_last_page_is_damaged_unless_a_log_may_hold_
 
 
 def test_nothing_can_be_written_through_it(rows: Rows) -> None:
-    rows.thread()
+    rows.thread(title="a message")
     with closing(ReadConnection.open(rows.path)) as database:
         with pytest.raises(StorageError):
             database.rows("DELETE FROM threads")
@@ -167,7 +167,7 @@ def read_only_folder() -> Iterator[Path]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         rows = Rows(folder / "graph-agent.db")
-        rows.thread()
+        rows.thread(title="a message")
         rows.close()
         rows.path.chmod(0o444)
         folder.chmod(0o555)
@@ -190,7 +190,7 @@ def test_commits_of_another_process_are_seen(rows: Rows) -> None:
     with read_database(rows.path) as reader:
         assert reader.threads() == []
         rows.execute("BEGIN IMMEDIATE")
-        rows.thread()
+        rows.thread(title="a message")
         assert reader.threads() == []
         rows.execute("COMMIT")
 
@@ -199,7 +199,7 @@ def test_commits_of_another_process_are_seen(rows: Rows) -> None:
 
 def test_everything_read_in_a_snapshot_is_of_one_moment(rows: Rows) -> None:
     statement = "SELECT thread_id FROM threads"
-    rows.thread()
+    rows.thread(title="a message")
     with closing(ReadConnection.open(rows.path)) as database:
         with database.snapshot():
             before = database.rows(statement)
@@ -211,7 +211,7 @@ def test_everything_read_in_a_snapshot_is_of_one_moment(rows: Rows) -> None:
 
 def test_reading_leaves_the_file_byte_for_byte_as_it_was(tmp_path: Path) -> None:
     rows = Rows(tmp_path / "cold.db")
-    rows.thread()
+    rows.thread(title="a message")
     rows.close()
     before = rows.path.read_bytes()
 
